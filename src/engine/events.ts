@@ -1,4 +1,5 @@
 import type { Sampling } from "../speculate/sampling.ts";
+import type { SpeculativeStats } from "../speculate/stats.ts";
 
 export type FinishReason = "stop" | "length" | "interrupt";
 
@@ -16,24 +17,6 @@ export interface GenerateRequest {
   readonly numSteps: number;
   /** Aborting ends the request with reason "interrupt" after the round in flight. */
   readonly signal?: AbortSignal;
-}
-
-/** Counts of one finished request; the names are those of `--json`. */
-export interface SpeculativeStats {
-  readonly algorithm: "EAGLE" | "EAGLE3" | "NONE";
-  readonly num_steps: number;
-  readonly eagle_topk: number;
-  readonly num_draft_tokens: number;
-  readonly rounds: number;
-  readonly draft_tokens: number;
-  /** Drafts only, the bonus token not counted. */
-  readonly accepted_tokens: number;
-  /** Tokens a round, the bonus included; 0 when there was no round. */
-  readonly mean_accept_length: number;
-  readonly draft_acceptance_rate: number;
-  /** Share of rounds that accepted the draft at position k (unconditional). */
-  readonly acceptance_per_position: readonly number[];
-  readonly accepted_per_round: readonly number[];
 }
 
 export interface GenerateResult {

@@ -1,18 +1,10 @@
-/** Element types a safetensors header may name and Eyrie reads. */
-export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL";
+import { UsageError } from "../errors.ts";
+import { isObject, quote } from "./fields.ts";
+import { diskFolder, type Folder, readJson, readText } from "./folder.ts";
+import type { TensorInfo } from "./safetensors.ts";
+import { openTensors } from "./tensor_files.ts";
 
-/** One tensor of a checkpoint: where its bytes lie. */
-export interface TensorInfo {
-  readonly name: string;
-  readonly dtype: DType;
-  readonly shape: readonly number[];
-  /** File within the checkpoint folder. */
-  readonly file: string;
-  /** First byte, absolute within the file. */
-  readonly begin: number;
-  /** Bytes. */
-  readonly size: number;
-}
+export type { DType, TensorInfo } from "./safetensors.ts";
 
 /** A folder in the Hugging Face layout, opened: headers checked, no weights read yet. */
 export interface Checkpoint extends Disposable {
@@ -21,8 +13,34 @@ export interface Checkpoint extends Disposable {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Parsed JSON file of the folder, undefined when absent. UsageError when it does not parse. */
   json(file: string): unknown;
-  /** Text file of the folder, undefined when absent. */
+  /** Text file of the folder, undefined when absent. UsageError when it is not UTF-8. */
   text(file: string): string | undefined;
   /** Reads `into.length` bytes of the tensor from byte `offset` on (synchronous: fastest in Deno). */
   read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
+}
+
+/**
+ * Opens a model or draft folder: config.json and one model.safetensors, or shards by
+ * model.safetensors.index.json. Reads headers only; dispose it to close the files.
+ * @throws UsageError when there is no such folder, it is no checkpoint, or a header is broken.
+ */
+export function openCheckpoint(folder: string): Checkpoint {
+  return checkpointOf(diskFolder(folder));
+}
+
+/** The checkpoint in `folder`, wherever its bytes come from. @throws UsageError as above. */
+export function checkpointOf(folder: Folder): Checkpoint {
+  const config = readJson(folder, "config.json");
+  if (config === undefined) {
+    throw new UsageError(`Cannot open ${quote(folder.name)}: not a checkpoint (no config.json)`);
+  }
+  if (!isObject(config)) {
+    throw new UsageError(`Cannot open ${quote(folder.name)}: config.json is not a JSON object`);
+  }
+  return {
+    name: folder.name,
+    json: (file) => readJson(folder, file),
+    text: (file) => readText(folder, file),
+    ...openTensors(folder),
+  };
 }

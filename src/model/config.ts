@@ -1,3 +1,7 @@
+import { parseArchitecture, parseDecoder } from "./decoder_config.ts";
+import { type Fields, integer, integers, isObject, quote, value } from "./fields.ts";
+import { UsageError } from "../errors.ts";
+
 /** Rotary embedding: angle(p, i) = p * theta^(-2i/headDim), adjusted by `scaling`. */
 export interface Rope {
   readonly theta: number;
@@ -37,6 +41,36 @@ export interface ModelConfig {
   readonly eosTokenIds: readonly number[];
 }
 
+/**
+ * The checked, frozen config of a target. Defaults are those of transformers.
+ * @param name the checkpoint, for messages.
+ * @param config parsed config.json.
+ * @param generationConfig parsed generation_config.json, undefined when there is none.
+ * @throws UsageError naming the field and what is known or allowed.
+ */
+export function parseModelConfig(
+  name: string,
+  config: unknown,
+  generationConfig: unknown,
+): ModelConfig {
+  const fields = fieldsOf(name, "config.json", config);
+  const generation = fieldsOf(name, "generation_config.json", generationConfig ?? {});
+  const decoder = parseDecoder(fields, parseArchitecture(fields));
+  const last = decoder.vocabSize - 1;
+  const eosTokenIds = integers(generation, "eos_token_id", last) ??
+    integers(fields, "eos_token_id", last) ?? [];
+  const bosTokenId = value(fields, "bos_token_id") === undefined
+    ? undefined
+    : integer(fields, "bos_token_id", { least: 0, most: last });
+  return Object.freeze({ ...decoder, bosTokenId, eosTokenIds });
+}
+
+/** A checkpoint's JSON file as fields to read. @throws UsageError when it is not an object. */
+export function fieldsOf(name: string, file: string, json: unknown): Fields {
+  if (isObject(json)) return { name, where: file, values: json };
+  throw new UsageError(`Cannot use ${quote(name)}: ${file} is not a JSON object`);
+}
+
 export type Algorithm = "EAGLE" | "EAGLE3";
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
@@ -60,6 +94,8 @@ export interface DraftConfig {
   readonly reducedVocab: boolean;
   /** EAGLE-3: residual = hidden_norm(h) instead of h (`norm_before_residual`). */
   readonly normBeforeResidual: boolean;
-  /** Prefix of the layer's tensors: "midlayer" or "layers.0". */
+  /** "model." where an export puts it before every tensor but lm_head, d2t and t2d, else "". */
+  readonly prefix: string;
+  /** Of the layer's tensors, after `prefix`: "midlayer" or "layers.0". */
   readonly layerPrefix: string;
 }

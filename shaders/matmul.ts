@@ -1,0 +1,74 @@
+import { expand } from "../src/gpu/expand.ts";
+import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
+import type { Matrix, Tuning, WeightFormat } from "../src/gpu/matrix.ts";
+import add from "./finish_add.wgsl" with { type: "text" };
+import store from "./finish_store.wgsl" with { type: "text" };
+import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
+import body from "./matmul.wgsl" with { type: "text" };
+import { WEIGHTS } from "./weights.ts";
+
+/** What happens to y: `out = y`, `out += y`, or `out = silu(gate) * up` of a paired matrix. */
+export type Finish = "store" | "add" | "swiglu";
+
+const FINISH: Readonly<Record<Finish, string>> = { store, add, swiglu };
+
+type MatmulKernel = Kernel<
+  "weights" | "x" | "out",
+  "COLS" | "SHARD_ROWS" | "OUT_COLS" | "FIRST" | "LANES" | "GROUPS"
+>;
+
+/** Most rows of x that one workgroup takes; more rows are more workgroups. */
+const MAX_TILE = 8;
+
+const kernels = new Map<string, MatmulKernel>();
+
+function matmulKernel(format: WeightFormat, finish: Finish, rows: number): MatmulKernel {
+  const name = `matmul_${format}_${finish}_${rows}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const code = [WEIGHTS[format], expand(body, { ROWS: rows }), FINISH[finish]].join("\n");
+    return kernel(name, code, {
+      bindings: ["weights", "x", "out"],
+      constants: ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "LANES", "GROUPS"],
+    });
+  });
+}
+
+/** Rows of x a workgroup takes, so that the tiles of `rows` are as even as can be. */
+export function tileRows(rows: number): number {
+  return Math.ceil(rows / Math.ceil(rows / MAX_TILE));
+}
+
+/**
+ * Records `out = finish(x W^T)` for `rows` rows: a dispatch a shard.
+ *
+ * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for swiglu. Both buffers are
+ * long enough for the rows rounded up to whole tiles.
+ */
+export function matmul(
+  buffers: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
+  shape: {
+    readonly rows: number;
+    readonly finish: Finish;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const { matrix, x, out } = buffers;
+  const { rows, finish, tuning, label } = shape;
+  const tile = tileRows(rows);
+  return matrix.shards.map((shard) =>
+    dispatch(matmulKernel(matrix.format, finish, tile), {
+      buffers: { weights: shard.operand, x, out },
+      constants: {
+        COLS: matrix.cols,
+        SHARD_ROWS: shard.rows,
+        OUT_COLS: finish === "swiglu" ? matrix.rows / 2 : matrix.rows,
+        FIRST: shard.first,
+        LANES: tuning.lanes,
+        GROUPS: tuning.groups,
+      },
+      workgroups: [Math.ceil(shard.rows / 2 / tuning.groups), Math.ceil(rows / tile)],
+      label,
+    })
+  );
+}

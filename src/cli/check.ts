@@ -1,0 +1,106 @@
+import type { Io } from "./io.ts";
+import type { LoadProgress } from "./engine.ts";
+import { statusLine } from "./progress.ts";
+import { warn } from "./open.ts";
+import type { CheckOptions } from "./options.ts";
+
+/** How many of some tokens are the expected ones. */
+export interface Agreement {
+  readonly same: number;
+  readonly total: number;
+}
+
+/** What a check found. */
+export interface CheckReport {
+  readonly tensors: readonly {
+    readonly name: string;
+    readonly maxAbs: number;
+    readonly maxRel: number;
+    /** `maxAbs` in standard deviations of the expected values; compared with the tolerance. */
+    readonly relToStd: number;
+    readonly ok: boolean;
+  }[];
+  readonly argmaxAgreement: Agreement;
+  /** Undefined when the file has no `greedy_ids`. */
+  readonly greedyAgreement: Agreement | undefined;
+  readonly ok: boolean;
+}
+
+/** The numeric work, written in the engine. */
+export type CheckModel = (options: {
+  readonly model?: string;
+  readonly expected: string;
+  readonly tolerance: number;
+  readonly adapter?: "high-performance" | "low-power" | "software";
+  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onWarning?: (line: string) => void;
+}) => Promise<CheckReport>;
+
+/** `eyrie check`: exit code 1 when a tensor is past the tolerance. */
+export async function runCheck(
+  options: CheckOptions,
+  { check, io }: { check: CheckModel; io: Io },
+): Promise<number> {
+  const { model, adapter, expected, tolerance } = options;
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const report = await check({
+    expected,
+    tolerance,
+    ...model === undefined ? {} : { model },
+    ...adapter === undefined ? {} : { adapter },
+    onProgress: status.load,
+    onWarning: (line) => warn(line, { io, status }),
+  }).finally(status.clear);
+  io.stdout.write(
+    options.json ? `${checkJson(report, tolerance)}\n` : checkTable(report, tolerance),
+  );
+  return report.ok ? 0 : 1;
+}
+
+/** The report for people: a table, agreement, a verdict. */
+export function checkTable(report: CheckReport, tolerance: number): string {
+  const rows = [
+    ["tensor", "max abs", "max rel", "of std", ""],
+    ...report.tensors.map(({ name, maxAbs, maxRel, relToStd, ok }) => [
+      name,
+      maxAbs.toExponential(2),
+      maxRel.toExponential(2),
+      relToStd.toExponential(2),
+      ok ? "ok" : "PAST TOLERANCE",
+    ]),
+  ];
+  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const table = rows.map((row) =>
+    row.map((cell, at) => at === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[at] ?? 0))
+      .join("  ").trimEnd()
+  );
+  const { argmaxAgreement, greedyAgreement } = report;
+  const agreement = [`argmax agrees at ${share(argmaxAgreement)} positions`];
+  if (greedyAgreement !== undefined) {
+    agreement.push(`greedy agrees at ${share(greedyAgreement)} tokens`);
+  }
+  const verdict = report.ok
+    ? `passed: every error is within ${tolerance} standard deviations`
+    : `FAILED: tolerance is ${tolerance} standard deviations`;
+  return [...table, "", ...agreement, verdict, ""].join("\n");
+}
+
+function share({ same, total }: Agreement): string {
+  return `${same} of ${total}`;
+}
+
+function checkJson(report: CheckReport, tolerance: number): string {
+  return JSON.stringify({
+    ok: report.ok,
+    tolerance,
+    tensors: report.tensors.map(({ name, maxAbs, maxRel, relToStd, ok }) => ({
+      name,
+      max_abs: maxAbs,
+      max_rel: maxRel,
+      rel_to_std: relToStd,
+      ok,
+    })),
+    argmax_agreement: report.argmaxAgreement,
+    greedy_agreement: report.greedyAgreement ?? null,
+  });
+}

@@ -1,0 +1,112 @@
+import { UsageError } from "../errors.ts";
+import type { GenerateRequest, GenerateResult } from "../engine/events.ts";
+import type { ChatMessage } from "../text/chat_template.ts";
+import type { Engine } from "./engine.ts";
+import { type Io, unlessAborted } from "./io.ts";
+import {
+  INTERRUPTED,
+  openWithProgress,
+  randomSeed,
+  samplingOf,
+  type Surroundings,
+  warn,
+} from "./open.ts";
+import type { GenerateOptions } from "./options.ts";
+import { statusLine } from "./progress.ts";
+import { readPrompt } from "./prompt.ts";
+import { jsonReport, statsLine, statsTable } from "./report.ts";
+
+/** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
+export async function runGenerate(
+  { prompt: argument, options }: { prompt: string | undefined; options: GenerateOptions },
+  surroundings: Surroundings,
+): Promise<number> {
+  const { io } = surroundings;
+  const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
+  if (prompt === undefined) return INTERRUPTED;
+  using engine = await openWithProgress(options, surroundings);
+  if (engine === undefined) return INTERRUPTED;
+  const request = requestOf(options, {
+    promptIds: encode(engine, { prompt, options, io }),
+    drawSeed: surroundings.randomSeed ?? randomSeed,
+    signal: io.signal,
+  });
+  const result = await stream(engine, { request, options, io });
+  const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
+  if (options.json) io.stdout.write(`${JSON.stringify(jsonReport({ engine, result }))}\n`);
+  else if (!result.text.endsWith("\n")) io.stdout.write("\n");
+  if (options.stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
+  else if (!options.quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
+  return result.finishReason === "interrupt" ? INTERRUPTED : 0;
+}
+
+function encode(
+  engine: Engine,
+  { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
+): readonly number[] {
+  const ids = engine.encodePrompt(promptInput(engine, { prompt, options, io }));
+  if (ids.length >= engine.contextLength) {
+    throw new UsageError(
+      `Cannot generate from "${start(prompt)}": the prompt has ${ids.length} tokens, ` +
+        `the context holds ${engine.contextLength}`,
+    );
+  }
+  return ids;
+}
+
+function promptInput(
+  engine: Engine,
+  { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
+): { raw: string } | { messages: ChatMessage[] } {
+  if (options.raw) return { raw: prompt };
+  if (!engine.hasChatTemplate) {
+    if (options.system !== undefined) {
+      throw new UsageError(
+        `Cannot use "--system" with "${engine.name}": the checkpoint has no chat template`,
+      );
+    }
+    warn("the checkpoint has no chat template; the prompt is used as with --raw", { io });
+    return { raw: prompt };
+  }
+  const system: ChatMessage[] = options.system === undefined
+    ? []
+    : [{ role: "system", content: options.system }];
+  return { messages: [...system, { role: "user", content: prompt }] };
+}
+
+function requestOf(
+  options: GenerateOptions,
+  rest: { promptIds: readonly number[]; drawSeed: () => number; signal: AbortSignal },
+): GenerateRequest {
+  const { maxTokens, stop, ignoreEos, algorithm, draft } = options;
+  const plain = algorithm === "NONE" || draft === "none";
+  return {
+    promptIds: rest.promptIds,
+    sampling: samplingOf(options, rest.drawSeed),
+    maxTokens,
+    stop,
+    ignoreEos,
+    numSteps: plain ? 0 : options.numSteps,
+    signal: rest.signal,
+  };
+}
+
+/** Passes text on as it is accepted, unless it goes into the JSON object. */
+async function stream(
+  engine: Engine,
+  { request, options, io }: { request: GenerateRequest; options: GenerateOptions; io: Io },
+): Promise<GenerateResult> {
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  for await (const event of engine.generate(engine.newSlot(), request)) {
+    if (event.kind === "prefill") status.prefill(event.done, event.total);
+    else status.clear();
+    if (event.kind === "text" && !options.json) io.stdout.write(event.text);
+    if (event.kind === "finish") return event.result;
+  }
+  throw new Error("the engine ended a request without a finish event");
+}
+
+function start(text: string): string {
+  const line = text.replace(/\s+/g, " ");
+  return line.length > 40 ? `${line.slice(0, 40)}...` : line;
+}

@@ -1,0 +1,154 @@
+/** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
+import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
+import { type ModelConfig, parseModelConfig, type Rope } from "../model/config.ts";
+import { parseDraftConfig } from "../model/draft_config.ts";
+import { openEmbedded } from "../model/embedded.ts";
+import {
+  type DraftReport,
+  type Inspected,
+  inspectReport,
+  type ModelReport,
+  type PartReport,
+  type TensorTotal,
+} from "../model/report.ts";
+import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
+
+/** The command's options. */
+export interface InspectOptions {
+  /** Folder of the target; without it the embedded one. */
+  readonly model?: string | undefined;
+  /** Folder of the draft, or `none`; without it EAGLE-3 for the embedded target, else none. */
+  readonly draft?: string | undefined;
+  readonly json: boolean;
+}
+
+const LABEL_WIDTH = 14;
+
+/**
+ * Reads headers and configs and hands the report to `out`, each text with its line end.
+ * @throws UsageError when a checkpoint cannot be used; a misfit of the two is part of the report.
+ */
+export function runInspect(options: InspectOptions, out: (text: string) => void): void {
+  using targetFiles = options.model === undefined
+    ? openEmbedded("target")
+    : openCheckpoint(options.model);
+  using draftFiles = openDraft(options);
+  const target = inspectTarget(targetFiles);
+  const draft = draftFiles && inspectDraft(draftFiles, target.config);
+  const report = inspectReport(target, draft);
+  out(options.json ? `${JSON.stringify(inspectJson(report), null, 2)}\n` : renderInspect(report));
+}
+
+/** The report for people: one fact a line. */
+export function renderInspect(report: ModelReport): string {
+  const { target, draft, memory } = report;
+  const context = `${count(target.context)} tokens`;
+  const lines = [
+    ...partLines("target", target),
+    "",
+    ...draft ? [...partLines("draft", draft), ...draftLines(draft)] : ["draft         none"],
+    "",
+    line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
+    line("", `${bytes(memory.weightBytes)} weights`),
+    line("", `${bytes(memory.kvBytesPerToken)} keys and values a token`),
+    line("", `${bytes(memory.scratchBytes)} scratch, about (${memory.scratchRows} rows)`),
+    line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),
+    ...[...target.warnings, ...draft?.warnings ?? []].map((text) => line("warning", text)),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** The report for programs: the same facts, keys in snake_case as in every `--json` of Eyrie. */
+export function inspectJson(report: ModelReport): Record<string, unknown> {
+  return snakeKeys(report) as Record<string, unknown>;
+}
+
+function openDraft(options: InspectOptions): Checkpoint | null {
+  if (options.draft === "none") return null;
+  if (options.draft !== undefined) return openCheckpoint(options.draft);
+  return options.model === undefined ? openEmbedded("eagle3") : null;
+}
+
+function inspectTarget(checkpoint: Checkpoint): Inspected<ModelConfig> {
+  const config = parseModelConfig(
+    checkpoint.name,
+    checkpoint.json("config.json"),
+    checkpoint.json("generation_config.json"),
+  );
+  return { checkpoint, config, warnings: checkTensors(checkpoint, targetTensors(config)) };
+}
+
+function inspectDraft(
+  checkpoint: Checkpoint,
+  target: ModelConfig,
+): Inspected<ReturnType<typeof parseDraftConfig>> {
+  const config = parseDraftConfig(checkpoint, target);
+  return { checkpoint, config, warnings: checkTensors(checkpoint, draftTensors(config)) };
+}
+
+function partLines(label: string, part: PartReport): string[] {
+  const heads = `${part.heads} query, ${part.kvHeads} key/value, ${part.headDim} wide`;
+  const marks = [part.tied ? "tied lm_head" : "", part.qkNorm ? "q and k normed" : ""];
+  return [
+    line(label, `${part.name} (${part.architecture})`),
+    line("parameters", count(part.parameters)),
+    line("dtypes", part.dtypes.map(total).join(", ")),
+    line("layers", `${part.layers}, hidden ${part.hiddenSize}, mlp ${part.intermediateSize}`),
+    line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
+    line("vocabulary", count(part.vocabSize)),
+    line("context", `${count(part.context)} tokens`),
+    line("rope", rope(part.rope)),
+    ...part.files.map((file, index) => line(index === 0 ? "files" : "", total(file))),
+  ];
+}
+
+function draftLines(draft: DraftReport): string[] {
+  const head = draft.ownHead
+    ? `its own over ${count(draft.draftVocabSize)} tokens`
+    : "the target's";
+  return [
+    line("algorithm", draft.algorithm),
+    ...draft.auxLayers.length > 0
+      ? [line("reads", `the inputs of target layers ${draft.auxLayers.join(", ")}`)]
+      : [],
+    line("embedding", draft.ownEmbedding ? "its own" : "the target's"),
+    line("lm_head", head),
+  ];
+}
+
+function line(label: string, text: string): string {
+  return `${label.padEnd(LABEL_WIDTH)}${text}`;
+}
+
+function total({ name, tensors, bytes: size }: TensorTotal): string {
+  return `${name} (${tensors} ${tensors === 1 ? "tensor" : "tensors"}, ${bytes(size)})`;
+}
+
+function rope({ theta, scaling }: Rope): string {
+  if (scaling.kind === "default") return `theta ${theta}`;
+  const range = `${scaling.lowFreqFactor} to ${scaling.highFreqFactor}`;
+  const from = `from ${count(scaling.originalMaxPositions)} positions`;
+  return `theta ${theta}, llama3 scaling by ${scaling.factor} ${from}, bands ${range}`;
+}
+
+function count(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+/** Decimal units: 12.9 MB. */
+function bytes(number: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const power = number < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(number) / 3));
+  return `${(number / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
+}
+
+function snakeKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(snakeKeys);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeKeys(inner),
+    ]),
+  );
+}

@@ -1,0 +1,64 @@
+import type { Sampling } from "../speculate/sampling.ts";
+import type { Engine, OpenEngine } from "./engine.ts";
+import { type Io, unlessAborted } from "./io.ts";
+import type { ChatOptions } from "./options.ts";
+import { type StatusLine, statusLine } from "./progress.ts";
+
+/** What a generating command is given besides its options. */
+export interface Surroundings {
+  readonly open: OpenEngine;
+  readonly io: Io;
+  /** A fresh seed where none was asked for. */
+  readonly randomSeed?: () => number;
+}
+
+/** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
+export const INTERRUPTED = 130;
+
+/** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
+export async function openWithProgress(
+  options: Pick<ChatOptions, "model" | "draft" | "algorithm" | "numSteps" | "adapter" | "quiet">,
+  { open, io }: Surroundings,
+): Promise<Engine | undefined> {
+  const { model, draft, algorithm, adapter, numSteps } = options;
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const opening = open({
+    numSteps,
+    ...model === undefined ? {} : { model },
+    ...draft === undefined ? {} : { draft },
+    ...algorithm === undefined ? {} : { algorithm },
+    ...adapter === undefined ? {} : { adapter },
+    onProgress: status.load,
+    onWarning: (line) => warn(line, { io, status }),
+  });
+  try {
+    return await unlessAborted(opening, io.signal);
+  } finally {
+    status.clear();
+  }
+}
+
+/** A warning on stderr, on a line of its own. */
+export function warn(line: string, { io, status }: { io: Io; status?: StatusLine }): void {
+  status?.clear();
+  io.stderr.write(`warning: ${line}\n`);
+}
+
+/** Uniform over the seeds that `--seed` takes. */
+export function randomSeed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+}
+
+/** SGLang's `_SAMPLING_EPS`: below it a temperature is greedy; 1/temperature would overflow. */
+const GREEDY_BELOW = 1e-6;
+
+/** Sampling parameters with a seed for sure. */
+export function samplingOf(
+  values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
+  drawSeed: () => number,
+): Sampling {
+  const { topK, topP, minP } = values;
+  const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
+  const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
+  return { temperature, topK, topP, minP, seed };
+}

@@ -1,0 +1,121 @@
+import type { GenerateResult } from "../engine/events.ts";
+import type { Engine } from "./engine.ts";
+
+/** What the statistics tell about. */
+export interface Finished {
+  readonly engine: Engine;
+  readonly result: GenerateResult;
+  /** The noise key that was used; undefined when decoding was greedy. */
+  readonly seed: number | undefined;
+}
+
+/** The closing line of a run: tokens, rates, acceptance, seed. */
+export function statsLine({ result, seed }: Finished): string {
+  const { timing, speculative, promptIds, outputIds } = result;
+  const parts = [
+    `${plural(outputIds.length, "token")} in ${seconds(timing.decodeMs)}`,
+    `${timing.tokensPerSecond.toFixed(1)} tokens/s`,
+    `prompt ${plural(promptIds.length, "token")} in ${seconds(timing.prefillMs)}`,
+  ];
+  if (speculative.draft_tokens > 0) {
+    parts.push(
+      `${speculative.mean_accept_length.toFixed(2)} tokens a round`,
+      `${percent(speculative.draft_acceptance_rate)} of drafts accepted`,
+    );
+  }
+  if (seed !== undefined) parts.push(`seed ${seed}`);
+  return parts.join(", ");
+}
+
+/** `--stats`: one fact a line. */
+export function statsTable({ engine, result, seed }: Finished): string {
+  const { timing, speculative, promptIds, outputIds } = result;
+  const { device } = engine;
+  const prefilled = promptIds.length - result.cachedTokens;
+  const rows: [string, string][] = [
+    ["model", engine.name],
+    ["draft", draftText(engine, result)],
+    ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
+    ["load", seconds(engine.loadMs)],
+    [
+      "prompt",
+      `${plural(promptIds.length, "token")}, ${result.cachedTokens} cached, ` +
+      `${seconds(timing.prefillMs)}, ${rate(prefilled, timing.prefillMs)}`,
+    ],
+    ["first token", seconds(timing.timeToFirstTokenMs)],
+    [
+      "output",
+      `${plural(outputIds.length, "token")}, ${seconds(timing.decodeMs)}, ` +
+      `${timing.tokensPerSecond.toFixed(1)} tokens/s, ended by ${result.finishReason}`,
+    ],
+  ];
+  if (speculative.draft_tokens > 0) rows.push(...speculationRows(result));
+  if (seed !== undefined) rows.push(["seed", String(seed)]);
+  return rows.map(([name, text]) => `${name.padEnd(12)}${text}`).join("\n");
+}
+
+function speculationRows({ speculative }: GenerateResult): [string, string][] {
+  const { rounds, draft_tokens, accepted_tokens, acceptance_per_position } = speculative;
+  return [
+    ["rounds", `${rounds}, ${speculative.mean_accept_length.toFixed(2)} tokens each`],
+    [
+      "drafts",
+      `${draft_tokens}, ${accepted_tokens} accepted (${
+        percent(speculative.draft_acceptance_rate)
+      })`,
+    ],
+    ["by position", acceptance_per_position.map(percent).join(" ")],
+  ];
+}
+
+function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
+  if (draftName === undefined) return "none";
+  return speculative.num_steps === 0
+    ? `${draftName}, not used`
+    : `${draftName}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+}
+
+/** The object of `generate --json`; its field names are a public format. */
+export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<string, unknown> {
+  const { timing, speculative } = result;
+  const { adapter, backend, software, features } = engine.device;
+  return {
+    text: result.text,
+    prompt_ids: result.promptIds,
+    output_ids: result.outputIds,
+    finish_reason: result.finishReason,
+    usage: {
+      prompt_tokens: result.promptIds.length,
+      completion_tokens: result.outputIds.length,
+    },
+    timing: {
+      load_ms: thousandths(engine.loadMs),
+      prefill_ms: thousandths(timing.prefillMs),
+      decode_ms: thousandths(timing.decodeMs),
+      time_to_first_token_ms: thousandths(timing.timeToFirstTokenMs),
+      tokens_per_second: thousandths(timing.tokensPerSecond),
+    },
+    speculative,
+    device: { adapter, backend, software, features },
+  };
+}
+
+function thousandths(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(2)} s`;
+}
+
+function rate(count: number, ms: number): string {
+  return `${ms > 0 ? (count / ms * 1000).toFixed(1) : "0.0"} tokens/s`;
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)}%`;
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,74 @@
+import type { Gpu } from "../gpu/device.ts";
+import type { Operand } from "../gpu/kernel.ts";
+import { MAX_STEPS, RESULT_WORDS, ROW_WORDS, SLOT_WORDS } from "../model/rows_layout.ts";
+
+/** Sizes everything on the device is made for. */
+export interface Capacity {
+  /** Sequences in flight. */
+  readonly slots: number;
+  /** Lanes of the widest round. */
+  readonly batch: number;
+  /** Draft steps of the deepest tier. */
+  readonly maxSteps: number;
+  /** Rows of the widest prefill chunk. */
+  readonly prefillRows: number;
+  /** Tokens a sequence may hold, prompt and output. */
+  readonly contextLength: number;
+  /** Pages per slot in the block table. */
+  readonly tablePages: number;
+}
+
+/** Buffers that carry a round from one step to the next; the host reads only `results`. */
+export interface RoundBuffers {
+  /** `Slot`s, [slots]. */
+  readonly slots: Operand;
+  /** Block table, u32 [slots, tablePages]. */
+  readonly pages: Operand;
+  /** Draft tokens, u32 [slots, MAX_STEPS]. */
+  readonly drafts: Operand;
+  /** Slot of each lane, u32 [batch]. */
+  readonly lanes: Operand;
+  /** `Row`s of a draft level, [batch]. */
+  readonly draftRows: Operand;
+  /** `Row`s of the verify or prefill forward, [rows]. */
+  readonly rows: Operand;
+  /** `Row`s of the draft-extend forward, [rows]. */
+  readonly extendRows: Operand;
+  /** The target's choices, u32 [rows]. */
+  readonly chosen: Operand;
+  /** Row of each lane's bonus token, u32 [batch]. */
+  readonly last: Operand;
+  /** [batch, RESULT_WORDS] u32. */
+  readonly results: Operand;
+}
+
+/** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
+export function maxRows({ batch, maxSteps, prefillRows }: Capacity): number {
+  return Math.ceil(Math.max(prefillRows, batch * (maxSteps + 1)) / 8) * 8;
+}
+
+/** Makes the buffers; `storage` is `storageBuffer` bound to a device. */
+export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
+  const words = (label: string, count: number) => storageBuffer(gpu, label, count);
+  const rows = maxRows(capacity);
+  const { slots, batch, tablePages } = capacity;
+  return {
+    slots: words("slots", slots * SLOT_WORDS),
+    pages: words("pages", slots * tablePages),
+    drafts: words("drafts", slots * MAX_STEPS),
+    lanes: words("lanes", batch),
+    draftRows: words("draftRows", batch * ROW_WORDS),
+    rows: words("rows", rows * ROW_WORDS),
+    extendRows: words("extendRows", rows * ROW_WORDS),
+    chosen: words("chosen", rows),
+    last: words("last", batch),
+    results: words("results", batch * RESULT_WORDS),
+  };
+}
+
+/** A storage buffer of `words` 4-byte elements that can be written and copied. */
+export function storageBuffer(gpu: Gpu, label: string, words: number): Operand {
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
+  const buffer = gpu.device.createBuffer({ label, size: Math.max(16, words * 4), usage });
+  return { buffer };
+}

@@ -1,0 +1,116 @@
+import { UsageError } from "../errors.ts";
+import type { Gpu } from "../gpu/device.ts";
+import { tuning } from "../gpu/matrix.ts";
+import type { DraftConfig, ModelConfig } from "../model/config.ts";
+import type { DecoderContext, LayerKv, Scratch } from "../model/decoder.ts";
+import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
+import type { Target, TargetWeights } from "../model/llama.ts";
+import { ropeTable } from "../model/rope.ts";
+import { PAGE } from "../model/rows_layout.ts";
+import { vectorBuffer } from "../model/weights.ts";
+import { type Capacity, maxRows, type RoundBuffers, storageBuffer } from "./buffers.ts";
+
+/** The models with everything their plans write to. */
+export interface Models {
+  readonly target: Target;
+  readonly draft: (Draft & { readonly features: ReturnType<typeof storageBuffer> }) | undefined;
+}
+
+/** Weights as loaded. */
+export interface LoadedWeights {
+  readonly target: { readonly config: ModelConfig; readonly weights: TargetWeights };
+  readonly draft: { readonly config: DraftConfig; readonly weights: DraftWeights } | undefined;
+}
+
+/** Gives the loaded weights their scratch, KV pages and rope tables. */
+export function prepareModels(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  capacity: Capacity,
+  buffers: RoundBuffers,
+  headRows: number,
+): Models {
+  const { config, weights } = loaded.target;
+  const target: Target = {
+    ...context(gpu, "target", config, capacity, buffers),
+    weights,
+    kv: Array.from({ length: config.numLayers }, (_, i) => layerKv(gpu, `kv.${i}`, config, capacity)),
+    final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
+    logits: storageBuffer(gpu, "logits", headRows * weights.head.rows),
+  };
+  return { target, draft: loaded.draft && prepareDraft(gpu, loaded.draft, target, capacity, buffers) };
+}
+
+function prepareDraft(
+  gpu: Gpu,
+  { config, weights }: NonNullable<LoadedWeights["draft"]>,
+  target: Target,
+  capacity: Capacity,
+  buffers: RoundBuffers,
+): Models["draft"] {
+  const rows = maxRows(capacity);
+  const { hiddenSize } = config.layer;
+  const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
+  const batch = Math.ceil(capacity.batch / 8) * 8;
+  const eagle3 = config.algorithm === "EAGLE3";
+  return {
+    ...context(gpu, "draft", config.layer, capacity, buffers),
+    draft: config,
+    weights,
+    kv: layerKv(gpu, "draft.kv", config.layer, capacity),
+    wide: floats("wide", rows * 2 * hiddenSize),
+    tokens: floats("tokens", rows * hiddenSize),
+    ends: floats("ends", batch * hiddenSize),
+    carry: floats("carry", capacity.slots * hiddenSize),
+    logits: floats("logits", batch * weights.head.rows),
+    drafts: buffers.drafts,
+    features: eagle3 ? floats("features", rows * featureWidth(config, target.config)) : target.final,
+  };
+}
+
+function context(
+  gpu: Gpu,
+  name: string,
+  config: ModelConfig,
+  capacity: Capacity,
+  buffers: RoundBuffers,
+): DecoderContext {
+  const positions = capacity.tablePages * PAGE;
+  return {
+    config,
+    tuning: tuning(gpu.info.software),
+    scratch: scratch(gpu, name, config, maxRows(capacity)),
+    rope: vectorBuffer(gpu, `${name}.rope`, ropeTable(config.rope, config.headDim, positions)),
+    pages: buffers.pages,
+    tablePages: capacity.tablePages,
+  };
+}
+
+function scratch(gpu: Gpu, name: string, config: ModelConfig, rows: number): Scratch {
+  const floats = (label: string, cols: number) =>
+    storageBuffer(gpu, `${name}.${label}`, rows * cols);
+  const { hiddenSize, numHeads, numKvHeads, headDim } = config;
+  return {
+    x: floats("x", hiddenSize),
+    normed: floats("normed", hiddenSize),
+    qkv: floats("qkv", (numHeads + 2 * numKvHeads) * headDim),
+    q: floats("q", numHeads * headDim),
+    mixed: floats("mixed", numHeads * headDim),
+    act: floats("act", config.intermediateSize),
+  };
+}
+
+function layerKv(gpu: Gpu, label: string, config: ModelConfig, capacity: Capacity): LayerKv {
+  const words = capacity.slots * capacity.tablePages * PAGE * config.numKvHeads * config.headDim;
+  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
+  if (words * 4 > limit) {
+    throw new UsageError(
+      `Cannot keep ${capacity.contextLength} tokens of context: a layer's keys take ` +
+        `${words * 4} bytes, the adapter binds ${limit}; use a shorter --context-length`,
+    );
+  }
+  return {
+    keys: storageBuffer(gpu, `${label}.keys`, words),
+    values: storageBuffer(gpu, `${label}.values`, words),
+  };
+}

@@ -1,0 +1,114 @@
+import { reason, UsageError } from "../errors.ts";
+
+export type AdapterChoice = "high-performance" | "low-power" | "software";
+
+/** What the machine offers, in words for `--json` and `doctor`. */
+export interface DeviceInfo {
+  readonly adapter: string;
+  readonly backend: string;
+  readonly software: boolean;
+  /** Features granted, not merely listed. */
+  readonly features: readonly string[];
+}
+
+/** An open WebGPU device with every limit the adapter has. One a process. */
+export interface Gpu extends Disposable {
+  readonly device: GPUDevice;
+  readonly limits: GPUSupportedLimits;
+  readonly info: DeviceInfo;
+  /** Throws the first error the device reported since the last call, if any. */
+  check(): void;
+}
+
+const LIMITS = [
+  "maxBufferSize",
+  "maxStorageBufferBindingSize",
+  "maxStorageBuffersPerShaderStage",
+  "maxComputeWorkgroupStorageSize",
+  "maxComputeInvocationsPerWorkgroup",
+  "maxComputeWorkgroupSizeX",
+  "maxComputeWorkgroupSizeY",
+  "maxComputeWorkgroupSizeZ",
+  "maxComputeWorkgroupsPerDimension",
+] as const;
+
+// "subgroups" is granted by Deno although adapter.features does not list it.
+const FEATURES = ["subgroups", "shader-f16", "timestamp-query"];
+
+/**
+ * Opens the adapter and a device.
+ *
+ * @throws UsageError when no adapter answers.
+ */
+export async function openGpu(choice: AdapterChoice = "high-performance"): Promise<Gpu> {
+  const adapter = await requestAdapter(choice);
+  const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
+  const device = await requestDevice(adapter, requiredLimits);
+  let failure: string | undefined;
+  device.addEventListener("uncapturederror", (event) => {
+    event.preventDefault();
+    failure ??= (event as GPUUncapturedErrorEvent).error.message;
+  });
+  return {
+    device,
+    limits: device.limits,
+    info: describeAdapter(adapter, device),
+    check(): void {
+      if (failure === undefined) return;
+      const message = failure;
+      failure = undefined;
+      throw new Error(`The GPU reported: ${message}`);
+    },
+    [Symbol.dispose](): void {
+      device.destroy();
+    },
+  };
+}
+
+async function requestAdapter(choice: AdapterChoice): Promise<GPUAdapter> {
+  const options: GPURequestAdapterOptions = choice === "software"
+    ? { forceFallbackAdapter: true }
+    : { powerPreference: choice };
+  const adapter = await navigator.gpu?.requestAdapter(options);
+  if (!adapter) {
+    const kind = choice === "software" ? "no software WebGPU adapter" : "no WebGPU adapter";
+    throw new UsageError(`Cannot open the GPU: ${kind} was found, run "eyrie doctor --fix"`);
+  }
+  return adapter;
+}
+
+async function requestDevice(
+  adapter: GPUAdapter,
+  requiredLimits: Record<string, number>,
+): Promise<GPUDevice> {
+  const listed = FEATURES.filter((name) =>
+    name === "subgroups" || adapter.features.has(name as GPUFeatureName)
+  );
+  const granted = listed as GPUFeatureName[];
+  try {
+    return await adapter.requestDevice({ requiredFeatures: granted, requiredLimits });
+  } catch {
+    const requiredFeatures = granted.filter((name) => name as string !== "subgroups");
+    try {
+      return await adapter.requestDevice({ requiredFeatures, requiredLimits });
+    } catch (error) {
+      throw new UsageError(
+        `Cannot open the GPU "${adapter.info.description}": ${reason(error)}, run "eyrie doctor"`,
+      );
+    }
+  }
+}
+
+function describeAdapter(adapter: GPUAdapter, device: GPUDevice): DeviceInfo {
+  const name = adapter.info.description || adapter.info.device || "unknown adapter";
+  const software = adapter.info.isFallbackAdapter ||
+    /llvmpipe|lavapipe|swiftshader|warp|basic render/i.test(name);
+  const features = FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName));
+  return { adapter: name, backend: backend(), software, features };
+}
+
+// wgpu does not tell; these are the ones it prefers.
+function backend(): string {
+  return { linux: "vulkan", windows: "vulkan", darwin: "metal" }[Deno.build.os as "linux"] ??
+    "unknown";
+}

@@ -1,0 +1,43 @@
+/**
+ * Unrolls marked blocks of WGSL, because naga emits loops that drivers do not unroll
+ * (gfx-rs/wgpu#7698). A block between a line `//for m in NAME` and a line `//end` is repeated
+ * `counts[NAME]` times with `$m` replaced by 0, 1, 2, ...; blocks nest. `$NAME` outside of its
+ * block is replaced by the count itself.
+ *
+ * @throws Error on an unknown count or an unbalanced block.
+ */
+export function expand(code: string, counts: Readonly<Record<string, number>>): string {
+  const [text, rest] = block(code.split("\n"), counts, false);
+  if (rest.length > 0) throw new Error("//end without //for");
+  return Object.entries(counts).reduce(
+    (out, [name, n]) => out.replaceAll(`$${name}`, `${n}`),
+    text,
+  );
+}
+
+function block(
+  lines: readonly string[],
+  counts: Readonly<Record<string, number>>,
+  nested: boolean,
+): [text: string, rest: readonly string[]] {
+  const out: string[] = [];
+  let rest = lines;
+  while (rest.length > 0) {
+    const line = rest[0] ?? "";
+    rest = rest.slice(1);
+    const open = line.match(/^\s*\/\/for (\w+) in (\w+)\s*$/);
+    if (open) {
+      const [, variable = "", name = ""] = open;
+      const count = counts[name];
+      if (count === undefined) throw new Error(`//for ${variable} in ${name}: no such count`);
+      const [body, after] = block(rest, counts, true);
+      for (let i = 0; i < count; i++) out.push(body.replaceAll(`$${variable}`, `${i}`));
+      rest = after;
+    } else if (/^\s*\/\/end\s*$/.test(line)) {
+      if (nested) return [out.join("\n"), rest];
+      throw new Error("//end without //for");
+    } else out.push(line);
+  }
+  if (nested) throw new Error("//for without //end");
+  return [out.join("\n"), rest];
+}

@@ -1,0 +1,80 @@
+/** A part of a GPU buffer, or all of it. `offset` is a multiple of 256. */
+export interface Operand {
+  readonly buffer: GPUBuffer;
+  /** Bytes. */
+  readonly offset?: number;
+  /** Bytes; absent = to the end of the buffer. */
+  readonly size?: number;
+}
+
+/** One WGSL module with entry point `main` and its bindings in order of their numbers. */
+export interface Kernel<Binding extends string = string, Constant extends string = string> {
+  readonly name: string;
+  readonly code: string;
+  readonly bindings: readonly Binding[];
+  readonly constants: readonly Constant[];
+}
+
+/** One recorded launch of a kernel. A forward pass is a list of these. */
+export interface Dispatch {
+  readonly kernel: Kernel;
+  /** By binding name. */
+  readonly buffers: Readonly<Record<string, Operand>>;
+  /** WGSL `override` values. */
+  readonly constants: Readonly<Record<string, number>>;
+  readonly workgroups: readonly [x: number, y: number, z: number];
+  /** What it is for in the model ("layers.3.down"); the profile's key. */
+  readonly label: string;
+}
+
+export type Plan = readonly Dispatch[];
+
+/**
+ * Declares a kernel. The names are checked against the WGSL when the module loads, so a renamed
+ * binding fails at start and not as a black screen.
+ *
+ * @throws Error when the WGSL declares other bindings or override constants.
+ */
+export function kernel<const Binding extends string, const Constant extends string>(
+  name: string,
+  code: string,
+  declared: { readonly bindings: readonly Binding[]; readonly constants: readonly Constant[] },
+): Kernel<Binding, Constant> {
+  const bindings = [...code.matchAll(/@binding\((\d+)\)\s*var<[^>]*>\s*(\w+)/g)]
+    .toSorted((a, b) => Number(a[1]) - Number(b[1])).map((match) => match[2]);
+  const constants = [...code.matchAll(/^override (\w+)/gm)].map((match) => match[1]).toSorted();
+  if (bindings.join() !== declared.bindings.join()) {
+    throw new Error(`kernel ${name}: WGSL binds ${bindings}, declared ${declared.bindings}`);
+  }
+  if (constants.join() !== declared.constants.toSorted().join()) {
+    throw new Error(`kernel ${name}: WGSL overrides ${constants}, declared ${declared.constants}`);
+  }
+  return { name, code, bindings: declared.bindings, constants: declared.constants };
+}
+
+/** Records a launch. The compiler asks for exactly the kernel's bindings and constants. */
+export function dispatch<Binding extends string, Constant extends string>(
+  kernel: Kernel<Binding, Constant>,
+  launch: {
+    readonly buffers: Readonly<Record<NoInfer<Binding>, Operand>>;
+    readonly constants: Readonly<Record<NoInfer<Constant>, number>>;
+    readonly workgroups: readonly [x: number, y?: number, z?: number];
+    readonly label?: string;
+  },
+): Dispatch {
+  const [x, y = 1, z = 1] = launch.workgroups;
+  const { buffers, constants, label = kernel.name } = launch;
+  return { kernel, buffers, constants, workgroups: [x, y, z], label };
+}
+
+/** One line a dispatch: golden plans, `--explain`, and reading what a refactor changed. */
+export function describe(plan: Plan): string {
+  return plan.map(({ kernel, buffers, constants, workgroups, label }) => {
+    const operands = kernel.bindings.map((name) => {
+      const operand = buffers[name];
+      return `${name}=${operand?.buffer.label}${operand?.offset ? `+${operand.offset}` : ""}`;
+    });
+    const numbers = kernel.constants.map((name) => `${name}=${constants[name]}`);
+    return [label, kernel.name, `[${workgroups}]`, ...operands, ...numbers].join(" ");
+  }).join("\n");
+}

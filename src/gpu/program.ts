@@ -1,0 +1,85 @@
+import type { Gpu } from "./device.ts";
+import type { Dispatch, Operand, Plan } from "./kernel.ts";
+
+interface Step {
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+  readonly workgroups: readonly [number, number, number];
+  readonly label: string;
+}
+
+/** A plan with its pipelines and bind groups made: replaying it creates nothing. */
+export interface Program {
+  readonly steps: readonly Step[];
+}
+
+/** Counts what was created, so that a test can show that a round creates nothing. */
+export interface Created {
+  modules: number;
+  pipelines: number;
+  bindGroups: number;
+}
+
+/** Turns plans into programs; equal kernels with equal constants share one pipeline. */
+export interface Compiler {
+  readonly created: Readonly<Created>;
+  /** @throws Error with the compiler's words when WGSL, bindings or limits do not fit. */
+  compile(plan: Plan): Promise<Program>;
+}
+
+export function compiler(gpu: Gpu): Compiler {
+  const { device } = gpu;
+  const created: Created = { modules: 0, pipelines: 0, bindGroups: 0 };
+  const modules = new Map<string, GPUShaderModule>();
+  const pipelines = new Map<string, GPUComputePipeline>();
+
+  function pipeline({ kernel, constants }: Dispatch): GPUComputePipeline {
+    const key = JSON.stringify([kernel.name, constants]);
+    return pipelines.getOrInsertComputed(key, () => {
+      const module = modules.getOrInsertComputed(kernel.name, () => {
+        created.modules++;
+        return device.createShaderModule({ label: kernel.name, code: kernel.code });
+      });
+      created.pipelines++;
+      return device.createComputePipeline({
+        label: kernel.name,
+        layout: "auto",
+        compute: { module, entryPoint: "main", constants },
+      });
+    });
+  }
+
+  function step(launch: Dispatch): Step {
+    const made = pipeline(launch);
+    created.bindGroups++;
+    const group = device.createBindGroup({
+      label: launch.label,
+      layout: made.getBindGroupLayout(0),
+      entries: launch.kernel.bindings.map((name, binding) => {
+        const operand = launch.buffers[name] as Operand;
+        return { binding, resource: { ...operand } };
+      }),
+    });
+    return { pipeline: made, group, workgroups: launch.workgroups, label: launch.label };
+  }
+
+  return {
+    created,
+    async compile(plan: Plan): Promise<Program> {
+      device.pushErrorScope("validation");
+      const steps = plan.map(step);
+      const error = await device.popErrorScope();
+      if (error) throw new Error(`Cannot compile a plan: ${error.message}`);
+      return { steps };
+    },
+  };
+}
+
+/** Replays a program into an open compute pass. */
+export function encode(pass: GPUComputePassEncoder, program: Program): void {
+  for (const { pipeline, group, workgroups } of program.steps) {
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(workgroups[0], workgroups[1], workgroups[2]);
+  }
+}

@@ -1,0 +1,57 @@
+import type { Gpu } from "./device.ts";
+
+/** A small buffer the host reads once a round. */
+export interface Readback extends Disposable {
+  /** Copy the result here within the round's submission. */
+  readonly buffer: GPUBuffer;
+  /** Waits for the queue and returns a copy of the words. */
+  read(): Promise<Uint32Array>;
+}
+
+/**
+ * Opens a readback of `words` u32.
+ *
+ * Deno's mapAsync sleeps 10 ms after the data is already there, so it is not awaited: the call
+ * itself drains the queue and the range is mapped when it returns. Deno panics when the very
+ * first map of a buffer is not awaited, hence the priming. Where a later Deno maps lazily,
+ * getMappedRange throws and the promise is awaited after all.
+ */
+export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
+  const buffer = gpu.device.createBuffer({
+    label: "readback",
+    size: words * 4,
+    usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+  });
+  await buffer.mapAsync(GPUMapMode.READ);
+  buffer.unmap();
+  return {
+    buffer,
+    async read(): Promise<Uint32Array> {
+      const mapped = buffer.mapAsync(GPUMapMode.READ);
+      mapped.catch(() => {});
+      let range: ArrayBuffer;
+      try {
+        range = buffer.getMappedRange();
+      } catch {
+        await mapped;
+        range = buffer.getMappedRange();
+      }
+      const words = new Uint32Array(range).slice();
+      buffer.unmap();
+      gpu.check();
+      return words;
+    },
+    [Symbol.dispose](): void {
+      buffer.destroy();
+    },
+  };
+}
+
+/** Reads any buffer (COPY_SRC) whole: tests, `check`. Makes a buffer each time; not for rounds. */
+export async function readBuffer(gpu: Gpu, source: GPUBuffer): Promise<ArrayBuffer> {
+  using readback = await openReadback(gpu, source.size / 4);
+  const encoder = gpu.device.createCommandEncoder();
+  encoder.copyBufferToBuffer(source, 0, readback.buffer, 0, source.size);
+  gpu.device.queue.submit([encoder.finish()]);
+  return (await readback.read()).buffer as ArrayBuffer;
+}

@@ -1,0 +1,212 @@
+/** Reads what an EAGLE head is from its config.json and, where they disagree, its tensors. */
+import type { Checkpoint } from "./checkpoint.ts";
+import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
+import { parseDecoder } from "./decoder_config.ts";
+import { type Fields, flag, integer, integers, nested, quote, unusable, value } from "./fields.ts";
+
+/**
+ * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
+ * authors' own files say LlamaForCausalLM for both kinds; then the width of `fc` tells.
+ */
+const ARCHITECTURES: Readonly<Record<string, Algorithm | undefined>> = {
+  LlamaForCausalLM: undefined,
+  LlamaForCausalLMEagle: "EAGLE",
+  LlamaForCausalLMEagle3: "EAGLE3",
+  Eagle3Speculator: "EAGLE3",
+  Eagle3DraftModel: "EAGLE3",
+};
+
+/** Modules of EAGLE variants (3.1, HASS, speculators) that would be left out of the forward. */
+const VARIANT_MODULES = [
+  "fc_norm",
+  "input_norm",
+  "embedding_layernorm",
+  "hidden_states_layernorm",
+  "pre_lm_head_layernorm",
+];
+
+/** Config keys that switch those variants on. */
+const VARIANT_FLAGS = ["fc_norm", "norm_before_fc", "norm_output", "add_para_norm"];
+
+const MOST_LAYER_ID = 1024;
+const MOST_HIDDEN = 2 ** 17;
+
+/** The facts that the tensors alone settle. */
+interface Layout {
+  readonly prefix: string;
+  readonly layerPrefix: string;
+  /** Whether the tensor (its name without `prefix`) is there. */
+  has(name: string): boolean;
+  /** Shape of a tensor, undefined when absent. */
+  shape(name: string): readonly number[] | undefined;
+}
+
+/**
+ * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it suits `target` is another
+ * question: see `checkFit`.
+ * @param target gives the default of the auxiliary layers and of a vocabulary left unsaid.
+ * @throws UsageError when it is no such head, or one of a variant that would run wrong.
+ */
+export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): DraftConfig {
+  const config = fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json"));
+  const layout = findLayout(config, checkpoint);
+  refuseVariants(config, layout);
+  const architecture = draftArchitecture(config);
+  const decoder = parseDecoder(nested(config, "transformer_layer_config") ?? config, architecture);
+  const targetHiddenSize = integer(config, "target_hidden_size", {
+    least: 8,
+    most: MOST_HIDDEN,
+    multipleOf: 8,
+    fallback: decoder.hiddenSize,
+  });
+  const sizes = { hiddenSize: decoder.hiddenSize, targetHiddenSize };
+  const algorithm = parseAlgorithm(config, layout, sizes);
+  const eagle3 = algorithm === "EAGLE3";
+  const heads = eagle3
+    ? parseHead(config, layout, decoder.vocabSize)
+    : { ownHead: false, reducedVocab: false, draftVocabSize: decoder.vocabSize };
+  const ownEmbedding = layout.has("embed_tokens.weight");
+  if (eagle3) refuseTiedHead(config, { ...heads, ownEmbedding, target });
+  const qkNorm = layout.has(`${layout.layerPrefix}.self_attn.q_norm.weight`);
+  return Object.freeze({
+    algorithm,
+    layer: {
+      ...decoder,
+      numLayers: 1,
+      tied: false,
+      qkNorm,
+      bosTokenId: undefined,
+      eosTokenIds: [],
+    },
+    targetHiddenSize,
+    ...heads,
+    fcBias: layout.has("fc.bias"),
+    auxLayers: eagle3 ? parseAuxLayers(config, target.numLayers) : [],
+    ownEmbedding,
+    normBeforeResidual: eagle3 && parseNormBeforeResidual(config),
+    prefix: layout.prefix,
+    layerPrefix: layout.layerPrefix,
+  });
+}
+
+function findLayout(config: Fields, checkpoint: Checkpoint): Layout {
+  const { tensors } = checkpoint;
+  const prefix = ["", "model."].find((start) => tensors.has(`${start}fc.weight`));
+  if (prefix === undefined) {
+    throw unusable({ ...config, where: "it" }, "is not an EAGLE draft: it has no tensor fc.weight");
+  }
+  const probe = "self_attn.q_proj.weight";
+  const layers = ["midlayer", "layers.0"];
+  const layerPrefix = layers.find((layer) => tensors.has(`${prefix}${layer}.${probe}`));
+  if (layerPrefix === undefined) {
+    const why = `has no tensor ${layers.map((layer) => `${prefix}${layer}.${probe}`).join(" or ")}`;
+    throw unusable({ ...config, where: "it" }, why);
+  }
+  const find = (name: string): readonly number[] | undefined =>
+    (tensors.get(prefix + name) ?? tensors.get(name))?.shape;
+  const more = [...tensors.keys()].find((name) => /^(model\.)?layers\.[1-9]/.test(name));
+  if (more !== undefined) {
+    throw unusable({ ...config, where: "it" }, `has more than one layer (tensor ${quote(more)})`);
+  }
+  return { prefix, layerPrefix, shape: find, has: (name) => find(name) !== undefined };
+}
+
+function refuseVariants(config: Fields, layout: Layout): void {
+  const key = VARIANT_FLAGS.find((name) => flag(config, name, false));
+  if (key !== undefined) throw unusable(config, `has ${key} true, expected false`);
+  const module = VARIANT_MODULES.find((name) =>
+    [name, `${name}.weight`, `${name}.0.weight`, `${layout.layerPrefix}.${name}.weight`].some(
+      layout.has,
+    )
+  );
+  if (module !== undefined) {
+    throw unusable({ ...config, where: "it" }, `has tensors of ${module}, which is not supported`);
+  }
+  const eagle = nested(config, "eagle_config");
+  if (eagle !== undefined && !flag(eagle, "use_aux_hidden_state", true)) {
+    throw unusable(eagle, "has use_aux_hidden_state false, expected true");
+  }
+}
+
+function draftArchitecture(config: Fields): string {
+  const listed = value(config, "architectures");
+  const name: unknown = (Array.isArray(listed) ? listed[0] : listed) ?? "LlamaForCausalLM";
+  if (typeof name === "string" && Object.hasOwn(ARCHITECTURES, name)) return name;
+  const known = Object.keys(ARCHITECTURES).join(", ");
+  throw unusable(config, `has draft architecture ${quote(name)}, known are ${known}`);
+}
+
+/** EAGLE or EAGLE3, by the width of `fc`, which must not contradict the architecture's name. */
+function parseAlgorithm(
+  config: Fields,
+  layout: Layout,
+  sizes: { hiddenSize: number; targetHiddenSize: number },
+): Algorithm {
+  const named = ARCHITECTURES[draftArchitecture(config)];
+  const shape = layout.shape("fc.weight") ?? [];
+  const widths = { EAGLE: 2 * sizes.hiddenSize, EAGLE3: 3 * sizes.targetHiddenSize };
+  const found = (["EAGLE", "EAGLE3"] as const).filter((kind) => widths[kind] === shape[1]);
+  const algorithm = named === undefined ? found[0] : found.find((kind) => kind === named);
+  if (shape.length === 2 && shape[0] === sizes.hiddenSize && algorithm !== undefined) {
+    return algorithm;
+  }
+  const kinds = named === undefined ? ["EAGLE" as const, "EAGLE3" as const] : [named];
+  const expected = kinds.map((kind) => `[${sizes.hiddenSize}, ${widths[kind]}] for ${kind}`);
+  const why = `has fc.weight of shape ${quote(shape)}, expected ${expected.join(" or ")}`;
+  throw unusable({ ...config, where: "it" }, why);
+}
+
+/** Which lm_head an EAGLE-3 draft uses, and over which vocabulary. */
+function parseHead(
+  config: Fields,
+  layout: Layout,
+  vocabSize: number,
+): Pick<DraftConfig, "ownHead" | "reducedVocab" | "draftVocabSize"> {
+  const draftVocabSize = integer(config, "draft_vocab_size", {
+    least: 1,
+    most: vocabSize,
+    fallback: layout.shape("lm_head.weight")?.[0] ?? vocabSize,
+  });
+  const ownHead = layout.has("lm_head.weight");
+  const reducedVocab = layout.has("d2t");
+  if (draftVocabSize < vocabSize && !(ownHead && reducedVocab)) {
+    const lacking = ownHead ? "d2t" : "lm_head.weight";
+    const why = `has draft_vocab_size ${draftVocabSize} of ${vocabSize}`;
+    throw unusable(config, `${why}, but there is no tensor ${lacking}`);
+  }
+  return { ownHead, reducedVocab, draftVocabSize };
+}
+
+/** A tied head is the embedding the draft uses; that is the target's head only if both are shared. */
+function refuseTiedHead(
+  config: Fields,
+  draft: { ownHead: boolean; ownEmbedding: boolean; target: ModelConfig },
+): void {
+  if (draft.ownHead || !flag(config, "tie_word_embeddings", false)) return;
+  if (!draft.ownEmbedding && draft.target.tied) return;
+  throw unusable(config, "has tie_word_embeddings true, but there is no tensor lm_head.weight");
+}
+
+/**
+ * Layers whose entering residual streams feed `fc`. SGLang's eagle_config names the layers whose
+ * OUTPUT it is, one less; the speculators format names the layers entered, as Eyrie does.
+ */
+function parseAuxLayers(config: Fields, targetLayers: number): readonly number[] {
+  const key = "eagle_aux_hidden_state_layer_ids";
+  const eagle = nested(config, "eagle_config");
+  const outputs = eagle && integers(eagle, key, MOST_LAYER_ID);
+  const entered = integers(config, key, MOST_LAYER_ID);
+  const ids = outputs?.map((id) => id + 1) ?? entered ??
+    [2, Math.floor(targetLayers / 2), targetLayers - 3];
+  if (ids.length !== 3) throw unusable(config, `has ${ids.length} ${key}, expected 3`);
+  return ids;
+}
+
+function parseNormBeforeResidual(config: Fields): boolean {
+  const unsaid = value(config, "norm_before_residual") === undefined;
+  // vLLM takes a speculators file without the key as true, speculators itself as false.
+  if (unsaid && value(config, "transformer_layer_config") !== undefined) {
+    throw unusable(config, "has no norm_before_residual; say true or false in it");
+  }
+  return flag(config, "norm_before_residual", false);
+}

@@ -1,0 +1,139 @@
+import { embed } from "../../shaders/embed.ts";
+import { matmul } from "../../shaders/matmul.ts";
+import { copyRows, gatherRows } from "../../shaders/move_rows.ts";
+import type { Dispatch, Operand } from "../gpu/kernel.ts";
+import type { Matrix } from "../gpu/matrix.ts";
+import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
+import type { ModelConfig } from "./config.ts";
+import {
+  attentionBlock,
+  type DecoderContext,
+  type DecoderLayer,
+  type LayerKv,
+  loadLayer,
+  mlpBlock,
+  norm,
+  type RowsOf,
+} from "./decoder.ts";
+import { targetTensors, type TensorSpec } from "./tensors.ts";
+import type { Loader } from "./weights.ts";
+
+/** Weights of a Llama or Qwen3 target. */
+export interface TargetWeights {
+  /** [vocab, hidden] */
+  readonly embed: Matrix;
+  readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand })[];
+  /** [hidden] */
+  readonly norm: Operand;
+  /** [vocab, hidden]; the embedding itself where tied. */
+  readonly head: Matrix;
+}
+
+/** Finds a checkpoint's tensor by the role a spec gives it. */
+export function byRole(
+  checkpoint: Checkpoint,
+  specs: readonly TensorSpec[],
+): (role: string) => TensorInfo {
+  const names = new Map(specs.map(({ role, name }) => [role, name]));
+  return (role) => {
+    const tensor = checkpoint.tensors.get(names.get(role) ?? "");
+    if (!tensor) throw new Error(`${checkpoint.name} has no tensor for the role ${role}`);
+    return tensor;
+  };
+}
+
+/** Loads the target. The tensors were checked before (checkTensors). */
+export function loadTarget(
+  load: Loader,
+  checkpoint: Checkpoint,
+  config: ModelConfig,
+): TargetWeights {
+  const tensor = byRole(checkpoint, targetTensors(config));
+  const table = load.matrix("embed", [tensor("embed")]);
+  return {
+    embed: table,
+    layers: Array.from({ length: config.numLayers }, (_, i) => ({
+      ...loadLayer(load, `layers.${i}`, tensor, config.qkNorm),
+      inputNorm: load.vector(`layers.${i}.inputNorm`, tensor(`layers.${i}.inputNorm`)),
+    })),
+    norm: load.vector("norm", tensor("norm")),
+    head: config.tied ? table : load.matrix("head", [tensor("head")]),
+  };
+}
+
+/** The target and what its plans write to. */
+export interface Target extends DecoderContext {
+  readonly weights: TargetWeights;
+  readonly kv: readonly LayerKv[];
+  /** Rows after the final norm, [rows, hidden]: the head's input and EAGLE-1's features. */
+  readonly final: Operand;
+  /** [rows that get logits, head.rows] */
+  readonly logits: Operand;
+}
+
+/** Where a forward leaves copies of the residual stream entering a layer. */
+export interface Tap {
+  readonly layer: number;
+  readonly out: Operand;
+  /** Row stride of out. */
+  readonly outCols: number;
+  readonly outFirst: number;
+}
+
+/** Rows in, `final` out: embedding, layers, final norm. Taps copy what enters their layer. */
+export function targetBody(target: Target, of: RowsOf, taps: readonly Tap[]): Dispatch[] {
+  const { weights, config, scratch: { x, normed } } = target;
+  const { rows, count } = of;
+  const layers = weights.layers.map((weight, i) => {
+    const label = `layers.${i}`;
+    const layer = { ...weight, kv: target.kv[i] as LayerKv, label };
+    const taken = taps.filter((tap) => tap.layer === i).map(({ out, outCols, outFirst }) =>
+      copyRows({ x, out }, {
+        rows: count,
+        cols: config.hiddenSize,
+        outCols,
+        outFirst,
+        label: `${label}.tap`,
+      })
+    );
+    return [
+      ...taken,
+      norm(target, { weight: weight.inputNorm, out: normed }, count, `${label}.inputNorm`),
+      ...attentionBlock(target, layer, normed, of),
+      ...mlpBlock(target, layer, count),
+    ];
+  });
+  return [
+    ...embed({ matrix: weights.embed, rows, out: x }, { count, label: "embed" }),
+    ...layers.flat(),
+    norm(target, { weight: weights.norm, out: target.final }, count, "norm"),
+  ];
+}
+
+/** Logits of the first `count` rows of `final`. */
+export function targetHead(
+  target: Target,
+  count: number,
+  from: Operand = target.final,
+): Dispatch[] {
+  const { weights: { head }, logits: out, tuning } = target;
+  return matmul({ matrix: head, x: from, out }, {
+    rows: count,
+    finish: "store",
+    tuning,
+    label: "head",
+  });
+}
+
+/** Logits of the one row `last[0]` of `final`, gathered into `scratch.normed` first. */
+export function targetHeadAt(target: Target, last: Operand): Dispatch[] {
+  const { config, scratch, final } = target;
+  return [
+    gatherRows({ x: final, index: last, out: scratch.normed }, {
+      rows: 1,
+      cols: config.hiddenSize,
+      label: "head.row",
+    }),
+    ...targetHead(target, 1, scratch.normed),
+  ];
+}

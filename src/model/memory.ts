@@ -1,0 +1,58 @@
+/** How much GPU memory a model takes, from its config and headers alone. */
+import type { Checkpoint } from "./checkpoint.ts";
+import type { DraftConfig, ModelConfig } from "./config.ts";
+import type { TensorSpec } from "./tensors.ts";
+
+const F32_BYTES = 4;
+
+/** Numbers a model has learned: matrices and vectors, not token ids. */
+export function parameterCount(specs: readonly TensorSpec[]): number {
+  return sum(specs.filter(({ kind }) => kind !== "ids").map(elements));
+}
+
+/**
+ * Bytes of the weights on the GPU: matrices as the file has them, vectors (norms, biases) widened
+ * to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
+ */
+export function weightBytes(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+): number {
+  return sum(specs.map((spec) => {
+    const tensor = checkpoint.tensors.get(spec.name);
+    if (tensor === undefined) return 0;
+    return spec.kind === "matrix" ? tensor.size : F32_BYTES * elements(spec);
+  }));
+}
+
+/** Bytes of f32 keys and values that one token takes in all layers. */
+export function kvBytesPerToken(config: ModelConfig): number {
+  return 2 * F32_BYTES * config.numLayers * config.numKvHeads * config.headDim;
+}
+
+/**
+ * Bytes of f32 working memory for a forward over `rows` rows, about: residual stream, normed
+ * input, q, k, v, attention output, the two MLP halves, logits, and the hidden rows a draft reads.
+ */
+export function scratchBytes(
+  target: ModelConfig,
+  draft: DraftConfig | undefined,
+  rows: number,
+): number {
+  const perRow = rowElements(target) + (draft ? rowElements(draft.layer) : 0);
+  const features = draft?.algorithm === "EAGLE3" ? 3 : 1;
+  return F32_BYTES * rows * (perRow + (draft ? features * target.hiddenSize : 0));
+}
+
+function rowElements(config: ModelConfig): number {
+  const attention = (2 * config.numHeads + 2 * config.numKvHeads) * config.headDim;
+  return 2 * config.hiddenSize + attention + 2 * config.intermediateSize + config.vocabSize;
+}
+
+function elements(spec: TensorSpec): number {
+  return spec.shape.reduce((product, size) => product * size, 1);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

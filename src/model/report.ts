@@ -1,0 +1,180 @@
+/** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
+import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
+import type { Algorithm, DraftConfig, ModelConfig, Rope } from "./config.ts";
+import { misfit } from "./fit.ts";
+import { kvBytesPerToken, parameterCount, scratchBytes, weightBytes } from "./memory.ts";
+import { draftTensors, targetTensors, type TensorSpec } from "./tensors.ts";
+
+/** An opened checkpoint whose tensors were checked. */
+export interface Inspected<Config> {
+  readonly checkpoint: Pick<Checkpoint, "name" | "tensors">;
+  readonly config: Config;
+  /** What `checkTensors` returned. */
+  readonly warnings: readonly string[];
+}
+
+/** Tensors of one dtype or of one file. */
+export interface TensorTotal {
+  /** The dtype's or file's name. */
+  readonly name: string;
+  readonly tensors: number;
+  /** Of the tensors, without header. */
+  readonly bytes: number;
+}
+
+/** One checkpoint. */
+export interface PartReport {
+  readonly name: string;
+  readonly architecture: string;
+  readonly modelType: string;
+  readonly parameters: number;
+  readonly layers: number;
+  readonly hiddenSize: number;
+  readonly intermediateSize: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly vocabSize: number;
+  /** Tokens. */
+  readonly context: number;
+  readonly tied: boolean;
+  readonly qkNorm: boolean;
+  readonly rope: Rope;
+  readonly dtypes: readonly TensorTotal[];
+  readonly files: readonly TensorTotal[];
+  /** On the GPU. */
+  readonly weightBytes: number;
+  readonly kvBytesPerToken: number;
+  readonly warnings: readonly string[];
+}
+
+/** A draft, and whether it serves the target. */
+export interface DraftReport extends PartReport {
+  readonly algorithm: Algorithm;
+  readonly draftVocabSize: number;
+  readonly auxLayers: readonly number[];
+  readonly ownEmbedding: boolean;
+  readonly ownHead: boolean;
+  readonly fits: boolean;
+  /** Why it does not fit, null when it does. */
+  readonly misfit: string | null;
+}
+
+/** GPU memory for one sequence, bytes. */
+export interface MemoryReport {
+  readonly weightBytes: number;
+  readonly kvBytesPerToken: number;
+  /** Keys and values of a whole context. */
+  readonly kvBytesFullContext: number;
+  /** About, for `scratchRows` rows. */
+  readonly scratchBytes: number;
+  readonly scratchRows: number;
+  readonly totalBytes: number;
+}
+
+/** A target, the draft beside it if any, and what both take. */
+export interface ModelReport {
+  readonly target: PartReport;
+  readonly draft: DraftReport | null;
+  readonly memory: MemoryReport;
+}
+
+/** Rows of one forward that the scratch is told for: a prefill chunk. */
+const SCRATCH_ROWS = 64;
+
+/** The report on a target and its draft; a draft that does not fit is told, not thrown. */
+export function inspectReport(
+  target: Inspected<ModelConfig>,
+  draft: Inspected<DraftConfig> | null,
+): ModelReport {
+  const targetPart = partReport(target, target.config, targetTensors(target.config));
+  const draftPart = draft && draftReport(draft, target.config);
+  return {
+    target: targetPart,
+    draft: draftPart,
+    memory: memoryReport(
+      targetPart,
+      draftPart,
+      scratchBytes(
+        target.config,
+        draft?.config,
+        SCRATCH_ROWS,
+      ),
+    ),
+  };
+}
+
+function draftReport(draft: Inspected<DraftConfig>, target: ModelConfig): DraftReport {
+  const { config } = draft;
+  const why = misfit(config, target);
+  return {
+    ...partReport(draft, config.layer, draftTensors(config)),
+    algorithm: config.algorithm,
+    draftVocabSize: config.draftVocabSize,
+    auxLayers: config.auxLayers,
+    ownEmbedding: config.ownEmbedding,
+    ownHead: config.ownHead,
+    fits: why === undefined,
+    misfit: why ?? null,
+  };
+}
+
+function partReport(
+  { checkpoint, warnings }: Inspected<unknown>,
+  config: ModelConfig,
+  specs: readonly TensorSpec[],
+): PartReport {
+  const tensors = [...checkpoint.tensors.values()];
+  return {
+    name: checkpoint.name,
+    architecture: config.architecture,
+    modelType: config.modelType,
+    parameters: parameterCount(specs),
+    layers: config.numLayers,
+    hiddenSize: config.hiddenSize,
+    intermediateSize: config.intermediateSize,
+    heads: config.numHeads,
+    kvHeads: config.numKvHeads,
+    headDim: config.headDim,
+    vocabSize: config.vocabSize,
+    context: config.maxPositions,
+    tied: config.tied,
+    qkNorm: config.qkNorm,
+    rope: config.rope,
+    dtypes: totals(tensors, ({ dtypeName }) => dtypeName),
+    files: totals(tensors, ({ file }) => file),
+    weightBytes: weightBytes(checkpoint, specs),
+    kvBytesPerToken: kvBytesPerToken(config),
+    warnings,
+  };
+}
+
+function memoryReport(
+  target: PartReport,
+  draft: PartReport | null,
+  scratch: number,
+): MemoryReport {
+  const weights = target.weightBytes + (draft?.weightBytes ?? 0);
+  const kv = target.kvBytesPerToken + (draft?.kvBytesPerToken ?? 0);
+  return {
+    weightBytes: weights,
+    kvBytesPerToken: kv,
+    kvBytesFullContext: kv * target.context,
+    scratchBytes: scratch,
+    scratchRows: SCRATCH_ROWS,
+    totalBytes: weights + kv * target.context + scratch,
+  };
+}
+
+function totals(
+  tensors: readonly TensorInfo[],
+  nameOf: (tensor: TensorInfo) => string,
+): TensorTotal[] {
+  return [...Map.groupBy(tensors, nameOf)]
+    .map(([name, group]) => ({
+      name,
+      tensors: group.length,
+      bytes: group.reduce((total, { size }) => total + size, 0),
+    }))
+    .sort((a, b) => a.name < b.name ? -1 : 1);
+}

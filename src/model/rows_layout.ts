@@ -1,0 +1,21 @@
+/** Word offsets of the WGSL structs in shaders/rows.wgsl and of the result in accept.wgsl. */
+
+/** u32 words of one `Row`: token, position, slot, cell, base, mask_lo, mask_hi, live. */
+export const ROW_WORDS = 8;
+
+/** u32 words of one `Slot`: length, root, seed, top_k, temperature, top_p, min_p, unused. */
+export const SLOT_WORDS = 8;
+
+/** Draft tokens kept per slot; num_steps is below it. */
+export const MAX_STEPS = 8;
+
+/** Tokens a KV page. */
+export const PAGE = 16;
+
+/** u32 words a lane's result takes: accepted, choices, drafts. */
+export const RESULT_WORDS = 20;
+export const RESULT_CHOICES = 1;
+export const RESULT_DRAFTS = 11;
+
+/** A batch lane without a slot. */
+export const NO_SLOT = 0xffffffff;

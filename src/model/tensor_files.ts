@@ -1,0 +1,134 @@
+import { UsageError } from "../errors.ts";
+import { isObject, quote } from "./fields.ts";
+import { type ByteSource, type Folder, readJson } from "./folder.ts";
+import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
+
+/** The tensors of a checkpoint and the open files they lie in. */
+export interface TensorFiles extends Disposable {
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /** Reads `into.length` bytes of the tensor from byte `offset` on. */
+  read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
+}
+
+const SINGLE = "model.safetensors";
+const INDEX = "model.safetensors.index.json";
+const PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+
+/**
+ * Opens model.safetensors, or else the shards of the index, and reads their headers.
+ * @throws UsageError when there are none or one of them is broken.
+ */
+export function openTensors(folder: Folder): TensorFiles {
+  using stack = new DisposableStack();
+  const sources = new Map<string, ByteSource>();
+  const tensors = new Map<string, TensorInfo>();
+  const include = (file: string, source: ByteSource): void => {
+    sources.set(file, stack.use(source));
+    for (const tensor of readHeader(`${folder.name}/${file}`, file, source)) {
+      const before = tensors.get(tensor.name);
+      if (before !== undefined) {
+        throw unreadable(folder, `tensor ${quote(tensor.name)} is in ${before.file} and ${file}`);
+      }
+      tensors.set(tensor.name, tensor);
+    }
+  };
+  const single = folder.open(SINGLE);
+  if (single !== undefined) include(SINGLE, single);
+  else includeShards(folder, tensors, include);
+  const read = (tensor: TensorInfo, offset: number, into: Uint8Array): void =>
+    readTensor(folder, sources.get(tensor.file), { tensor, offset, into });
+  const owned = stack.move();
+  return { tensors, read, [Symbol.dispose]: () => owned.dispose() };
+}
+
+function includeShards(
+  folder: Folder,
+  tensors: ReadonlyMap<string, TensorInfo>,
+  include: (file: string, source: ByteSource) => void,
+): void {
+  const weightMap = readIndex(folder);
+  for (const file of new Set(weightMap.values())) {
+    const source = folder.open(file);
+    if (source === undefined) {
+      throw unreadable(folder, `${INDEX} names ${quote(file)}, and there is no such file`);
+    }
+    include(file, source);
+  }
+  for (const [name, file] of weightMap) {
+    if (tensors.get(name)?.file !== file) {
+      const where = tensors.get(name)?.file ?? "none of the shards";
+      const why = `${INDEX} puts tensor ${quote(name)} in ${quote(file)}, but it is in ${where}`;
+      throw unreadable(folder, why);
+    }
+  }
+}
+
+/** Tensor name -> shard file. */
+function readIndex(folder: Folder): ReadonlyMap<string, string> {
+  const index = readJson(folder, INDEX);
+  if (index === undefined) throw noWeights(folder);
+  const weightMap = isObject(index) ? index["weight_map"] : undefined;
+  if (!isObject(weightMap)) throw unreadable(folder, `${INDEX} has no weight_map`);
+  const files = new Map<string, string>();
+  for (const [name, file] of Object.entries(weightMap)) {
+    if (typeof file !== "string" || !staysInside(file)) {
+      const why = `${INDEX} puts tensor ${quote(name)} in ${quote(file)}`;
+      throw unreadable(folder, `${why}, expected a file of the folder`);
+    }
+    files.set(name, file);
+  }
+  return files;
+}
+
+function staysInside(file: string): boolean {
+  const parts = file.split("/");
+  return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
+}
+
+function noWeights(folder: Folder): UsageError {
+  const pickle = PICKLES.find((file) => {
+    using found = folder.open(file);
+    return found !== undefined;
+  });
+  if (pickle === undefined) {
+    return new UsageError(
+      `Cannot open ${quote(folder.name)}: not a checkpoint (no ${SINGLE} or ${INDEX})`,
+    );
+  }
+  return new UsageError(
+    `Cannot open ${quote(folder.name)}: its weights are in ${pickle}, ` +
+      `a pickle; convert it to safetensors first`,
+  );
+}
+
+function readHeader(path: string, file: string, source: ByteSource): TensorInfo[] {
+  const where = { path, file, size: source.size };
+  const first = new Uint8Array(HEADER_START);
+  const size = headerSize(first.subarray(0, source.read(0, first)), where);
+  const header = new Uint8Array(size);
+  if (source.read(HEADER_START, header) !== size) {
+    throw new UsageError(`Cannot read ${quote(path)}: truncated: the header ends early`);
+  }
+  return parseHeader(header, where);
+}
+
+function readTensor(
+  folder: Folder,
+  source: ByteSource | undefined,
+  part: { tensor: TensorInfo; offset: number; into: Uint8Array },
+): void {
+  const { tensor, offset, into } = part;
+  if (source === undefined || offset < 0 || offset + into.length > tensor.size) {
+    const asked = `${into.length} bytes at ${offset} of ${tensor.name} (${tensor.size} bytes)`;
+    throw new RangeError(`Cannot read ${asked}: out of range`);
+  }
+  if (source.read(tensor.begin + offset, into) !== into.length) {
+    const path = `${folder.name}/${tensor.file}`;
+    const why = `tensor ${quote(tensor.name)} ends early; the file changed while it was read`;
+    throw new UsageError(`Cannot read ${quote(path)}: ${why}`);
+  }
+}
+
+function unreadable(folder: Folder, why: string): UsageError {
+  return new UsageError(`Cannot open ${quote(folder.name)}: ${why}`);
+}

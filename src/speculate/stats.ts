@@ -1,0 +1,59 @@
+/** Counts of one finished request; the names are those of `--json`. */
+export interface SpeculativeStats {
+  readonly algorithm: "EAGLE" | "EAGLE3" | "NONE";
+  readonly num_steps: number;
+  readonly eagle_topk: number;
+  readonly num_draft_tokens: number;
+  readonly rounds: number;
+  readonly draft_tokens: number;
+  /** Drafts only, the bonus token not counted. */
+  readonly accepted_tokens: number;
+  /** Tokens a round, the bonus included; 0 when there was no round. */
+  readonly mean_accept_length: number;
+  readonly draft_acceptance_rate: number;
+  /** Share of rounds that accepted the draft at position k (unconditional). */
+  readonly acceptance_per_position: readonly number[];
+  readonly accepted_per_round: readonly number[];
+}
+
+/** The setting that the rounds ran with. */
+export type SpeculativeSetting = Pick<
+  SpeculativeStats,
+  "algorithm" | "num_steps" | "eagle_topk" | "num_draft_tokens"
+>;
+
+/** One round: how many tokens were drafted, and how many of them the target accepted. */
+export interface RoundCount {
+  readonly drafted: number;
+  readonly accepted: number;
+}
+
+/** Adds up the rounds of a request. Rates are 0 where there is nothing to divide by. */
+export function speculativeStats(
+  setting: SpeculativeSetting,
+  rounds: readonly RoundCount[],
+): SpeculativeStats {
+  const drafted = rounds.reduce((total, round) => total + round.drafted, 0);
+  const accepted = rounds.reduce((total, round) => total + round.accepted, 0);
+  const { algorithm, num_steps, eagle_topk, num_draft_tokens } = setting;
+  return {
+    algorithm,
+    num_steps,
+    eagle_topk,
+    num_draft_tokens,
+    rounds: rounds.length,
+    draft_tokens: drafted,
+    accepted_tokens: accepted,
+    mean_accept_length: ratio(accepted + rounds.length, rounds.length),
+    draft_acceptance_rate: ratio(accepted, drafted),
+    acceptance_per_position: Array.from(
+      { length: num_steps },
+      (_, step) => ratio(rounds.filter((round) => round.accepted > step).length, rounds.length),
+    ),
+    accepted_per_round: rounds.map((round) => round.accepted),
+  };
+}
+
+function ratio(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole;
+}

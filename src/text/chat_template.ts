@@ -1,0 +1,98 @@
+import { Environment, Interpreter, Template } from "@huggingface/jinja";
+import { reason, UsageError } from "../errors.ts";
+import { strftime } from "./strftime.ts";
+
+/** One message of a conversation; templates refuse the roles they do not know. */
+export interface ChatMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+/** What a template may use besides the messages. */
+export interface ChatOptions {
+  /** End with the header of the assistant's turn, so that the model answers. */
+  readonly addGenerationPrompt: boolean;
+  /** Undefined when the tokenizer has none; then the template sees an undefined variable. */
+  readonly bosToken?: string | undefined;
+  readonly eosToken?: string | undefined;
+  /** The day that `strftime_now` tells (Llama 3 writes it in the system message); default: now. */
+  readonly now?: Date;
+}
+
+/**
+ * The Jinja text of a checkpoint's chat template: chat_template.jinja if there is one, else
+ * `chat_template` of tokenizer_config.json (a text, or a list of named texts of which "default" is
+ * taken). Undefined when the checkpoint has none: a base model.
+ */
+export function chatTemplate(
+  jinjaText: string | undefined,
+  tokenizerConfig: unknown,
+): string | undefined {
+  if (jinjaText !== undefined) return jinjaText;
+  const entry = field(tokenizerConfig, "chat_template");
+  const text = Array.isArray(entry)
+    ? field(entry.find((each) => field(each, "name") === "default"), "template")
+    : entry;
+  return typeof text === "string" ? text : undefined;
+}
+
+/**
+ * The prompt text of a conversation, with the variables and functions that transformers'
+ * `apply_chat_template` gives a template.
+ * @throws UsageError when the template does not parse, calls `raise_exception` or fails.
+ */
+export function renderChat(
+  template: string,
+  messages: readonly ChatMessage[],
+  options: ChatOptions,
+): string {
+  try {
+    const { parsed } = new Template(template);
+    const result: unknown = new Interpreter(environment(messages, options)).run(parsed);
+    return String(field(result, "value"));
+  } catch (error) {
+    throw new UsageError(
+      `Cannot render the chat of ${messages.length} messages: the template says "${reason(error)}"`,
+      { cause: error },
+    );
+  }
+}
+
+/** The package's own globals are not used: its `strftime_now` follows the machine's language. */
+function environment(messages: readonly ChatMessage[], options: ChatOptions): Environment {
+  const { addGenerationPrompt, bosToken, eosToken, now = new Date() } = options;
+  const variables: Record<string, unknown> = {
+    true: true,
+    True: true,
+    false: false,
+    False: false,
+    none: null,
+    None: null,
+    range,
+    raise_exception: (message: unknown) => {
+      throw new Error(String(message));
+    },
+    strftime_now: (format: string) => strftime(now, format),
+    messages: messages.map(({ role, content }) => ({ role, content })),
+    add_generation_prompt: addGenerationPrompt,
+    tools: null,
+    documents: null,
+    ...(bosToken === undefined ? {} : { bos_token: bosToken }),
+    ...(eosToken === undefined ? {} : { eos_token: eosToken }),
+  };
+  const environment = new Environment();
+  for (const [name, value] of Object.entries(variables)) environment.set(name, value);
+  return environment;
+}
+
+/** Python's `range`, which templates loop over. */
+function range(first: number, second?: number, step: number = 1): number[] {
+  const [from, to] = second === undefined ? [0, first] : [first, second];
+  if (step === 0) throw new Error("range() step is 0");
+  const length = Math.max(0, Math.ceil((to - from) / step));
+  return Array.from({ length }, (_, index) => from + index * step);
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}

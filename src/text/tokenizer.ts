@@ -1,0 +1,88 @@
+import { Tokenizer as HfTokenizer } from "@huggingface/tokenizers";
+import { reason, UsageError } from "../errors.ts";
+
+/** Text to token ids and back, as tokenizer.json says. Ids index the target's vocabulary. */
+export interface Tokenizer {
+  /** Largest id plus one; a model's vocabulary may be padded beyond it. */
+  readonly vocabSize: number;
+  /** Text of the token, as tokenizer_config.json names it; undefined where it names none. */
+  readonly bosToken: string | undefined;
+  readonly eosToken: string | undefined;
+  /**
+   * Ids of `text`. Added tokens spelt out in the text (`<|im_start|>`) become their ids.
+   * `addSpecialTokens` (default true) runs the post-processor (Llama 3: a BOS in front); pass false
+   * for a rendered chat, whose template has already written them.
+   */
+  encode(text: string, options?: { readonly addSpecialTokens?: boolean }): number[];
+  /**
+   * Text of `ids`; half a character at either end is U+FFFD. Ids outside of the vocabulary (the
+   * padding of an embedding table) are no text. `skipSpecialTokens` defaults to false.
+   */
+  decode(ids: readonly number[], options?: { readonly skipSpecialTokens?: boolean }): string;
+  /** Id of the token with exactly this spelling in the vocabulary, if any. */
+  idOf(token: string): number | undefined;
+  /** Whether `decode` with skipSpecialTokens leaves this id out. */
+  isSkipped(id: number): boolean;
+}
+
+/**
+ * Builds the tokenizer of a checkpoint.
+ * @param name The folder, for messages.
+ * @param tokenizerJson Parsed tokenizer.json; undefined when the file is absent.
+ * @param tokenizerConfig Parsed tokenizer_config.json; undefined when the file is absent.
+ * @throws UsageError when tokenizer.json is absent or is of a kind that is not known.
+ */
+export function loadTokenizer(
+  name: string,
+  tokenizerJson: unknown,
+  tokenizerConfig: unknown,
+): Tokenizer {
+  if (tokenizerJson === undefined) {
+    throw new UsageError(`Cannot load the tokenizer of "${name}": no tokenizer.json`);
+  }
+  const config = tokenizerConfig ?? {};
+  if (!isObject(tokenizerJson) || !isObject(config)) {
+    const file = isObject(config) ? "tokenizer.json" : "tokenizer_config.json";
+    throw new UsageError(`Cannot load the tokenizer of "${name}": ${file} is not a JSON object`);
+  }
+  try {
+    return wrap(new HfTokenizer(tokenizerJson, config), config);
+  } catch (error) {
+    throw new UsageError(
+      `Cannot load the tokenizer of "${name}": tokenizer.json is not usable (${reason(error)})`,
+      { cause: error },
+    );
+  }
+}
+
+function wrap(inner: HfTokenizer, config: Record<string, unknown>): Tokenizer {
+  const skipped = new Set(
+    [...inner.get_added_tokens_decoder()].filter(([, token]) => token.special).map(([id]) => id),
+  );
+  const known = (id: number) => inner.id_to_token(id) !== undefined;
+  return {
+    vocabSize: inner.get_vocab().values().reduce((most, id) => Math.max(most, id + 1), 0),
+    bosToken: specialToken(config.bos_token),
+    eosToken: specialToken(config.eos_token),
+    encode: (text, { addSpecialTokens = true } = {}) =>
+      inner.encode(text, { add_special_tokens: addSpecialTokens }).ids,
+    decode: (ids, { skipSpecialTokens = false } = {}) => {
+      const kept = ids.filter((id) => known(id) && !(skipSpecialTokens && skipped.has(id)));
+      // The package refuses an empty list. Spaces before punctuation are left as the tokens have
+      // them: the clean-up that some configs ask for looks ahead, so a stream could not apply it.
+      return kept.length === 0 ? "" : inner.decode(kept, { clean_up_tokenization_spaces: false });
+    },
+    idOf: (token) => inner.token_to_id(token),
+    isSkipped: (id) => skipped.has(id) || !known(id),
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Both spellings of a token in tokenizer_config.json: a string, or an AddedToken as an object. */
+function specialToken(entry: unknown): string | undefined {
+  const text = isObject(entry) ? entry.content : entry;
+  return typeof text === "string" ? text : undefined;
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { type InspectOptions, runInspect } from "../../src/cli/inspect.ts";
+import { UsageError } from "../../src/errors.ts";
+
+function folder(path: string): string {
+  return new URL(`../../${path}`, import.meta.url).pathname;
+}
+
+function inspect(options: Partial<InspectOptions>): string {
+  let printed = "";
+  runInspect({ json: false, ...options }, (text) => printed += text);
+  return printed;
+}
+
+Deno.test("inspect without options tells of the embedded model and its EAGLE-3 draft", () => {
+  const text = inspect({});
+  for (
+    const fact of [
+      "fledgling/target (LlamaForCausalLM)",
+      "6,426,880",
+      "tied lm_head",
+      "1,024 tokens",
+      "EAGLE3",
+      "target layers 2, 4, 5",
+      "draft and target fit together",
+    ]
+  ) assert.ok(text.includes(fact), `${fact} is not in\n${text}`);
+  assert.ok(text.endsWith("\n"));
+});
+
+Deno.test("inspect of a folder has no draft unless asked; none means none", () => {
+  assert.match(inspect({ model: folder("tests/golden/llama3") }), /draft +none\n/);
+  assert.match(inspect({ draft: "none" }), /draft +none\n/);
+});
+
+Deno.test("inspect says why a draft does not fit", () => {
+  const options = { model: folder("tests/golden/qwen3"), draft: folder("models/fledgling/eagle1") };
+  assert.match(inspect(options), /fit +the draft is made for hidden states of 256/);
+  const { draft } = JSON.parse(inspect({ ...options, json: true }));
+  assert.equal(draft.fits, false);
+});
+
+Deno.test("inspect --json has the same facts in snake_case", () => {
+  const { target, draft, memory } = JSON.parse(inspect({ json: true }));
+  assert.equal(target.vocab_size, 2048);
+  assert.equal(target.kv_bytes_per_token, 2 * 4 * 8 * 4 * 32);
+  assert.deepEqual(target.dtypes, [{ name: "BF16", tensors: 74, bytes: 12853760 }]);
+  assert.deepEqual(draft.aux_layers, [2, 4, 5]);
+  assert.equal(draft.misfit, null);
+  assert.ok(memory.total_bytes > memory.weight_bytes);
+});
+
+Deno.test("inspect of nothing is a usage error", () => {
+  assert.throws(() => inspect({ model: "/nowhere" }), UsageError);
+  assert.throws(() => inspect({ draft: folder("tests/golden/llama3") }), /not an EAGLE draft/);
+});

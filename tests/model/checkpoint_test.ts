@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import { openCheckpoint } from "../../src/model/checkpoint.ts";
+import { openEmbedded } from "../../src/model/embedded.ts";
+import { type Files, safetensors, tensorFile, toyCheckpoint, withFolder } from "./folders.ts";
+
+const CONFIG = { "config.json": {} };
+
+function rejects(open: () => unknown, ...parts: string[]): void {
+  assert.throws(open, (error: unknown) => {
+    assert.ok(error instanceof UsageError, String(error));
+    for (const part of parts) {
+      assert.ok(error.message.includes(part), `${error.message} lacks ${part}`);
+    }
+    return true;
+  });
+}
+
+function rejectsFiles(files: Files, ...parts: string[]): void {
+  withFolder(files, (folder) => rejects(() => openCheckpoint(folder), `"${folder}`, ...parts));
+}
+
+Deno.test("a tensor's bytes are read from any place of it", () => {
+  withFolder({ ...CONFIG, "model.safetensors": tensorFile({ a: [3], b: [8] }) }, (folder) => {
+    using checkpoint = openCheckpoint(folder);
+    const b = checkpoint.tensors.get("b");
+    assert.ok(b);
+    const into = new Uint8Array(4);
+    checkpoint.read(b, 2, into);
+    assert.deepEqual([...into], [8, 9, 10, 11]);
+    assert.throws(() => checkpoint.read(b, 13, into), RangeError);
+    assert.throws(() => checkpoint.read(b, -1, into), RangeError);
+  });
+});
+
+Deno.test("a folder that is not there, or not a folder, is told so", () => {
+  rejects(() => openCheckpoint("/nowhere/at/all"), 'Cannot open "/nowhere/at/all": no such folder');
+  withFolder({ "model.gguf": "x" }, (folder) => {
+    rejects(() => openCheckpoint(`${folder}/model.gguf`), "not a folder");
+    rejects(() => openCheckpoint(`${folder}/model.gguf/x`), "no such folder");
+  });
+});
+
+Deno.test("a folder without config.json or weights is not a checkpoint", () => {
+  rejectsFiles({}, "not a checkpoint (no config.json)");
+  rejectsFiles(CONFIG, "not a checkpoint (no model.safetensors");
+  rejectsFiles({ ...CONFIG, "pytorch_model.bin": "x" }, "pytorch_model.bin", "convert");
+});
+
+Deno.test("a config.json that is no JSON object is told so", () => {
+  rejectsFiles({ "config.json": "{\n'a': 1}" }, "config.json is not JSON");
+  rejectsFiles({ "config.json": [1] }, "config.json is not a JSON object");
+  rejectsFiles({ "config.json": Uint8Array.of(0xff, 0xfe) }, "config.json is not UTF-8");
+});
+
+Deno.test("other files: undefined when absent, an error when broken", () => {
+  const files = { ...CONFIG, "model.safetensors": tensorFile({}), "bad.json": "{", "a.txt": "é" };
+  using checkpoint = toyCheckpoint(files);
+  assert.equal(checkpoint.json("generation_config.json"), undefined);
+  assert.equal(checkpoint.text("chat_template.jinja"), undefined);
+  assert.equal(checkpoint.text("a.txt"), "é");
+  rejects(() => checkpoint.json("bad.json"), 'Cannot open "toy": bad.json is not JSON');
+});
+
+Deno.test("a truncated file names file and tensor", () => {
+  const whole = tensorFile({ a: [3], b: [8] });
+  const files = { ...CONFIG, "model.safetensors": whole.slice(0, -1) };
+  rejectsFiles(files, "model.safetensors", 'tensor "b" is truncated');
+  rejectsFiles({ ...CONFIG, "model.safetensors": whole.slice(0, 20) }, "truncated");
+  rejectsFiles({ ...CONFIG, "model.safetensors": "" }, "truncated: 0 bytes");
+});
+
+Deno.test("a file cut after it was opened names the tensor", () => {
+  withFolder({ ...CONFIG, "model.safetensors": tensorFile({ a: [3], b: [8] }) }, (folder) => {
+    using checkpoint = openCheckpoint(folder);
+    const b = checkpoint.tensors.get("b");
+    assert.ok(b);
+    Deno.truncateSync(`${folder}/model.safetensors`, b.begin + 3);
+    rejects(
+      () => checkpoint.read(b, 0, new Uint8Array(16)),
+      "model.safetensors",
+      'tensor "b" ends early',
+    );
+  });
+});
+
+Deno.test("overlapping tensors name the file and both", () => {
+  const one = { dtype: "BF16", shape: [4], data_offsets: [0, 8] };
+  const two = { dtype: "BF16", shape: [4], data_offsets: [6, 14] };
+  const files = { ...CONFIG, "model.safetensors": safetensors({ one, two }, 14) };
+  rejectsFiles(files, "model.safetensors", 'tensors "one" and "two" overlap');
+});
+
+const INDEX = "model.safetensors.index.json";
+const SHARDS = {
+  ...CONFIG,
+  "s1.safetensors": tensorFile({ a: [3] }),
+  "s2.safetensors": tensorFile({ b: [8] }),
+};
+
+Deno.test("shards are found through the index", () => {
+  const files = {
+    ...SHARDS,
+    [INDEX]: { weight_map: { a: "s1.safetensors", b: "s2.safetensors" } },
+  };
+  withFolder(files, (folder) => {
+    using checkpoint = openCheckpoint(folder);
+    const into = new Uint8Array(2);
+    const b = checkpoint.tensors.get("b");
+    assert.ok(b);
+    assert.equal(b.file, "s2.safetensors");
+    checkpoint.read(b, 14, into);
+    assert.deepEqual([...into], [14, 15]);
+  });
+});
+
+for (
+  const [what, weightMap, ...parts] of [
+    ["no map", undefined, "no weight_map"],
+    ["a missing shard", { a: "s3.safetensors" }, '"s3.safetensors"', "no such file"],
+    ["a tensor elsewhere", { a: "s2.safetensors" }, 'tensor "a"', "none of the shards"],
+    ["a tensor in another shard", { a: "s1.safetensors", b: "s1.safetensors" }, 'tensor "b"'],
+    ["a path upwards", { a: "../s1.safetensors" }, 'tensor "a"', "expected a file of the folder"],
+    ["an absolute path", { a: "/etc/passwd" }, "/etc/passwd", "expected a file of the folder"],
+    ["a Windows path", { a: "..\\s1" }, "expected a file of the folder"],
+    ["a number", { a: 3 }, "in 3, expected"],
+  ] as const
+) {
+  Deno.test(`an index with ${what} is an error`, () => {
+    rejectsFiles({ ...SHARDS, [INDEX]: { weight_map: weightMap } }, INDEX, ...parts);
+  });
+}
+
+Deno.test("one tensor in two shards is an error", () => {
+  const files = {
+    ...SHARDS,
+    "s2.safetensors": tensorFile({ a: [3], b: [8] }),
+    [INDEX]: { weight_map: { a: "s1.safetensors", b: "s2.safetensors" } },
+  };
+  rejectsFiles(files, 'tensor "a" is in s1.safetensors and s2.safetensors');
+});
+
+Deno.test("the embedded checkpoints open, and read like the folders they come from", () => {
+  for (const name of ["target", "eagle3", "eagle1"] as const) {
+    using embedded = openEmbedded(name);
+    using disk = openCheckpoint(
+      new URL(`../../models/fledgling/${name}`, import.meta.url).pathname,
+    );
+    assert.equal(embedded.name, `fledgling/${name}`);
+    assert.deepEqual(embedded.tensors, disk.tensors);
+    const [tensor] = embedded.tensors.values();
+    assert.ok(tensor);
+    const [a, b] = [new Uint8Array(64), new Uint8Array(64)];
+    embedded.read(tensor, 8, a);
+    disk.read(tensor, 8, b);
+    assert.deepEqual(a, b);
+  }
+});

@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { UsageError } from "../../src/errors.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
+
+/** A small Llama as transformers writes it. */
+const LLAMA = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 64,
+  intermediate_size: 160,
+  num_hidden_layers: 4,
+  num_attention_heads: 4,
+  vocab_size: 320,
+};
+
+const QWEN3 = { ...LLAMA, architectures: ["Qwen3ForCausalLM"], model_type: "qwen3", head_dim: 32 };
+
+const LLAMA3_SCALING = {
+  factor: 8,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+  original_max_position_embeddings: 8192,
+};
+
+function parse(config: unknown, generation?: unknown): ModelConfig {
+  return parseModelConfig("toy", config, generation);
+}
+
+Deno.test("what config.json leaves unsaid is what transformers assumes", () => {
+  assert.deepEqual(parse(LLAMA), {
+    modelType: "llama",
+    architecture: "LlamaForCausalLM",
+    hiddenSize: 64,
+    intermediateSize: 160,
+    numLayers: 4,
+    numHeads: 4,
+    numKvHeads: 4,
+    headDim: 16,
+    vocabSize: 320,
+    maxPositions: 2048,
+    rmsNormEps: 1e-6,
+    rope: { theta: 10000, scaling: { kind: "default" } },
+    tied: false,
+    qkNorm: false,
+    bosTokenId: undefined,
+    eosTokenIds: [],
+  });
+});
+
+Deno.test("Qwen3 norms q and k and has its own head size", () => {
+  const config = parse({ ...QWEN3, num_key_value_heads: 2, tie_word_embeddings: true });
+  const { qkNorm, headDim, numKvHeads, tied, maxPositions } = config;
+  assert.deepEqual({ qkNorm, headDim, numKvHeads, tied, maxPositions }, {
+    qkNorm: true,
+    headDim: 32,
+    numKvHeads: 2,
+    tied: true,
+    maxPositions: 32768,
+  });
+});
+
+Deno.test("null counts as unsaid", () => {
+  const config = { ...LLAMA, head_dim: null, rope_scaling: null, num_key_value_heads: null };
+  assert.equal(parse({ ...config, eos_token_id: null }).headDim, 16);
+});
+
+Deno.test("generation_config.json has the last word on end tokens", () => {
+  assert.deepEqual(parse({ ...LLAMA, eos_token_id: 5 }).eosTokenIds, [5]);
+  assert.deepEqual(parse({ ...LLAMA, eos_token_id: 5 }, { eos_token_id: [7, 8] }).eosTokenIds, [
+    7,
+    8,
+  ]);
+  assert.deepEqual(parse({ ...LLAMA, eos_token_id: [5, 6] }, {}).eosTokenIds, [5, 6]);
+});
+
+Deno.test("every spelling of the same rope parses to the same", () => {
+  const expected = {
+    theta: 500000,
+    scaling: {
+      kind: "llama3",
+      factor: 8,
+      lowFreqFactor: 1,
+      highFreqFactor: 4,
+      originalMaxPositions: 8192,
+    },
+  };
+  const spellings = [
+    { rope_theta: 500000, rope_scaling: { ...LLAMA3_SCALING, rope_type: "llama3" } },
+    { rope_theta: 500000, rope_scaling: { ...LLAMA3_SCALING, type: "llama3" } },
+    { rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3", rope_theta: 500000 } },
+    { rope_theta: 500000, rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3" } },
+  ];
+  for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).rope, expected);
+});
+
+Deno.test("rope without scaling", () => {
+  const plain = { theta: 1e6, scaling: { kind: "default" } };
+  const spellings = [
+    { rope_theta: 1e6 },
+    { rope_theta: 1e6, rope_scaling: null },
+    { rope_theta: 1e6, rope_scaling: { rope_type: "default" } },
+    { rope_parameters: { rope_type: "default", rope_theta: 1e6 } },
+    { rope_parameters: { rope_theta: 1e6 } },
+  ];
+  for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).rope, plain);
+});
+
+for (
+  const [change, message] of [
+    [
+      { architectures: ["GPT2LMHeadModel"] },
+      /"GPT2LMHeadModel", known are Llama.*Qwen3ForCausalLM/,
+    ],
+    [{ architectures: undefined, model_type: "gpt2" }, /model_type "gpt2", known are llama, qwen3/],
+    [{ model_type: undefined }, /model_type null, known are llama, qwen3/],
+    [{ model_type: "qwen3" }, /architecture "LlamaForCausalLM" but model_type "qwen3"/],
+    [{ architectures: ["toString"] }, /architecture "toString", known are/],
+    [{ hidden_size: undefined }, /has no hidden_size/],
+    [{ hidden_size: 0 }, /hidden_size 0, expected a multiple of 8/],
+    [{ hidden_size: -64 }, /hidden_size -64/],
+    [{ hidden_size: 60 }, /hidden_size 60/],
+    [{ hidden_size: 1e12 }, /hidden_size 1000000000000/],
+    [{ hidden_size: "64" }, /hidden_size "64"/],
+    [{ intermediate_size: 161 }, /intermediate_size 161, expected a multiple of 8/],
+    [{ num_hidden_layers: 1.5 }, /num_hidden_layers 1.5, expected an integer/],
+    [{ num_hidden_layers: 1e9 }, /num_hidden_layers 1000000000/],
+    [{ num_attention_heads: 3 }, /head_dim/],
+    [{ num_key_value_heads: 3 }, /4 attention heads, expected a multiple of the 3/],
+    [{ head_dim: 15 }, /head_dim 15, expected a multiple of 2/],
+    [{ head_dim: 2, num_attention_heads: 3 }, /3 heads of 2/],
+    [{ vocab_size: 1 }, /vocab_size 1/],
+    [{ max_position_embeddings: 0 }, /max_position_embeddings 0/],
+    [{ rms_norm_eps: 0 }, /rms_norm_eps 0, expected a number above 0/],
+    [{ rope_theta: "1e4" }, /rope_theta "1e4"/],
+    [{ eos_token_id: 320 }, /320 in eos_token_id, expected an integer from 0 to 319/],
+    [{ eos_token_id: ["</s>"] }, /"<\/s>" in eos_token_id/],
+    [{ bos_token_id: -1 }, /bos_token_id -1/],
+    [{ attention_bias: true }, /attention_bias true, expected false/],
+    [{ mlp_bias: true }, /mlp_bias true, expected false/],
+    [{ use_sliding_window: true }, /use_sliding_window true, expected false/],
+    [{ layer_types: ["full_attention", "sliding_attention"] }, /"sliding_attention"/],
+    [{ hidden_act: "gelu" }, /hidden_act "gelu", expected "silu"/],
+    [{ quantization_config: { quant_method: "awq" } }, /quantized/],
+    [{ tie_word_embeddings: "yes" }, /tie_word_embeddings "yes", expected true or false/],
+    [{ rope_scaling: { rope_type: "yarn" } }, /rope_type "yarn", known are default, llama3/],
+    [{ rope_scaling: { type: "linear", factor: 2 } }, /rope_type "linear", known are/],
+    [{ rope_scaling: { factor: 2 } }, /rope_type null, known are/],
+    [{ rope_scaling: { rope_type: "llama3", factor: 2 } }, /rope_scaling has no low_freq_factor/],
+    [
+      { rope_scaling: { ...LLAMA3_SCALING, rope_type: "llama3", high_freq_factor: 1 } },
+      /more than/,
+    ],
+    [{ rope_scaling: "llama3" }, /rope_scaling "llama3", expected an object/],
+    [{ rope_parameters: { full_attention: { rope_theta: 1 } } }, /rope_type null/],
+    [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor 0.5, expected 1/],
+  ] as const
+) {
+  Deno.test(`config with ${JSON.stringify(change)} is refused`, () => {
+    assert.throws(() => parse({ ...LLAMA, ...change }), (error: unknown) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.ok(error.message.startsWith('Cannot use "toy": config.json '), error.message);
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}
+
+Deno.test("a file that holds no object is refused", () => {
+  assert.throws(() => parse([]), /config.json is not a JSON object/);
+  assert.throws(() => parse(LLAMA, 3), /generation_config.json is not a JSON object/);
+});
+
+Deno.test("no value of any field does worse than a UsageError", () => {
+  const keys = [
+    ...Object.keys(LLAMA),
+    "rope_scaling",
+    "rope_parameters",
+    "eos_token_id",
+    "head_dim",
+  ];
+  fc.assert(
+    fc.property(fc.constantFrom(...keys), fc.jsonValue(), (key, json) => {
+      try {
+        parse({ ...LLAMA, [key]: json });
+      } catch (error) {
+        if (!(error instanceof UsageError)) throw error;
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
