@@ -8,7 +8,8 @@
 // falling order) less than top_p of the probability lies; of these min-p = at least min_p times
 // the largest probability. src/speculate/choose.ts is the same rule in float64.
 //
-// One workgroup per row. A not-a-number logit gives NOT_A_TOKEN. `Row`, `Slot` and the noise come
+// One workgroup per row. A logit of NaN or plus infinity, or none above minus infinity, gives
+// NOT_A_TOKEN: a broken model, not a choice. `Row`, `Slot` and the noise come
 // from the files around this one.
 
 override VOCAB: u32;
@@ -32,8 +33,10 @@ fn ordered(x: f32) -> u32 {
   return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
 
-fn is_nan(x: f32) -> bool {
-  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+// NaN or plus infinity. By the bits: a compiler may assume that x == x.
+fn is_broken(x: f32) -> bool {
+  let bits = bitcast<u32>(x);
+  return (bits & 0x7fffffffu) > 0x7f800000u || bits == 0x7f800000u;
 }
 
 // The lane's best, folded over the workgroup in the order of the lanes; lowest token on a tie.
@@ -99,16 +102,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var broken = 0.0;
   for (var i = lane; i < VOCAB; i += LANES) {
     let logit = logits[row + i];
-    if (is_nan(logit)) {
+    if (is_broken(logit)) {
       broken = 1.0;
     }
-    if (logit > score || token == NOT_A_TOKEN) {
+    if (logit > score) {
       score = logit;
       token = i;
     }
   }
   let best = winner(score, token, lane);
-  if (total(broken, lane) > 0.0) {
+  if (total(broken, lane) > 0.0 || best.y == NOT_A_TOKEN) {
     chosen[tile.x] = NOT_A_TOKEN;
     return;
   }
@@ -135,7 +138,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let logit = logits[row + i];
     let kept = ordered(logit) >= key && exp((logit - peak) * scale) >= slot.min_p;
     let race = (logit - peak) * scale - log(exponential(hash32(slot.seed, position, i)));
-    if (kept && (race > score || token == NOT_A_TOKEN)) {
+    if (kept && race > score) {
       score = race;
       token = i;
     }

@@ -24,8 +24,12 @@ export interface Io {
   readonly signal: AbortSignal;
 }
 
-/** The real surroundings. `Deno.noColor` is the NO_COLOR convention. */
-export function denoIo(signal: AbortSignal): Io {
+/**
+ * The real surroundings. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes Ctrl+C
+ * over; it is called when a command first looks at the signal, so others still die of Ctrl+C.
+ */
+export function denoIo(onInterrupt: () => AbortSignal): Io {
+  let signal: AbortSignal | undefined;
   const stderr = denoOutput(Deno.stderr);
   return {
     stdin: {
@@ -38,7 +42,9 @@ export function denoIo(signal: AbortSignal): Io {
     stdout: denoOutput(Deno.stdout),
     stderr,
     colour: stderr.isTerminal && !Deno.noColor,
-    signal,
+    get signal() {
+      return signal ??= onInterrupt();
+    },
   };
 }
 

@@ -13,7 +13,7 @@ import {
 import type { Sampling } from "../speculate/sampling.ts";
 import { type Capacity, type RoundBuffers, roundBuffers } from "./buffers.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
-import { pagePool, type PagePool } from "./pages.ts";
+import { type PagePool, pagePool } from "./pages.ts";
 import { promptPlans, roundPlan } from "./tier.ts";
 
 /** One sequence's place on the device. `tokens` are those whose keys and values are stored. */
@@ -48,13 +48,20 @@ export interface Core {
   openSlot(): Slot;
   /** Makes the programs of a tier; after that its rounds create nothing. */
   prepare(tier: { readonly batch: number; readonly numSteps: number }): Promise<Program>;
+  /** Makes sure that the slot has KV pages for `cells` tokens. */
+  reserve(slot: Slot, cells: number): void;
   /** Sets how the slot's tokens are chosen. */
   setSampling(slot: Slot, sampling: Sampling): void;
   /**
    * Runs one chunk of a prompt: cells `from` to `to` of `ids`. The chunk that ends the prompt
    * returns its first token; the others return undefined.
    */
-  prefill(slot: Slot, ids: readonly number[], from: number, to: number): Promise<number | undefined>;
+  prefill(
+    slot: Slot,
+    ids: readonly number[],
+    from: number,
+    to: number,
+  ): Promise<number | undefined>;
   /** One round of these slots (at most `capacity.batch`). */
   round(slots: readonly Slot[], numSteps: number): Promise<LaneResult[]>;
 }
@@ -156,7 +163,7 @@ class DeviceCore implements Core {
     const bucket = BUCKETS.find((rows) => rows >= count) as number;
     const { body, head, draft, draftHead } = await this.#promptPrograms(bucket);
     const done = to === ids.length;
-    this.#reserve(slot, to);
+    this.reserve(slot, to);
     this.#writePrompt(slot, ids, from, to, bucket);
     const words = await this.#submit(done ? [body, head, draft, draftHead] : [body, draft], 1);
     slot.tokens.splice(from, Infinity, ...ids.slice(from, to));
@@ -169,7 +176,7 @@ class DeviceCore implements Core {
   async round(slots: readonly Slot[], numSteps: number): Promise<LaneResult[]> {
     const batch = slots.length;
     const program = await this.prepare({ batch, numSteps });
-    for (const slot of slots) this.#reserve(slot, slot.tokens.length + numSteps + 1);
+    for (const slot of slots) this.reserve(slot, slot.tokens.length + numSteps + 1);
     this.#setLanes(slots.map(({ id }) => id));
     const words = await this.#submit([program], batch);
     return slots.map((slot, lane) => {
@@ -217,8 +224,7 @@ class DeviceCore implements Core {
     this.#setLanes([slot.id]);
   }
 
-  /** Pages for `cells` tokens; the block table is written where it grew. */
-  #reserve(slot: Slot, cells: number): void {
+  reserve(slot: Slot, cells: number): void {
     while (slot.pages.length * PAGE < cells) {
       const page = this.#pool.take();
       if (page === undefined) throw new Error("no KV page is left");

@@ -34,11 +34,17 @@ export function prepareModels(
   const target: Target = {
     ...context(gpu, "target", config, capacity, buffers),
     weights,
-    kv: Array.from({ length: config.numLayers }, (_, i) => layerKv(gpu, `kv.${i}`, config, capacity)),
+    kv: Array.from(
+      { length: config.numLayers },
+      (_, i) => layerKv(gpu, `kv.${i}`, config, capacity),
+    ),
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
     logits: storageBuffer(gpu, "logits", headRows * weights.head.rows),
   };
-  return { target, draft: loaded.draft && prepareDraft(gpu, loaded.draft, target, capacity, buffers) };
+  return {
+    target,
+    draft: loaded.draft && prepareDraft(gpu, loaded.draft, target, capacity, buffers),
+  };
 }
 
 function prepareDraft(
@@ -64,7 +70,9 @@ function prepareDraft(
     carry: floats("carry", capacity.slots * hiddenSize),
     logits: floats("logits", batch * weights.head.rows),
     drafts: buffers.drafts,
-    features: eagle3 ? floats("features", rows * featureWidth(config, target.config)) : target.final,
+    features: eagle3
+      ? floats("features", rows * featureWidth(config, target.config))
+      : target.final,
   };
 }
 

@@ -1,6 +1,6 @@
 import { UsageError } from "../errors.ts";
 import { isObject, quote } from "./fields.ts";
-import { type ByteSource, type Folder, readJson } from "./folder.ts";
+import { type ByteSource, diskFolder, type Folder, readJson } from "./folder.ts";
 import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
 
 /** The tensors of a checkpoint and the open files they lie in. */
@@ -39,6 +39,24 @@ export function openTensors(folder: Folder): TensorFiles {
     readTensor(folder, sources.get(tensor.file), { tensor, offset, into });
   const owned = stack.move();
   return { tensors, read, [Symbol.dispose]: () => owned.dispose() };
+}
+
+/** One safetensors file on its own: expected values. @throws UsageError as above. */
+export function openTensorFile(path: string): TensorFiles {
+  const at = path.lastIndexOf("/");
+  const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
+  const file = path.slice(at + 1);
+  const source = folder.open(file);
+  if (source === undefined) throw new UsageError(`Cannot open ${quote(path)}: no such file`);
+  using stack = new DisposableStack();
+  stack.use(source);
+  const tensors = new Map(readHeader(path, file, source).map((each) => [each.name, each]));
+  const owned = stack.move();
+  return {
+    tensors,
+    read: (tensor, offset, into) => readTensor(folder, source, { tensor, offset, into }),
+    [Symbol.dispose]: () => owned.dispose(),
+  };
 }
 
 function includeShards(

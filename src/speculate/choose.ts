@@ -18,11 +18,13 @@ export function choose(
   const row = checked(logits);
   if (sampling.temperature === 0) return argmax(row);
   const kept = allowed(row, sampling);
+  const peak = row[argmax(row)] ?? NaN;
   return argmax(
     row.map((logit, token) => {
       if (!kept[token]) return -Infinity;
       const noise = exponential(hash32(sampling.seed, position, token));
-      return logit / sampling.temperature - Math.log(noise);
+      // Less the peak, as on the device: no overflow at a temperature near 0.
+      return (logit - peak) / sampling.temperature - Math.log(noise);
     }),
   );
 }
@@ -74,7 +76,8 @@ function nucleus(
   for (const logit of falling) {
     // Equal logits share the sum of what lies above them all, so they stay or go together.
     if (logit !== least) above = running;
-    if (above >= enough) break;
+    // The most probable token always stays, whatever top_p.
+    if (above >= enough && least !== Infinity) break;
     least = logit;
     running += weight(logit);
   }

@@ -1,0 +1,65 @@
+import { runChat } from "./src/cli/chat.ts";
+import { runGenerate } from "./src/cli/generate.ts";
+import { denoIo, type Io } from "./src/cli/io.ts";
+import { INTERRUPTED } from "./src/cli/open.ts";
+import { type Invocation, parseArguments } from "./src/cli/parse.ts";
+import { UsageError } from "./src/errors.ts";
+
+/** Runs the command line to its exit code. The only place that turns errors into codes. */
+export async function main(args: readonly string[], io: Io): Promise<number> {
+  try {
+    return await run(parseArguments(args), io);
+  } catch (error) {
+    // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
+    if (error instanceof Deno.errors.BrokenPipe) return 0;
+    const mistake = error instanceof UsageError;
+    const told = mistake || !(error instanceof Error)
+      ? String(error)
+      : error.stack ?? error.message;
+    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${told}\n`);
+    return mistake ? 2 : 1;
+  }
+}
+
+/** What touches the GPU or a checkpoint is imported only by the command that needs it. */
+async function run(invocation: Invocation, io: Io): Promise<number> {
+  switch (invocation.command) {
+    case "print":
+      io.stdout.write(invocation.text);
+      return 0;
+    case "generate": {
+      const { openEngine } = await import("./src/engine/open.ts");
+      return await runGenerate(invocation, { open: openEngine, io });
+    }
+    case "chat": {
+      const { openEngine } = await import("./src/engine/open.ts");
+      return await runChat(invocation.options, { open: openEngine, io });
+    }
+    case "check": {
+      const { checkModel } = await import("./src/engine/check.ts");
+      const { runCheck } = await import("./src/cli/check.ts");
+      return await runCheck(invocation.options, { check: checkModel, io });
+    }
+    case "inspect": {
+      const { runInspect } = await import("./src/cli/inspect.ts");
+      runInspect(invocation.options, io.stdout.write);
+      return 0;
+    }
+    case "doctor": {
+      const { runDoctor } = await import("./src/cli/doctor.ts");
+      return await runDoctor(invocation.options);
+    }
+  }
+}
+
+/** The first Ctrl+C asks for an orderly end, the second one does not wait for it. */
+function interruptSignal(): AbortSignal {
+  const interrupt = new AbortController();
+  Deno.addSignalListener("SIGINT", () => {
+    if (interrupt.signal.aborted) Deno.exit(INTERRUPTED);
+    interrupt.abort();
+  });
+  return interrupt.signal;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args, denoIo(interruptSignal)));

@@ -1,0 +1,108 @@
+import type { GenerateRequest, GenerateResult } from "../../engine/events.ts";
+import type { Engine, Slot } from "../engine.ts";
+import type { Io } from "../io.ts";
+import { samplingOf } from "../open.ts";
+import type { ChatOptions } from "../options.ts";
+import { statusLine } from "../progress.ts";
+import { statsLine } from "../report.ts";
+import type { LineSource } from "./lines.ts";
+import { type ChatState, fitContext, withAnswer } from "./state.ts";
+
+/** What stays the same for a whole chat. */
+export interface Chat {
+  readonly engine: Engine;
+  readonly slot: Slot;
+  readonly options: ChatOptions;
+  readonly io: Io;
+  readonly lines: LineSource;
+  /** A person sits at the keyboard: prompts and notes are welcome. */
+  readonly interactive: boolean;
+  readonly drawSeed: () => number;
+  /** A line about the chat, on stderr. */
+  readonly say: (text: string) => void;
+}
+
+/** Answers the newest message of `asked`; `before` is the state to go back to if nothing came. */
+export async function answer(
+  chat: Chat,
+  { before, asked }: { before: ChatState; asked: ChatState },
+): Promise<ChatState> {
+  const { engine } = chat;
+  const { state, promptIds, dropped } = fitContext(asked, {
+    encode: (messages) => engine.encodePrompt({ messages }),
+    contextLength: engine.contextLength,
+  });
+  if (dropped > 0) chat.say(droppedText(dropped, engine.contextLength));
+  if (asked.attempt > 0 && asked.settings.temperature === 0) {
+    chat.say("At temperature 0 the answer is the same again.");
+  }
+  const stop = new AbortController();
+  const request = requestOf(chat, state, {
+    promptIds,
+    signal: AbortSignal.any([stop.signal, chat.io.signal]),
+  });
+  const result = await chat.lines.answering(() => stop.abort(), () => stream(chat, request));
+  endLine(chat, result);
+  const note = endNote(chat, state, result);
+  if (note !== undefined) chat.say(note);
+  if (state.settings.stats) {
+    const { temperature, seed } = request.sampling;
+    chat.say(statsLine({ engine, result, seed: temperature > 0 ? seed : undefined }));
+  }
+  if (result.finishReason === "interrupt" && result.text === "") return before;
+  return withAnswer(state, result.text, promptIds.length + result.outputIds.length);
+}
+
+function requestOf(
+  chat: Chat,
+  { settings, attempt }: ChatState,
+  rest: Pick<GenerateRequest, "promptIds"> & { signal: AbortSignal },
+): GenerateRequest {
+  const { seed } = settings;
+  // A fixed seed must still let /regen find another answer.
+  const moved = seed === undefined ? undefined : (seed + attempt) >>> 0;
+  return {
+    ...rest,
+    sampling: samplingOf({ ...settings, seed: moved }, chat.drawSeed),
+    maxTokens: settings.maxTokens,
+    stop: chat.options.stop,
+    ignoreEos: chat.options.ignoreEos,
+    numSteps: settings.draft ? settings.numSteps : 0,
+  };
+}
+
+async function stream(chat: Chat, request: GenerateRequest): Promise<GenerateResult> {
+  const { engine, io, options, slot } = chat;
+  const status = statusLine(io.stderr, { shown: chat.interactive && !options.quiet });
+  for await (const event of engine.generate(slot, request)) {
+    if (event.kind === "prefill") status.prefill(event.done, event.total);
+    else status.clear();
+    if (event.kind === "text") io.stdout.write(event.text);
+    if (event.kind === "finish") return event.result;
+  }
+  throw new Error("the engine ended a request without a finish event");
+}
+
+/** Ends the answer's line; a person also gets a blank line before the next prompt. */
+function endLine({ io, interactive }: Chat, { text }: GenerateResult): void {
+  if (!text.endsWith("\n")) io.stdout.write("\n");
+  if (interactive) io.stderr.write("\n");
+}
+
+function endNote(
+  { engine, interactive }: Chat,
+  { settings }: ChatState,
+  { finishReason, promptIds, outputIds }: GenerateResult,
+): string | undefined {
+  if (finishReason === "interrupt") return interactive ? "Stopped." : undefined;
+  if (finishReason !== "length") return undefined;
+  if (promptIds.length + outputIds.length >= engine.contextLength) {
+    return `The context (${engine.contextLength} tokens) is full: the answer was cut.`;
+  }
+  return `The answer was cut at ${settings.maxTokens} tokens; /set max-tokens allows more.`;
+}
+
+function droppedText(dropped: number, contextLength: number): string {
+  const exchanges = dropped === 1 ? "the oldest exchange" : `the ${dropped} oldest exchanges`;
+  return `The context (${contextLength} tokens) is full: dropped ${exchanges}.`;
+}

@@ -1,0 +1,83 @@
+import { UsageError } from "../../errors.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
+import type { Settings } from "./settings.ts";
+
+/** A conversation between two answers. Every change makes a new value. */
+export interface ChatState {
+  readonly system: string | undefined;
+  /** User and assistant in turns, beginning with user. */
+  readonly messages: readonly ChatMessage[];
+  readonly settings: Settings;
+  /** How often the newest message was answered anew: moves a fixed seed on. */
+  readonly attempt: number;
+  /** Tokens in the context after the newest answer. */
+  readonly tokens: number;
+}
+
+/** What the template is given. */
+export function allMessages({ system, messages }: ChatState): ChatMessage[] {
+  return [
+    ...system === undefined ? [] : [{ role: "system" as const, content: system }],
+    ...messages,
+  ];
+}
+
+export function withQuestion(state: ChatState, content: string): ChatState {
+  return { ...state, attempt: 0, messages: [...state.messages, { role: "user", content }] };
+}
+
+export function withAnswer(state: ChatState, content: string, tokens: number): ChatState {
+  const messages = [...state.messages, { role: "assistant" as const, content }];
+  return { ...state, messages, tokens };
+}
+
+/** The state before the newest answer, to answer again; undefined when there is none. */
+export function beforeAnswer(state: ChatState): ChatState | undefined {
+  if (state.messages.at(-1)?.role !== "assistant") return undefined;
+  return { ...state, messages: state.messages.slice(0, -1), attempt: state.attempt + 1 };
+}
+
+/** Without the oldest exchange; undefined when only the newest question is left. */
+export function withoutOldest(state: ChatState): ChatState | undefined {
+  const next = state.messages.findIndex(({ role }, at) => at > 0 && role === "user");
+  return next < 0 ? undefined : { ...state, messages: state.messages.slice(next) };
+}
+
+/** A conversation that fits, and what had to go for it. */
+export interface Fitted {
+  readonly state: ChatState;
+  readonly promptIds: readonly number[];
+  /** Exchanges dropped. */
+  readonly dropped: number;
+}
+
+/** Part of the context kept free for the answer, so that it is not cut after one token. */
+const ROOM_SHARE = 1 / 8;
+
+/** Drops oldest exchanges until question and answer have room; the system message stays. */
+export function fitContext(
+  start: ChatState,
+  { encode, contextLength }: {
+    encode: (messages: readonly ChatMessage[]) => readonly number[];
+    contextLength: number;
+  },
+): Fitted {
+  const room = Math.min(start.settings.maxTokens, Math.floor(contextLength * ROOM_SHARE));
+  let state = start;
+  let promptIds = encode(allMessages(state));
+  let dropped = 0;
+  while (promptIds.length + room > contextLength) {
+    const shorter = withoutOldest(state);
+    if (shorter === undefined) break;
+    state = shorter;
+    promptIds = encode(allMessages(state));
+    dropped += 1;
+  }
+  if (promptIds.length >= contextLength) {
+    throw new UsageError(
+      `Cannot send "the message": it makes a prompt of ${promptIds.length} tokens, ` +
+        `the context holds ${contextLength}`,
+    );
+  }
+  return { state, promptIds, dropped };
+}

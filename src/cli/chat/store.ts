@@ -1,0 +1,86 @@
+import { reason, UsageError } from "../../errors.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
+import { type Settings, settingTexts, withSetting } from "./settings.ts";
+import type { ChatState } from "./state.ts";
+
+/** Raised when a field changes its meaning; files of another version are refused. */
+const VERSION = 1;
+
+/** The conversation as a JSON document. */
+export function chatToJson(state: ChatState, model: string): string {
+  const { system, messages, settings } = state;
+  const document = {
+    eyrie_chat: VERSION,
+    model,
+    ...system === undefined ? {} : { system },
+    messages,
+    settings: settingTexts(settings),
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** Reads what `chatToJson` wrote. Settings that the file lacks stay as they are. */
+export function chatFromJson(text: string, current: ChatState): ChatState {
+  const document: unknown = JSON.parse(text);
+  if (!isRecord(document) || document["eyrie_chat"] !== VERSION) {
+    throw new Error(`it is not a conversation (eyrie_chat is not ${VERSION})`);
+  }
+  const { system, messages, settings } = document;
+  if (system !== undefined && typeof system !== "string") throw new Error("system is not text");
+  return {
+    system,
+    messages: checkMessages(messages),
+    settings: checkSettings(settings ?? {}, current.settings),
+    attempt: 0,
+    tokens: 0,
+  };
+}
+
+/** Writes beside the file, then renames: a crash leaves the old file or the new, never half. */
+export async function saveChat(path: string, state: ChatState, model: string): Promise<void> {
+  const beside = `${path}.${crypto.randomUUID().slice(0, 8)}.tmp`;
+  try {
+    await Deno.writeTextFile(beside, chatToJson(state, model), { createNew: true });
+    await Deno.rename(beside, path);
+  } catch (cause) {
+    await Deno.remove(beside).catch(() => {});
+    throw new UsageError(`Cannot save "${path}": ${reason(cause)}`, { cause });
+  }
+}
+
+/** The state from a file; the current one is untouched when the file is broken. */
+export async function loadChat(path: string, current: ChatState): Promise<ChatState> {
+  try {
+    return chatFromJson(await Deno.readTextFile(path), current);
+  } catch (cause) {
+    const [line = ""] = reason(cause).split("\n");
+    throw new UsageError(`Cannot load "${path}": ${line}`, { cause });
+  }
+}
+
+function checkMessages(messages: unknown): ChatMessage[] {
+  if (!Array.isArray(messages)) throw new Error("messages is not a list");
+  if (messages.length % 2 !== 0) throw new Error("the last message has no answer");
+  return messages.map((message: unknown, at) => {
+    const role = at % 2 === 0 ? "user" : "assistant";
+    if (
+      !isRecord(message) || message["role"] !== role || typeof message["content"] !== "string"
+    ) {
+      throw new Error(`messages[${at}] is not a message of role ${role}`);
+    }
+    return { role, content: message["content"] };
+  });
+}
+
+function checkSettings(texts: unknown, current: Settings): Settings {
+  if (!isRecord(texts)) throw new Error("settings is not an object");
+  return Object.entries(texts).reduce((settings, [name, value]) => {
+    // A draft belongs to the running program, not to the conversation.
+    if (name === "draft") return settings;
+    return withSetting(settings, name, String(value));
+  }, current);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,273 @@
+import type { Operand } from "../gpu/kernel.ts";
+import { compiler, encode, type Program } from "../gpu/program.ts";
+import { readBuffer } from "../gpu/readback.ts";
+import { UsageError } from "../errors.ts";
+import { type AdapterChoice, type Gpu, openGpu } from "../gpu/device.ts";
+import type { DType } from "../model/checkpoint.ts";
+import { type Tap, targetBody, targetHead } from "../model/llama.ts";
+import { MAX_STEPS, PAGE, ROW_WORDS } from "../model/rows_layout.ts";
+import { openTensorFile, type TensorFiles } from "../model/tensor_files.ts";
+import { widen } from "../model/weights.ts";
+import { GREEDY } from "../speculate/sampling.ts";
+import { storageBuffer } from "./buffers.ts";
+import { type Core, openCore, type Slot } from "./core.ts";
+import { type LoadProgress, loadWeights, openModels } from "./load.ts";
+
+/** How far one computed tensor is from the expected one. */
+export interface TensorError {
+  readonly name: string;
+  readonly maxAbs: number;
+  readonly maxRel: number;
+  /** `maxAbs` in standard deviations of the expected values; compared with the tolerance. */
+  readonly relToStd: number;
+  readonly ok: boolean;
+}
+
+export interface CheckReport {
+  readonly tensors: readonly TensorError[];
+  readonly argmaxAgreement: { readonly same: number; readonly total: number };
+  /** Undefined when the file has no `greedy_ids`. */
+  readonly greedyAgreement: { readonly same: number; readonly total: number } | undefined;
+  readonly ok: boolean;
+}
+
+/** Logits of this many rows at a time: eight rows of any width lie 256 bytes aligned. */
+const HEAD_ROWS = 8;
+
+/**
+ * Runs the target over `input_ids` of a file of expected values (transformers' `logits` [tokens,
+ * vocab] and `hidden_states.N` [tokens, hidden], N = 0 for the embedding, the last one after the
+ * final norm) and compares. `greedy_ids`, where present, begins with a part of `input_ids`; the
+ * rest is decoded greedily.
+ *
+ * @throws UsageError when the file does not hold what is compared.
+ */
+export async function checkModel(options: {
+  readonly model?: string;
+  readonly expected: string;
+  /** Largest error allowed, in standard deviations of the expected tensor. */
+  readonly tolerance: number;
+  readonly adapter?: AdapterChoice;
+  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onWarning?: (line: string) => void;
+}): Promise<CheckReport> {
+  const { model, expected: path, tolerance, adapter } = options;
+  using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
+  for (const line of models.warnings) options.onWarning?.(line);
+  using file = openTensorFile(path);
+  const ids = readIds(file, path, "input_ids");
+  const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
+  using gpu = await openGpu(adapter);
+  const weights = loadWeights(gpu, models, options.onProgress);
+  const { config } = models.target;
+  const longest = Math.max(ids.length, greedyIds?.length ?? 0) + MAX_STEPS;
+  const core = await openCore(gpu, weights, {
+    slots: 1,
+    batch: 1,
+    maxSteps: 0,
+    prefillRows: 256,
+    contextLength: config.maxPositions,
+    tablePages: Math.ceil(longest / PAGE),
+  });
+  using slot = core.openSlot();
+  const names = ["logits", ...Array.from({ length: config.numLayers + 1 }, (_, i) => hidden(i))]
+    .filter((name) => file.tensors.has(name));
+  const actual = await forward(core, slot, ids, names);
+  const tensors = names.map((name) => {
+    const found = actual.get(name) as Float32Array;
+    const wanted = readFloats(file, path, name, found.length);
+    return { found, ...compare(name, found, wanted, tolerance), wanted };
+  });
+  const logits = tensors.find(({ name }) => name === "logits");
+  if (!logits) throw new UsageError(`Cannot check against "${path}": it has no tensor "logits"`);
+  const argmaxAgreement = agreement(
+    argmaxes(logits.found, config.vocabSize),
+    argmaxes(logits.wanted, config.vocabSize),
+  );
+  return {
+    tensors: tensors.map(({ name, maxAbs, maxRel, relToStd, ok }) => (
+      { name, maxAbs, maxRel, relToStd, ok }
+    )),
+    argmaxAgreement,
+    greedyAgreement: greedyIds && await greedyAgreement(core, slot, ids, greedyIds),
+    ok: tensors.every(({ ok }) => ok),
+  };
+}
+
+function hidden(layer: number): string {
+  return `hidden_states.${layer}`;
+}
+
+/** The named tensors over all of `ids`, in prefill chunks. */
+async function forward(
+  core: Core,
+  slot: Slot,
+  ids: readonly number[],
+  names: readonly string[],
+): Promise<Map<string, Float32Array>> {
+  const { gpu, models: { target }, capacity } = core;
+  const { hiddenSize, vocabSize, numLayers } = target.config;
+  const rows = Math.min(capacity.prefillRows, Math.ceil(ids.length / HEAD_ROWS) * HEAD_ROWS);
+  const taps: (Tap & { name: string })[] = Array.from({ length: numLayers }, (_, layer) => layer)
+    .filter((layer) => names.includes(hidden(layer)))
+    .map((layer) => ({
+      name: hidden(layer),
+      layer,
+      out: storageBuffer(gpu, hidden(layer), rows * hiddenSize),
+      outCols: hiddenSize,
+      outFirst: 0,
+    }));
+  const rowBuffer = storageBuffer(gpu, "check.rows", rows * ROW_WORDS);
+  const make = compiler(gpu);
+  const body = await make.compile(targetBody(target, { rows: rowBuffer, count: rows }, taps));
+  const out = new Map<string, Float32Array>();
+  core.reserve(slot, ids.length);
+  const put = (name: string, width: number, first: number, values: Float32Array) => {
+    const whole = out.getOrInsertComputed(name, () => new Float32Array(ids.length * width));
+    whole.set(
+      values.subarray(0, Math.min(values.length, whole.length - first * width)),
+      first * width,
+    );
+  };
+  for (let first = 0; first < ids.length; first += rows) {
+    gpu.device.queue.writeBuffer(rowBuffer.buffer, 0, rowWords(slot, ids, first, rows));
+    run(gpu, body);
+    for (const { name, out: tap } of taps) put(name, hiddenSize, first, await floats(gpu, tap));
+    put(hidden(numLayers), hiddenSize, first, await floats(gpu, target.final));
+    for (let row = 0; row < rows && first + row < ids.length; row += HEAD_ROWS) {
+      const x = { buffer: target.final.buffer, offset: row * hiddenSize * 4 };
+      run(gpu, await make.compile(targetHead(target, HEAD_ROWS, x)));
+      const padded = await floats(gpu, target.logits);
+      put("logits", vocabSize, first + row, unpad(padded, target.weights.head.rows, vocabSize));
+    }
+  }
+  return out;
+}
+
+function rowWords(slot: Slot, ids: readonly number[], first: number, rows: number) {
+  const words = new Uint32Array(rows * ROW_WORDS);
+  for (let row = 0; row < rows && first + row < ids.length; row++) {
+    const cell = first + row;
+    words.set([ids[cell] ?? 0, cell, slot.id, cell, cell + 1, 0, 0, 1], row * ROW_WORDS);
+  }
+  return words;
+}
+
+function run(gpu: Gpu, program: Program): void {
+  const encoder = gpu.device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  encode(pass, program);
+  pass.end();
+  gpu.device.queue.submit([encoder.finish()]);
+}
+
+async function floats(gpu: Gpu, { buffer }: Operand): Promise<Float32Array> {
+  return new Float32Array(await readBuffer(gpu, buffer));
+}
+
+/** HEAD_ROWS rows of `stride`, without what lies past `width`. */
+function unpad(values: Float32Array, stride: number, width: number): Float32Array {
+  if (stride === width) return values;
+  const out = new Float32Array(HEAD_ROWS * width);
+  for (let row = 0; row < HEAD_ROWS; row++) {
+    out.set(values.subarray(row * stride, row * stride + width), row * width);
+  }
+  return out;
+}
+
+/** Decodes what follows the part that both begin with. */
+async function greedyAgreement(
+  core: Core,
+  slot: Slot,
+  ids: readonly number[],
+  expected: readonly number[],
+): Promise<{ same: number; total: number }> {
+  let prompt = 0;
+  while (prompt < ids.length && ids[prompt] === expected[prompt]) prompt++;
+  if (prompt === 0) {
+    throw new UsageError(`Cannot check greedy_ids: they do not begin as input_ids do`);
+  }
+  core.setSampling(slot, GREEDY);
+  const found: number[] = [];
+  for (let from = 0; from < prompt; from += core.capacity.prefillRows) {
+    const to = Math.min(prompt, from + core.capacity.prefillRows);
+    const token = await core.prefill(slot, ids.slice(0, prompt), from, to);
+    if (token !== undefined) found.push(token);
+  }
+  while (prompt + found.length < expected.length) {
+    const [lane] = await core.round([slot], 0);
+    found.push(...lane?.ids ?? []);
+  }
+  return agreement(found, expected.slice(prompt));
+}
+
+function compare(
+  name: string,
+  found: Float32Array,
+  wanted: Float32Array,
+  tolerance: number,
+): TensorError {
+  let maxAbs = 0;
+  let maxRel = 0;
+  for (const [i, value] of wanted.entries()) {
+    const error = Math.abs((found[i] ?? NaN) - value);
+    maxAbs = error <= maxAbs ? maxAbs : error; // NaN stays
+    if (value !== 0) maxRel = Math.max(maxRel, error / Math.abs(value));
+  }
+  const relToStd = maxAbs / deviation(wanted);
+  return { name, maxAbs, maxRel, relToStd, ok: relToStd <= tolerance };
+}
+
+function deviation(values: Float32Array): number {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+  return Math.sqrt(square);
+}
+
+function argmaxes(logits: Float32Array, vocab: number): number[] {
+  return Array.from({ length: logits.length / vocab }, (_, row) => {
+    const values = logits.subarray(row * vocab, (row + 1) * vocab);
+    return values.reduce((best, value, i) => value > (values[best] ?? NaN) ? i : best, 0);
+  });
+}
+
+function agreement(found: readonly number[], wanted: readonly number[]) {
+  return { same: wanted.filter((id, i) => id === found[i]).length, total: wanted.length };
+}
+
+function readFloats(
+  file: TensorFiles,
+  path: string,
+  name: string,
+  length: number,
+): Float32Array {
+  const values = widen(...readBytes(file, path, name, ["F32", "F16", "BF16"]));
+  if (values.length === length) return values;
+  throw new UsageError(
+    `Cannot check against "${path}": tensor "${name}" has ${values.length} values, the model ${length}`,
+  );
+}
+
+function readIds(file: TensorFiles, path: string, name: string): number[] {
+  const [bytes, dtype] = readBytes(file, path, name, ["I32", "I64"]);
+  const wide = dtype === "I64";
+  return wide
+    ? [...new BigInt64Array(bytes.buffer)].map(Number)
+    : [...new Int32Array(bytes.buffer)];
+}
+
+function readBytes(
+  file: TensorFiles,
+  path: string,
+  name: string,
+  dtypes: readonly DType[],
+): [Uint8Array<ArrayBuffer>, DType] {
+  const tensor = file.tensors.get(name);
+  if (!tensor || !dtypes.includes(tensor.dtype)) {
+    const why = tensor ? `is ${tensor.dtypeName}, expected ${dtypes.join(" or ")}` : "is missing";
+    throw new UsageError(`Cannot check against "${path}": tensor "${name}" ${why}`);
+  }
+  const bytes = new Uint8Array(tensor.size);
+  file.read(tensor, 0, bytes);
+  return [bytes, tensor.dtype];
+}

@@ -1,0 +1,200 @@
+import type { FinishReason, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import type { EngineEvent } from "../../src/engine/events.ts";
+import type { Engine, OpenEngine, OpenOptions } from "../../src/cli/engine.ts";
+import type { Io, Output } from "../../src/cli/io.ts";
+import type { ChatMessage } from "../../src/text/chat_template.ts";
+
+/** Surroundings in memory; what was written is kept. */
+export interface FakeIo extends Io {
+  readonly out: () => string;
+  readonly err: () => string;
+  /** Presses Ctrl+C as a signal. */
+  readonly interrupt: () => void;
+  /** Keys or piped bytes that come later. */
+  readonly type: (text: string) => void;
+  readonly endInput: () => void;
+  /** Resolves when stderr and stdout together contain the text (again, after the last wait). */
+  readonly seen: (text: string) => Promise<void>;
+}
+
+interface FakeIoOptions {
+  readonly stdin?: string | Uint8Array;
+  readonly terminal?: boolean;
+  readonly columns?: number;
+  readonly stdoutBreaks?: boolean;
+}
+
+export function fakeIo(options: FakeIoOptions = {}): FakeIo {
+  const { stdin, terminal = false, columns = 80 } = options;
+  const interrupt = new AbortController();
+  const encoder = new TextEncoder();
+  let input!: ReadableStreamDefaultController<Uint8Array>;
+  const bytes = new ReadableStream<Uint8Array>({
+    start(controller) {
+      input = controller;
+      if (stdin === undefined) return;
+      controller.enqueue(typeof stdin === "string" ? encoder.encode(stdin) : stdin);
+      controller.close();
+    },
+  });
+  let all = "";
+  let searched = 0;
+  let changed = Promise.withResolvers<void>();
+  const output = (breaks: boolean): Output & { text: () => string } => {
+    let text = "";
+    return {
+      isTerminal: terminal,
+      columns: () => columns,
+      text: () => text,
+      write(piece) {
+        if (breaks) throw new Deno.errors.BrokenPipe("nobody reads");
+        text += piece;
+        all += piece;
+        changed.resolve();
+        changed = Promise.withResolvers();
+      },
+    };
+  };
+  const stdout = output(options.stdoutBreaks ?? false);
+  const stderr = output(false);
+  return {
+    stdin: { isTerminal: terminal, bytes, setRaw: () => {} },
+    stdout,
+    stderr,
+    colour: false,
+    signal: interrupt.signal,
+    out: stdout.text,
+    err: stderr.text,
+    interrupt: () => interrupt.abort(),
+    type: (text) => input.enqueue(encoder.encode(text)),
+    endInput: () => input.close(),
+    async seen(text) {
+      while (true) {
+        const at = all.indexOf(text, searched);
+        if (at >= 0) {
+          searched = at + text.length;
+          return;
+        }
+        await changed.promise;
+      }
+    },
+  };
+}
+
+/** An engine that plays back a script, a token a word; `requests` has what it was asked. */
+export interface FakeEngine extends Engine {
+  readonly requests: GenerateRequest[];
+  readonly prompts: (string | readonly ChatMessage[])[];
+  readonly opened: OpenOptions[];
+  readonly open: OpenEngine;
+  readonly disposed: () => boolean;
+}
+
+interface FakeEngineOptions {
+  /** The answer to request number `n`; default `answer n`. */
+  readonly answer?: (n: number) => string;
+  readonly contextLength?: number;
+  readonly hasChatTemplate?: boolean;
+  readonly draft?: boolean;
+  /** Waits before each word: lets a test interrupt. */
+  readonly beforeWord?: (word: string) => Promise<void>;
+}
+
+export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
+  const { answer = (n: number) => `answer ${n}`, contextLength = 1000, draft = true } = options;
+  const requests: GenerateRequest[] = [];
+  const prompts: FakeEngine["prompts"] = [];
+  const opened: OpenOptions[] = [];
+  let disposed = false;
+  const engine: FakeEngine = {
+    name: "fake",
+    draftName: draft ? "fake-eagle3" : undefined,
+    contextLength,
+    loadMs: 12.3456,
+    device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    algorithm: draft ? "EAGLE3" : "NONE",
+    hasChatTemplate: options.hasChatTemplate ?? true,
+    requests,
+    prompts,
+    opened,
+    open: (given) => {
+      opened.push(given);
+      given.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
+      given.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
+      return Promise.resolve(engine);
+    },
+    encodePrompt(input) {
+      prompts.push("raw" in input ? input.raw : input.messages);
+      const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
+      return texts.flatMap((text) => text.split(/\s+/)).map((word) => word.length);
+    },
+    newSlot: () => ({}),
+    generate: (_slot, request) => {
+      requests.push(request);
+      return play(request, answer(requests.length), options.beforeWord);
+    },
+    disposed: () => disposed,
+    [Symbol.dispose]() {
+      disposed = true;
+    },
+  };
+  return engine;
+}
+
+async function* play(
+  request: GenerateRequest,
+  answer: string,
+  beforeWord: (word: string) => Promise<void> = () => Promise.resolve(),
+): AsyncGenerator<EngineEvent> {
+  const total = request.promptIds.length;
+  yield { kind: "prefill", done: total, total, cached: 0 };
+  const words = answer === "" ? [] : answer.split(/(?<= )/);
+  let text = "";
+  let reason: FinishReason = "stop";
+  let count = 0;
+  for (const word of words) {
+    await beforeWord(word);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    if (request.signal?.aborted) reason = "interrupt";
+    else if (count >= request.maxTokens) reason = "length";
+    if (reason !== "stop") break;
+    count += 1;
+    text += word;
+    yield { kind: "round", ids: [count], accepted: 0 };
+    yield { kind: "text", text: word };
+  }
+  yield { kind: "finish", result: result(request, { text, count, reason }) };
+}
+
+function result(
+  request: GenerateRequest,
+  { text, count, reason }: { text: string; count: number; reason: FinishReason },
+): GenerateResult {
+  return {
+    text,
+    promptIds: request.promptIds,
+    outputIds: Array.from({ length: count }, (_, at) => at + 1),
+    finishReason: reason,
+    timing: {
+      prefillMs: 20,
+      decodeMs: 1500,
+      timeToFirstTokenMs: 25.5,
+      tokensPerSecond: 88.8888888,
+    },
+    cachedTokens: 0,
+    speculative: {
+      algorithm: "EAGLE3",
+      num_steps: request.numSteps,
+      eagle_topk: 1,
+      num_draft_tokens: request.numSteps + 1,
+      rounds: 10,
+      draft_tokens: request.numSteps * 10,
+      accepted_tokens: 15,
+      mean_accept_length: 2.5,
+      draft_acceptance_rate: 0.5,
+      acceptance_per_position: [0.8, 0.5, 0.2],
+      accepted_per_round: [3, 0, 2],
+    },
+    drafts: [],
+  };
+}

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import denoJson from "../../deno.json" with { type: "json" };
+import { parseArguments } from "../../src/cli/parse.ts";
+import { COMMANDS } from "../../src/cli/options.ts";
+
+function printed(...args: string[]): string {
+  const invocation = parseArguments(args);
+  assert.ok(invocation.command === "print");
+  return invocation.text;
+}
+
+/** Help is a public text: a change shows up in review. Rewrite with UPDATE_GOLDEN=1. */
+async function golden(name: string, text: string): Promise<void> {
+  const path = new URL(`./golden/${name}.txt`, import.meta.url);
+  if (Deno.env.get("UPDATE_GOLDEN") === "1") await Deno.writeTextFile(path, text);
+  assert.equal(text, await Deno.readTextFile(path));
+}
+
+Deno.test("eyrie --help", () => golden("help", printed("--help")));
+for (const command of Object.keys(COMMANDS)) {
+  Deno.test(`eyrie ${command} --help`, () => golden(`help_${command}`, printed(command, "--help")));
+}
+
+Deno.test("help has other ways in", () => {
+  assert.equal(printed(), printed("--help"));
+  assert.equal(printed("help"), printed("-h"));
+  assert.equal(printed("help", "chat"), printed("chat", "-h"));
+  assert.equal(printed("check", "--help"), printed("help", "check"));
+});
+
+Deno.test("--version is that of deno.json", () => {
+  assert.equal(printed("--version"), `eyrie ${denoJson.version}\n`);
+});

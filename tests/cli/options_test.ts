@@ -1,0 +1,195 @@
+import assert from "node:assert/strict";
+import { allowed, type Flag } from "../../src/cli/flag.ts";
+import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
+import { type Invocation, parseArguments } from "../../src/cli/parse.ts";
+import { UsageError } from "../../src/errors.ts";
+
+function message(args: readonly string[]): string {
+  try {
+    parseArguments(args);
+  } catch (error) {
+    assert.ok(error instanceof UsageError, String(error));
+    assert.ok(!error.message.includes("\n"), "one line");
+    return error.message;
+  }
+  assert.fail(`accepted: ${args.join(" ")}`);
+}
+
+function options(args: readonly string[]): Record<string, unknown> {
+  const invocation = parseArguments(args);
+  assert.ok(invocation.command !== "print");
+  return { ...invocation.options };
+}
+
+const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
+  Object.entries(flagsOf(command)).map(([key, flag]) => ({ command, key, flag }))
+);
+
+/** What a command cannot do without. */
+function needed(command: CommandName, but: Flag): string[] {
+  return Object.values(flagsOf(command))
+    .filter((flag) => "required" in flag && flag !== but)
+    .flatMap((flag) => [flag.flag, "x"]);
+}
+
+const GOOD: Record<Flag["type"], string> = {
+  number: "0.5",
+  integer: "2",
+  text: "some text",
+  folder: "dir",
+  file: "file",
+  list: "END",
+  choice: "",
+  switch: "",
+};
+
+for (const { command, key, flag } of ALL) {
+  Deno.test(`${command} ${flag.flag}: good values, bad values, help`, () => {
+    const rest = needed(command, flag);
+    if (flag.type === "switch") {
+      assert.equal(options([command, flag.flag, ...rest])[key], true);
+      assert.equal(options([command, ...needed(command, flag)])[key], false);
+      assert.match(message([command, `${flag.flag}=1`, ...rest]), /takes no value/);
+    } else {
+      const text = flag.type === "choice" ? flag.choices[0] ?? "" : GOOD[flag.type];
+      const value = flag.type === "number" || flag.type === "integer" ? Number(text) : text;
+      const list = flag.type === "list" ? [value] : value;
+      // EAGLE needs a draft; the embedded one is the default.
+      for (const name of [flag.flag, flag.alias].filter((name) => name !== undefined)) {
+        assert.deepEqual(options([command, name, text, ...rest])[key], list);
+        assert.deepEqual(options([command, `${name}=${text}`, ...rest])[key], list);
+        assert.match(message([command, ...rest, name]), /is missing; allowed is/);
+        const said = message([command, `${name}=`, ...rest]);
+        assert.equal(said, `Cannot use "${name} ": allowed is ${allowed(flag)}`);
+      }
+    }
+    const help = parseArguments([command, "--help"]);
+    assert.ok(help.command === "print" && help.text.includes(`example: ${flag.example}`));
+  });
+
+  if (flag.type !== "number" && flag.type !== "integer") continue;
+  Deno.test(`${command} ${flag.flag}: range`, () => {
+    const rest = needed(command, flag);
+    const bad = [flag.min - 1, flag.max + 1, "x", "1x", "0x1", "Infinity", "NaN", "1_0", " 1"];
+    if (flag.type === "integer") bad.push("1.5");
+    if (flag.above) bad.push(flag.min);
+    for (const text of bad) {
+      const said = message([command, flag.flag, String(text), ...rest]);
+      assert.equal(said, `Cannot use "${flag.flag} ${text}": allowed is ${allowed(flag)}`);
+    }
+    for (const edge of flag.above ? [flag.max] : [flag.min, flag.max]) {
+      assert.equal(options([command, flag.flag, String(edge), ...rest])[key], edge);
+    }
+    const fallback = options([command, ...needed(command, flag)])[key];
+    assert.equal(fallback, flag.default);
+  });
+}
+
+Deno.test("choices outside the list are refused by name", () => {
+  assert.equal(
+    message(["generate", "--speculative-algorithm", "eagle"]),
+    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NONE',
+  );
+});
+
+Deno.test("defaults of generate", () => {
+  assert.deepEqual(parseArguments(["generate"]), {
+    command: "generate",
+    prompt: undefined,
+    options: {
+      model: undefined,
+      draft: undefined,
+      adapter: undefined,
+      system: undefined,
+      raw: false,
+      algorithm: undefined,
+      numSteps: 3,
+      temperature: 0.7,
+      topK: 0,
+      topP: 1,
+      minP: 0,
+      seed: undefined,
+      maxTokens: 512,
+      stop: [],
+      ignoreEos: false,
+      json: false,
+      stats: false,
+      quiet: false,
+    },
+  });
+});
+
+Deno.test("operands: prompt, dash, after --", () => {
+  const prompt = (args: string[]) => {
+    const invocation: Invocation = parseArguments(["generate", ...args]);
+    return invocation.command === "generate" ? invocation.prompt : assert.fail();
+  };
+  assert.equal(prompt(["hello"]), "hello");
+  assert.equal(prompt(["-"]), "-");
+  assert.equal(prompt(["--top-k", "4", "--", "--quiet"]), "--quiet");
+  assert.equal(prompt(["--stop", "a", "--stop=b", "hi"]), "hi");
+  assert.deepEqual(options(["generate", "--stop", "a", "--stop=b"])["stop"], ["a", "b"]);
+});
+
+const MISTAKES: readonly (readonly [string, string])[] = [
+  [
+    "fly",
+    'Cannot run "fly": commands are generate, chat, check, inspect, doctor; see eyrie --help',
+  ],
+  [
+    "toString",
+    'Cannot run "toString": commands are generate, chat, check, inspect, doctor; see eyrie --help',
+  ],
+  [
+    "generate --tempratur 1",
+    'Cannot use "--tempratur": generate has no such flag, did you mean --temperature? (eyrie generate --help lists them)',
+  ],
+  ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
+  [
+    "chat --json",
+    'Cannot use "--json" with chat: it is allowed with generate, check, inspect, doctor',
+  ],
+  ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
+  ["chat hello", 'Cannot run "chat": too many arguments, allowed is none'],
+  ["generate a b", 'Cannot run "generate": too many arguments, allowed is one (quote it)'],
+  ["check", 'Cannot run "check": --expected FILE is needed'],
+  ["generate --top-p 0", 'Cannot use "--top-p 0": allowed is a number above 0, at most 1'],
+  ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 7'],
+  [
+    "generate --draft none --speculative-algorithm EAGLE3",
+    'Cannot use "--speculative-algorithm EAGLE3" with "--draft none": it needs a draft; allowed is NONE',
+  ],
+  [
+    "generate --model m --speculative-algorithm EAGLE",
+    'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft DIR',
+  ],
+  [
+    "generate --draft d --speculative-algorithm NONE",
+    'Cannot use "--speculative-algorithm NONE" with "--draft d": allowed is --draft none',
+  ],
+  [
+    "generate --draft none --num-steps 2",
+    'Cannot use "--speculative-num-steps 2" with "--draft none": nothing drafts; allowed is 0',
+  ],
+  [
+    "generate --raw --system s",
+    'Cannot use "--system" with "--raw": a raw prompt has no system message; write it into the prompt',
+  ],
+  ["generate --quiet --stats", 'Cannot use "--stats" with "--quiet": allowed is one of them'],
+];
+
+for (const [line, expected] of MISTAKES) {
+  Deno.test(`mistake: ${line}`, () => assert.equal(message(line.split(" ")), expected));
+}
+
+Deno.test("possible combinations are possible", () => {
+  for (
+    const line of [
+      "generate --draft none --num-steps 0",
+      "generate --draft none --speculative-algorithm NONE",
+      "generate --model m --draft d --speculative-algorithm EAGLE",
+      "generate --speculative-algorithm EAGLE3 --num-steps 7",
+      "generate --json --stats",
+    ]
+  ) parseArguments(line.split(" "));
+});

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { speculativeStats } from "../../src/speculate/stats.ts";
+
+Deno.test("stats: counts, rates and positions of a few rounds", () => {
+  const setting = {
+    algorithm: "EAGLE3",
+    num_steps: 3,
+    eagle_topk: 1,
+    num_draft_tokens: 4,
+  } as const;
+  const rounds = [3, 0, 1, 3].map((accepted) => ({ drafted: 3, accepted }));
+  assert.deepEqual(speculativeStats(setting, rounds), {
+    ...setting,
+    rounds: 4,
+    draft_tokens: 12,
+    accepted_tokens: 7,
+    mean_accept_length: 11 / 4,
+    draft_acceptance_rate: 7 / 12,
+    acceptance_per_position: [3 / 4, 2 / 4, 2 / 4],
+    accepted_per_round: [3, 0, 1, 3],
+  });
+});
+
+Deno.test("stats: plain decoding and no round at all give zeros, never NaN", () => {
+  const setting = { algorithm: "NONE", num_steps: 0, eagle_topk: 1, num_draft_tokens: 1 } as const;
+  const none = speculativeStats(setting, []);
+  assert.deepEqual([none.mean_accept_length, none.draft_acceptance_rate], [0, 0]);
+  assert.deepEqual(none.acceptance_per_position, []);
+  const plain = speculativeStats(setting, [{ drafted: 0, accepted: 0 }]);
+  assert.deepEqual([plain.mean_accept_length, plain.draft_acceptance_rate], [1, 0]);
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { UsageError } from "../../src/errors.ts";
+import { stopScanner } from "../../src/text/stop.ts";
+
+const SEED = { seed: 20260305, numRuns: 2000 };
+
+/** All that the scanner shows of `pieces`, and whether it stopped. */
+function scan(stops: readonly string[], pieces: readonly string[]): [string, boolean] {
+  const scanner = stopScanner(stops);
+  const pushed = pieces.map((piece) => scanner.push(piece));
+  const text = pushed.map((each) => each.text).join("") + scanner.end();
+  return [text, pushed.at(-1)?.stopped ?? false];
+}
+
+/** The definition: the first end at which some stop is complete, the longest of those. */
+function naive(stops: readonly string[], text: string): [string, boolean] {
+  for (let end = 1; end <= text.length; end++) {
+    const seen = text.slice(0, end);
+    const lengths = stops.filter((stop) => seen.endsWith(stop)).map((stop) => stop.length);
+    if (lengths.length > 0) return [seen.slice(0, end - Math.max(...lengths)), true];
+  }
+  return [text, false];
+}
+
+// Two letters: stops that overlap with themselves and with one another are common.
+const letters = (minLength: number, maxLength: number) =>
+  fc.string({ unit: fc.constantFrom("a", "b"), minLength, maxLength });
+const stops = fc.array(letters(1, 6), { maxLength: 4 });
+const pieces = fc.array(letters(0, 4), { maxLength: 12, size: "max" });
+
+Deno.test("stop: agrees with a naive search, however the text is cut", () => {
+  fc.assert(
+    fc.property(stops, pieces, (stops, pieces) => {
+      assert.deepEqual(scan(stops, pieces), naive(stops, pieces.join("")));
+    }),
+    SEED,
+  );
+});
+
+Deno.test("stop: holds back exactly the longest tail that may begin a stop", () => {
+  fc.assert(
+    fc.property(stops, pieces, (stops, pieces) => {
+      const scanner = stopScanner(stops);
+      let [whole, shown] = ["", ""];
+      for (const piece of pieces) {
+        whole += piece;
+        const { text, stopped } = scanner.push(piece);
+        shown += text;
+        if (stopped) return;
+        const tails = Array.from(whole, (_, at) => whole.slice(at)).concat("");
+        const open = tails.find((tail) => stops.some((stop) => stop.startsWith(tail))) ?? "";
+        assert.equal(shown, whole.slice(0, whole.length - open.length));
+      }
+    }),
+    SEED,
+  );
+});
+
+Deno.test("stop: a stop may span pieces, and nothing comes after it", () => {
+  const scanner = stopScanner(["\n\nUser:", "END"]);
+  assert.deepEqual(scanner.push("Hello\n"), { text: "Hello", stopped: false });
+  assert.deepEqual(scanner.push("\nUs"), { text: "", stopped: false });
+  assert.deepEqual(scanner.push("er: hi"), { text: "", stopped: true });
+  assert.deepEqual(scanner.push("more"), { text: "", stopped: true });
+  assert.equal(scanner.end(), "");
+});
+
+Deno.test("stop: a held tail comes out at the end or when it does not go on", () => {
+  const scanner = stopScanner(["END"]);
+  assert.deepEqual(scanner.push("the EN"), { text: "the ", stopped: false });
+  assert.deepEqual(scanner.push("E"), { text: "EN", stopped: false });
+  assert.equal(scanner.end(), "E");
+  assert.deepEqual(scan([], ["as ", "it is"]), ["as it is", false]);
+});
+
+Deno.test("stop: an empty stop text is refused", () => {
+  assert.throws(() => stopScanner(["a", ""]), UsageError);
+});
