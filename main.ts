@@ -1,3 +1,4 @@
+import denoJson from "./deno.json" with { type: "json" };
 import { runChat } from "./src/cli/chat.ts";
 import { runGenerate } from "./src/cli/generate.ts";
 import { denoIo, type Io } from "./src/cli/io.ts";
@@ -27,6 +28,9 @@ async function run(invocation: Invocation, io: Io): Promise<number> {
     case "print":
       io.stdout.write(invocation.text);
       return 0;
+    case "version":
+      io.stdout.write(`eyrie ${denoJson.version}\n`);
+      return 0;
     case "generate": {
       const { openEngine } = await import("./src/engine/open.ts");
       return await runGenerate(invocation, { open: openEngine, io });
@@ -47,7 +51,7 @@ async function run(invocation: Invocation, io: Io): Promise<number> {
     }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor.ts");
-      return await runDoctor(invocation.options);
+      return await runDoctor(invocation.options, io.stdout.write);
     }
   }
 }

@@ -1,8 +1,11 @@
 import { expand } from "../src/gpu/expand.ts";
 import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
-import body from "./attention.wgsl" with { type: "text" };
+import tiled from "./attention.wgsl" with { type: "text" };
+import lanes from "./attention_lanes.wgsl" with { type: "text" };
+import type { Tuning } from "../src/gpu/matrix.ts";
 import type { Heads } from "./rope_store.ts";
 import rowsCode from "./rows.wgsl" with { type: "text" };
+import visible from "./visible.wgsl" with { type: "text" };
 
 type AttentionKernel = Kernel<
   "q" | "keys" | "values" | "rows" | "pages" | "out",
@@ -13,16 +16,24 @@ const TILE = 64;
 
 const kernels = new Map<string, AttentionKernel>();
 
-function attentionKernel(group: number, headDim: number): AttentionKernel {
-  const outs = Math.ceil(group * headDim / TILE);
-  const name = `attention_${group}_${outs}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = [rowsCode, expand(body, { GROUP: group, OUTS: outs })].join("\n");
-    return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["HEAD_DIM", "KV_HEADS", "TABLE_PAGES", "SCALE"],
-    });
-  });
+/** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
+const MOST_IN_LANES = 128;
+
+function attentionKernel(group: number, headDim: number, software: boolean): AttentionKernel {
+  const inLanes = software && group * headDim <= MOST_IN_LANES;
+  const body = inLanes ? lanes : tiled;
+  const counts = inLanes
+    ? { GROUP: group, QUADS: headDim / 4 }
+    : { GROUP: group, OUTS: Math.ceil(group * headDim / TILE) };
+  const name = `attention${inLanes ? "_lanes" : ""}_${Object.values(counts).join("_")}`;
+  return kernels.getOrInsertComputed(
+    name,
+    () =>
+      kernel(name, [rowsCode, visible, expand(body, counts)].join("\n"), {
+        bindings: ["q", "keys", "values", "rows", "pages", "out"],
+        constants: ["HEAD_DIM", "KV_HEADS", "TABLE_PAGES", "SCALE"],
+      }),
+  );
 }
 
 /** Records attention of `count` rows over the pages of their slots; q and out are [count, heads, headDim]. */
@@ -35,9 +46,10 @@ export function attention(
     readonly pages: Operand;
     readonly out: Operand;
   },
-  shape: Heads & { readonly count: number; readonly label: string },
+  shape: Heads & { readonly count: number; readonly tuning: Tuning; readonly label: string },
 ): Dispatch {
-  return dispatch(attentionKernel(shape.heads / shape.kvHeads, shape.headDim), {
+  const { heads, kvHeads, headDim, tuning } = shape;
+  return dispatch(attentionKernel(heads / kvHeads, headDim, tuning.software), {
     buffers,
     constants: {
       HEAD_DIM: shape.headDim,

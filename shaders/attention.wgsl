@@ -23,20 +23,12 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 var<workgroup> scores: array<f32, TILE * $GROUPu>;
 var<workgroup> weights: array<f32, TILE * $GROUPu>;
 
-fn visible(row: Row, cell: u32) -> bool {
-  let bit = cell - row.base;
-  let word = select(row.mask_hi, row.mask_lo, bit < 32u);
-  return cell < row.base || (bit < 64u && ((word >> (bit % 32u)) & 1u) == 1u);
-}
-
 @compute @workgroup_size(TILE)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let kv_head = tile.x;
   let row = rows[tile.y];
   let query = (tile.y * KV_HEADS + kv_head) * $GROUPu * (HEAD_DIM / 4u);
-  let window = max(64u - countLeadingZeros(row.mask_hi), 32u) - 32u; // bits used of mask_hi
-  let bits = select(32u - countLeadingZeros(row.mask_lo), window + 32u, row.mask_hi != 0u);
-  let end = (row.base + bits) * row.live;
+  let end = visible_end(row);
 
   //for h in GROUP
   var top$h = NEGATIVE;

@@ -121,13 +121,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   let peak = bitcast<f32>(best.x);
-  let scale = 1.0 / slot.temperature;
+  let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
   var key = 0u;
   if (slot.top_k > 0u && slot.top_k < VOCAB) {
     key = threshold(row, 0u, f32(slot.top_k), peak, scale, true, lane);
   }
   if (slot.top_p < 1.0) {
-    let wanted = slot.top_p * mass(row, key, peak, scale, false, lane);
+    let wanted = max(slot.top_p, 1e-30) * mass(row, key, peak, scale, false, lane);
     key = threshold(row, key, wanted, peak, scale, false, lane);
   }
 

@@ -22,10 +22,17 @@ const MAX_TILE = 8;
 
 const kernels = new Map<string, MatmulKernel>();
 
-function matmulKernel(format: WeightFormat, finish: Finish, rows: number): MatmulKernel {
-  const name = `matmul_${format}_${finish}_${rows}`;
+function matmulKernel(
+  format: WeightFormat,
+  finish: Finish,
+  rows: number,
+  pairs: number,
+): MatmulKernel {
+  const name = `matmul_${format}_${finish}_${rows}x${pairs}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = [WEIGHTS[format], expand(body, { ROWS: rows }), FINISH[finish]].join("\n");
+    const code = [WEIGHTS[format], expand(body, { ROWS: rows, PAIRS: pairs }), FINISH[finish]].join(
+      "\n",
+    );
     return kernel(name, code, {
       bindings: ["weights", "x", "out"],
       constants: ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "LANES", "GROUPS"],
@@ -57,7 +64,7 @@ export function matmul(
   const { rows, finish, tuning, label } = shape;
   const tile = tileRows(rows);
   return matrix.shards.map((shard) =>
-    dispatch(matmulKernel(matrix.format, finish, tile), {
+    dispatch(matmulKernel(matrix.format, finish, tile, tuning.pairs), {
       buffers: { weights: shard.operand, x, out },
       constants: {
         COLS: matrix.cols,
@@ -67,7 +74,10 @@ export function matmul(
         LANES: tuning.lanes,
         GROUPS: tuning.groups,
       },
-      workgroups: [Math.ceil(shard.rows / 2 / tuning.groups), Math.ceil(rows / tile)],
+      workgroups: [
+        Math.ceil(shard.rows / 2 / tuning.pairs / tuning.groups),
+        Math.ceil(rows / tile),
+      ],
       label,
     })
   );

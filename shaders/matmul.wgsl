@@ -1,11 +1,14 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] for the rows of one shard of W, f32 accumulation.
 //
-// One workgroup: GROUPS pairs of output columns (c, c + SHARD_ROWS / 2) for $ROWS rows of x.
-// LANES invocations share a pair; lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, the
-// lanes are then added in order of l. The order does not depend on $ROWS, so a row has the same
-// bits whatever number of rows is in flight. The pair suits SwiGLU: gate and up lie half apart.
+// Outputs come in pairs (c, c + SHARD_ROWS / 2): SwiGLU's gate and up lie half apart. LANES
+// invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
+// once for all pairs. A workgroup holds GROUPS such groups of lanes.
 //
-// Weights are read once for all rows. `weights8` and `finish` come from the files around this one.
+// Lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are
+// added in order of l. Neither $ROWS nor $PAIRS enters the order, so a row has the same bits
+// whatever number of rows is in flight.
+//
+// `weights8` and `finish` come from the files around this one.
 
 override COLS: u32; // k; a multiple of 8
 override SHARD_ROWS: u32; // rows of W in this shard; even
@@ -14,13 +17,16 @@ override FIRST: u32; // column of out where the shard begins
 override LANES: u32;
 override GROUPS: u32;
 
+const SUMS = $ROWSu * $PAIRSu;
+
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 
-var<workgroup> partial: array<vec2<f32>, LANES * GROUPS * $ROWSu>;
+var<workgroup> partial: array<vec2<f32>, LANES * GROUPS * SUMS>;
 
-fn sum4(v: vec4<f32>) -> f32 {
-  return (v.x + v.y) + (v.z + v.w);
+fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Eight) -> f32 {
+  let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
+  return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
 }
 
 @compute @workgroup_size(LANES * GROUPS)
@@ -29,39 +35,61 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
 ) {
   let half = SHARD_ROWS / 2u;
-  let lane = thread % LANES;
-  let group = thread / LANES;
-  let column = min(tile.x * GROUPS + group, half - 1u);
-  let row = tile.y * $ROWSu;
   let eights = COLS / 8u;
+  let lane = thread % LANES;
+  let pair = (tile.x * GROUPS + thread / LANES) * $PAIRSu;
+  let row = tile.y * $ROWSu;
 
+  //for p in PAIRS
+  let at$p = min(pair + $pu, half - 1u) * eights;
   //for r in ROWS
-  var a$r = vec4<f32>(0.0);
-  var b$r = vec4<f32>(0.0);
+  var a$p_$r = 0.0;
+  var b$p_$r = 0.0;
+  //end
   //end
   for (var k = lane; k < eights; k += LANES) {
-    let a = weights8(column * eights + k);
-    let b = weights8((column + half) * eights + k);
+    //for p in PAIRS
+    let wa$p = weights8(at$p + k);
+    let wb$p = weights8(at$p + half * eights + k);
+    //end
     //for r in ROWS
-    let lo$r = x[((row + $ru) * eights + k) * 2u];
-    let hi$r = x[((row + $ru) * eights + k) * 2u + 1u];
-    a$r = fma(hi$r, a.hi, fma(lo$r, a.lo, a$r));
-    b$r = fma(hi$r, b.hi, fma(lo$r, b.lo, b$r));
+    {
+      let lo = x[((row + $ru) * eights + k) * 2u];
+      let hi = x[((row + $ru) * eights + k) * 2u + 1u];
+      //for p in PAIRS
+      a$p_$r = add8(a$p_$r, lo, hi, wa$p);
+      b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+      //end
+    }
     //end
   }
 
+  if (LANES == 1u) {
+    //for p in PAIRS
+    if (pair + $pu < half) {
+      //for r in ROWS
+      finish((row + $ru) * OUT_COLS + FIRST, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
+      //end
+    }
+    //end
+    return;
+  }
+
+  //for p in PAIRS
   //for r in ROWS
-  partial[$ru * LANES * GROUPS + thread] = vec2<f32>(sum4(a$r), sum4(b$r));
+  partial[thread * SUMS + $pu * $ROWSu + $ru] = vec2<f32>(a$p_$r, b$p_$r);
+  //end
   //end
   workgroupBarrier();
-  for (var i = thread; i < GROUPS * $ROWSu; i += LANES * GROUPS) {
+  for (var i = thread; i < GROUPS * SUMS; i += LANES * GROUPS) {
+    let group = i / SUMS;
     var sum = vec2<f32>(0.0);
     for (var l = 0u; l < LANES; l++) {
-      sum += partial[i * LANES + l];
+      sum += partial[(group * LANES + l) * SUMS + i % SUMS];
     }
-    let c = tile.x * GROUPS + i % GROUPS;
+    let c = (tile.x * GROUPS + group) * $PAIRSu + i % SUMS / $ROWSu;
     if (c < half) {
-      finish((row + i / GROUPS) * OUT_COLS + FIRST, c, half, sum);
+      finish((row + i % $ROWSu) * OUT_COLS + FIRST, c, half, sum);
     }
   }
 }

@@ -19,5 +19,5 @@ fn exponential(h: u32) -> f32 {
   if (v < 0.015625) {
     return v * fma(v, fma(v, fma(v, 0.25, 0.33333334), 0.5), 1.0);
   }
-  return -log(max(1.0 - v, 1.1641532e-10));
+  return -log((f32(~h) + 0.5) * 2.3283064365386963e-10); // 1 - v from ~h: v itself rounds to 1
 }

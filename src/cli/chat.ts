@@ -107,7 +107,7 @@ async function act(
       return changed;
     case "load": {
       const loaded = await loadChat(next.path, changed);
-      chat.say(`Loaded ${loaded.messages.length / 2} exchanges from ${next.path}.`);
+      chat.say(`Loaded ${loaded.messages.length} messages from ${next.path}.`);
       return loaded;
     }
     case "answer":

@@ -1,40 +1,11 @@
+import type { checkModel, CheckReport } from "../engine/check.ts";
 import type { Io } from "./io.ts";
-import type { LoadProgress } from "./engine.ts";
 import { statusLine } from "./progress.ts";
 import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";
 
-/** How many of some tokens are the expected ones. */
-export interface Agreement {
-  readonly same: number;
-  readonly total: number;
-}
-
-/** What a check found. */
-export interface CheckReport {
-  readonly tensors: readonly {
-    readonly name: string;
-    readonly maxAbs: number;
-    readonly maxRel: number;
-    /** `maxAbs` in standard deviations of the expected values; compared with the tolerance. */
-    readonly relToStd: number;
-    readonly ok: boolean;
-  }[];
-  readonly argmaxAgreement: Agreement;
-  /** Undefined when the file has no `greedy_ids`. */
-  readonly greedyAgreement: Agreement | undefined;
-  readonly ok: boolean;
-}
-
-/** The numeric work, written in the engine. */
-export type CheckModel = (options: {
-  readonly model?: string;
-  readonly expected: string;
-  readonly tolerance: number;
-  readonly adapter?: "high-performance" | "low-power" | "software";
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
-}) => Promise<CheckReport>;
+/** `checkModel` or a stand-in: the numeric work. */
+export type CheckModel = typeof checkModel;
 
 /** `eyrie check`: exit code 1 when a tensor is past the tolerance. */
 export async function runCheck(
@@ -85,7 +56,7 @@ export function checkTable(report: CheckReport, tolerance: number): string {
   return [...table, "", ...agreement, verdict, ""].join("\n");
 }
 
-function share({ same, total }: Agreement): string {
+function share({ same, total }: CheckReport["argmaxAgreement"]): string {
   return `${same} of ${total}`;
 }
 

@@ -1,5 +1,4 @@
 import { Command, CommanderError, Option } from "commander";
-import denoJson from "../../deno.json" with { type: "json" };
 import { UsageError } from "../errors.ts";
 import { allowed, type Flag, type FlagTable, parseValue, placeholder } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
@@ -25,8 +24,9 @@ export type Invocation =
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
-  /** Help or the version: print it and leave. */
-  | { readonly command: "print"; readonly text: string };
+  /** Help: print it and leave. */
+  | { readonly command: "print"; readonly text: string }
+  | { readonly command: "version" };
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -34,7 +34,7 @@ type Given = Readonly<Record<string, unknown>>;
 export function parseArguments(args: readonly string[]): Invocation {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") return print(overview());
-  if (first === "--version" || first === "-V") return print(`eyrie ${denoJson.version}\n`);
+  if (first === "--version" || first === "-V") return { command: "version" };
   if (first === "help") {
     return print(rest[0] === undefined ? overview() : commandHelp(commandNamed(rest[0])));
   }

@@ -1,4 +1,4 @@
-import type { LoadProgress } from "./engine.ts";
+import type { LoadProgress } from "../engine/load.ts";
 import type { Output } from "./io.ts";
 
 const BAR_WIDTH = 24;

@@ -11,11 +11,12 @@ export interface Finished {
 
 /** The closing line of a run: tokens, rates, acceptance, seed. */
 export function statsLine({ result, seed }: Finished): string {
-  const { timing, speculative, promptIds, outputIds } = result;
+  const { timing, speculative, promptIds, outputIds, cachedTokens } = result;
+  const cached = cachedTokens > 0 ? ` (${cachedTokens} cached)` : "";
   const parts = [
     `${plural(outputIds.length, "token")} in ${seconds(timing.decodeMs)}`,
     `${timing.tokensPerSecond.toFixed(1)} tokens/s`,
-    `prompt ${plural(promptIds.length, "token")} in ${seconds(timing.prefillMs)}`,
+    `prompt ${plural(promptIds.length, "token")}${cached} in ${seconds(timing.prefillMs)}`,
   ];
   if (speculative.draft_tokens > 0) {
     parts.push(

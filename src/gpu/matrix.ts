@@ -28,17 +28,24 @@ export interface Matrix {
  * for every row count.
  */
 export interface Tuning {
+  /** A processor plays the GPU: loads and barriers cost more than arithmetic. */
+  readonly software: boolean;
   /** Invocations that share one output of a matmul. */
   readonly lanes: number;
-  /** Output pairs a matmul workgroup makes. */
+  /** Groups of lanes in a matmul workgroup. */
   readonly groups: number;
+  /** Output pairs a group of lanes makes. */
+  readonly pairs: number;
   /** Invocations of a row reduction (norm, choose). */
   readonly rowLanes: number;
 }
 
-/** A software adapter has no memory to coalesce for: an invocation per output, no reduction. */
+/**
+ * A software adapter has no memory to coalesce for, and each load costs far more than arithmetic:
+ * an invocation makes many outputs alone.
+ */
 export function tuning(software: boolean): Tuning {
   return software
-    ? { lanes: 1, groups: 32, rowLanes: 16 }
-    : { lanes: 32, groups: 4, rowLanes: 256 };
+    ? { software, lanes: 1, groups: 8, pairs: 8, rowLanes: 16 }
+    : { software, lanes: 32, groups: 4, pairs: 2, rowLanes: 256 };
 }

@@ -124,7 +124,7 @@ export function attentionBlock(
     ),
     attention(
       { q, keys, values, rows, pages, out: mixed },
-      { ...heads, count, label: `${label}.attention` },
+      { ...heads, count, tuning, label: `${label}.attention` },
     ),
     ...matmul(
       { matrix: layer.o, x: mixed, out: x },

@@ -1,6 +1,8 @@
 import type { FinishReason, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
 import type { EngineEvent } from "../../src/engine/events.ts";
-import type { Engine, OpenEngine, OpenOptions } from "../../src/cli/engine.ts";
+import type { Slot } from "../../src/engine/core.ts";
+import type { OpenOptions } from "../../src/engine/open.ts";
+import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
 import type { Io, Output } from "../../src/cli/io.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
@@ -128,7 +130,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
       return texts.flatMap((text) => text.split(/\s+/)).map((word) => word.length);
     },
-    newSlot: () => ({}),
+    // Only handed back to `generate`, which does not look at it.
+    newSlot: () => ({}) as Slot,
     generate: (_slot, request) => {
       requests.push(request);
       return play(request, answer(requests.length), options.beforeWord);

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import denoJson from "../../deno.json" with { type: "json" };
 import { parseArguments } from "../../src/cli/parse.ts";
 import { COMMANDS } from "../../src/cli/options.ts";
 
@@ -26,8 +25,4 @@ Deno.test("help has other ways in", () => {
   assert.equal(printed("help"), printed("-h"));
   assert.equal(printed("help", "chat"), printed("chat", "-h"));
   assert.equal(printed("check", "--help"), printed("help", "check"));
-});
-
-Deno.test("--version is that of deno.json", () => {
-  assert.equal(printed("--version"), `eyrie ${denoJson.version}\n`);
 });

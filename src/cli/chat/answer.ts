@@ -1,5 +1,6 @@
 import type { GenerateRequest, GenerateResult } from "../../engine/events.ts";
-import type { Engine, Slot } from "../engine.ts";
+import type { Slot } from "../../engine/core.ts";
+import type { Engine } from "../engine.ts";
 import type { Io } from "../io.ts";
 import { samplingOf } from "../open.ts";
 import type { ChatOptions } from "../options.ts";

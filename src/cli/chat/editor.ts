@@ -34,7 +34,11 @@ export function terminalLines(io: Io): LineSource {
   });
   let stop: (() => void) | undefined;
   let ended = false;
-  editor.on("line", (text: string) => give({ kind: "line", text: unmarkNewlines(text) }));
+  editor.on("line", (text: string) => {
+    // Keys that come before the next prompt must not draw into what is written until then.
+    screen.muted = true;
+    give({ kind: "line", text: unmarkNewlines(text) });
+  });
   editor.on("SIGINT", () => stop ? stop() : give({ kind: "interrupt", empty: discard(editor) }));
   editor.on("close", () => {
     ended = true;
@@ -50,18 +54,17 @@ export function terminalLines(io: Io): LineSource {
         return Promise.resolve(early);
       }
       if (ended) return Promise.resolve({ kind: "end" });
+      screen.muted = false;
       editor.setPrompt(prompt);
       editor.prompt(true);
       return new Promise((resolve) => waiting.wake = resolve);
     },
     async answering(stopAnswer, answer) {
       stop = stopAnswer;
-      screen.muted = true;
       try {
         return await answer();
       } finally {
         stop = undefined;
-        screen.muted = false;
       }
     },
     [Symbol.dispose]() {
@@ -97,7 +100,7 @@ function keyboard(io: Io): PassThrough {
   return keys;
 }
 
-/** stderr as readline sees it; muted while an answer is being written. */
+/** stderr as readline sees it; muted between a line and the next prompt. */
 class Screen extends Writable {
   readonly isTTY: boolean = true;
   muted: boolean = false;

@@ -1,0 +1,78 @@
+/** Where downloads are kept, by the rules of the programs that own the folders. */
+import { statfsSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** A cache folder by name; `path` is undefined where no home folder is known. */
+export interface CacheFolder {
+  readonly name: string;
+  readonly path: string | undefined;
+}
+
+/** A cache folder looked at. */
+export interface CacheState extends CacheFolder {
+  readonly exists: boolean;
+  /** Free space on its file system, undefined where that cannot be told. */
+  readonly freeBytes: number | undefined;
+}
+
+/** Reads an environment variable; an empty one counts as absent. */
+type Env = (name: string) => string | undefined;
+
+/** The folders by environment and system; touches no disk. */
+export function cacheFolders(env: Env, os: typeof Deno.build.os): readonly CacheFolder[] {
+  const read: Env = (name) => env(name) || undefined;
+  return [
+    { name: "Hugging Face models", path: hubFolder(read, os) },
+    { name: "Deno modules", path: denoFolder(read, os) },
+  ];
+}
+
+/** Looks at a folder: is it there, and how much room is left. */
+export function cacheState(folder: CacheFolder): CacheState {
+  if (folder.path === undefined) return { ...folder, exists: false, freeBytes: undefined };
+  return { ...folder, exists: isFolder(folder.path), freeBytes: freeBytes(folder.path) };
+}
+
+// huggingface_hub: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache.
+function hubFolder(env: Env, os: typeof Deno.build.os): string | undefined {
+  const direct = env("HF_HUB_CACHE");
+  if (direct !== undefined) return direct;
+  const home = env("HF_HOME");
+  if (home !== undefined) return join(home, "hub");
+  const user = env(os === "windows" ? "USERPROFILE" : "HOME");
+  const base = env("XDG_CACHE_HOME") ?? under(user, ".cache");
+  return under(base, "huggingface", "hub");
+}
+
+// Deno: DENO_DIR, else the system's cache folder.
+function denoFolder(env: Env, os: typeof Deno.build.os): string | undefined {
+  const direct = env("DENO_DIR");
+  if (direct !== undefined) return direct;
+  if (os === "windows") return under(env("LOCALAPPDATA"), "deno");
+  if (os === "darwin") return under(env("HOME"), "Library", "Caches", "deno");
+  return under(env("XDG_CACHE_HOME") ?? under(env("HOME"), ".cache"), "deno");
+}
+
+function under(base: string | undefined, ...parts: readonly string[]): string | undefined {
+  return base === undefined ? undefined : join(base, ...parts);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+// An absent folder is made on the file system of its nearest parent that is there.
+function freeBytes(path: string): number | undefined {
+  for (let at = path;; at = dirname(at)) {
+    try {
+      const { bavail, bsize } = statfsSync(at);
+      return bavail * bsize;
+    } catch {
+      if (dirname(at) === at) return undefined;
+    }
+  }
+}

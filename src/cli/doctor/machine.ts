@@ -1,0 +1,91 @@
+/** What kind of system this is and what would give it a WebGPU adapter. Pure. */
+
+/** What /etc/os-release says, as far as it matters here. */
+export interface OsRelease {
+  readonly id: string;
+  /** Distributions that this one is like, nearest first (`ID_LIKE`). */
+  readonly like: readonly string[];
+  /** For people (`PRETTY_NAME`). */
+  readonly name: string;
+}
+
+/** The facts a fix is chosen by. */
+export interface Machine {
+  readonly os: typeof Deno.build.os;
+  /** Undefined where there is no /etc/os-release. */
+  readonly release: OsRelease | undefined;
+  readonly root: boolean;
+}
+
+/** What is to be done about a missing adapter. */
+export type Fix =
+  | { readonly kind: "none" }
+  /** `doctor --fix` can do it: apt-get is there and we are root. */
+  | { readonly kind: "install"; readonly command: string }
+  /** A command for the person to run. */
+  | { readonly kind: "run"; readonly command: string }
+  | { readonly kind: "advice"; readonly text: string };
+
+/** Lavapipe, Mesa's Vulkan on the CPU, and the loader that finds it. */
+export const DEBIAN_PACKAGES = ["mesa-vulkan-drivers", "libvulkan1"] as const;
+
+const DEBIAN_COMMAND = `apt-get install -y ${DEBIAN_PACKAGES.join(" ")}`;
+
+const OTHER_COMMANDS: Readonly<Record<string, string>> = {
+  fedora: "dnf install -y mesa-vulkan-drivers vulkan-loader",
+  rhel: "dnf install -y mesa-vulkan-drivers vulkan-loader",
+  arch: "pacman -S --noconfirm vulkan-swrast vulkan-icd-loader",
+  suse: "zypper install -y libvulkan_lvp libvulkan1",
+};
+
+/**
+ * Reads the text of /etc/os-release (shell assignments, values quoted or not).
+ *
+ * @example
+ * ```ts
+ * import { equal } from "node:assert/strict";
+ * equal(parseOsRelease('ID=ubuntu\nID_LIKE="debian"\n').like[0], "debian");
+ * ```
+ */
+export function parseOsRelease(text: string): OsRelease {
+  const fields = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const match = /^\s*([A-Z0-9_]+)=(.*?)\s*$/.exec(line);
+    if (match?.[1] !== undefined && match[2] !== undefined) fields.set(match[1], unquote(match[2]));
+  }
+  const id = fields.get("ID") ?? "linux"; // the default that os-release(5) gives
+  return {
+    id,
+    like: (fields.get("ID_LIKE") ?? "").split(/\s+/).filter((word) => word !== ""),
+    name: fields.get("PRETTY_NAME") ?? id,
+  };
+}
+
+/** Chooses what to do; `none` where an adapter answered. */
+export function chooseFix(machine: Machine, hasAdapter: boolean): Fix {
+  if (hasAdapter) return { kind: "none" };
+  if (machine.os === "linux") return linuxFix(machine);
+  const text = machine.os === "darwin"
+    ? "Metal answers on every Mac that Deno runs on, except in most virtual machines"
+    : "install the graphics driver of your GPU's vendor";
+  return { kind: "advice", text };
+}
+
+function linuxFix(machine: Machine): Fix {
+  const kinds = machine.release ? [machine.release.id, ...machine.release.like] : [];
+  if (kinds.includes("debian")) {
+    return machine.root
+      ? { kind: "install", command: DEBIAN_COMMAND }
+      : { kind: "run", command: `sudo ${DEBIAN_COMMAND}` };
+  }
+  const command = kinds.map((kind) => OTHER_COMMANDS[kind]).find((found) => found !== undefined);
+  if (command !== undefined) {
+    return { kind: "run", command: machine.root ? command : `sudo ${command}` };
+  }
+  return { kind: "advice", text: "install a Vulkan driver: your GPU vendor's, or Mesa's lavapipe" };
+}
+
+function unquote(value: string): string {
+  const inner = /^(["'])(.*)\1$/.exec(value);
+  return inner?.[2] === undefined ? value : inner[2].replace(/\\(["$`\\])/g, "$1");
+}

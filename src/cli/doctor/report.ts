@@ -1,0 +1,158 @@
+/** The doctor's report, for people and for programs. Pure. */
+import type { AdapterReport } from "./adapter.ts";
+import type { CacheState } from "./caches.ts";
+import type { Fix } from "./machine.ts";
+import type { Speed } from "./speed.ts";
+
+/** Everything the doctor looked at. */
+export interface DoctorReport {
+  readonly deno: {
+    readonly version: string;
+    readonly v8: string;
+    readonly typescript: string;
+    readonly target: string;
+  };
+  /** The operating system, for people. */
+  readonly system: string;
+  readonly adapter: AdapterReport | null;
+  readonly caches: readonly CacheState[];
+  readonly fix: Fix;
+}
+
+const LABEL_WIDTH = 11;
+
+/** True where Eyrie can run: an adapter answered and opened a device. */
+export function isHealthy(report: DoctorReport): boolean {
+  return report.adapter !== null && report.adapter.problem === undefined;
+}
+
+/** One fact a line; the last line is the verdict. */
+export function renderReport(report: DoctorReport): string {
+  const { deno, adapter } = report;
+  const lines = [
+    line("deno", `${deno.version} (v8 ${deno.v8}, typescript ${deno.typescript}, ${deno.target})`),
+    line("system", report.system),
+    ...(adapter === null ? [line("adapter", "none")] : adapterLines(adapter)),
+    ...report.caches.map((cache, i) => line(i === 0 ? "caches" : "", cacheText(cache))),
+    line("verdict", verdict(report)),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** The same facts for `--json`; limits and features keep WebGPU's spelling. */
+export function reportJson(report: DoctorReport): Record<string, unknown> {
+  const { adapter } = report;
+  return {
+    healthy: isHealthy(report),
+    deno: report.deno,
+    system: report.system,
+    adapter: adapter && adapterJson(adapter),
+    caches: report.caches.map((cache) => ({
+      name: cache.name,
+      path: cache.path ?? null,
+      exists: cache.exists,
+      free_bytes: cache.freeBytes ?? null,
+    })),
+    fix: report.fix,
+  };
+}
+
+/** Bytes in the largest binary unit that leaves at least one of it. */
+export function byteText(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);
+  return `${Number((bytes / 1024 ** power).toFixed(1))} ${units[power]}`;
+}
+
+function adapterLines(adapter: AdapterReport): string[] {
+  const { limits } = adapter;
+  const [smallest, largest] = adapter.subgroupSizes;
+  const kind = adapter.software ? "software: runs on the CPU" : "hardware";
+  const subgroups = smallest === largest ? `${smallest}` : `${smallest} to ${largest}`;
+  const limit = (name: string): number => limits[name] ?? 0;
+  return [
+    line("adapter", adapter.name),
+    line("", `${kind}, ${adapter.vendor}, backend ${adapter.backend} (a guess)`),
+    line("features", `${adapter.granted.join(", ") || "none"}; subgroups of ${subgroups}`),
+    line(
+      "limits",
+      `buffer ${byteText(limit("maxBufferSize"))}, ` +
+        `binding ${byteText(limit("maxStorageBufferBindingSize"))}, ` +
+        `${limit("maxStorageBuffersPerShaderStage")} storage buffers, ` +
+        `workgroup ${limit("maxComputeInvocationsPerWorkgroup")} threads and ` +
+        byteText(limit("maxComputeWorkgroupStorageSize")),
+    ),
+    ...(adapter.speed ? speedLines(adapter.speed) : []),
+  ];
+}
+
+function speedLines(speed: Speed): string[] {
+  const note = speed.unawaited ? "" : " (reading without awaiting failed: every round pays this)";
+  return [
+    line(
+      "readback",
+      `${speed.readbackMs.toFixed(3)} ms a read${note}, ` +
+        `${speed.awaitedReadbackMs.toFixed(1)} ms when awaited`,
+    ),
+    line(
+      "copy",
+      `${speed.copyGBps.toFixed(1)} GB/s on the device, ${speed.uploadGBps.toFixed(1)} GB/s upload`,
+    ),
+  ];
+}
+
+function cacheText(cache: CacheState): string {
+  if (cache.path === undefined) return `${cache.name}: no home folder known`;
+  const free = cache.freeBytes === undefined ? "" : `, ${byteText(cache.freeBytes)} free`;
+  return `${cache.name}: ${cache.path} (${cache.exists ? "exists" : "not there yet"}${free})`;
+}
+
+function verdict({ adapter, fix }: DoctorReport): string {
+  if (adapter === null) return `no WebGPU adapter; ${fixText(fix)}`;
+  if (adapter.problem !== undefined) return `the adapter opens no device: ${adapter.problem}`;
+  if (adapter.backend === "gl") return "OpenGL answers but no Vulkan driver; Vulkan is faster";
+  return adapter.software ? "ready, without a GPU: small models only" : "ready";
+}
+
+function fixText(fix: Fix): string {
+  switch (fix.kind) {
+    case "install":
+      return `"eyrie doctor --fix" runs: ${fix.command}`;
+    case "run":
+      return `for one on the CPU run: ${fix.command}`;
+    case "advice":
+      return fix.text;
+    case "none":
+      return "nothing known helps";
+    default:
+      return fix satisfies never;
+  }
+}
+
+function adapterJson(adapter: AdapterReport): Record<string, unknown> {
+  const { speed } = adapter;
+  return {
+    name: adapter.name,
+    vendor: adapter.vendor,
+    backend: adapter.backend,
+    software: adapter.software,
+    subgroup_sizes: adapter.subgroupSizes,
+    granted: adapter.granted,
+    features: adapter.features,
+    limits: adapter.limits,
+    speed: speed
+      ? {
+        readback_ms: speed.readbackMs,
+        awaited_readback_ms: speed.awaitedReadbackMs,
+        unawaited: speed.unawaited,
+        copy_gb_per_s: speed.copyGBps,
+        upload_gb_per_s: speed.uploadGBps,
+      }
+      : null,
+    problem: adapter.problem ?? null,
+  };
+}
+
+function line(label: string, text: string): string {
+  return `${label.padEnd(LABEL_WIDTH)}${text}`;
+}

@@ -1,0 +1,107 @@
+/** How fast the device answers and copies. A decoding round pays the readback once. */
+
+/** Measured on an idle device; medians. */
+export interface Speed {
+  /** One submit of a small copy and its read, mapAsync not awaited: how Eyrie reads. */
+  readonly readbackMs: number;
+  /** The same, awaited. */
+  readonly awaitedReadbackMs: number;
+  /** False where reading without awaiting failed and `readbackMs` is the awaited time. */
+  readonly unawaited: boolean;
+  /** Bytes moved a second within the device's memory, in 10^9. */
+  readonly copyGBps: number;
+  /** Bytes written a second from the host with writeBuffer, in 10^9. */
+  readonly uploadGBps: number;
+}
+
+const READS = 64;
+const AWAITED_READS = 5;
+const READ_BYTES = 256;
+const COPY_BYTES = 32 << 20;
+const UPLOAD_BYTES = 4 << 20; // the piece size that weights are uploaded in
+const REPEATS = 6;
+
+/** Runs all probes; well under a second even on a software adapter. */
+export async function measureSpeed(device: GPUDevice): Promise<Speed> {
+  using stack = new DisposableStack();
+  const buffer = (size: number, usage: number): GPUBuffer =>
+    stack.adopt(device.createBuffer({ size, usage }), (made) => made.destroy());
+  const { COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
+  const small = buffer(READ_BYTES, COPY_SRC);
+  const read = buffer(READ_BYTES, COPY_DST | MAP_READ);
+  const request = (): void => submitCopy(device, small, read, READ_BYTES);
+  const readback = await measureReadback(read, request);
+  const from = buffer(COPY_BYTES, COPY_SRC | COPY_DST);
+  const to = buffer(COPY_BYTES, COPY_DST);
+  const piece = new Uint8Array(UPLOAD_BYTES);
+  // The queue is in order: once a read that was asked for after the work is there, the work is done.
+  const timeOf = async (work: () => void): Promise<number> => {
+    const ms = await median(REPEATS, async () => {
+      work();
+      request();
+      await (readback.unawaited ? mapUnawaited(read) : mapAwaited(read));
+    });
+    return ms - readback.readbackMs;
+  };
+  const copyMs = await timeOf(() => submitCopy(device, from, to, COPY_BYTES));
+  const uploadMs = await timeOf(() => device.queue.writeBuffer(from, 0, piece));
+  return {
+    ...readback,
+    copyGBps: gigabytesPerSecond(COPY_BYTES, copyMs),
+    uploadGBps: gigabytesPerSecond(UPLOAD_BYTES, uploadMs),
+  };
+}
+
+/** 10^9 bytes a second; the time is kept from vanishing where the overhead swallowed it. */
+export function gigabytesPerSecond(bytes: number, milliseconds: number): number {
+  return bytes / 1e6 / Math.max(milliseconds, 1e-3);
+}
+
+type Readback = Pick<Speed, "readbackMs" | "awaitedReadbackMs" | "unawaited">;
+
+async function measureReadback(read: GPUBuffer, request: () => void): Promise<Readback> {
+  await mapAwaited(read); // Deno panics where a fresh buffer is first mapped without await
+  const awaitedReadbackMs = await median(AWAITED_READS, async () => {
+    request();
+    await mapAwaited(read);
+  });
+  try {
+    const readbackMs = await median(READS, () => {
+      request();
+      mapUnawaited(read);
+    });
+    return { readbackMs, awaitedReadbackMs, unawaited: true };
+  } catch {
+    // getMappedRange threw: the map is still on its way. unmap() takes it back.
+    read.unmap();
+    return { readbackMs: awaitedReadbackMs, awaitedReadbackMs, unawaited: false };
+  }
+}
+
+function submitCopy(device: GPUDevice, from: GPUBuffer, to: GPUBuffer, bytes: number): void {
+  const encoder = device.createCommandEncoder();
+  encoder.copyBufferToBuffer(from, 0, to, 0, bytes);
+  device.queue.submit([encoder.finish()]);
+}
+
+async function mapAwaited(buffer: GPUBuffer): Promise<void> {
+  await buffer.mapAsync(GPUMapMode.READ);
+  buffer.unmap();
+}
+
+// Deno's mapAsync has waited for the queue when it returns; awaiting it adds a 10 ms timer.
+function mapUnawaited(buffer: GPUBuffer): void {
+  buffer.mapAsync(GPUMapMode.READ).catch(() => {});
+  buffer.getMappedRange();
+  buffer.unmap();
+}
+
+async function median(count: number, run: () => void | Promise<void>): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const start = performance.now();
+    await run();
+    times.push(performance.now() - start);
+  }
+  return times.toSorted((a, b) => a - b)[count >> 1] ?? NaN;
+}

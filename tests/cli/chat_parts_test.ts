@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import { type Entry, obey, slashHelp } from "../../src/cli/chat/commands.ts";
+import { feed, type Pending } from "../../src/cli/chat/entries.ts";
+import { NEWLINE_SIGN, pasteFilter, unmarkNewlines } from "../../src/cli/chat/paste.ts";
+import { SETTING_NAMES, settingTexts, withSetting } from "../../src/cli/chat/settings.ts";
+import {
+  beforeAnswer,
+  type ChatState,
+  fitContext,
+  withAnswer,
+  withoutOldest,
+  withQuestion,
+} from "../../src/cli/chat/state.ts";
+import { chatFromJson, chatToJson, loadChat, saveChat } from "../../src/cli/chat/store.ts";
+import type { ChatMessage } from "../../src/text/chat_template.ts";
+
+const EMPTY: ChatState = {
+  system: "Be brief.",
+  messages: [],
+  settings: {
+    temperature: 0.7,
+    topK: 0,
+    topP: 1,
+    minP: 0,
+    maxTokens: 100,
+    seed: undefined,
+    numSteps: 3,
+    draft: true,
+    stats: false,
+  },
+  attempt: 0,
+  tokens: 0,
+};
+
+function talked(exchanges: number): ChatState {
+  let state = EMPTY;
+  for (let at = 1; at <= exchanges; at++) {
+    state = withAnswer(withQuestion(state, `question ${at}`), `answer ${at}`, at * 10);
+  }
+  return state;
+}
+
+function typed(text: string, state: ChatState = EMPTY, drafts = true) {
+  return obey(state, { text, literal: false }, { drafts });
+}
+
+Deno.test("plain text is a question, blank lines are nothing", () => {
+  const [state, next] = typed("hello");
+  assert.deepEqual(state.messages, [{ role: "user", content: "hello" }]);
+  assert.equal(next.kind, "answer");
+  for (const blank of ["", "   ", "\t"]) {
+    assert.deepEqual(typed(blank), [EMPTY, { kind: "nothing" }]);
+  }
+});
+
+Deno.test("slash commands that change the state", () => {
+  assert.deepEqual(typed("/clear", talked(2)), [EMPTY, { kind: "say", text: "Cleared." }]);
+  assert.equal(typed("/system You are  a bird. ")[0].system, "You are  a bird.");
+  assert.equal(typed("/system")[0].system, undefined);
+  assert.deepEqual(typed("/bye")[1], { kind: "leave" });
+  assert.deepEqual(typed("/show")[1], { kind: "show" });
+  assert.deepEqual(typed("/save my chat.json ")[1], { kind: "save", path: "my chat.json" });
+  assert.deepEqual(typed("/load x")[1], { kind: "load", path: "x" });
+  assert.deepEqual(typed("/help")[1], { kind: "say", text: slashHelp() });
+});
+
+Deno.test("/regen goes back before the newest answer and counts attempts", () => {
+  const [once, next] = typed("/regen", talked(2));
+  assert.equal(next.kind, "answer");
+  assert.equal(once.messages.length, 3);
+  assert.equal(once.attempt, 1);
+  const again = beforeAnswer(withAnswer(once, "other", 5));
+  assert.equal(again?.attempt, 2);
+  assert.equal(withQuestion(once, "new").attempt, 0);
+  assert.throws(() => typed("/regen"), { message: /there is no answer yet/ });
+});
+
+const REFUSED: readonly (readonly [string, RegExp])[] = [
+  ["/foo", /^Cannot run "\/foo": no such command; \/help lists them$/],
+  ["/", /^Cannot run "\/"/],
+  ["  /foo bar", /^Cannot run "\/foo"/],
+  ["/Help", /no such command/],
+  ["/toString", /no such command/],
+  ["/bye now", /^Cannot run "\/bye now": \/bye stands alone$/],
+  ["/save", /^Cannot run "\/save": FILE is missing$/],
+  ["/load  ", /FILE is missing/],
+  [
+    "/set",
+    /^Cannot set "": allowed are temperature, top-p, top-k, min-p, max-tokens, seed, num-steps, draft, stats$/,
+  ],
+  ["/set colour red", /^Cannot set "colour": allowed are/],
+  ["/set toString 1", /^Cannot set "toString"/],
+  ["/set top-p", /^Cannot set "top-p": it takes one value, a number above 0, at most 1$/],
+  ["/set top-p 1 2", /it takes one value/],
+  ["/set top-p 0", /^Cannot use "\/set top-p 0": allowed is a number above 0, at most 1$/],
+  ["/set num-steps 8", /allowed is an integer from 0 to 7/],
+  ["/set draft maybe", /^Cannot use "\/set draft maybe": allowed is on or off$/],
+];
+
+for (const [line, message] of REFUSED) {
+  Deno.test(`chat refuses: ${line}`, () => {
+    assert.throws(() => typed(line), { name: "UsageError", message });
+  });
+}
+
+Deno.test("/set changes each setting, and /show tells it back", () => {
+  const values: Record<string, string> = {
+    "temperature": "0.25",
+    "top-p": "0.9",
+    "top-k": "40",
+    "min-p": "0.05",
+    "max-tokens": "7",
+    "seed": "42",
+    "num-steps": "5",
+    "draft": "off",
+    "stats": "on",
+  };
+  assert.deepEqual(Object.keys(values).toSorted(), SETTING_NAMES.toSorted());
+  let state = EMPTY;
+  for (const [name, value] of Object.entries(values)) {
+    [state] = typed(`/set ${name} ${value}`, state);
+  }
+  assert.deepEqual(settingTexts(state.settings), values);
+  assert.equal(typed("/set seed random", state)[0].settings.seed, undefined);
+  assert.throws(() => typed("/set draft on", EMPTY, false), { message: /no draft is loaded/ });
+});
+
+Deno.test("quoted or pasted text is a message even if it looks like a command", () => {
+  const [state, next] = obey(EMPTY, { text: "/bye\nreally", literal: true }, { drafts: true });
+  assert.equal(next.kind, "answer");
+  assert.equal(state.messages[0]?.content, "/bye\nreally");
+});
+
+const ENTRIES: readonly (readonly [string[], Entry])[] = [
+  [["one"], { text: "one", literal: false }],
+  [["pasted\ntext"], { text: "pasted\ntext", literal: true }],
+  [['"""', "a", "", "b", '"""'], { text: "a\n\nb", literal: true }],
+  [['"""a', 'b"""'], { text: "a\nb", literal: true }],
+  [['"""a"""'], { text: "a", literal: true }],
+  [[' """  a', ' b """ '], { text: "  a\n b ", literal: true }],
+  [['"""', '/bye"""'], { text: "/bye", literal: true }],
+  [['""""""'], { text: "", literal: true }],
+  [['"""', '"""'], { text: "", literal: true }],
+  [['a """'], { text: 'a """', literal: false }],
+];
+
+for (const [lines, entry] of ENTRIES) {
+  Deno.test(`lines to entry: ${JSON.stringify(lines)}`, () => {
+    let pending: Pending;
+    for (const [at, line] of lines.entries()) {
+      const fed = feed(pending, line);
+      if ("entry" in fed) {
+        assert.equal(at, lines.length - 1, "the last line ends it");
+        assert.deepEqual(fed.entry, entry);
+        return;
+      }
+      pending = fed.pending;
+    }
+    assert.fail("did not end");
+  });
+}
+
+Deno.test("a paste never submits, however its bytes are cut", () => {
+  const input = `a\x1b[200~one\r\ntwo\rthree\n\x03\x1b[31mx${NEWLINE_SIGN}\x1b[201~b\r\x1b[A`;
+  const wanted = `aone${NEWLINE_SIGN}two${NEWLINE_SIGN}three${NEWLINE_SIGN}[31mx\u2424b\r\x1b[A`;
+  for (let cut = 0; cut <= input.length; cut++) {
+    // An ESC alone is the Escape key, so a terminal's mark is not cut right behind it.
+    if (cut > 0 && input[cut - 1] === "\x1b" && input.startsWith("[200~", cut)) continue;
+    const filter = pasteFilter();
+    assert.equal(filter(input.slice(0, cut)) + filter(input.slice(cut)), wanted, `cut ${cut}`);
+  }
+  assert.equal(unmarkNewlines(`a${NEWLINE_SIGN}b`), "a\nb");
+  assert.equal(pasteFilter()("\x1b"), "\x1b", "the Escape key is not held back");
+});
+
+function fit(state: ChatState, contextLength: number) {
+  const encode = (messages: readonly ChatMessage[]) => messages.flatMap(() => [1, 2, 3, 4, 5]);
+  return fitContext(state, { encode, contextLength });
+}
+
+Deno.test("a full context drops the oldest exchanges and keeps the system message", () => {
+  const asked = withQuestion(talked(3), "newest"); // system + 7 messages = 40 tokens
+  assert.equal(fit(asked, 46).dropped, 0); // room for 5
+  const { state, dropped, promptIds } = fit(asked, 44);
+  assert.equal(dropped, 1);
+  assert.equal(promptIds.length, 30);
+  assert.equal(state.system, "Be brief.");
+  assert.deepEqual(state.messages[0], { role: "user", content: "question 2" });
+  assert.equal(fit(asked, 24).dropped, 2);
+  // The newest question alone may use the room kept for answers.
+  assert.deepEqual([fit(asked, 11).dropped, fit(asked, 11).state.messages.length], [3, 1]);
+  assert.throws(() => fit(asked, 10), {
+    name: "UsageError",
+    message: /makes a prompt of 10 tokens, the context holds 10$/,
+  });
+  assert.equal(withoutOldest(withQuestion(EMPTY, "only")), undefined);
+});
+
+Deno.test("a saved chat comes back, settings too", async () => {
+  const dir = await Deno.makeTempDir();
+  const path = `${dir}/chat.json`;
+  const settings = withSetting(withSetting(EMPTY.settings, "top-k", "9"), "seed", "5");
+  const state = { ...talked(2), settings };
+  await saveChat(path, EMPTY, "fake");
+  await saveChat(path, state, "fake");
+  assert.deepEqual(await loadChat(path, EMPTY), { ...state, tokens: 0 });
+  assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["chat.json"]);
+  const bare = { ...state, system: undefined };
+  assert.deepEqual(chatFromJson(chatToJson(bare, "m"), EMPTY).system, undefined);
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("a chat that cannot be saved leaves nothing behind", async () => {
+  const dir = await Deno.makeTempDir();
+  await assert.rejects(saveChat(`${dir}/no/chat.json`, EMPTY, "m"), {
+    name: "UsageError",
+    message: /^Cannot save ".*no\/chat\.json": /,
+  });
+  await Deno.mkdir(`${dir}/taken`);
+  await assert.rejects(saveChat(`${dir}/taken`, EMPTY, "m"), { name: "UsageError" });
+  assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["taken"]);
+  await Deno.remove(dir, { recursive: true });
+});
+
+const good = JSON.parse(chatToJson(talked(1), "m"));
+const BROKEN: readonly (readonly [string, string, RegExp])[] = [
+  ["not JSON", "{", /JSON/],
+  ["binary", "\u0000\u0001", /JSON/],
+  ["other JSON", "[]", /it is not a conversation/],
+  ["other version", JSON.stringify({ ...good, eyrie_chat: 2 }), /it is not a conversation/],
+  ["system", JSON.stringify({ ...good, system: 3 }), /system is not text/],
+  ["no messages", JSON.stringify({ ...good, messages: undefined }), /messages is not a list/],
+  ["half", JSON.stringify({ ...good, messages: good.messages.slice(0, 1) }), /has no answer/],
+  ["roles", JSON.stringify({ ...good, messages: good.messages.toReversed() }), /messages\[0\]/],
+  ["content", JSON.stringify({ ...good, messages: [{ role: "user" }, 4] }), /messages\[0\]/],
+  ["setting", JSON.stringify({ ...good, settings: { "top-p": 0 } }), /top-p 0/],
+  ["settings", JSON.stringify({ ...good, settings: [] }), /settings is not an object/],
+];
+
+for (const [name, text, message] of BROKEN) {
+  Deno.test(`a broken chat file is one line: ${name}`, async () => {
+    const path = await Deno.makeTempFile();
+    await Deno.writeTextFile(path, text);
+    await assert.rejects(loadChat(path, EMPTY), (error: Error) => {
+      assert.equal(error.name, "UsageError");
+      assert.match(error.message, message);
+      assert.ok(error.message.startsWith(`Cannot load "${path}": `));
+      assert.ok(!error.message.includes("\n"));
+      return true;
+    });
+    await Deno.remove(path);
+  });
+}

@@ -1,0 +1,118 @@
+import { deepEqual, doesNotMatch, equal, match } from "node:assert/strict";
+import {
+  type AdapterReport,
+  guessBackend,
+  isSoftware,
+  vendorName,
+} from "../../../src/cli/doctor/adapter.ts";
+import {
+  byteText,
+  type DoctorReport,
+  isHealthy,
+  renderReport,
+  reportJson,
+} from "../../../src/cli/doctor/report.ts";
+import { gigabytesPerSecond } from "../../../src/cli/doctor/speed.ts";
+
+const ADAPTER: AdapterReport = {
+  name: "NVIDIA H200",
+  vendor: "NVIDIA",
+  backend: "vulkan",
+  software: false,
+  subgroupSizes: [32, 32],
+  granted: ["subgroups", "shader-f16"],
+  features: ["shader-f16"],
+  limits: { maxBufferSize: 2 ** 31, maxStorageBufferBindingSize: 128 * 2 ** 20 },
+  speed: {
+    readbackMs: 0.0284,
+    awaitedReadbackMs: 11.5,
+    unawaited: true,
+    copyGBps: 1980.25,
+    uploadGBps: 6.3,
+  },
+  problem: undefined,
+};
+
+const REPORT: DoctorReport = {
+  deno: { version: "2.9.6", v8: "15.0", typescript: "6.0.3", target: "x86_64-unknown-linux-gnu" },
+  system: "Debian GNU/Linux 12 (bookworm)",
+  adapter: ADAPTER,
+  caches: [
+    { name: "Hugging Face models", path: "/c/hub", exists: false, freeBytes: 2 ** 30 },
+    { name: "Deno modules", path: undefined, exists: false, freeBytes: undefined },
+  ],
+  fix: { kind: "none" },
+};
+
+function lastLine(report: DoctorReport): string {
+  return renderReport(report).trimEnd().split("\n").at(-1) ?? "";
+}
+
+Deno.test("the report: one fact a line, the verdict last", () => {
+  equal(
+    renderReport(REPORT),
+    `deno       2.9.6 (v8 15.0, typescript 6.0.3, x86_64-unknown-linux-gnu)
+system     Debian GNU/Linux 12 (bookworm)
+adapter    NVIDIA H200
+           hardware, NVIDIA, backend vulkan (a guess)
+features   subgroups, shader-f16; subgroups of 32
+limits     buffer 2 GiB, binding 128 MiB, 0 storage buffers, workgroup 0 threads and 0 B
+readback   0.028 ms a read, 11.5 ms when awaited
+copy       1980.3 GB/s on the device, 6.3 GB/s upload
+caches     Hugging Face models: /c/hub (not there yet, 1 GiB free)
+           Deno modules: no home folder known
+verdict    ready
+`,
+  );
+});
+
+Deno.test("the verdict says what is wrong and what helps", () => {
+  const command = "apt-get install -y x";
+  const none = (fix: DoctorReport["fix"]): string => lastLine({ ...REPORT, adapter: null, fix });
+  match(
+    none({ kind: "install", command }),
+    /no WebGPU adapter; "eyrie doctor --fix" runs: apt-get/,
+  );
+  match(none({ kind: "run", command }), /run: apt-get install/);
+  match(none({ kind: "advice", text: "buy one" }), /buy one/);
+  const broken = { ...REPORT, adapter: { ...ADAPTER, speed: undefined, problem: "lost" } };
+  match(lastLine(broken), /opens no device: lost/);
+  doesNotMatch(renderReport(broken), /readback/);
+  match(lastLine({ ...REPORT, adapter: { ...ADAPTER, software: true } }), /ready, without a GPU/);
+  match(lastLine({ ...REPORT, adapter: { ...ADAPTER, backend: "gl" } }), /no Vulkan driver/);
+  deepEqual([REPORT, broken, { ...REPORT, adapter: null }].map(isHealthy), [true, false, false]);
+});
+
+Deno.test("--json holds plain values and null for what is not known", () => {
+  const json = JSON.parse(JSON.stringify(reportJson(REPORT)));
+  equal(json.healthy, true);
+  equal(json.adapter.speed.readback_ms, 0.0284);
+  deepEqual(json.caches[1], { name: "Deno modules", path: null, exists: false, free_bytes: null });
+  equal(reportJson({ ...REPORT, adapter: null })["adapter"], null);
+  deepEqual(reportJson(REPORT), json); // nothing that JSON would drop
+});
+
+Deno.test("adapters are known by what little Deno tells of them", () => {
+  deepEqual(["4318", "65541", "4660", "apple", ""].map(vendorName), [
+    "NVIDIA",
+    "Mesa",
+    "vendor 0x1234",
+    "apple",
+    "unknown",
+  ]);
+  equal(isSoftware("llvmpipe (LLVM 15.0.6, 256 bits)", false), true);
+  equal(isSoftware("Microsoft Basic Render Driver", false), true);
+  equal(isSoftware("NVIDIA H200", false), false);
+  equal(guessBackend("linux", { maxBindingsPerBindGroup: 2 ** 32 - 1 }, undefined), "gl");
+  equal(guessBackend("linux", {}, undefined), "vulkan");
+  equal(guessBackend("darwin", {}, undefined), "metal");
+  equal(guessBackend("windows", {}, "DX12"), "dx12");
+  // Several may be named; which one answered is not told.
+  equal(guessBackend("linux", {}, "vulkan,gl"), "vulkan");
+});
+
+Deno.test("sizes and rates", () => {
+  deepEqual([0, 512, 2 ** 20, 1.5 * 2 ** 30].map(byteText), ["0 B", "512 B", "1 MiB", "1.5 GiB"]);
+  equal(gigabytesPerSecond(4e6, 2), 2);
+  equal(Number.isFinite(gigabytesPerSecond(4e6, -1)), true);
+});

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { runGenerate } from "../../src/cli/generate.ts";
+import { parseArguments } from "../../src/cli/parse.ts";
+import { UsageError } from "../../src/errors.ts";
+import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+
+function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
+  const invocation = parseArguments(["generate", ...args]);
+  assert.ok(invocation.command === "generate");
+  return runGenerate(invocation, { open: engine.open, io, randomSeed: () => 77 });
+}
+
+const PROMPTS: readonly {
+  readonly name: string;
+  readonly args: string[];
+  readonly stdin?: string;
+  readonly terminal?: true;
+  readonly prompt: string;
+}[] = [
+  { name: "argument", args: ["hello"], terminal: true, prompt: "hello" },
+  { name: "argument, empty pipe", args: ["hello"], stdin: "", prompt: "hello" },
+  { name: "pipe", args: [], stdin: "from pipe\n", prompt: "from pipe" },
+  { name: "pipe by dash", args: ["-"], stdin: "from pipe\r\n", prompt: "from pipe" },
+  { name: "both", args: ["Sum up."], stdin: "a\nb\n", prompt: "a\nb\n\nSum up." },
+  { name: "only one newline goes", args: ["-"], stdin: "a\n\n", prompt: "a\n" },
+  { name: "typed", args: [], stdin: "typed\n", terminal: true, prompt: "typed" },
+  { name: "UTF-8", args: [], stdin: "käse 日本", prompt: "käse 日本" },
+];
+
+for (const { name, args, prompt, ...place } of PROMPTS) {
+  Deno.test(`prompt source: ${name}`, async () => {
+    const engine = fakeEngine();
+    assert.equal(await run(args, engine, fakeIo(place)), 0);
+    assert.deepEqual(engine.prompts, [[{ role: "user", content: prompt }]]);
+  });
+}
+
+Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
+  const engine = fakeEngine({ contextLength: 3 });
+  const empty = /^Cannot generate from "": the prompt is empty/;
+  for (const stdin of ["", "\n", "  \n "]) {
+    await assert.rejects(run([], engine, fakeIo({ stdin })), {
+      name: "UsageError",
+      message: empty,
+    });
+  }
+  await assert.rejects(run([""], engine, fakeIo({ terminal: true })), { message: empty });
+  const broken = fakeIo({ stdin: new Uint8Array([0x61, 0xff, 0x62]) });
+  await assert.rejects(run(["x"], engine, broken), {
+    name: "UsageError",
+    message: 'Cannot read the prompt from "standard input": it is not valid UTF-8',
+  });
+  assert.equal(engine.opened.length, 0, "nothing is loaded for a bad prompt");
+  await assert.rejects(run(["a b c"], engine, fakeIo({ stdin: "" })), {
+    name: "UsageError",
+    message: 'Cannot generate from "a b c": the prompt has 3 tokens, the context holds 3',
+  });
+  assert.ok(engine.disposed());
+});
+
+Deno.test("text goes to stdout, one line of numbers to stderr", async () => {
+  const io = fakeIo({ stdin: "" });
+  await run(["hi there"], fakeEngine(), io);
+  assert.equal(io.out(), "answer 1\n");
+  assert.equal(
+    io.err(),
+    "2 tokens in 1.50 s, 88.9 tokens/s, prompt 2 tokens in 20 ms, " +
+      "2.50 tokens a round, 50.0% of drafts accepted, seed 77\n",
+  );
+});
+
+Deno.test("text that ends its line gets no second newline", async () => {
+  const io = fakeIo({ stdin: "" });
+  await run(["hi", "--quiet"], fakeEngine({ answer: () => "one\n" }), io);
+  assert.equal(io.out(), "one\n");
+  assert.equal(io.err(), "");
+});
+
+Deno.test("--stats tells everything, greedy has no seed, no draft no rounds", async () => {
+  const io = fakeIo({ stdin: "" });
+  await run(["hi", "--stats", "--temperature", "0"], fakeEngine(), io);
+  assert.equal(
+    io.err(),
+    [
+      "model       fake",
+      "draft       fake-eagle3, EAGLE3, 3 steps",
+      "device      none, vulkan, software",
+      "load        12 ms",
+      "prompt      1 token, 0 cached, 20 ms, 50.0 tokens/s",
+      "first token 26 ms",
+      "output      2 tokens, 1.50 s, 88.9 tokens/s, ended by stop",
+      "rounds      10, 2.50 tokens each",
+      "drafts      30, 15 accepted (50.0%)",
+      "by position 80.0% 50.0% 20.0%",
+      "",
+    ].join("\n"),
+  );
+  const plain = fakeIo({ stdin: "" });
+  await run(["hi", "--num-steps", "0", "--temperature", "0"], fakeEngine(), plain);
+  assert.equal(plain.err(), "2 tokens in 1.50 s, 88.9 tokens/s, prompt 1 token in 20 ms\n");
+});
+
+Deno.test("--json prints the object of the specification", async () => {
+  const io = fakeIo({ stdin: "" });
+  await run(["hi", "--json", "--quiet"], fakeEngine(), io);
+  assert.ok(io.out().endsWith("}\n") && io.out().indexOf("\n") === io.out().length - 1);
+  assert.deepEqual(JSON.parse(io.out()), {
+    text: "answer 1",
+    prompt_ids: [2],
+    output_ids: [1, 2],
+    finish_reason: "stop",
+    usage: { prompt_tokens: 1, completion_tokens: 2 },
+    timing: {
+      load_ms: 12.346,
+      prefill_ms: 20,
+      decode_ms: 1500,
+      time_to_first_token_ms: 25.5,
+      tokens_per_second: 88.889,
+    },
+    speculative: {
+      algorithm: "EAGLE3",
+      num_steps: 3,
+      eagle_topk: 1,
+      num_draft_tokens: 4,
+      rounds: 10,
+      draft_tokens: 30,
+      accepted_tokens: 15,
+      mean_accept_length: 2.5,
+      draft_acceptance_rate: 0.5,
+      acceptance_per_position: [0.8, 0.5, 0.2],
+      accepted_per_round: [3, 0, 2],
+    },
+    device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+  });
+  assert.equal(io.err(), "");
+});
+
+Deno.test("flags reach the engine", async () => {
+  const engine = fakeEngine();
+  const flags =
+    "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software " +
+    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
+  await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
+  const { onProgress: _, onWarning: __, ...opened } = engine.opened[0] ?? assert.fail();
+  assert.deepEqual(opened, {
+    model: "m",
+    draft: "d",
+    algorithm: "EAGLE",
+    numSteps: 5,
+    adapter: "software",
+  });
+  const { signal: ___, ...request } = engine.requests[0] ?? assert.fail();
+  assert.deepEqual(request, {
+    promptIds: [2],
+    sampling: { temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+    maxTokens: 6,
+    stop: ["X"],
+    ignoreEos: true,
+    numSteps: 5,
+  });
+});
+
+Deno.test("without a draft nothing is drafted", async () => {
+  for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
+    const engine = fakeEngine();
+    await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
+    assert.equal(engine.requests[0]?.numSteps, 0);
+  }
+});
+
+Deno.test("a temperature too small to divide by is greedy", async () => {
+  const engine = fakeEngine();
+  await run(["hi", "--temperature", "1e-30"], engine, fakeIo({ stdin: "" }));
+  assert.equal(engine.requests[0]?.sampling.temperature, 0);
+});
+
+Deno.test("system, raw, and a checkpoint without a template", async () => {
+  const engine = fakeEngine({ hasChatTemplate: false });
+  const io = fakeIo({ stdin: "" });
+  await run(["hi", "--quiet"], engine, io);
+  assert.match(io.err(), /^warning: the checkpoint has no chat template/);
+  await assert.rejects(run(["hi", "--system", "s"], engine, fakeIo({ stdin: "" })), UsageError);
+  await run(["hi", "--raw"], engine, fakeIo({ stdin: "" }));
+  assert.deepEqual(engine.prompts, ["hi", "hi"]);
+  const chatty = fakeEngine();
+  await run(["hi", "--system", "s"], chatty, fakeIo({ stdin: "" }));
+  assert.deepEqual(chatty.prompts, [[
+    { role: "system", content: "s" },
+    { role: "user", content: "hi" },
+  ]]);
+});
+
+Deno.test("Ctrl+C keeps what was generated and exits with 130", async () => {
+  for (const json of [false, true]) {
+    const io = fakeIo({ stdin: "" });
+    const engine = fakeEngine({
+      answer: () => "one two three",
+      beforeWord: (word) => Promise.resolve(word === "three" ? io.interrupt() : undefined),
+    });
+    assert.equal(await run(["hi", ...json ? ["--json"] : []], engine, io), 130);
+    if (json) {
+      const { text, finish_reason } = JSON.parse(io.out());
+      assert.deepEqual([text, finish_reason], ["one two ", "interrupt"]);
+    } else assert.equal(io.out(), "one two \n");
+    assert.match(io.err(), /^2 tokens in/);
+    assert.ok(engine.disposed());
+  }
+});
+
+Deno.test("Ctrl+C while the prompt is read or the model loads", async () => {
+  const reading = fakeIo();
+  const waits = run([], fakeEngine(), reading);
+  reading.interrupt();
+  assert.equal(await waits, 130);
+  const loading = fakeIo({ stdin: "" });
+  const engine = { ...fakeEngine(), open: () => new Promise<never>(() => {}) };
+  const opens = run(["hi"], engine, loading);
+  setTimeout(loading.interrupt, 0);
+  assert.equal(await opens, 130);
+  assert.equal(loading.out(), "");
+});
+
+Deno.test("a closed pipe ends the engine", async () => {
+  const engine = fakeEngine();
+  const io = fakeIo({ stdin: "", stdoutBreaks: true });
+  await assert.rejects(run(["hi"], engine, io), Deno.errors.BrokenPipe);
+  assert.ok(engine.disposed());
+});
+
+Deno.test("on a terminal the load bar is drawn and wiped before the text", async () => {
+  const io = fakeIo({ terminal: true });
+  await run(["hi"], fakeEngine(), io);
+  const wipe = "\r\x1b[K";
+  assert.ok(io.err().startsWith(`${wipe}target [############------------] 5.0 MB of 10.0 MB`));
+  assert.ok(io.err().includes(`${wipe}2 tokens in`));
+});

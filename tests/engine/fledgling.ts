@@ -1,0 +1,93 @@
+import { type Core, openCore, type Slot } from "../../src/engine/core.ts";
+import { loadWeights, openModels } from "../../src/engine/load.ts";
+import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
+import type { Sampling } from "../../src/speculate/sampling.ts";
+
+/** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */
+export interface GoldenCase {
+  readonly task: string;
+  readonly prompt: string;
+  readonly prompt_ids: number[];
+  readonly greedy_ids: number[];
+  readonly text: string;
+  readonly min_margin: number;
+  readonly first_logits: { readonly ids: number[]; readonly values: number[] };
+  readonly draft: Record<"eagle3" | "eagle1", {
+    readonly accepted_per_round: number[];
+    readonly first_round: number[];
+  }>;
+}
+
+/** The fledgling's end of turn. */
+export const EOS = 1;
+
+export function goldenCases(): GoldenCase[] {
+  const path = new URL("../golden/fledgling.json", import.meta.url);
+  return JSON.parse(Deno.readTextFileSync(path)).cases;
+}
+
+/** The embedded target with one of its heads, `batch` slots wide. */
+export async function openFledgling(
+  kind: "eagle3" | "eagle1",
+  batch: number,
+  gpu?: Gpu,
+): Promise<Core> {
+  using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
+  const opened = gpu ?? await openGpu();
+  const contextLength = 512;
+  return await openCore(opened, loadWeights(opened, models), {
+    slots: batch,
+    batch,
+    maxSteps: MAX_STEPS - 1,
+    prefillRows: 256,
+    contextLength,
+    tablePages: Math.ceil((contextLength + MAX_STEPS) / PAGE),
+  });
+}
+
+/** A finished sequence: its tokens, and per round how many drafts were accepted. */
+export interface Decoded {
+  readonly ids: number[];
+  readonly accepted: number[];
+  readonly drafts: number[][];
+}
+
+/**
+ * Decodes the prompts side by side, one slot each, until EOS or `most` tokens. Lanes that end
+ * early go on as ballast, so that every round has the same batch.
+ */
+export async function decode(
+  core: Core,
+  slots: readonly Slot[],
+  prompts: readonly (readonly number[])[],
+  { numSteps, most, sampling }: {
+    readonly numSteps: number;
+    readonly most: number;
+    readonly sampling: readonly Sampling[];
+  },
+): Promise<Decoded[]> {
+  const outputs: Decoded[] = [];
+  for (const [i, slot] of slots.entries()) {
+    const ids = prompts[i] ?? [];
+    core.setSampling(slot, sampling[i % sampling.length] as Sampling);
+    // What the slot holds of the prompt stays; its last token is run again.
+    const from = slot.tokens.length < ids.length ? 0 : ids.length - 1;
+    const first = await core.prefill(slot, ids, from, ids.length);
+    outputs.push({ ids: [first as number], accepted: [], drafts: [] });
+  }
+  const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
+  while (!outputs.every(ended)) {
+    const lanes = await core.round(slots, numSteps);
+    for (const [i, lane] of lanes.entries()) {
+      const output = outputs[i] as Decoded;
+      if (ended(output)) continue;
+      const stop = lane.ids.indexOf(EOS);
+      const kept = lane.ids.slice(0, stop < 0 ? undefined : stop + 1);
+      output.ids.push(...kept.slice(0, most - output.ids.length));
+      output.accepted.push(Math.min(lane.accepted, kept.length));
+      output.drafts.push(lane.drafts);
+    }
+  }
+  return outputs;
+}

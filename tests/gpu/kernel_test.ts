@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { describe, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+
+const CODE = `
+override SCALE: f32; // may be any number
+override COLS: u32;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+@group(0) @binding(0)
+var<storage, read> x: array<f32>;
+var<workgroup> partial: array<f32, 4>;
+@compute @workgroup_size(1) fn main() { out[0] = x[COLS] * SCALE; }
+`;
+const DOUBLE = kernel("double", CODE, { bindings: ["x", "out"], constants: ["COLS", "SCALE"] });
+
+// describe() looks at a buffer's label alone.
+const operand = (label: string): Operand => ({ buffer: { label } as GPUBuffer });
+
+Deno.test("kernel: bindings go by their numbers, constants in any order", () => {
+  assert.deepEqual(DOUBLE.bindings, ["x", "out"]);
+  assert.deepEqual(DOUBLE.constants, ["COLS", "SCALE"]);
+  assert.equal(DOUBLE.code, CODE);
+});
+
+Deno.test("kernel: names that the WGSL does not have are an error", () => {
+  const constants = ["COLS", "SCALE"];
+  for (const bindings of [["out", "x"], ["x"], ["x", "y"], ["x", "out", "z"]]) {
+    assert.throws(
+      () => kernel("double", CODE, { bindings, constants }),
+      /kernel double: WGSL binds x,out, declared/,
+    );
+  }
+  for (const constants of [["COLS"], ["COLS", "SCALES"], []]) {
+    assert.throws(
+      () => kernel("double", CODE, { bindings: ["x", "out"], constants }),
+      /kernel double: WGSL overrides COLS,SCALE, declared/,
+    );
+  }
+});
+
+Deno.test("dispatch: names are checked by the compiler", () => {
+  const [x, out] = [operand("x"), operand("out")];
+  const constants = { COLS: 1, SCALE: 2 };
+  const workgroups = [1] as const;
+  dispatch(DOUBLE, { buffers: { x, out }, constants, workgroups });
+  // @ts-expect-error: out is missing
+  dispatch(DOUBLE, { buffers: { x }, constants, workgroups });
+  // @ts-expect-error: y is no binding
+  dispatch(DOUBLE, { buffers: { x, out, y: x }, constants, workgroups });
+  // @ts-expect-error: SCALE is missing
+  dispatch(DOUBLE, { buffers: { x, out }, constants: { COLS: 1 }, workgroups });
+  // @ts-expect-error: ROWS is no constant
+  dispatch(DOUBLE, { buffers: { x, out }, constants: { ...constants, ROWS: 1 }, workgroups });
+  // @ts-expect-error: a constant is a number
+  dispatch(DOUBLE, { buffers: { x, out }, constants: { COLS: 1, SCALE: "2" }, workgroups });
+  // @ts-expect-error: four dimensions
+  dispatch(DOUBLE, { buffers: { x, out }, constants, workgroups: [1, 1, 1, 1] });
+});
+
+Deno.test("dispatch: workgroups default to 1, the label to the kernel's name", () => {
+  const launch = {
+    buffers: { x: operand("x"), out: operand("out") },
+    constants: { COLS: 1, SCALE: 2 },
+  };
+  const plain = dispatch(DOUBLE, { ...launch, workgroups: [7] });
+  assert.deepEqual(plain.workgroups, [7, 1, 1]);
+  assert.equal(plain.label, "double");
+  const named = dispatch(DOUBLE, { ...launch, workgroups: [7, 2, 3], label: "layers.0.double" });
+  assert.deepEqual(named.workgroups, [7, 2, 3]);
+  assert.equal(named.label, "layers.0.double");
+});
+
+Deno.test("describe: one line a dispatch, in the order of the kernel's declaration", () => {
+  const buffers = { out: operand("act"), x: { ...operand("normed"), offset: 512 } };
+  const constants = { SCALE: 0.5, COLS: 64 };
+  const first = dispatch(DOUBLE, { buffers, constants, workgroups: [3, 2], label: "layers.0.up" });
+  const second = dispatch(DOUBLE, { buffers, constants, workgroups: [1] });
+  assert.equal(
+    describe([first, second]),
+    "layers.0.up double [3,2,1] x=normed+512 out=act COLS=64 SCALE=0.5\n" +
+      "double double [1,1,1] x=normed+512 out=act COLS=64 SCALE=0.5",
+  );
+});

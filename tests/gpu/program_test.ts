@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import { compiler, encode, type Program } from "../../src/gpu/program.ts";
+import { openDevice } from "./device.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+type Step = Kernel<"x" | "out", "BY">;
+
+/** `out[i] += x[i] * BY`, or another body. */
+function step(name: string, body = "out[id.x] += x[id.x] * BY;"): Step {
+  return kernel(
+    name,
+    `
+override BY: f32;
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3<u32>) { ${body} }
+`,
+    { bindings: ["x", "out"], constants: ["BY"] },
+  );
+}
+
+function launch(kernel: Step, x: Operand, out: Operand, by: number): Dispatch {
+  return dispatch(kernel, { buffers: { x, out }, constants: { BY: by }, workgroups: [1] });
+}
+
+function replay(program: Program): void {
+  const encoder = device.gpu.device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  encode(pass, program);
+  pass.end();
+  device.gpu.device.queue.submit([encoder.finish()]);
+}
+
+Deno.test("program: dispatches run in order and see what came before", async () => {
+  const [a, b] = [device.floats([1, 2, 3, 4]), device.filled(4, 1)];
+  const add = step("add");
+  const program = await compiler(device.gpu).compile([
+    launch(add, a, b, 10), // b = 1 + 10 a
+    launch(add, b, a, 1), // a = a + b
+    launch(add, a, b, -1), // b = b - a
+  ]);
+  assert.deepEqual(program.steps.map(({ label }) => label), ["add", "add", "add"]);
+  replay(program);
+  assert.deepEqual([...await device.readFloats(a)], [12, 23, 34, 45]);
+  assert.deepEqual([...await device.readFloats(b)], [-1, -2, -3, -4]);
+});
+
+Deno.test("program: offset and size of an operand choose a part of its buffer", async () => {
+  const wide = device.floats(Array.from({ length: 128 }, (_, i) => i));
+  const out = device.filled(4);
+  const part = { ...wide, offset: 256, size: 16 };
+  replay(await compiler(device.gpu).compile([launch(step("add"), part, out, 1)]));
+  assert.deepEqual([...await device.readFloats(out)], [64, 65, 66, 67]);
+});
+
+Deno.test("program: kernels with the same constants share a pipeline; replaying makes nothing", async () => {
+  const { created, compile } = compiler(device.gpu);
+  const [x, out] = [device.filled(4, 1), device.filled(4)];
+  const [add, subtract] = [step("add"), step("subtract", "out[id.x] -= x[id.x] * BY;")];
+  const plan = [launch(add, x, out, 2), launch(add, x, out, 3), launch(add, out, x, 2)];
+  const program = await compile(plan);
+  assert.deepEqual(created, { modules: 1, pipelines: 2, bindGroups: 3 });
+  await compile([launch(add, x, out, 3), launch(subtract, x, out, 3)]);
+  const after = { modules: 2, pipelines: 3, bindGroups: 5 };
+  assert.deepEqual(created, after);
+  for (let i = 0; i < 20; i++) replay(program);
+  await device.readFloats(out);
+  assert.deepEqual(created, after);
+});
+
+const [X, OUT] = [device.filled(4), device.filled(4)];
+
+Deno.test("program: a fault in WGSL comes with the compiler's words", async () => {
+  const broken = step("broken", "out[id.x] = y[id.x] * BY;");
+  await assert.rejects(
+    compiler(device.gpu).compile([launch(broken, X, OUT, 1)]),
+    /Cannot compile a plan: [^]*no definition in scope for identifier: `y`/,
+  );
+});
+
+Deno.test("program: bindings and limits that do not fit come with the compiler's words", async () => {
+  const { compile } = compiler(device.gpu);
+  const add = step("add");
+  await assert.rejects(
+    compile([launch(add, { ...X, offset: 4, size: 4 }, OUT, 1)]),
+    /Cannot compile a plan: [^]*align/i,
+  );
+  const mapped = device.gpu.device.createBuffer({ size: 16, usage: GPUBufferUsage.COPY_DST });
+  await assert.rejects(
+    compile([launch(add, X, { buffer: mapped }, 1)]),
+    /Cannot compile a plan: [^]*usage/i,
+  );
+  // After an error the compiler still works.
+  assert.equal((await compile([launch(add, X, OUT, 1)])).steps.length, 1);
+  device.gpu.check();
+});
+
+Deno.test("program: what the device reports outside of compile is thrown by check, once", async () => {
+  device.gpu.device.createBuffer({ size: 16, usage: 0 });
+  await device.gpu.device.queue.onSubmittedWorkDone();
+  assert.throws(() => device.gpu.check(), /The GPU reported: /);
+  device.gpu.check();
+});

@@ -1,0 +1,127 @@
+/**
+ * Lint rules of the house: who may import whom, and named exports only. Data goes one way; a file
+ * imports from its own layer and from the ones listed for it.
+ */
+
+interface Layer {
+  /** Other layers it may import from. */
+  readonly from: readonly string[];
+  /** May it use npm packages and node: modules? The lowest layers stand on the language alone. */
+  readonly packages: boolean;
+}
+
+const LAYERS: Readonly<Record<string, Layer>> = {
+  "main.ts": {
+    from: [
+      "src/cli",
+      "src/serve",
+      "src/engine",
+      "src/model",
+      "src/text",
+      "src/speculate",
+      "src/gpu",
+      "deno.json",
+    ],
+    packages: true,
+  },
+  "src/cli": {
+    from: [
+      "src/serve",
+      "src/engine",
+      "src/model",
+      "src/text",
+      "src/speculate",
+      "src/gpu",
+      "presets",
+      "deno.json",
+    ],
+    packages: true,
+  },
+  "src/serve": {
+    from: ["src/engine", "src/model", "src/text", "src/speculate", "src/gpu", "presets"],
+    packages: true,
+  },
+  "src/engine": {
+    from: ["src/model", "src/text", "src/speculate", "src/gpu", "shaders", "presets"],
+    packages: true,
+  },
+  "src/model": { from: ["src/text", "src/speculate", "src/gpu", "shaders"], packages: true },
+  "src/text": { from: [], packages: true },
+  "src/speculate": { from: [], packages: false },
+  "shaders": { from: ["src/gpu"], packages: false },
+  "src/gpu": { from: [], packages: false },
+  "src/errors.ts": { from: [], packages: false },
+};
+
+const ERRORS = "src/errors.ts";
+const ROOT = new URL("..", import.meta.url);
+
+/** Why `file` may not import `specifier`, or undefined where it may; paths from the root. */
+export function importFault(file: string, specifier: string): string | undefined {
+  const layerName = layerOf(file);
+  const layer = LAYERS[layerName];
+  if (layer === undefined) return undefined; // tests, tools and benches import anything
+  if (!/^\.{0,2}\//.test(specifier)) {
+    return layer.packages ? undefined : `${layerName} imports no packages, but "${specifier}"`;
+  }
+  const target = layerOf(new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length));
+  if (target === layerName || layer.from.includes(target)) return undefined;
+  if (target === ERRORS && layerName !== "src/speculate") return undefined;
+  const allowed = layer.from.join(", ") || "nothing";
+  return `${layerName} may not import from ${target} (outside itself it may: ${allowed})`;
+}
+
+/** True for files whose exports are named. */
+function wantsNamedExports(file: string): boolean {
+  return file.startsWith("src/") || file.startsWith("shaders/");
+}
+
+/** The layer that a path from the root lies in, or else its first part. */
+function layerOf(file: string): string {
+  const [first = "", second = ""] = file.split("/");
+  return first === "src" ? `src/${second}` : first;
+}
+
+function fromRoot(filename: string): string {
+  const href = new URL(filename, ROOT).href;
+  return href.startsWith(ROOT.href) ? href.slice(ROOT.href.length) : filename;
+}
+
+function createLayers(context: Deno.lint.RuleContext): Deno.lint.LintVisitor {
+  const file = fromRoot(context.filename);
+  const check = (node: Deno.lint.Node, source: Deno.lint.Node | null): void => {
+    if (source?.type !== "Literal" || typeof source.value !== "string") return;
+    const message = importFault(file, source.value);
+    if (message !== undefined) context.report({ node, message });
+  };
+  return {
+    ImportDeclaration: (node) => check(node, node.source),
+    ExportNamedDeclaration: (node) => check(node, node.source),
+    ExportAllDeclaration: (node) => check(node, node.source),
+    ImportExpression: (node) => check(node, node.source),
+  };
+}
+
+function createNamedExports(context: Deno.lint.RuleContext): Deno.lint.LintVisitor {
+  if (!wantsNamedExports(fromRoot(context.filename))) return {};
+  const message = "exports are named here: the importer should not choose the name";
+  return {
+    ExportDefaultDeclaration: (node) => context.report({ node, message }),
+    ExportSpecifier: (node) => {
+      const { exported } = node;
+      const name = exported.type === "Identifier" ? exported.name : exported.value;
+      if (name === "default") context.report({ node, message });
+    },
+  };
+}
+
+const plugin: Deno.lint.Plugin = {
+  name: "eyrie",
+  rules: {
+    "layers": { create: createLayers },
+    "named-exports": { create: createNamedExports },
+  },
+};
+
+// Deno loads a plugin from its file's default export.
+export default plugin;

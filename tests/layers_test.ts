@@ -1,0 +1,61 @@
+import { deepEqual, equal, match } from "node:assert/strict";
+import plugin, { importFault } from "./layers.ts";
+
+function lint(file: string, source: string): string[] {
+  const url = new URL(`../${file}`, import.meta.url);
+  return Deno.lint.runPlugin(plugin, url.pathname, source).map(({ id }) => id);
+}
+
+Deno.test("imports go down the layers only", () => {
+  const allowed: [string, string][] = [
+    ["main.ts", "./src/cli/parse.ts"],
+    ["src/cli/generate.ts", "../engine/events.ts"],
+    ["src/cli/chat/state.ts", "../../text/stream.ts"],
+    ["src/cli/chat/state.ts", "../io.ts"],
+    ["src/engine/round.ts", "../../shaders/accept.ts"],
+    ["src/model/llama.ts", "../../shaders/rms_norm.ts"],
+    ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
+    ["src/text/tokenizer.ts", "../errors.ts"],
+    ["shaders/accept.ts", "./accept.wgsl"],
+    ["shaders/accept.ts", "../src/gpu/kernel.ts"],
+    ["src/gpu/device.ts", "../errors.ts"],
+    ["tests/anything_test.ts", "../src/gpu/device.ts"],
+    ["tools/bundle.ts", "../src/model/folder.ts"],
+  ];
+  for (const [file, specifier] of allowed) equal(importFault(file, specifier), undefined, file);
+  const refused: [string, string][] = [
+    ["src/engine/round.ts", "../cli/generate.ts"],
+    ["src/model/llama.ts", "../engine/events.ts"],
+    ["src/text/stream.ts", "../model/config.ts"],
+    ["src/text/stream.ts", "../speculate/noise.ts"],
+    ["src/speculate/choose.ts", "../errors.ts"],
+    ["src/speculate/choose.ts", "node:fs"],
+    ["src/gpu/device.ts", "../model/config.ts"],
+    ["src/gpu/device.ts", "../../shaders/accept.ts"],
+    ["shaders/accept.ts", "../src/model/config.ts"],
+    ["src/cli/generate.ts", "../../shaders/accept.ts"],
+    ["src/errors.ts", "./gpu/device.ts"],
+    ["src/cli/generate.ts", "../../tests/statistics.ts"],
+  ];
+  for (const [file, specifier] of refused) {
+    match(importFault(file, specifier) ?? "", /import/, file);
+  }
+});
+
+Deno.test("the plugin sees every way to import", () => {
+  const rule = "eyrie/layers";
+  deepEqual(lint("src/gpu/x.ts", 'import { a } from "../model/a.ts"; a;'), [rule]);
+  deepEqual(lint("src/gpu/x.ts", 'import type { A } from "../model/a.ts";'), [rule]);
+  deepEqual(lint("src/gpu/x.ts", 'export { a } from "../model/a.ts";'), [rule]);
+  deepEqual(lint("src/gpu/x.ts", 'export * from "../model/a.ts";'), [rule]);
+  deepEqual(lint("src/gpu/x.ts", 'await import("../model/a.ts");'), [rule]);
+  deepEqual(lint("src/gpu/x.ts", 'import { reason } from "../errors.ts"; reason;'), []);
+});
+
+Deno.test("default exports are refused in src and shaders only", () => {
+  const rule = "eyrie/named-exports";
+  deepEqual(lint("src/model/x.ts", "export default 1;"), [rule]);
+  deepEqual(lint("shaders/x.ts", "const a = 1; export { a as default };"), [rule]);
+  deepEqual(lint("shaders/x.ts", "export const a = 1;"), []);
+  deepEqual(lint("tests/x.ts", "export default 1;"), []);
+});

@@ -1,0 +1,230 @@
+import assert from "node:assert/strict";
+import type { Gpu } from "../../src/gpu/device.ts";
+import type { Matrix, WeightFormat } from "../../src/gpu/matrix.ts";
+import type { Checkpoint, DType, TensorInfo } from "../../src/model/checkpoint.ts";
+import { loader, widen } from "../../src/model/weights.ts";
+import { openDevice } from "../gpu/device.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const BYTES: Partial<Record<DType, number>> = { BF16: 2, F16: 2, F32: 4 };
+
+/** A checkpoint in memory, each tensor full of its own bytes. */
+interface Memory extends Checkpoint {
+  tensor(name: string): TensorInfo;
+  bytes(name: string): Uint8Array;
+  /** Rows `from` to `to` of a tensor, as bytes. */
+  rows(name: string, from: number, to: number): Uint8Array;
+  /** Bytes of the largest read so far. */
+  readonly largest: number;
+}
+
+type Shapes = Readonly<Record<string, readonly [dtype: DType, ...shape: number[]]>>;
+
+function checkpointInMemory(shapes: Shapes): Memory {
+  const entries = Object.entries(shapes).map(([name, [dtype, ...shape]], index) => {
+    const size = shape.reduce((product, n) => product * n, BYTES[dtype] ?? 8);
+    const tensor = { name, dtype, dtypeName: dtype, shape, file: "model", begin: 0, size };
+    const words = Uint32Array.from({ length: Math.ceil(size / 4) }, (_, i) => hash32(3, index, i));
+    return { tensor, bytes: new Uint8Array(words.buffer, 0, size) };
+  });
+  const of = (name: string) => {
+    const entry = entries.find(({ tensor }) => tensor.name === name);
+    if (!entry) throw new Error(`no tensor ${name}`);
+    return entry;
+  };
+  let largest = 0;
+  return {
+    name: "memory",
+    tensors: new Map(entries.map(({ tensor }) => [tensor.name, tensor])),
+    json: () => undefined,
+    text: () => undefined,
+    read({ name }, offset, into) {
+      const { bytes } = of(name);
+      assert.ok(offset >= 0 && offset + into.length <= bytes.length, `read past ${name}`);
+      largest = Math.max(largest, into.length);
+      into.set(bytes.subarray(offset, offset + into.length));
+    },
+    [Symbol.dispose]: () => {},
+    tensor: (name) => of(name).tensor,
+    bytes: (name) => of(name).bytes,
+    rows(name, from, to) {
+      const { tensor, bytes } = of(name);
+      const row = tensor.size / (tensor.shape[0] ?? 1);
+      return bytes.subarray(from * row, to * row);
+    },
+    get largest() {
+      return largest;
+    },
+  };
+}
+
+/** The device with a smaller limit on what one binding holds. */
+function limited(bytes: number): Gpu {
+  const limits = { maxStorageBufferBindingSize: bytes, maxBufferSize: 1 << 30 };
+  return { ...device.gpu, limits: limits as GPUSupportedLimits };
+}
+
+async function assertShards(matrix: Matrix, expected: readonly Uint8Array[][]): Promise<void> {
+  assert.equal(matrix.shards.length, expected.length);
+  for (const [i, parts] of expected.entries()) {
+    const words = await device.readWords(matrix.shards[i]!.operand);
+    assert.deepEqual(new Uint8Array(words.buffer), join(parts), `shard ${i}`);
+  }
+}
+
+function join(parts: readonly Uint8Array[]): Uint8Array {
+  const out = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}
+
+const cuts = ({ shards }: Matrix) => shards.map(({ first, rows }) => [first, rows]);
+
+const FORMATS: readonly [DType, WeightFormat][] = [["BF16", "bf16"], ["F16", "f16"], [
+  "F32",
+  "f32",
+]];
+
+for (const [dtype, format] of FORMATS) {
+  Deno.test(`weights: tensors of ${dtype} stack into one matrix as they are`, async () => {
+    const memory = checkpointInMemory({ q: [dtype, 6, 16], k: [dtype, 2, 16], v: [dtype, 4, 16] });
+    let loaded = 0;
+    const load = loader(device.gpu, memory, (bytes) => loaded += bytes);
+    const matrix = load.matrix("qkv", ["q", "k", "v"].map(memory.tensor));
+    const { rows, cols } = matrix;
+    assert.deepEqual({ format: matrix.format, rows, cols }, { format, rows: 12, cols: 16 });
+    assert.deepEqual(cuts(matrix), [[0, 12]]);
+    assert.equal(matrix.shards[0]?.operand.buffer.label, "qkv");
+    await assertShards(matrix, [["q", "k", "v"].map(memory.bytes)]);
+    assert.equal(loaded, 12 * 16 * (BYTES[dtype] ?? NaN));
+  });
+}
+
+Deno.test("weights: an odd number of rows gets one of zeros", async () => {
+  const memory = checkpointInMemory({ head: ["BF16", 7, 8] });
+  const matrix = loader(device.gpu, memory).matrix("head", [memory.tensor("head")]);
+  assert.deepEqual([matrix.rows, ...cuts(matrix)], [8, [0, 8]]);
+  await assertShards(matrix, [[memory.bytes("head"), new Uint8Array(16)]]);
+});
+
+Deno.test("weights: a matrix past the binding limit is cut, across its tensors", async () => {
+  const memory = checkpointInMemory({ q: ["F32", 6, 8], k: ["F32", 4, 8], v: ["F32", 5, 8] });
+  // A row takes 32 bytes, so 6 fit; shards hold a multiple of 4.
+  const matrix = loader(limited(200), memory).matrix("qkv", ["q", "k", "v"].map(memory.tensor));
+  assert.equal(matrix.rows, 16);
+  assert.deepEqual(cuts(matrix), [[0, 4], [4, 4], [8, 4], [12, 4]]);
+  assert.deepEqual(matrix.shards.map(({ operand }) => operand.buffer.label), [
+    "qkv#0",
+    "qkv#1",
+    "qkv#2",
+    "qkv#3",
+  ]);
+  await assertShards(matrix, [
+    [memory.rows("q", 0, 4)],
+    [memory.rows("q", 4, 6), memory.rows("k", 0, 2)],
+    [memory.rows("k", 2, 4), memory.rows("v", 0, 2)],
+    [memory.rows("v", 2, 5), new Uint8Array(32)],
+  ]);
+});
+
+Deno.test("weights: a tensor longer than a shard runs over several; the last is short", async () => {
+  const memory = checkpointInMemory({ head: ["F16", 18, 8] });
+  const matrix = loader(limited(16 * 8), memory).matrix("head", [memory.tensor("head")]);
+  assert.deepEqual(cuts(matrix), [[0, 8], [8, 8], [16, 2]]);
+  const parts = [[0, 8], [8, 16], [16, 18]] as const;
+  await assertShards(matrix, parts.map(([from, to]) => [memory.rows("head", from, to)]));
+});
+
+Deno.test("weights: a pair is [a; b] in one shard", async () => {
+  const memory = checkpointInMemory({ gate: ["BF16", 5, 8], up: ["BF16", 5, 8] });
+  const load = loader(device.gpu, memory);
+  const matrix = load.pair("gateUp", memory.tensor("gate"), memory.tensor("up"));
+  assert.deepEqual([matrix.rows, ...cuts(matrix)], [10, [0, 10]]);
+  await assertShards(matrix, [[memory.bytes("gate"), memory.bytes("up")]]);
+});
+
+Deno.test("weights: each shard of a pair holds both halves of the same rows", async () => {
+  const memory = checkpointInMemory({ gate: ["F32", 11, 8], up: ["F32", 11, 8] });
+  const load = loader(limited(8 * 32), memory);
+  const matrix = load.pair("gateUp", memory.tensor("gate"), memory.tensor("up"));
+  assert.equal(matrix.rows, 22);
+  // `first` counts output columns: rows of gate, not of the stack.
+  assert.deepEqual(cuts(matrix), [[0, 8], [4, 8], [8, 6]]);
+  const parts = [[0, 4], [4, 8], [8, 11]] as const;
+  await assertShards(
+    matrix,
+    parts.map(([from, to]) => [memory.rows("gate", from, to), memory.rows("up", from, to)]),
+  );
+});
+
+Deno.test("weights: no read is larger than 4 MiB, and chunks meet without a seam", async () => {
+  const cols = 1000;
+  const memory = checkpointInMemory({ a: ["BF16", 2201, cols], b: ["BF16", 2200, cols] });
+  let [loaded, chunks] = [0, 0];
+  const load = loader(device.gpu, memory, (bytes) => {
+    loaded += bytes;
+    chunks++;
+  });
+  const matrix = load.matrix("wide", [memory.tensor("a"), memory.tensor("b")]);
+  assert.equal(memory.largest, 4 << 20);
+  assert.deepEqual([loaded, chunks], [4401 * cols * 2, 4]);
+  const words = await device.readWords(matrix.shards[0]!.operand);
+  const expected = join([memory.bytes("a"), memory.bytes("b"), new Uint8Array(cols * 2)]);
+  // deepEqual takes seconds for this many elements.
+  const actual = new Uint8Array(words.buffer);
+  assert.equal(actual.length, expected.length);
+  assert.equal(actual.findIndex((byte, i) => byte !== expected[i]), -1);
+});
+
+Deno.test("weights: tensors that do not match are the checkpoint's fault", () => {
+  const memory = checkpointInMemory({
+    q: ["BF16", 4, 8],
+    narrow: ["BF16", 4, 4],
+    other: ["F16", 4, 8],
+    ids: ["I64", 4, 8],
+  });
+  const load = loader(device.gpu, memory);
+  const stack = (...names: string[]) => () => load.matrix("m", names.map(memory.tensor));
+  assert.throws(stack("q", "narrow"), {
+    name: "UsageError",
+    message: 'Cannot load "memory": tensor "narrow" is BF16 [4,4], it must match "q", BF16 [4,8]',
+  });
+  assert.throws(stack("q", "other"), /tensor "other" is F16 \[4,8\], it must match "q", BF16/);
+  assert.throws(stack("ids"), /Cannot load "memory": tensor "ids" is I64/);
+  const pair = () => load.pair("p", memory.tensor("q"), memory.tensor("other"));
+  assert.throws(pair, /tensor "other" is F16/);
+});
+
+Deno.test("weights: a vector is widened to f32 exactly", async () => {
+  const memory = checkpointInMemory({ bf16: ["BF16", 5], f16: ["F16", 6], f32: ["F32", 7] });
+  let loaded = 0;
+  const load = loader(device.gpu, memory, (bytes) => loaded += bytes);
+  for (const name of ["bf16", "f16", "f32"]) {
+    const tensor = memory.tensor(name);
+    const words = await device.readWords(load.vector(name, tensor));
+    const expected = widen(memory.bytes(name), tensor.dtype);
+    assert.deepEqual(words.slice(0, expected.length), new Uint32Array(expected.buffer));
+  }
+  assert.equal(loaded, 5 * 2 + 6 * 2 + 7 * 4);
+});
+
+Deno.test("weights: widen knows the values of each type", () => {
+  const bytes = (...halves: number[]) => new Uint8Array(Uint16Array.from(halves).buffer);
+  // 1, -2, the smallest subnormal, infinity
+  const bf16 = widen(bytes(0x3f80, 0xc000, 0x0001, 0x7f80), "BF16");
+  assert.deepEqual([...bf16], [1, -2, 2 ** -133, Infinity]);
+  const f16 = widen(bytes(0x3c00, 0xc000, 0x0001, 0x7c00), "F16");
+  assert.deepEqual([...f16], [1, -2, 2 ** -24, Infinity]);
+  const f32 = Float32Array.of(0.1, -3e38);
+  assert.deepEqual(widen(new Uint8Array(f32.buffer), "F32"), f32);
+  // A view that does not begin where its buffer does.
+  const view = new Uint8Array(Uint16Array.of(9, 0x3f80).buffer, 2);
+  assert.deepEqual([...widen(view, "BF16")], [1]);
+});

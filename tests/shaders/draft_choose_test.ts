@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { draftChoose } from "../../shaders/choose.ts";
+import { MAX_STEPS, NO_SLOT } from "../../src/model/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers } from "../gpu/numbers.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const LEFT_ALONE = 77;
+const [SLOTS, VOCAB, STRIDE] = [4, 150, 152];
+
+interface Lane {
+  readonly slot: number;
+  readonly logits: ArrayLike<number>;
+}
+
+/** Drafts of every slot, [SLOTS, MAX_STEPS], after the lanes chose into `step`. */
+async function drafted(
+  chosen: readonly Lane[],
+  { lanes, step, offsets }: {
+    readonly lanes: number;
+    readonly step: number;
+    readonly offsets: readonly number[];
+  },
+): Promise<number[]> {
+  const logits = new Float32Array(chosen.length * STRIDE).fill(1e30); // the padding must not win
+  chosen.forEach((lane, b) => logits.set(Array.from(lane.logits), b * STRIDE));
+  const drafts = device.words(Array(SLOTS * MAX_STEPS).fill(LEFT_ALONE));
+  const buffers = {
+    logits: device.floats(logits),
+    offsets: device.words(offsets),
+    lanes: device.words(chosen.map(({ slot }) => slot)),
+    drafts,
+  };
+  const shape = { batch: chosen.length, vocab: VOCAB, stride: STRIDE, step, lanes };
+  await device.run([draftChoose(buffers, shape)]);
+  return [...await device.readWords(drafts)];
+}
+
+function expectedDrafts(step: number, ids: Readonly<Record<number, number>>): number[] {
+  return Array.from({ length: SLOTS * MAX_STEPS }, (_, at) => {
+    return at % MAX_STEPS === step ? ids[Math.floor(at / MAX_STEPS)] ?? LEFT_ALONE : LEFT_ALONE;
+  });
+}
+
+const peaks = (values: Readonly<Record<number, number>>) =>
+  Array.from({ length: VOCAB }, (_, i) => values[i] ?? 0);
+
+for (const lanes of [16, 256]) {
+  Deno.test(`draft_choose: the lowest largest, by slot; lanes without one, ${lanes} lanes`, async () => {
+    const random = numbers(VOCAB, 3);
+    const chosen = [
+      { slot: 2, logits: peaks({ 17: 4, 33: 4, 149: 4 }) },
+      { slot: NO_SLOT, logits: peaks({ 5: 9 }) },
+      { slot: 0, logits: peaks({ 130: 2, 15: 2 }) },
+      { slot: 3, logits: random },
+    ];
+    const largest = random.indexOf(Math.max(...random));
+    const offsets = Array<number>(VOCAB).fill(0);
+    const actual = await drafted(chosen, { lanes, step: 5, offsets });
+    assert.deepEqual(actual, expectedDrafts(5, { 2: 17, 0: 15, 3: largest }));
+  });
+}
+
+Deno.test("draft_choose: offsets lead to the target's id, down as well as up", async () => {
+  const offsets = Array.from({ length: VOCAB }, (_, i) => i < 100 ? 3 * i : -50);
+  const chosen = [
+    { slot: 1, logits: peaks({ 60: 1 }) },
+    { slot: 2, logits: peaks({ 149: 1 }) },
+    { slot: 3, logits: peaks({}) },
+  ];
+  const actual = await drafted(chosen, { lanes: 16, step: 0, offsets });
+  assert.deepEqual(actual, expectedDrafts(0, { 1: 240, 2: 99, 3: 0 }));
+});
+
+Deno.test("draft_choose: NaN logits give some token, never one outside of the vocabulary", async () => {
+  const offsets = Array<number>(VOCAB).fill(0);
+  const chosen = [
+    { slot: 0, logits: Array(VOCAB).fill(NaN) },
+    { slot: 1, logits: Array(VOCAB).fill(-Infinity) },
+    { slot: 2, logits: peaks({ 4: NaN, 5: Infinity }) },
+  ];
+  const drafts = await drafted(chosen, { lanes: 16, step: 0, offsets });
+  for (const slot of [0, 1, 2]) {
+    const draft = drafts[slot * MAX_STEPS] ?? NaN;
+    assert.ok(draft < VOCAB, `${draft}`);
+  }
+});

@@ -1,0 +1,86 @@
+// What greedy decoding rests on: a row's result has the same bits whatever else is in flight.
+
+import assert from "node:assert/strict";
+import { type Finish, matmul, tileRows } from "../../shaders/matmul.ts";
+import { type Matrix, type Tuning, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers, shuffled } from "../gpu/numbers.ts";
+import { uploadMatrix, uploadPair, weights } from "./matrices.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const TUNINGS: readonly Tuning[] = [tuning(true), tuning(false)];
+const MOST = 17;
+
+interface Case {
+  readonly format: WeightFormat;
+  readonly finish: Finish;
+  readonly tuning: Tuning;
+}
+
+/** Runs the rows of x that `order` names and returns the words of each row's output. */
+async function run(matrix: Matrix, x: Float32Array, order: readonly number[], of: Case) {
+  const rows = order.length;
+  const { cols } = matrix;
+  const outputs = of.finish === "swiglu" ? matrix.rows / 2 : matrix.rows;
+  const tile = tileRows(rows);
+  const tiled = Math.ceil(rows / tile) * tile;
+  const input = new Float32Array(tiled * cols);
+  order.forEach((row, i) => input.set(x.subarray(row * cols, (row + 1) * cols), i * cols));
+  const out = device.filled(tiled * outputs, 0.25);
+  await device.run(
+    matmul({ matrix, x: device.floats(input), out }, { ...of, rows, label: "test" }),
+  );
+  const words = await device.readWords(out);
+  return order.map((_, i) => words.slice(i * outputs, (i + 1) * outputs));
+}
+
+async function assertInvariant(of: Case, counts: readonly number[]): Promise<void> {
+  const { format } = of;
+  const [n, k] = [14, 264]; // neither fills its lanes or groups
+  const matrix = uploadMatrix(device, weights(format, n, k), { format, cols: k, shards: [n] });
+  const x = numbers(MOST * k, 5);
+  const alone: (Uint32Array | undefined)[] = [];
+  for (let row = 0; row < MOST; row++) alone.push((await run(matrix, x, [row], of))[0]);
+  for (const count of counts) {
+    // Each count takes other rows, at other places.
+    const order = shuffled(MOST, count).slice(0, count);
+    const together = await run(matrix, x, order, of);
+    order.forEach((row, i) =>
+      assert.deepEqual(together[i], alone[row], `row ${row} as ${i} of ${count}`)
+    );
+  }
+}
+
+for (const tuning of TUNINGS) {
+  const name = `${tuning.lanes} lanes`;
+  Deno.test(`matmul bits: bf16 store, any row of 1 to ${MOST}, ${name}`, async () => {
+    const counts = Array.from({ length: MOST }, (_, i) => i + 1);
+    await assertInvariant({ format: "bf16", finish: "store", tuning }, counts);
+  });
+  Deno.test(`matmul bits: f16 add, ${name}`, async () => {
+    await assertInvariant({ format: "f16", finish: "add", tuning }, [2, 8, 17]);
+  });
+  Deno.test(`matmul bits: f32 swiglu, ${name}`, async () => {
+    await assertInvariant({ format: "f32", finish: "swiglu", tuning }, [3, 8, 9]);
+  });
+  Deno.test(`matmul bits: three shards give what one gives, ${name}`, async () => {
+    const [n, cols, format] = [26, 64, "bf16"] as const;
+    const values = weights(format, n, cols);
+    const x = numbers(3 * cols, 6);
+    const of = { format, finish: "store", tuning } as const;
+    const whole = uploadMatrix(device, values, { format, cols, shards: [n] });
+    const cut = uploadMatrix(device, values, { format, cols, shards: [12, 12, 2] });
+    assert.deepEqual(await run(cut, x, [0, 1, 2], of), await run(whole, x, [0, 1, 2], of));
+  });
+  Deno.test(`matmul bits: a pair in three shards gives what one gives, ${name}`, async () => {
+    const [n, cols, format] = [26, 64, "f16"] as const;
+    const values = weights(format, n, cols);
+    const x = numbers(3 * cols, 7);
+    const of = { format, finish: "swiglu", tuning } as const;
+    const whole = uploadPair(device, values, { format, cols, shards: [13] });
+    const cut = uploadPair(device, values, { format, cols, shards: [6, 6, 1] });
+    assert.deepEqual(await run(cut, x, [0, 1, 2], of), await run(whole, x, [0, 1, 2], of));
+  });
+}

@@ -1,0 +1,83 @@
+import { type Finish, matmul, tileRows } from "../../shaders/matmul.ts";
+import { type Tuning, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const SOFTWARE = tuning(true);
+const HARDWARE = tuning(false);
+/** What an output buffer holds before: it must go with "store" and stay with "add". */
+const BEFORE = 0.5;
+
+interface Case {
+  readonly format: WeightFormat;
+  readonly finish: Finish;
+  readonly rows: number;
+  readonly n: number;
+  readonly k: number;
+  readonly tuning: Tuning;
+}
+
+/** x W^T finished, [rows, outputs], in float64. */
+function reference(x: Float32Array, w: Float32Array, { finish, rows, n, k }: Case): number[] {
+  const dot = (r: number, c: number) => {
+    let sum = 0;
+    for (let i = 0; i < k; i++) sum += (x[r * k + i] ?? NaN) * (w[c * k + i] ?? NaN);
+    return sum;
+  };
+  const outputs = finish === "swiglu" ? n / 2 : n;
+  return Array.from({ length: rows * outputs }, (_, at) => {
+    const [r, c] = [Math.floor(at / outputs), at % outputs];
+    const y = dot(r, c);
+    if (finish === "swiglu") return y / (1 + Math.exp(-y)) * dot(r, c + outputs);
+    return finish === "add" ? BEFORE + y : y;
+  });
+}
+
+async function check(shape: Case): Promise<void> {
+  const { format, finish, rows, n, k } = shape;
+  const tile = tileRows(rows);
+  const tiled = Math.ceil(rows / tile) * tile;
+  const x = numbers(tiled * k, k);
+  const values = weights(format, n, k);
+  const matrix = uploadMatrix(device, values, { format, cols: k, shards: [n] });
+  const outputs = finish === "swiglu" ? n / 2 : n;
+  const out = device.filled(tiled * outputs, BEFORE);
+  await device.run(matmul({ matrix, x: device.floats(x), out }, { ...shape, label: "test" }));
+  const actual = (await device.readFloats(out)).subarray(0, rows * outputs);
+  assertClose(actual, reference(x, values, shape), 1e-5, JSON.stringify(shape));
+}
+
+// Each number of rows once: tiles of 1 to 8 rows, one tile, two and three. Widths are a multiple
+// of the lanes (k / 8 = 1, 8, 33, 88 over 1 or 32 lanes) or not, and pairs fill their workgroup or
+// not (n / 2 = 1, 3, 4, 32, 35 over 32 or 4 groups).
+const CASES: readonly Case[] = [
+  { format: "bf16", finish: "store", rows: 1, n: 2, k: 8, tuning: SOFTWARE },
+  { format: "bf16", finish: "add", rows: 2, n: 6, k: 704, tuning: SOFTWARE },
+  { format: "bf16", finish: "swiglu", rows: 3, n: 64, k: 64, tuning: SOFTWARE },
+  { format: "f16", finish: "store", rows: 4, n: 70, k: 264, tuning: SOFTWARE },
+  { format: "f16", finish: "add", rows: 5, n: 64, k: 8, tuning: SOFTWARE },
+  { format: "f16", finish: "swiglu", rows: 6, n: 2, k: 704, tuning: SOFTWARE },
+  { format: "f32", finish: "store", rows: 7, n: 6, k: 64, tuning: SOFTWARE },
+  { format: "f32", finish: "add", rows: 8, n: 70, k: 264, tuning: SOFTWARE },
+  { format: "f32", finish: "swiglu", rows: 17, n: 6, k: 8, tuning: SOFTWARE },
+  { format: "bf16", finish: "store", rows: 9, n: 70, k: 704, tuning: HARDWARE },
+  { format: "bf16", finish: "add", rows: 10, n: 2, k: 264, tuning: HARDWARE },
+  { format: "bf16", finish: "swiglu", rows: 11, n: 6, k: 8, tuning: HARDWARE },
+  { format: "f16", finish: "store", rows: 12, n: 8, k: 64, tuning: HARDWARE },
+  { format: "f16", finish: "add", rows: 13, n: 6, k: 704, tuning: HARDWARE },
+  { format: "f16", finish: "swiglu", rows: 14, n: 70, k: 264, tuning: HARDWARE },
+  { format: "f32", finish: "store", rows: 15, n: 2, k: 8, tuning: HARDWARE },
+  { format: "f32", finish: "add", rows: 16, n: 6, k: 64, tuning: HARDWARE },
+  { format: "f32", finish: "swiglu", rows: 1, n: 64, k: 704, tuning: HARDWARE },
+];
+
+for (const shape of CASES) {
+  const { format, finish, rows, n, k, tuning: { lanes } } = shape;
+  Deno.test(`matmul: ${format} ${finish}, ${rows} x [${n}, ${k}], ${lanes} lanes`, async () => {
+    await check(shape);
+  });
+}

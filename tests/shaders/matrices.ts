@@ -1,0 +1,57 @@
+import type { Matrix, WeightFormat } from "../../src/gpu/matrix.ts";
+import type { Device } from "../gpu/device.ts";
+import { numbers } from "../gpu/numbers.ts";
+
+/** Random weights that `format` holds exactly, [rows, cols] row-major. */
+export function weights(format: WeightFormat, rows: number, cols: number): Float32Array {
+  const values = numbers(rows * cols, rows + cols);
+  if (format === "f16") return Float32Array.from(Float16Array.from(values));
+  const bits = new Uint32Array(values.buffer);
+  if (format === "bf16") bits.forEach((word, i) => bits[i] = word & 0xffff0000);
+  return values;
+}
+
+/** `values` as the words of a weight buffer; bf16 and f16 two to a word, low half first. */
+export function packed(format: WeightFormat, values: Float32Array): Uint32Array {
+  const exact = values.slice();
+  if (format === "f32") return new Uint32Array(exact.buffer);
+  if (format === "f16") return new Uint32Array(Float16Array.from(exact).buffer);
+  const bits = new Uint32Array(exact.buffer);
+  return new Uint32Array(Uint16Array.from(bits, (word) => word >>> 16).buffer);
+}
+
+interface Shape {
+  readonly format: WeightFormat;
+  readonly cols: number;
+  /** Rows of each shard; one for an uncut matrix. */
+  readonly shards: readonly number[];
+}
+
+/** Uploads a matrix cut by rows into shards. */
+export function uploadMatrix(device: Device, values: Float32Array, shape: Shape): Matrix {
+  const { format, cols, shards } = shape;
+  let first = 0;
+  const cut = shards.map((rows) => {
+    const part = values.subarray(first * cols, (first + rows) * cols);
+    const shard = { operand: device.words(packed(format, part)), first, rows };
+    first += rows;
+    return shard;
+  });
+  return { format, rows: first, cols, shards: cut };
+}
+
+/** Uploads [gate; up], each [rows, cols], so that a shard holds both halves of the same rows. */
+export function uploadPair(device: Device, values: Float32Array, shape: Shape): Matrix {
+  const { format, cols, shards } = shape;
+  const up = values.length / 2;
+  let first = 0;
+  const cut = shards.map((rows) => {
+    const [from, to] = [first * cols, (first + rows) * cols];
+    const both = [...values.subarray(from, to), ...values.subarray(up + from, up + to)];
+    const operand = device.words(packed(format, Float32Array.from(both)));
+    const shard = { operand, first, rows: rows * 2 };
+    first += rows;
+    return shard;
+  });
+  return { format, rows: first * 2, cols, shards: cut };
+}

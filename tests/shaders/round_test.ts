@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round.ts";
+import {
+  MAX_STEPS,
+  NO_SLOT,
+  RESULT_CHOICES,
+  RESULT_DRAFTS,
+  RESULT_WORDS,
+  ROW_WORDS,
+} from "../../src/model/rows_layout.ts";
+import { acceptChain } from "../../src/speculate/acceptance.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { openDevice } from "../gpu/device.ts";
+import { packRows, packSlots, type RowFields, type SlotFields } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const LEFT_ALONE = 4242;
+const SLOTS: readonly Partial<SlotFields>[] = [
+  { length: 0, root: 11, seed: 1, topK: 4, temperature: 0.5, topP: 0.9, minP: 0.1 },
+  { length: 15, root: 12, seed: 2 },
+  { length: 700, root: 13, seed: 3, temperature: 1 },
+  { length: 33, root: 14, seed: 4 },
+];
+/** Draft tokens of each slot, [slots, MAX_STEPS]. */
+const DRAFTS = Array.from({ length: SLOTS.length * MAX_STEPS }, (_, i) => 1000 + i);
+const draftsOf = (slot: number, count: number) =>
+  DRAFTS.slice(slot * MAX_STEPS, slot * MAX_STEPS + count);
+
+const untouched = (count: number) => device.words(Array(count).fill(LEFT_ALONE));
+const lengthOf = (slot: number) => SLOTS[slot]?.length ?? NaN;
+const PADDING: RowFields = {
+  token: 0,
+  position: 0,
+  slot: 0,
+  cell: 0,
+  base: 0,
+  maskLo: 0,
+  maskHi: 0,
+  live: 0,
+};
+/** A row that sees all cells up to its own. */
+const chainRow = (slot: number, cell: number, token: number): RowFields => {
+  return { ...PADDING, token, position: cell, slot, cell, base: cell + 1, live: 1 };
+};
+
+const LANES = [2, NO_SLOT, 0, 3];
+
+function sources(rows: number) {
+  return {
+    lanes: device.words(LANES),
+    slots: device.words(packSlots(SLOTS)),
+    drafts: device.words(DRAFTS),
+    rows: untouched(rows * ROW_WORDS),
+  };
+}
+
+for (const step of [0, 3, 6]) {
+  Deno.test(`draft_rows: level ${step}, one row a lane, padding without a slot`, async () => {
+    const buffers = sources(LANES.length);
+    await device.run([draftRows(buffers, { batch: LANES.length, step })]);
+    const expected = LANES.map((slot) => {
+      const token = DRAFTS[slot * MAX_STEPS + step] ?? NaN;
+      return slot === NO_SLOT ? PADDING : chainRow(slot, lengthOf(slot) + step, token);
+    });
+    assert.deepEqual(await device.readWords(buffers.rows), packRows(expected));
+  });
+}
+
+/** The verify rows of LANES: root, then drafts, of each. */
+function chains(numSteps: number): RowFields[] {
+  return LANES.flatMap((slot) => {
+    if (slot === NO_SLOT) return Array<RowFields>(numSteps + 1).fill(PADDING);
+    const tokens = [SLOTS[slot]?.root ?? NaN, ...draftsOf(slot, numSteps)];
+    return tokens.map((token, depth) => chainRow(slot, lengthOf(slot) + depth, token));
+  });
+}
+
+for (const numSteps of [0, 1, 3, 7]) {
+  Deno.test(`verify_rows: root and ${numSteps} drafts a lane`, async () => {
+    const buffers = sources(LANES.length * (numSteps + 1));
+    await device.run([verifyRows(buffers, { batch: LANES.length, numSteps })]);
+    assert.deepEqual(await device.readWords(buffers.rows), packRows(chains(numSteps)));
+  });
+}
+
+/** The target's choices when it agrees with the first `right` drafts of the lane's slot. */
+function choicesOf(slot: number, numSteps: number, right: number): number[] {
+  const drafts = slot === NO_SLOT ? [] : draftsOf(slot, numSteps);
+  return Array.from({ length: numSteps + 1 }, (_, j) => {
+    // Past the first difference the choices may agree again; that must not count.
+    return j === right ? 9 : drafts[j] ?? 500 + j;
+  });
+}
+
+async function runAccept(numSteps: number, right: readonly number[]) {
+  const count = LANES.length * (numSteps + 1);
+  const choices = LANES.map((slot, b) => choicesOf(slot, numSteps, right[b] ?? 0));
+  const buffers = {
+    ...sources(1),
+    rows: device.words(packRows(chains(numSteps))),
+    chosen: device.words(choices.flat()),
+    extend: untouched(count * ROW_WORDS),
+    last: untouched(LANES.length),
+    results: untouched(LANES.length * RESULT_WORDS),
+  };
+  await device.run([accept(buffers, { batch: LANES.length, numSteps })]);
+  return {
+    choices,
+    slots: await device.readWords(buffers.slots),
+    extend: await device.readWords(buffers.extend),
+    last: [...await device.readWords(buffers.last)],
+    results: await device.readWords(buffers.results),
+  };
+}
+
+function assertResult(
+  words: Uint32Array,
+  drafts: readonly number[],
+  choices: readonly number[],
+): void {
+  const { accepted, ids } = acceptChain(drafts, choices);
+  assert.equal(words[0], accepted);
+  const emitted = words.subarray(RESULT_CHOICES, RESULT_CHOICES + accepted + 1);
+  assert.deepEqual([...emitted], ids);
+  const reported = words.subarray(RESULT_DRAFTS, RESULT_DRAFTS + drafts.length);
+  assert.deepEqual([...reported], drafts);
+}
+
+for (const numSteps of [0, 1, 3, 7]) {
+  Deno.test(`accept: every count of ${numSteps} drafts, lanes apart`, async () => {
+    for (let most = 0; most <= numSteps; most++) {
+      const right = [most, 0, numSteps - most, hash32(1, numSteps, most) % (numSteps + 1)];
+      const { choices, slots, extend, last, results } = await runAccept(numSteps, right);
+      const rows = chains(numSteps);
+      const committed = SLOTS.map((slot) => ({ ...slot }));
+      LANES.forEach((slot, b) => {
+        const first = b * (numSteps + 1);
+        const result = results.subarray(b * RESULT_WORDS, (b + 1) * RESULT_WORDS);
+        if (slot === NO_SLOT) {
+          assert.equal(last[b], first);
+          assert.deepEqual([...result], Array(RESULT_WORDS).fill(LEFT_ALONE));
+          return;
+        }
+        const chosen = choices[b] ?? [];
+        const accepted = right[b] ?? NaN;
+        assertResult(result, draftsOf(slot, numSteps), chosen);
+        assert.equal(last[b], first + accepted);
+        committed[slot] = {
+          ...SLOTS[slot],
+          length: lengthOf(slot) + accepted + 1,
+          root: chosen[accepted] ?? NaN,
+        };
+        for (let j = 0; j <= numSteps; j++) {
+          const row = rows[first + j] as RowFields;
+          rows[first + j] = { ...row, token: chosen[j] ?? NaN, live: Number(j <= accepted) };
+        }
+      });
+      assert.deepEqual(slots, packSlots(committed));
+      assert.deepEqual(extend, packRows(rows));
+    }
+  });
+}
+
+Deno.test("accept: a choice that is no token is not accepted as a draft", async () => {
+  const buffers = {
+    ...sources(1),
+    lanes: device.words([1]),
+    rows: device.words(packRows([chainRow(1, 15, 12), chainRow(1, 16, 1008)])),
+    chosen: device.words([0xffffffff, 1]),
+    extend: untouched(2 * ROW_WORDS),
+    last: untouched(1),
+    results: untouched(RESULT_WORDS),
+  };
+  await device.run([accept(buffers, { batch: 1, numSteps: 1 })]);
+  const results = await device.readWords(buffers.results);
+  assert.deepEqual([...results.subarray(0, 2)], [0, 0xffffffff]);
+});
+
+Deno.test("accept_prompt: the choice after the last row is the root and the last token", async () => {
+  const rows = [5, 6, 7, 8].map((cell) => chainRow(1, cell, 300 + cell));
+  const buffers = {
+    lanes: device.words([1]),
+    last: device.words([2]),
+    chosen: device.words([77]),
+    slots: device.words(packSlots(SLOTS)),
+    extend: device.words(packRows(rows)),
+    results: untouched(RESULT_WORDS),
+  };
+  await device.run([acceptPrompt(buffers)]);
+  const slots = SLOTS.map((slot, i) => i === 1 ? { ...slot, length: 8, root: 77 } : slot);
+  assert.deepEqual(await device.readWords(buffers.slots), packSlots(slots));
+  const extend = rows.map((row, i) => i === 2 ? { ...row, token: 77 } : row);
+  assert.deepEqual(await device.readWords(buffers.extend), packRows(extend));
+  const results = await device.readWords(buffers.results);
+  assert.deepEqual([...results.subarray(0, 2)], [0, 77]);
+});

@@ -1,0 +1,53 @@
+import { ROW_WORDS, SLOT_WORDS } from "../../src/model/rows_layout.ts";
+import { shuffled } from "../gpu/numbers.ts";
+
+/** `Row` of shaders/rows.wgsl. */
+export interface RowFields {
+  readonly token: number;
+  readonly position: number;
+  readonly slot: number;
+  readonly cell: number;
+  readonly base: number;
+  readonly maskLo: number;
+  readonly maskHi: number;
+  readonly live: number;
+}
+
+/** `Slot` of shaders/rows.wgsl. */
+export interface SlotFields {
+  readonly length: number;
+  readonly root: number;
+  readonly seed: number;
+  readonly topK: number;
+  readonly temperature: number;
+  readonly topP: number;
+  readonly minP: number;
+}
+
+/** Words of rows; what is not given is 0, except live = 1. */
+export function packRows(rows: readonly Partial<RowFields>[]): Uint32Array {
+  const words = new Uint32Array(rows.length * ROW_WORDS);
+  rows.forEach((row, i) => {
+    const { token = 0, position = 0, slot = 0, cell = 0, base = 0, live = 1 } = row;
+    const { maskLo = 0, maskHi = 0 } = row;
+    words.set([token, position, slot, cell, base, maskLo, maskHi, live], i * ROW_WORDS);
+  });
+  return words;
+}
+
+/** Words of slots; what is not given is greedy or 0. */
+export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
+  const words = new Uint32Array(slots.length * SLOT_WORDS);
+  const floats = new Float32Array(words.buffer);
+  slots.forEach((slot, i) => {
+    const { length = 0, root = 0, seed = 0, topK = 0, temperature = 0, topP = 1, minP = 0 } = slot;
+    words.set([length, root, seed, topK], i * SLOT_WORDS);
+    floats.set([temperature, topP, minP], i * SLOT_WORDS + 4);
+  });
+  return words;
+}
+
+/** A block table, [slots, tablePages], whose pages lie in disorder. */
+export function blockTable(slots: number, tablePages: number): number[] {
+  return shuffled(slots * tablePages, slots + tablePages);
+}

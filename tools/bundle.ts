@@ -1,0 +1,50 @@
+/**
+ * `deno task bundle`: one JavaScript file that needs nothing beside it. The module that reads the
+ * embedded model from disk is swapped, through an import map, by one that holds it as base64.
+ */
+import { writeEmbeddedModule } from "./embedded_module.ts";
+import denoJson from "../deno.json" with { type: "json" };
+
+const ROOT = new URL("../", import.meta.url);
+
+/**
+ * Writes the bundle.
+ * @throws Error when `deno bundle` fails; what it said is on stderr.
+ */
+export async function bundle(output: string): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-bundle-" });
+  try {
+    const embedded = await writeEmbeddedModule(new URL("models/fledgling/", ROOT), folder);
+    const map = `${folder}/import_map.json`;
+    await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded) }));
+    await runBundle(map, output);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+// --import-map takes the place of deno.json's imports, so those are repeated.
+function importMap(embedded: string): Record<string, string> {
+  const swapped = new URL("src/model/embedded_files.ts", ROOT).href;
+  return { ...denoJson.imports, [swapped]: new URL(embedded, ROOT).href };
+}
+
+async function runBundle(map: string, output: string): Promise<void> {
+  const main = new URL("main.ts", ROOT).pathname;
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["bundle", "--quiet", "--import-map", map, "--output", output, main],
+    cwd: ROOT,
+    stdin: "null",
+  }).spawn();
+  const { code } = await child.status;
+  if (code !== 0) throw new Error(`Cannot bundle "main.ts": deno bundle ended with code ${code}`);
+}
+
+if (import.meta.main) {
+  const output = new URL("dist/eyrie.js", ROOT).pathname;
+  await Deno.mkdir(new URL("dist", ROOT), { recursive: true });
+  await bundle(output);
+  const { size } = await Deno.stat(output);
+  const text = `dist/eyrie.js, ${(size / 1e6).toFixed(1)} MB: deno run -A dist/eyrie.js generate\n`;
+  await Deno.stdout.write(new TextEncoder().encode(text));
+}
