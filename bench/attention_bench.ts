@@ -1,4 +1,5 @@
 import { attention } from "../shaders/attention.ts";
+import { tuning } from "../src/gpu/matrix.ts";
 import { PAGE } from "../src/model/rows_layout.ts";
 import { openDevice } from "../tests/gpu/device.ts";
 import { blockTable, packRows } from "../tests/shaders/rows.ts";
@@ -7,11 +8,11 @@ import { benchPlan } from "./repeat.ts";
 const device = await openDevice();
 
 const MODELS = [
-  { name: "fledgling", heads: 8, kvHeads: 4, headDim: 32, times: 32 },
-  { name: "4096 wide", heads: 32, kvHeads: 8, headDim: 128, times: 4 },
+  { name: "fledgling", heads: 8, kvHeads: 4, headDim: 32 },
+  { name: "4096 wide", heads: 32, kvHeads: 8, headDim: 128 },
 ] as const;
 
-for (const { name, times, ...heads } of MODELS) {
+for (const { name, ...heads } of MODELS) {
   for (const context of [128, 1024]) {
     const tablePages = context / PAGE;
     const pages = device.words(blockTable(1, tablePages));
@@ -28,9 +29,10 @@ for (const { name, times, ...heads } of MODELS) {
         pages,
         out: device.filled(width),
       };
-      const plan = [attention(buffers, { ...heads, tablePages, count, label: name })];
+      const shape = { ...heads, tablePages, count, tuning: tuning(device.gpu.info.software) };
+      const plan = [attention(buffers, { ...shape, label: name })];
       const group = `attention ${name}, ${context} tokens of context`;
-      await benchPlan(device, plan, { group, name: `${count} rows`, times });
+      await benchPlan(device, plan, { group, name: `${count} rows` });
     }
   }
 }

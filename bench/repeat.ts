@@ -4,16 +4,17 @@ import { openReadback } from "../src/gpu/readback.ts";
 import type { Device } from "../tests/gpu/device.ts";
 
 /**
- * Registers a bench of `times` runs of a plan in one submission: the cost of submitting and of
- * reading back is shared by them, so the time over `times` is near that of the kernels.
+ * Registers a bench of a plan run many times in one submission: the runs share the cost of
+ * submitting and of reading back, so the time over their number (`x N`) is near the kernels'.
  */
 export async function benchPlan(
   device: Device,
   plan: Plan,
-  shape: { readonly group: string; readonly name: string; readonly times: number },
+  shape: { readonly group: string; readonly name: string },
 ): Promise<void> {
   const { gpu } = device;
-  const { group, name, times } = shape;
+  const { group, name } = shape;
+  const times = gpu.info.software ? 8 : 64;
   const program = await compiler(gpu).compile(plan);
   // Reading is how to wait without the 10 ms that awaiting the queue costs in Deno.
   const readback = await openReadback(gpu, 1);

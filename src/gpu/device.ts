@@ -65,7 +65,14 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
   };
 }
 
+/** The EGL loader complains on stderr at every start of a session that has no runtime folder. */
+function quietLoader(): void {
+  if (Deno.build.os !== "linux" || Deno.env.get("XDG_RUNTIME_DIR")) return;
+  Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
+}
+
 async function requestAdapter(choice: AdapterChoice): Promise<GPUAdapter> {
+  quietLoader();
   const options: GPURequestAdapterOptions = choice === "software"
     ? { forceFallbackAdapter: true }
     : { powerPreference: choice };

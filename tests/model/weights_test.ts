@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
-import type { Matrix, WeightFormat } from "../../src/gpu/matrix.ts";
+import type { Matrix, Shard, WeightFormat } from "../../src/gpu/matrix.ts";
 import type { Checkpoint, DType, TensorInfo } from "../../src/model/checkpoint.ts";
 import { loader, widen } from "../../src/model/weights.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -70,7 +70,7 @@ function limited(bytes: number): Gpu {
 async function assertShards(matrix: Matrix, expected: readonly Uint8Array[][]): Promise<void> {
   assert.equal(matrix.shards.length, expected.length);
   for (const [i, parts] of expected.entries()) {
-    const words = await device.readWords(matrix.shards[i]!.operand);
+    const words = await device.readWords((matrix.shards[i] as Shard).operand);
     assert.deepEqual(new Uint8Array(words.buffer), join(parts), `shard ${i}`);
   }
 }
@@ -175,7 +175,7 @@ Deno.test("weights: no read is larger than 4 MiB, and chunks meet without a seam
   const matrix = load.matrix("wide", [memory.tensor("a"), memory.tensor("b")]);
   assert.equal(memory.largest, 4 << 20);
   assert.deepEqual([loaded, chunks], [4401 * cols * 2, 4]);
-  const words = await device.readWords(matrix.shards[0]!.operand);
+  const words = await device.readWords((matrix.shards[0] as Shard).operand);
   const expected = join([memory.bytes("a"), memory.bytes("b"), new Uint8Array(cols * 2)]);
   // deepEqual takes seconds for this many elements.
   const actual = new Uint8Array(words.buffer);

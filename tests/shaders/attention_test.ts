@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { attention } from "../../shaders/attention.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
@@ -30,6 +31,8 @@ const ROWS: readonly Row[] = [
 ];
 
 interface Shape {
+  /** Whose kernel: a software adapter takes small groups in registers. */
+  readonly software: boolean;
   readonly group: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -77,9 +80,14 @@ function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: 
     }, 0));
 }
 
-/** Runs the rows that `order` names; returns each row's output words. */
-async function run(shape: Shape, of: Tensors, order: readonly number[]): Promise<Uint32Array[]> {
-  const { group, kvHeads, headDim } = shape;
+/** Runs the rows that `order` names (each has its q); returns each row's output words. */
+async function run(
+  shape: Shape,
+  of: Tensors,
+  order: readonly number[],
+  rows: readonly Row[] = order.map((r) => ROWS[r] as Row),
+): Promise<Uint32Array[]> {
+  const { group, kvHeads, headDim, software } = shape;
   const width = group * kvHeads * headDim;
   const q = order.flatMap((r) => [...of.q.subarray(r * width, (r + 1) * width)]);
   const out = device.filled(order.length * width, -7);
@@ -87,29 +95,36 @@ async function run(shape: Shape, of: Tensors, order: readonly number[]): Promise
     q: device.floats(q),
     keys: device.floats(of.keys),
     values: device.floats(of.values),
-    rows: device.words(packRows(order.map((r) => ROWS[r] as Row))),
+    rows: device.words(packRows(rows)),
     pages: device.words(PAGES),
     out,
   };
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES };
-  await device.run([attention(buffers, { ...heads, count: order.length, label: "test" })]);
+  const launch = { count: order.length, tuning: tuning(software), label: "test" };
+  await device.run([attention(buffers, { ...heads, ...launch })]);
   const words = await device.readWords(out);
   return order.map((_, i) => words.slice(i * width, (i + 1) * width));
 }
 
 const SHAPES: readonly Shape[] = [
-  { group: 1, kvHeads: 3, headDim: 16 }, // fewer outputs than invocations
-  { group: 1, kvHeads: 1, headDim: 128 },
-  { group: 2, kvHeads: 2, headDim: 32 },
-  { group: 4, kvHeads: 2, headDim: 64 },
-  { group: 8, kvHeads: 1, headDim: 16 },
-  { group: 8, kvHeads: 1, headDim: 128 },
+  { software: false, group: 1, kvHeads: 3, headDim: 16 }, // fewer outputs than invocations
+  { software: false, group: 1, kvHeads: 1, headDim: 128 },
+  { software: false, group: 2, kvHeads: 2, headDim: 32 },
+  { software: false, group: 4, kvHeads: 2, headDim: 64 },
+  { software: false, group: 8, kvHeads: 1, headDim: 128 },
+  { software: true, group: 1, kvHeads: 1, headDim: 128 },
+  { software: true, group: 2, kvHeads: 2, headDim: 32 },
+  { software: true, group: 4, kvHeads: 1, headDim: 16 },
+  { software: true, group: 8, kvHeads: 1, headDim: 16 },
+  { software: true, group: 2, kvHeads: 1, headDim: 128 }, // too wide for the registers
 ];
+
+const nameOf = ({ software, group, kvHeads, headDim }: Shape) =>
+  `${group} x ${kvHeads} heads of ${headDim}, ${software ? "software" : "hardware"}`;
 
 for (const shape of SHAPES) {
   const { group, kvHeads, headDim } = shape;
-  const name = `${group} x ${kvHeads} heads of ${headDim}`;
-  Deno.test(`attention: causal rows, tree masks and padding, ${name}`, async () => {
+  Deno.test(`attention: causal rows, tree masks and padding, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const order = ROWS.map((_, r) => r);
     const outputs = await run(shape, of, order);
@@ -126,9 +141,8 @@ for (const shape of SHAPES) {
   });
 }
 
-for (const shape of SHAPES.slice(2, 4)) {
-  const { group, kvHeads, headDim } = shape;
-  Deno.test(`attention: a row's bits are its own, ${group} x ${kvHeads} of ${headDim}`, async () => {
+for (const shape of SHAPES.filter(({ kvHeads }) => kvHeads === 2)) {
+  Deno.test(`attention: a row's bits are its own, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const together = await run(shape, of, ROWS.map((_, r) => r));
     const order = shuffled(ROWS.length, 4);
@@ -141,33 +155,16 @@ for (const shape of SHAPES.slice(2, 4)) {
   });
 }
 
-Deno.test("attention: a context in the mask has the bits of one below the base", async () => {
-  // Verify rows (all below the base) and tree rows must agree where they see the same cells.
-  const shape = { group: 2, kvHeads: 2, headDim: 32 };
-  const of = tensors(shape);
-  const seen = ROWS.findIndex(({ base }) => base === 200);
-  const rows = [
-    causal(0, 100),
-    { ...causal(0, 70), maskLo: 0x3fffffff },
-    { ...causal(0, 36), maskLo: 0xffffffff, maskHi: 0xffffffff },
-  ];
-  const width = shape.group * shape.kvHeads * shape.headDim;
-  const q = device.floats(
-    rows.flatMap(() => [...of.q.subarray(seen * width, (seen + 1) * width)]),
-  );
-  const out = device.filled(rows.length * width);
-  const buffers = {
-    q,
-    keys: device.floats(of.keys),
-    values: device.floats(of.values),
-    rows: device.words(packRows(rows)),
-    pages: device.words(PAGES),
-    out,
-  };
-  const heads = { heads: 4, kvHeads: 2, headDim: 32, tablePages: TABLE_PAGES };
-  await device.run([attention(buffers, { ...heads, count: rows.length, label: "test" })]);
-  const words = await device.readWords(out);
-  const line = (r: number) => words.slice(r * width, (r + 1) * width);
-  assert.deepEqual(line(1), line(0));
-  assert.deepEqual(line(2), line(0));
-});
+for (const software of [true, false]) {
+  const shape = { software, group: 2, kvHeads: 2, headDim: 32 };
+  Deno.test(`attention: cells have the same bits in the mask or below the base, ${nameOf(shape)}`, async () => {
+    // Rows of a chain (all below the base) and of a tree agree where they see the same cells.
+    const rows = [
+      causal(0, 100),
+      { ...causal(0, 70), maskLo: 0x3fffffff },
+      { ...causal(0, 36), maskLo: 0xffffffff, maskHi: 0xffffffff },
+    ];
+    const [chain, ...trees] = await run(shape, tensors(shape), rows.map(() => 0), rows);
+    for (const words of trees) assert.deepEqual(words, chain);
+  });
+}

@@ -26,7 +26,7 @@ async function chosen(rows: readonly Row[], lanes: number): Promise<number[]> {
   const logits = new Float32Array(rows.length * stride).fill(1e30);
   rows.forEach((row, i) => logits.set(Array.from(row.logits), i * stride));
   const out = device.filled(rows.length);
-  const order = rows.map((_, i) => ({ slot: i, position: rows[i]!.position - 1 }));
+  const order = rows.map(({ position }, slot) => ({ slot, position: position - 1 }));
   const buffers = {
     logits: device.floats(logits),
     rows: device.words(packRows(order)),

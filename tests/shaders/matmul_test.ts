@@ -52,17 +52,17 @@ async function check(shape: Case): Promise<void> {
 }
 
 // Each number of rows once: tiles of 1 to 8 rows, one tile, two and three. Widths are a multiple
-// of the lanes (k / 8 = 1, 8, 33, 88 over 1 or 32 lanes) or not, and pairs fill their workgroup or
-// not (n / 2 = 1, 3, 4, 32, 35 over 32 or 4 groups).
+// of the lanes (k / 8 = 1, 8, 33, 88 over 1 or 32 lanes) or not; pairs fill their invocation and
+// their workgroup or not (n / 2 of 1 to 75 over 8 x 8 or 4 x 2), and take one workgroup or more.
 const CASES: readonly Case[] = [
   { format: "bf16", finish: "store", rows: 1, n: 2, k: 8, tuning: SOFTWARE },
   { format: "bf16", finish: "add", rows: 2, n: 6, k: 704, tuning: SOFTWARE },
-  { format: "bf16", finish: "swiglu", rows: 3, n: 64, k: 64, tuning: SOFTWARE },
+  { format: "bf16", finish: "swiglu", rows: 3, n: 256, k: 64, tuning: SOFTWARE },
   { format: "f16", finish: "store", rows: 4, n: 70, k: 264, tuning: SOFTWARE },
   { format: "f16", finish: "add", rows: 5, n: 64, k: 8, tuning: SOFTWARE },
   { format: "f16", finish: "swiglu", rows: 6, n: 2, k: 704, tuning: SOFTWARE },
   { format: "f32", finish: "store", rows: 7, n: 6, k: 64, tuning: SOFTWARE },
-  { format: "f32", finish: "add", rows: 8, n: 70, k: 264, tuning: SOFTWARE },
+  { format: "f32", finish: "add", rows: 8, n: 150, k: 264, tuning: SOFTWARE },
   { format: "f32", finish: "swiglu", rows: 17, n: 6, k: 8, tuning: SOFTWARE },
   { format: "bf16", finish: "store", rows: 9, n: 70, k: 704, tuning: HARDWARE },
   { format: "bf16", finish: "add", rows: 10, n: 2, k: 264, tuning: HARDWARE },
