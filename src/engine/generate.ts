@@ -168,7 +168,7 @@ function openOutput(generation: Generation, request: GenerateRequest): Output {
       const accepted = Math.min(round.accepted, kept.length);
       // The token that prefill chose is no round.
       if (outputIds.length > kept.length) {
-        rounds.push({ drafted: round.drafts.length, accepted });
+        rounds.push({ drafted: round.drafts.length, accepted, emitted: kept.length });
         drafts.push(round.drafts);
       }
       text += piece;

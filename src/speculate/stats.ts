@@ -22,10 +22,12 @@ export type SpeculativeSetting = Pick<
   "algorithm" | "num_steps" | "eagle_topk" | "num_draft_tokens"
 >;
 
-/** One round: how many tokens were drafted, and how many of them the target accepted. */
+/** One round: tokens drafted, drafts accepted, and tokens that became output. */
 export interface RoundCount {
   readonly drafted: number;
   readonly accepted: number;
+  /** `accepted + 1`, the bonus included; fewer where the output ended within the round. */
+  readonly emitted: number;
 }
 
 /** Adds up the rounds of a request. Rates are 0 where there is nothing to divide by. */
@@ -35,6 +37,7 @@ export function speculativeStats(
 ): SpeculativeStats {
   const drafted = rounds.reduce((total, round) => total + round.drafted, 0);
   const accepted = rounds.reduce((total, round) => total + round.accepted, 0);
+  const emitted = rounds.reduce((total, round) => total + round.emitted, 0);
   const { algorithm, num_steps, eagle_topk, num_draft_tokens } = setting;
   return {
     algorithm,
@@ -44,7 +47,7 @@ export function speculativeStats(
     rounds: rounds.length,
     draft_tokens: drafted,
     accepted_tokens: accepted,
-    mean_accept_length: ratio(accepted + rounds.length, rounds.length),
+    mean_accept_length: ratio(emitted, rounds.length),
     draft_acceptance_rate: ratio(accepted, drafted),
     acceptance_per_position: Array.from(
       { length: num_steps },

@@ -8,13 +8,15 @@ Deno.test("stats: counts, rates and positions of a few rounds", () => {
     eagle_topk: 1,
     num_draft_tokens: 4,
   } as const;
-  const rounds = [3, 0, 1, 3].map((accepted) => ({ drafted: 3, accepted }));
+  // The last round met the end of the output at its third draft: no bonus.
+  const rounds = [[3, 4], [0, 1], [1, 2], [3, 3]]
+    .map(([accepted = 0, emitted = 0]) => ({ drafted: 3, accepted, emitted }));
   assert.deepEqual(speculativeStats(setting, rounds), {
     ...setting,
     rounds: 4,
     draft_tokens: 12,
     accepted_tokens: 7,
-    mean_accept_length: 11 / 4,
+    mean_accept_length: 10 / 4,
     draft_acceptance_rate: 7 / 12,
     acceptance_per_position: [3 / 4, 2 / 4, 2 / 4],
     accepted_per_round: [3, 0, 1, 3],
@@ -26,6 +28,6 @@ Deno.test("stats: plain decoding and no round at all give zeros, never NaN", () 
   const none = speculativeStats(setting, []);
   assert.deepEqual([none.mean_accept_length, none.draft_acceptance_rate], [0, 0]);
   assert.deepEqual(none.acceptance_per_position, []);
-  const plain = speculativeStats(setting, [{ drafted: 0, accepted: 0 }]);
+  const plain = speculativeStats(setting, [{ drafted: 0, accepted: 0, emitted: 1 }]);
   assert.deepEqual([plain.mean_accept_length, plain.draft_acceptance_rate], [1, 0]);
 });

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import type { EngineEvent, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import { type Engine, openEngine } from "../../src/engine/open.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+
+const REQUEST: Omit<GenerateRequest, "promptIds"> = {
+  sampling: GREEDY,
+  maxTokens: 100,
+  stop: [],
+  ignoreEos: false,
+  numSteps: 3,
+};
+
+async function collect(events: AsyncGenerator<EngineEvent>) {
+  const pieces: string[] = [];
+  const prefills: number[] = [];
+  let result: GenerateResult | undefined;
+  for await (const event of events) {
+    if (event.kind === "text") pieces.push(event.text);
+    if (event.kind === "prefill") prefills.push(event.done);
+    if (event.kind === "finish") result = event.result;
+  }
+  assert.ok(result);
+  assert.equal(pieces.join(""), result.text);
+  return { result, prefills, pieces };
+}
+
+function user(engine: Engine, content: string): number[] {
+  return engine.encodePrompt({ messages: [{ role: "user", content }] });
+}
+
+Deno.test("a request on the embedded model", async (t) => {
+  using engine = await openEngine({ numSteps: 7 });
+  const promptIds = user(engine, "Count from 3 to 20.");
+  const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
+
+  async function run(request: Partial<GenerateRequest>) {
+    using slot = engine.newSlot();
+    return (await collect(engine.generate(slot, { promptIds, ...REQUEST, ...request }))).result;
+  }
+
+  await t.step("ends at the end-of-sequence token, which is an id and not text", async () => {
+    const result = await run({});
+    assert.equal(result.text, counted);
+    assert.equal(result.finishReason, "stop");
+    assert.equal(result.outputIds.at(-1), 1);
+    const { rounds, mean_accept_length } = result.speculative;
+    assert.equal(Math.round(rounds * mean_accept_length), result.outputIds.length - 1);
+  });
+
+  await t.step("stops at a stop text inside an accepted run, and leaves it out", async () => {
+    const result = await run({ stop: [" 11, 1", "nowhere"] });
+    assert.equal(result.text, "3, 4, 5, 6, 7, 8, 9, 10,");
+    assert.equal(result.finishReason, "stop");
+  });
+
+  await t.step("max tokens cut inside an accepted run", async () => {
+    for (const maxTokens of [1, 2, 3, 6, 7]) {
+      const result = await run({ maxTokens });
+      assert.equal(result.outputIds.length, maxTokens);
+      assert.equal(result.finishReason, "length");
+      assert.ok(counted.startsWith(result.text));
+    }
+  });
+
+  await t.step("ignoreEos goes on", async () => {
+    const result = await run({ ignoreEos: true, maxTokens: 80 });
+    assert.equal(result.outputIds.length, 80);
+    assert.ok(result.outputIds.indexOf(1) < 79);
+  });
+
+  await t.step("an abort keeps what was generated", async () => {
+    using slot = engine.newSlot();
+    const abort = new AbortController();
+    const ids: number[] = [];
+    const request = { promptIds, ...REQUEST, signal: abort.signal };
+    for await (const event of engine.generate(slot, request)) {
+      if (event.kind === "round") ids.push(...event.ids);
+      if (ids.length > 8) abort.abort();
+      if (event.kind !== "finish") continue;
+      assert.equal(event.result.finishReason, "interrupt");
+      assert.deepEqual(event.result.outputIds, ids);
+    }
+    assert.ok(ids.length > 8);
+  });
+
+  await t.step("an abort before the first token generates nothing", async () => {
+    const result = await run({ signal: AbortSignal.abort() });
+    assert.equal(result.finishReason, "interrupt");
+    assert.equal(result.outputIds.length, 0);
+  });
+
+  await t.step("rounds create no pipeline, bind group or buffer", async () => {
+    await run({});
+    const before = { ...engine.core.created };
+    await run({});
+    assert.deepEqual({ ...engine.core.created }, before);
+  });
+
+  await t.step("a context that fills ends the text", async () => {
+    const long = user(engine, "Count from 1 to 9. ".repeat(150)).slice(0, 1001);
+    const result = await run({ promptIds: long, ignoreEos: true, maxTokens: 999 });
+    assert.equal(result.finishReason, "length");
+    assert.equal(result.outputIds.length, engine.contextLength - long.length);
+  });
+
+  await t.step("a prompt as long as the context is refused", async () => {
+    const promptIds = Array.from({ length: engine.contextLength }, () => 300);
+    await assert.rejects(
+      run({ promptIds }),
+      new UsageError(
+        'Cannot generate: the prompt has 1024 tokens, the context of "fledgling/target" holds 1024',
+      ),
+    );
+  });
+
+  await t.step("an empty prompt is refused", async () => {
+    await assert.rejects(
+      run({ promptIds: [] }),
+      new UsageError(
+        "Cannot generate: the prompt is empty",
+      ),
+    );
+  });
+});
+
+Deno.test("a conversation computes only what is new, and answers as from the start", async (t) => {
+  using engine = await openEngine({ numSteps: 7 });
+  const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
+  for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
+    await t.step(`num_steps ${drafting}`, async () => {
+      const messages: { role: "user" | "assistant"; content: string }[] = [];
+      using slot = engine.newSlot();
+      const answers: { text: string; accepted: number; cached: number }[] = [];
+      for (const [turn, content] of turns.entries()) {
+        messages.push({ role: "user", content });
+        const promptIds = engine.encodePrompt({ messages });
+        const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
+        const { result } = await collect(engine.generate(slot, request));
+        messages.push({ role: "assistant", content: result.text });
+        const { accepted_tokens } = result.speculative;
+        answers.push({ text: result.text, accepted: accepted_tokens, cached: result.cachedTokens });
+      }
+      for (const [turn] of turns.entries()) {
+        const promptIds = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
+        slot[Symbol.dispose]();
+        using fresh = engine.newSlot();
+        const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
+        const { result } = await collect(engine.generate(fresh, request));
+        assert.equal(answers[turn]?.text, result.text);
+        // The draft caught up with tokens that were decoded without it.
+        assert.equal(answers[turn]?.accepted, result.speculative.accepted_tokens);
+        if (turn > 0 && drafting[turn - 1]) assert.ok((answers[turn]?.cached ?? 0) > 20);
+      }
+    });
+  }
+});
+
+Deno.test("logits that are no numbers are an error, not garbage", async () => {
+  using engine = await openEngine({ numSteps: 3 });
+  using slot = engine.newSlot();
+  const { norm } = engine.core.models.target.weights;
+  const broken = new Float32Array(256).fill(NaN);
+  engine.core.gpu.device.queue.writeBuffer(norm.buffer, 0, broken);
+  const promptIds = user(engine, "Hello!");
+  await assert.rejects(collect(engine.generate(slot, { promptIds, ...REQUEST })), (error) => {
+    assert.ok(error instanceof UsageError);
+    assert.match(error.message, /the logits at position \d+ are not numbers/);
+    return true;
+  });
+});

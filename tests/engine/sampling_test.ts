@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { openModels } from "../../src/engine/load.ts";
+import type { Core, Slot } from "../../src/engine/core.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import { distribution } from "../../src/speculate/choose.ts";
+import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
+import { loadTokenizer } from "../../src/text/tokenizer.ts";
+import { gTest } from "../statistics.ts";
+import { goldenCases, openFledgling } from "./fledgling.ts";
+
+const BATCH = 8;
+const NUM_STEPS = 3;
+/** A true rule fails one test in ten thousand, and with these fixed seeds always or never. */
+const LEVEL = 1e-4;
+
+/** One sampled continuation: the token after the prompt, and what one round then added. */
+interface Sample {
+  readonly root: number;
+  readonly drafts: readonly number[];
+  readonly ids: readonly number[];
+}
+
+/** Tokens of "Give me ... random numbers" and the beginning of an answer. */
+function prompt(answer: string): number[] {
+  using models = openModels({ draft: "none" });
+  const { checkpoint } = models.target;
+  const tokenizer = loadTokenizer(
+    "fledgling",
+    checkpoint.json("tokenizer.json"),
+    checkpoint.json("tokenizer_config.json"),
+  );
+  const asked = goldenCases().find(({ task }) => task === "random_numbers")?.prompt_ids ?? [];
+  return [...asked, ...tokenizer.encode(answer, { addSpecialTokens: false })];
+}
+
+/** Logits of `rows` rows of the last forward. */
+async function logitRows(core: Core, rows: number): Promise<Float32Array[]> {
+  const all = new Float32Array(await readBuffer(core.gpu, core.models.target.logits.buffer));
+  const { vocabSize } = core.models.target.config;
+  return Array.from(
+    { length: rows },
+    (_, row) => all.slice(row * vocabSize, (row + 1) * vocabSize),
+  );
+}
+
+/** `rounds` rounds of BATCH lanes, each lane with a seed of its own. */
+async function sample(
+  core: Core,
+  ids: readonly number[],
+  { rounds, sampling }: { readonly rounds: number; readonly sampling: Sampling },
+) {
+  using stack = new DisposableStack();
+  const slots: Slot[] = Array.from({ length: BATCH }, () => stack.use(core.openSlot()));
+  const samples: Sample[] = [];
+  const byRoot = new Map<number, Float32Array[]>();
+  let first: Float32Array | undefined;
+  for (let round = 0; round < rounds; round++) {
+    for (const [lane, slot] of slots.entries()) {
+      core.setSampling(slot, { ...sampling, seed: round * BATCH + lane });
+      await core.prefill(slot, ids, slot.tokens.length ? ids.length - 1 : 0, ids.length);
+    }
+    first ??= (await logitRows(core, 1))[0];
+    const roots = slots.map(({ root }) => root);
+    const lanes = await core.round(slots, NUM_STEPS);
+    samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
+    if (roots.some((root) => !byRoot.has(root))) {
+      const rows = await logitRows(core, BATCH * (NUM_STEPS + 1));
+      roots.forEach((root, lane) =>
+        byRoot.set(root, rows.slice(lane * (NUM_STEPS + 1), (lane + 1) * (NUM_STEPS + 1)))
+      );
+    }
+  }
+  return { samples, first: first as Float32Array, byRoot };
+}
+
+function mostFrequent(values: readonly number[]): number {
+  const counts = Object.groupBy(values, (value) => `${value}`);
+  const [best] = Object.entries(counts).toSorted(([, a], [, b]) =>
+    (b?.length ?? 0) - (a?.length ?? 0)
+  );
+  return Number(best?.[0]);
+}
+
+function assertFollows(tokens: readonly number[], law: readonly number[], what: string): void {
+  const counts = law.map(() => 0);
+  for (const token of tokens) counts[token] = (counts[token] ?? 0) + 1;
+  const { p, freedom, statistic } = gTest(counts, law);
+  assert.ok(freedom > 0, `${what}: nothing to test`);
+  assert.ok(p > LEVEL, `${what}: G = ${statistic} at ${freedom} degrees of freedom, p = ${p}`);
+  assert.ok(tokens.every((token) => (law[token] ?? 0) > 0), `${what}: a token was ruled out`);
+}
+
+for (
+  const sampling of [
+    { ...GREEDY, temperature: 1.3 },
+    { ...GREEDY, temperature: 1, topK: 12, topP: 0.98, minP: 0.01 },
+  ]
+) {
+  const { temperature, topK, topP, minP } = sampling;
+  Deno.test(`what the engine emits follows the target's law: ${[temperature, topK, topP, minP]}`, async () => {
+    const core = await openFledgling("eagle3", BATCH);
+    // A digit or a comma comes next: many outcomes already after prefill.
+    const begun = await sample(core, prompt("4, 61, 9"), { rounds: 60, sampling });
+    const roots = begun.samples.map(({ root }) => root);
+    assertFollows(roots, distribution(begun.first, sampling), "prefill");
+
+    // A space comes next, and then a digit that no draft can know.
+    const { samples, byRoot } = await sample(core, prompt("4, 61,"), {
+      rounds: 100,
+      sampling,
+    });
+    const root = mostFrequent(samples.map((each) => each.root));
+    const [row0, row1] = byRoot.get(root) as [Float32Array, Float32Array];
+    const same = samples.filter((each) => each.root === root);
+    const verified = same.map(({ ids }) => ids[0] as number);
+    assertFollows(verified, distribution(row0, sampling), "first row of a round");
+
+    // The draft of a root is always the same one, so the row behind it is too.
+    const accepted = same.filter(({ ids }) => ids.length > 1).map(({ ids }) => ids[1] as number);
+    assert.ok(accepted.length >= 50, `${accepted.length} accepted`);
+    assertFollows(accepted, distribution(row1, sampling), "row behind an accepted draft");
+    core.gpu[Symbol.dispose]();
+  });
+}
