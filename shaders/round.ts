@@ -1,5 +1,6 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../src/gpu/kernel.ts";
-import acceptBody from "./accept.wgsl" with { type: "text" };
+import matchCode from "./accept.wgsl" with { type: "text" };
+import commitCode from "./accept_commit.wgsl" with { type: "text" };
 import promptBody from "./accept_prompt.wgsl" with { type: "text" };
 import draftBody from "./draft_rows.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
@@ -13,7 +14,7 @@ const VERIFY_ROWS = kernel("verify_rows", [rowsCode, verifyBody].join("\n"), {
   bindings: ["lanes", "slots", "drafts", "rows"],
   constants: ["NUM_STEPS"],
 });
-const ACCEPT = kernel("accept", [rowsCode, acceptBody].join("\n"), {
+const ACCEPT = kernel("accept", [rowsCode, matchCode, commitCode].join("\n"), {
   bindings: ["lanes", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
   constants: ["NUM_STEPS"],
 });
@@ -54,18 +55,21 @@ export function verifyRows(
   });
 }
 
-/** Records acceptance of each lane's chain; see accept.wgsl for what it writes. */
+/** What acceptance reads and writes, whatever its rule; see accept_commit.wgsl. */
+export interface AcceptBuffers {
+  readonly lanes: Operand;
+  readonly rows: Operand;
+  readonly chosen: Operand;
+  readonly drafts: Operand;
+  readonly slots: Operand;
+  readonly extend: Operand;
+  readonly last: Operand;
+  readonly results: Operand;
+}
+
+/** Records acceptance of each lane's chain: drafts are kept while the target chose the same. */
 export function accept(
-  buffers: {
-    readonly lanes: Operand;
-    readonly rows: Operand;
-    readonly chosen: Operand;
-    readonly drafts: Operand;
-    readonly slots: Operand;
-    readonly extend: Operand;
-    readonly last: Operand;
-    readonly results: Operand;
-  },
+  buffers: AcceptBuffers,
   shape: { readonly batch: number; readonly numSteps: number },
 ): Dispatch {
   return dispatch(ACCEPT, {

@@ -15,6 +15,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     from: [
       "src/cli",
       "src/serve",
+      "src/bench",
       "src/engine",
       "src/model",
       "src/text",
@@ -27,6 +28,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/cli": {
     from: [
       "src/serve",
+      "src/bench",
       "src/engine",
       "src/model",
       "src/text",
@@ -39,6 +41,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   },
   "src/serve": {
     from: ["src/engine", "src/model", "src/text", "src/speculate", "src/gpu", "presets"],
+    packages: true,
+  },
+  "src/bench": {
+    from: ["src/engine", "src/text", "src/speculate"],
     packages: true,
   },
   "src/engine": {

@@ -14,7 +14,9 @@ import type { ChatOptions } from "./options.ts";
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, surroundings: Surroundings): Promise<number> {
   const { io } = surroundings;
-  using engine = await openWithProgress(options, surroundings);
+  // `/set num-steps` may ask for any of them.
+  const steps = [0, 1, 2, 3, 4, 5, 6, 7];
+  using engine = await openWithProgress({ ...options, steps }, surroundings);
   if (engine === undefined) return INTERRUPTED;
   if (!engine.hasChatTemplate) {
     throw new UsageError(
@@ -62,6 +64,7 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
     const line = await chat.lines.next(pending === undefined ? ">>> " : "... ");
     if (line.kind === "end") {
       if (chat.interactive) chat.io.stderr.write("\n");
+      if (pending !== undefined) chat.say('Not sent: the message has no closing """.');
       return undefined;
     }
     if (line.kind === "interrupt") {

@@ -1,4 +1,6 @@
+import { setTimeout } from "node:timers/promises";
 import type { Sampling } from "../speculate/sampling.ts";
+import type { OpenOptions } from "../engine/open.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "./io.ts";
 import type { ChatOptions } from "./options.ts";
@@ -17,13 +19,16 @@ export const INTERRUPTED = 130;
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
-  options: Pick<ChatOptions, "model" | "draft" | "algorithm" | "numSteps" | "adapter" | "quiet">,
+  options:
+    & Pick<ChatOptions, "model" | "draft" | "algorithm" | "numSteps" | "adapter" | "quiet">
+    & Pick<OpenOptions, "steps">,
   { open, io }: Surroundings,
 ): Promise<Engine | undefined> {
   const { model, draft, algorithm, adapter, numSteps } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const opening = open({
     numSteps,
+    ...options.steps === undefined ? {} : { steps: options.steps },
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...algorithm === undefined ? {} : { algorithm },
@@ -32,7 +37,12 @@ export async function openWithProgress(
     onWarning: (line) => warn(line, { io, status }),
   });
   try {
-    return await unlessAborted(opening, io.signal);
+    const engine = await unlessAborted(opening, io.signal);
+    // Loading keeps the thread busy, and Deno hears of a signal only where the thread really waits.
+    await setTimeout(0);
+    if (!io.signal.aborted) return engine;
+    engine?.[Symbol.dispose]();
+    return undefined;
   } finally {
     status.clear();
   }

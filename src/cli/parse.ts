@@ -160,6 +160,7 @@ function refuseImpossible(given: Given): void {
     : algorithm === "NONE"
     ? "--speculative-algorithm NONE"
     : undefined;
+  const drafts = (steps: unknown) => typeof steps === "number" && steps > 0;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };
@@ -173,10 +174,13 @@ function refuseImpossible(given: Given): void {
   if (speculates && model !== undefined && draft === undefined) {
     clash(`--speculative-algorithm ${algorithm}`, "--model", "it needs a draft; give --draft DIR");
   }
+  if (without === undefined && model !== undefined && draft === undefined && drafts(numSteps)) {
+    clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft DIR");
+  }
   if (algorithm === "NONE" && draft !== undefined && draft !== "none") {
     clash("--speculative-algorithm NONE", `--draft ${draft}`, "allowed is --draft none");
   }
-  if (without !== undefined && typeof numSteps === "number" && numSteps > 0) {
+  if (without !== undefined && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
   if (given["raw"] === true && given["system"] !== undefined) {

@@ -1,21 +1,38 @@
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
-import { MAX_STEPS, RESULT_WORDS, ROW_WORDS, SLOT_WORDS } from "../model/rows_layout.ts";
+import { MAX_STEPS, PAGE, RESULT_WORDS, ROW_WORDS, SLOT_WORDS } from "../model/rows_layout.ts";
 
 /** Sizes everything on the device is made for. */
 export interface Capacity {
-  /** Sequences in flight. */
-  readonly slots: number;
-  /** Lanes of the widest round. */
+  /** Sequences in flight, and lanes of the widest round. */
   readonly batch: number;
-  /** Draft steps of the deepest tier. */
-  readonly maxSteps: number;
+  /** The `num_steps` of every tier, rising. */
+  readonly steps: readonly number[];
   /** Rows of the widest prefill chunk. */
   readonly prefillRows: number;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
-  /** Pages per slot in the block table. */
-  readonly tablePages: number;
+  /** KV pages of all sequences together. */
+  readonly pages: number;
+}
+
+/** Draft steps of the deepest tier. */
+export function maxSteps({ steps }: Capacity): number {
+  return Math.max(...steps);
+}
+
+/**
+ * Cells a sequence must own before a round: what it has, and twice what a round can add
+ * (SGLang `alloc_len` = max(num_steps * eagle_topk, num_draft_tokens) over all tiers, reserved
+ * twice so that rounds may overlap).
+ */
+export function reservedCells(capacity: Capacity, length: number): number {
+  return length + 2 * (maxSteps(capacity) + 1);
+}
+
+/** Pages per slot in the block table: the whole context and what a last round reserves. */
+export function tablePages(capacity: Capacity): number {
+  return Math.ceil(reservedCells(capacity, capacity.contextLength) / PAGE);
 }
 
 /** Buffers that carry a round from one step to the next; the host reads only `results`. */
@@ -43,19 +60,29 @@ export interface RoundBuffers {
 }
 
 /** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
-export function maxRows({ batch, maxSteps, prefillRows }: Capacity): number {
-  return Math.ceil(Math.max(prefillRows, batch * (maxSteps + 1)) / 8) * 8;
+export function maxRows(capacity: Capacity): number {
+  return Math.max(whole(capacity.prefillRows), verifyRowCount(capacity));
 }
 
-/** Makes the buffers; `storage` is `storageBuffer` bound to a device. */
+/** Rows of the widest verify forward, rounded up so that whole matmul tiles fit. */
+export function verifyRowCount(capacity: Capacity): number {
+  return whole(capacity.batch * (maxSteps(capacity) + 1));
+}
+
+/** Rounded up to whole matmul tiles. */
+export function whole(rows: number): number {
+  return Math.ceil(rows / 8) * 8;
+}
+
+/** Makes the buffers. */
 export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
   const words = (label: string, count: number) => storageBuffer(gpu, label, count);
   const rows = maxRows(capacity);
-  const { slots, batch, tablePages } = capacity;
+  const { batch } = capacity;
   return {
-    slots: words("slots", slots * SLOT_WORDS),
-    pages: words("pages", slots * tablePages),
-    drafts: words("drafts", slots * MAX_STEPS),
+    slots: words("slots", batch * SLOT_WORDS),
+    pages: words("pages", batch * tablePages(capacity)),
+    drafts: words("drafts", batch * MAX_STEPS),
     lanes: words("lanes", batch),
     draftRows: words("draftRows", batch * ROW_WORDS),
     rows: words("rows", rows * ROW_WORDS),

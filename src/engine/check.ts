@@ -62,14 +62,14 @@ export async function checkModel(options: {
   const { config } = models.target;
   const longest = Math.max(ids.length, greedyIds?.length ?? 0) + MAX_STEPS;
   const core = await openCore(gpu, weights, {
-    slots: 1,
     batch: 1,
-    maxSteps: 0,
+    steps: [0],
     prefillRows: 256,
-    contextLength: config.maxPositions,
-    tablePages: Math.ceil(longest / PAGE),
+    contextLength: longest,
+    pages: Math.ceil((longest + MAX_STEPS) / PAGE),
   });
-  using slot = core.openSlot();
+  using slot = core.openSlot() as Slot;
+  core.reserve(slot, longest);
   const names = ["logits", ...Array.from({ length: config.numLayers + 1 }, (_, i) => hidden(i))]
     .filter((name) => file.tensors.has(name));
   const actual = await forward(core, slot, ids, names);
@@ -121,7 +121,6 @@ async function forward(
   const make = compiler(gpu);
   const body = await make.compile(targetBody(target, { rows: rowBuffer, count: rows }, taps));
   const out = new Map<string, Float32Array>();
-  core.reserve(slot, ids.length);
   const put = (name: string, width: number, first: number, values: Float32Array) => {
     const whole = out.getOrInsertComputed(name, () => new Float32Array(ids.length * width));
     whole.set(
@@ -195,7 +194,7 @@ async function greedyAgreement(
     if (token !== undefined) found.push(token);
   }
   while (prompt + found.length < expected.length) {
-    const [lane] = await core.round([slot], 0);
+    const { lanes: [lane] } = await core.round([slot], 0);
     found.push(...lane?.ids ?? []);
   }
   return agreement(found, expected.slice(prompt));

@@ -1,6 +1,5 @@
 import type { Gpu } from "../gpu/device.ts";
-import { compiler, type Created, encode, type Program } from "../gpu/program.ts";
-import { openReadback, type Readback } from "../gpu/readback.ts";
+import type { Created } from "../gpu/program.ts";
 import {
   NO_SLOT,
   PAGE,
@@ -11,10 +10,12 @@ import {
   SLOT_WORDS,
 } from "../model/rows_layout.ts";
 import type { Sampling } from "../speculate/sampling.ts";
-import { type Capacity, type RoundBuffers, roundBuffers } from "./buffers.ts";
+import { type Capacity, reservedCells, type RoundBuffers, tablePages } from "./buffers.ts";
+import { roundBuffers } from "./buffers.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
-import { promptPlans, roundPlan } from "./tier.ts";
+import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
+import { openSubmitter, type Submitter } from "./submit.ts";
 
 /** One sequence's place on the device. `tokens` are those whose keys and values are stored. */
 export interface Slot extends Disposable {
@@ -31,13 +32,18 @@ export interface Slot extends Disposable {
 export interface LaneResult {
   /** Drafts accepted. */
   readonly accepted: number;
-  /** Tokens emitted: the accepted drafts and the bonus. NOT_A_TOKEN where logits were NaN. */
-  readonly ids: number[];
-  readonly drafts: number[];
+  /** Tokens emitted: the accepted drafts and the bonus. NOT_A_TOKEN where logits were broken. */
+  readonly ids: readonly number[];
+  readonly drafts: readonly number[];
 }
 
-/** Prefill programs are made for these row counts; a chunk takes the smallest that holds it. */
-const BUCKETS = [8, 16, 32, 64, 128, 256];
+/** One round. Times are device times, 0 unless the core profiles. */
+export interface RoundResult {
+  readonly lanes: readonly LaneResult[];
+  readonly draftMs: number;
+  readonly verifyMs: number;
+  readonly extendMs: number;
+}
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
 export interface Core {
@@ -45,16 +51,22 @@ export interface Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly created: Readonly<Created>;
-  openSlot(): Slot;
-  /** Makes the programs of a tier; after that its rounds create nothing. */
-  prepare(tier: { readonly batch: number; readonly numSteps: number }): Promise<Program>;
-  /** Makes sure that the slot has KV pages for `cells` tokens. */
-  reserve(slot: Slot, cells: number): void;
+  /** KV pages that no sequence holds. */
+  readonly freePages: number;
+  /** A slot, or undefined when all are taken. */
+  openSlot(): Slot | undefined;
+  /**
+   * Makes every program, and runs every tier at every batch bucket once: adapters compile at the
+   * first run.
+   */
+  warmUp(): Promise<void>;
+  /** Gives the slot KV pages for `cells` tokens; false when there are not enough left. */
+  reserve(slot: Slot, cells: number): boolean;
   /** Sets how the slot's tokens are chosen. */
   setSampling(slot: Slot, sampling: Sampling): void;
   /**
-   * Runs one chunk of a prompt: cells `from` to `to` of `ids`. The chunk that ends the prompt
-   * returns its first token; the others return undefined.
+   * Runs one chunk of a prompt: cells `from` to `to` of `ids`, whose pages are reserved. The chunk
+   * that ends the prompt returns its first token; the others return undefined.
    */
   prefill(
     slot: Slot,
@@ -62,27 +74,33 @@ export interface Core {
     from: number,
     to: number,
   ): Promise<number | undefined>;
-  /** One round of these slots (at most `capacity.batch`). */
-  round(slots: readonly Slot[], numSteps: number): Promise<LaneResult[]>;
-}
-
-interface PromptPrograms {
-  readonly body: Program;
-  readonly head: Program;
-  readonly draft: Program;
-  readonly draftHead: Program;
+  /** Brings the draft's keys and values of these slots up to their tokens. */
+  catchUp(slots: readonly Slot[]): Promise<void>;
+  /** One round of these slots, whose pages are reserved. */
+  round(slots: readonly Slot[], numSteps: number): Promise<RoundResult>;
 }
 
 export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
+  { profile = false }: { readonly profile?: boolean } = {},
 ): Promise<Core> {
   const buffers = roundBuffers(gpu, capacity);
-  const headRows = Math.ceil(capacity.batch * (capacity.maxSteps + 1) / 8) * 8;
-  const models = prepareModels(gpu, loaded, capacity, buffers, headRows);
-  const readback = await openReadback(gpu, capacity.batch * RESULT_WORDS);
-  return new DeviceCore(gpu, models, capacity, buffers, readback);
+  const models = prepareModels(gpu, loaded, capacity, buffers);
+  const programs = enginePrograms(gpu, models, buffers, capacity);
+  const words = capacity.batch * RESULT_WORDS;
+  const submitter = await openSubmitter(gpu, buffers.results.buffer, { words, profile });
+  return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });
+}
+
+interface Parts {
+  readonly gpu: Gpu;
+  readonly models: Models;
+  readonly capacity: Capacity;
+  readonly buffers: RoundBuffers;
+  readonly programs: Programs;
+  readonly submitter: Submitter;
 }
 
 class DeviceCore implements Core {
@@ -90,39 +108,36 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly #buffers: RoundBuffers;
-  readonly #readback: Readback;
-  readonly #compiler: ReturnType<typeof compiler>;
+  readonly #programs: Programs;
+  readonly #submitter: Submitter;
   readonly #pool: PagePool;
   readonly #freeSlots: number[];
-  readonly #tiers = new Map<string, Program>();
-  readonly #prompts = new Map<number, PromptPrograms>();
   /** What `lanes` holds now: written only when the batch changes. */
-  #lanes = "";
+  #lanes = "unset";
 
-  constructor(
-    gpu: Gpu,
-    models: Models,
-    capacity: Capacity,
-    buffers: RoundBuffers,
-    readback: Readback,
-  ) {
+  constructor({ gpu, models, capacity, buffers, programs, submitter }: Parts) {
     this.gpu = gpu;
     this.models = models;
     this.capacity = capacity;
     this.#buffers = buffers;
-    this.#readback = readback;
-    this.#compiler = compiler(gpu);
-    this.#pool = pagePool(capacity.slots * capacity.tablePages);
-    this.#freeSlots = Array.from({ length: capacity.slots }, (_, i) => capacity.slots - 1 - i);
+    this.#programs = programs;
+    this.#submitter = submitter;
+    this.#pool = pagePool(capacity.pages);
+    this.#freeSlots = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
   }
 
   get created(): Readonly<Created> {
-    return this.#compiler.created;
+    return this.#programs.created;
   }
 
-  openSlot(): Slot {
+  get freePages(): number {
+    return this.#pool.free;
+  }
+
+  openSlot(): Slot | undefined {
     const id = this.#freeSlots.pop();
-    if (id === undefined) throw new Error(`all ${this.capacity.slots} slots are taken`);
+    if (id === undefined) return undefined;
+    let open = true;
     const slot: Slot = {
       id,
       tokens: [],
@@ -130,6 +145,8 @@ class DeviceCore implements Core {
       draftLength: 0,
       pages: [],
       [Symbol.dispose]: () => {
+        if (!open) return;
+        open = false;
         this.#pool.give(slot.pages.splice(0));
         slot.tokens.length = 0;
         this.#freeSlots.push(id);
@@ -138,12 +155,28 @@ class DeviceCore implements Core {
     return slot;
   }
 
-  async prepare(tier: { readonly batch: number; readonly numSteps: number }): Promise<Program> {
-    const key = `${tier.batch}x${tier.numSteps}`;
-    const made = this.#tiers.get(key) ??
-      await this.#compiler.compile(roundPlan(this.models, this.#buffers, tier));
-    this.#tiers.set(key, made);
-    return made;
+  async warmUp(): Promise<void> {
+    const { batch, steps } = this.capacity;
+    this.#setLanes([]);
+    for (const size of batchBuckets(batch)) {
+      for (const numSteps of steps) {
+        const { draft, verify, extend } = await this.#programs.round({ batch: size, numSteps });
+        await this.#submitter.run([draft, verify, extend], 0);
+      }
+    }
+    await this.#programs.makePrompts();
+  }
+
+  reserve(slot: Slot, cells: number): boolean {
+    const missing = Math.ceil(cells / PAGE) - slot.pages.length;
+    if (missing > this.#pool.free) return false;
+    for (let i = 0; i < missing; i++) {
+      const page = this.#pool.take() as number;
+      const at = slot.id * tablePages(this.capacity) + slot.pages.length;
+      this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.of(page));
+      slot.pages.push(page);
+    }
+    return true;
   }
 
   setSampling(slot: Slot, sampling: Sampling): void {
@@ -159,27 +192,41 @@ class DeviceCore implements Core {
     from: number,
     to: number,
   ): Promise<number | undefined> {
-    const count = to - from;
-    const bucket = BUCKETS.find((rows) => rows >= count) as number;
-    const { body, head, draft, draftHead } = await this.#promptPrograms(bucket);
+    const { body, head, draft, draftHead } = await this.#programs.prompt(to - from);
     const done = to === ids.length;
-    this.reserve(slot, to);
-    this.#writePrompt(slot, ids, from, to, bucket);
-    const words = await this.#submit(done ? [body, head, draft, draftHead] : [body, draft], 1);
+    this.#writePrompt(slot, ids, from, to);
+    const programs = done ? [body, head, draft, draftHead] : [body, draft];
+    const { words } = await this.#submitter.run(programs, RESULT_WORDS);
     slot.tokens.splice(from, Infinity, ...ids.slice(from, to));
-    if (this.models.draft) slot.draftLength = to;
+    slot.draftLength = this.models.draft ? to : 0;
     if (!done) return undefined;
     slot.root = words[RESULT_CHOICES] ?? 0;
     return slot.root;
   }
 
-  async round(slots: readonly Slot[], numSteps: number): Promise<LaneResult[]> {
-    const batch = slots.length;
-    const program = await this.prepare({ batch, numSteps });
-    for (const slot of slots) this.reserve(slot, slot.tokens.length + numSteps + 1);
+  async catchUp(slots: readonly Slot[]): Promise<void> {
+    for (const group of groupsOf(slots, this.capacity.prefillRows)) {
+      const cells = group.flatMap(({ slot, from, to }) =>
+        Array.from({ length: to - from }, (_, i) => ({ slot, cell: from + i }))
+      );
+      const { body, head } = await this.#programs.catchUp(cells.length, group.length);
+      this.#writeRows(this.#buffers.extendRows.buffer, rowBucket(cells.length), cells, nextToken);
+      const ends = group.map((_, i) =>
+        group.slice(0, i + 1).reduce((sum, { from, to }) => sum + to - from, 0) - 1
+      );
+      this.#write(this.#buffers.last.buffer, 0, Uint32Array.from(ends));
+      this.#setLanes(group.map(({ slot }) => slot.id));
+      await this.#submitter.run([body, head], 0);
+      for (const { slot, to } of group) slot.draftLength = to;
+    }
+  }
+
+  async round(slots: readonly Slot[], numSteps: number): Promise<RoundResult> {
+    const { draft, verify, extend } = await this.#programs.round({ batch: slots.length, numSteps });
     this.#setLanes(slots.map(({ id }) => id));
-    const words = await this.#submit([program], batch);
-    return slots.map((slot, lane) => {
+    const size = slots.length * RESULT_WORDS;
+    const { words, ms } = await this.#submitter.run([draft, verify, extend], size);
+    const lanes = slots.map((slot, lane) => {
       const result = words.subarray(lane * RESULT_WORDS, (lane + 1) * RESULT_WORDS);
       const accepted = result[0] ?? 0;
       const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + accepted + 1)];
@@ -189,49 +236,35 @@ class DeviceCore implements Core {
       if (numSteps > 0) slot.draftLength = slot.tokens.length;
       return { accepted, ids, drafts };
     });
-  }
-
-  async #promptPrograms(bucket: number): Promise<PromptPrograms> {
-    const made = this.#prompts.get(bucket);
-    if (made) return made;
-    const plans = promptPlans(this.models, this.#buffers, bucket);
-    const programs = {
-      body: await this.#compiler.compile(plans.body),
-      head: await this.#compiler.compile(plans.head),
-      draft: await this.#compiler.compile(plans.draft),
-      draftHead: await this.#compiler.compile(plans.draftHead),
-    };
-    this.#prompts.set(bucket, programs);
-    return programs;
+    const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
+    return { lanes, draftMs, verifyMs, extendMs };
   }
 
   /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */
-  #writePrompt(slot: Slot, ids: readonly number[], from: number, to: number, bucket: number) {
-    const rows = new Uint32Array(bucket * ROW_WORDS);
-    const extend = new Uint32Array(bucket * ROW_WORDS);
-    for (let cell = from; cell < to; cell++) {
-      const rest = [cell, slot.id, cell, cell + 1, 0, 0, 1];
-      rows.set([ids[cell] ?? 0, ...rest], (cell - from) * ROW_WORDS);
-      extend.set([ids[cell + 1] ?? 0, ...rest], (cell - from) * ROW_WORDS);
-    }
-    const last = to - from - 1;
-    const buffers = this.#buffers;
-    this.#write(buffers.rows.buffer, 0, rows);
-    this.#write(buffers.extendRows.buffer, 0, extend);
-    // choose reads the row it chooses for: the prompt's last.
-    this.#write(buffers.draftRows.buffer, 0, rows.slice(last * ROW_WORDS, (last + 1) * ROW_WORDS));
-    this.#write(buffers.last.buffer, 0, Uint32Array.of(last));
+  #writePrompt(slot: Slot, ids: readonly number[], from: number, to: number): void {
+    const { rows, extendRows, draftRows, last } = this.#buffers;
+    const cells = Array.from({ length: to - from }, (_, i) => ({ slot, cell: from + i }));
+    const bucket = rowBucket(cells.length);
+    this.#writeRows(rows.buffer, bucket, cells, (_, cell) => ids[cell] ?? 0);
+    this.#writeRows(extendRows.buffer, bucket, cells, (_, cell) => ids[cell + 1] ?? 0);
+    // `choose` reads the row it chooses for: the chunk's last.
+    this.#writeRows(draftRows.buffer, 1, cells.slice(-1), (_, cell) => ids[cell] ?? 0);
+    this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
     this.#setLanes([slot.id]);
   }
 
-  reserve(slot: Slot, cells: number): void {
-    while (slot.pages.length * PAGE < cells) {
-      const page = this.#pool.take();
-      if (page === undefined) throw new Error("no KV page is left");
-      const at = slot.id * this.capacity.tablePages + slot.pages.length;
-      this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.of(page));
-      slot.pages.push(page);
+  /** `Row`s of these cells, causal, padded to `count`. */
+  #writeRows(
+    buffer: GPUBuffer,
+    count: number,
+    cells: readonly { readonly slot: Slot; readonly cell: number }[],
+    token: (slot: Slot, cell: number) => number,
+  ): void {
+    const words = new Uint32Array(count * ROW_WORDS);
+    for (const [i, { slot, cell }] of cells.entries()) {
+      words.set([token(slot, cell), cell, slot.id, cell, cell + 1, 0, 0, 1], i * ROW_WORDS);
     }
+    this.#write(buffer, 0, words);
   }
 
   #setLanes(ids: readonly number[]): void {
@@ -246,16 +279,39 @@ class DeviceCore implements Core {
   #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
     this.gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
   }
+}
 
-  /** One submission, one read: the results of `lanes` lanes. */
-  async #submit(programs: readonly Program[], lanes: number): Promise<Uint32Array> {
-    const encoder = this.gpu.device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    for (const program of programs) encode(pass, program);
-    pass.end();
-    const size = lanes * RESULT_WORDS * 4;
-    encoder.copyBufferToBuffer(this.#buffers.results.buffer, 0, this.#readback.buffer, 0, size);
-    this.gpu.device.queue.submit([encoder.finish()]);
-    return await this.#readback.read();
+/** The token one ahead of a stored cell. */
+function nextToken(slot: Slot, cell: number): number {
+  return slot.tokens[cell + 1] ?? slot.root;
+}
+
+interface Lag {
+  readonly slot: Slot;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Cells the draft has missed, in groups of at most `rows`, each slot once a group. */
+function groupsOf(slots: readonly Slot[], rows: number): Lag[][] {
+  const groups: Lag[][] = [];
+  let room = 0;
+  for (const slot of slots) {
+    for (let from = slot.draftLength; from < slot.tokens.length;) {
+      const group = groups.at(-1);
+      const fresh = room === 0 || !group || group.at(-1)?.slot === slot;
+      if (fresh) room = rows;
+      const to = Math.min(slot.tokens.length, from + room);
+      if (fresh || !group) groups.push([{ slot, from, to }]);
+      else group.push({ slot, from, to });
+      room -= to - from;
+      from = to;
+    }
   }
+  return groups;
+}
+
+/** Pages a sequence of `length` tokens needs before a round. */
+export function pagesFor(capacity: Capacity, length: number): number {
+  return Math.ceil(reservedCells(capacity, length) / PAGE);
 }

@@ -1,3 +1,4 @@
+import type { UsageError } from "../errors.ts";
 import type { Sampling } from "../speculate/sampling.ts";
 import type { SpeculativeStats } from "../speculate/stats.ts";
 
@@ -39,7 +40,7 @@ export interface GenerateResult {
   readonly drafts: readonly (readonly number[])[];
 }
 
-/** What a request yields, in order: prefill..., (round, text?)..., finish. */
+/** What a request yields, in order: prefill..., (round, text?)..., then finish or error. */
 export type EngineEvent =
   | {
     readonly kind: "prefill";
@@ -49,4 +50,5 @@ export type EngineEvent =
   }
   | { readonly kind: "round"; readonly ids: readonly number[]; readonly accepted: number }
   | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "finish"; readonly result: GenerateResult };
+  | { readonly kind: "finish"; readonly result: GenerateResult }
+  | { readonly kind: "error"; readonly error: UsageError };

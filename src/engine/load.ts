@@ -13,7 +13,7 @@ import { openEmbedded } from "../model/embedded.ts";
 import { checkFit } from "../model/fit.ts";
 import { loadTarget } from "../model/llama.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
-import { loader } from "../model/weights.ts";
+import { type Loader, loader } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
 
 /** Bytes that reached the GPU. */
@@ -46,37 +46,48 @@ export interface OpenedModels extends Disposable {
 /** @throws UsageError when a checkpoint cannot be used or draft and target do not fit. */
 export function openModels(choice: ModelChoice): OpenedModels {
   using stack = new DisposableStack();
-  const checkpoint = stack.use(
+  const target = stack.use(
     choice.model === undefined ? openEmbedded("target") : openCheckpoint(choice.model),
   );
-  const config = parseModelConfig(
-    checkpoint.name,
-    checkpoint.json("config.json"),
-    checkpoint.json("generation_config.json"),
-  );
-  const warnings = checkTensors(checkpoint, targetTensors(config));
-  const draftCheckpoint = openDraft(choice);
-  const draft = draftCheckpoint && {
-    checkpoint: stack.use(draftCheckpoint),
-    config: parseDraftConfig(draftCheckpoint, config),
-  };
-  if (draft) {
-    const { algorithm } = choice;
-    if (algorithm && algorithm !== draft.config.algorithm) {
-      throw new UsageError(
-        `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
-          `"${draft.checkpoint.name}" is ${draft.config.algorithm}`,
-      );
-    }
-    checkFit({ name: draft.checkpoint.name, config: draft.config }, {
-      name: checkpoint.name,
-      config,
-    });
-    warnings.push(...checkTensors(draft.checkpoint, draftTensors(draft.config)));
+  const draft = openDraft(choice);
+  if (draft) stack.use(draft);
+  const models = checkModels(target, draft);
+  const { algorithm } = choice;
+  if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
+    throw new UsageError(
+      `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
+        `"${models.draft.checkpoint.name}" is ${models.draft.config.algorithm}`,
+    );
   }
-  const owned = stack.move();
-  const dispose = () => owned.dispose();
-  return { target: { checkpoint, config }, draft, warnings, [Symbol.dispose]: dispose };
+  stack.move();
+  return models;
+}
+
+/**
+ * Reads the configs and checks them against the tensors and each other. The models own the
+ * checkpoints once this returns.
+ *
+ * @throws UsageError when a checkpoint cannot be used or draft and target do not fit.
+ */
+export function checkModels(target: Checkpoint, draft: Checkpoint | undefined): OpenedModels {
+  const { name } = target;
+  const generation = target.json("generation_config.json");
+  const config = parseModelConfig(name, target.json("config.json"), generation);
+  const warnings = checkTensors(target, targetTensors(config));
+  const head = draft && { checkpoint: draft, config: parseDraftConfig(draft, config) };
+  if (head) {
+    checkFit({ name: head.checkpoint.name, config: head.config }, { name, config });
+    warnings.push(...checkTensors(head.checkpoint, draftTensors(head.config)));
+  }
+  return {
+    target: { checkpoint: target, config },
+    draft: head,
+    warnings,
+    [Symbol.dispose]: () => {
+      target[Symbol.dispose]();
+      draft?.[Symbol.dispose]();
+    },
+  };
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
@@ -92,23 +103,26 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
 /** Streams the weights to the GPU. */
 export function loadWeights(
   gpu: Gpu,
-  { target, draft }: OpenedModels,
+  models: OpenedModels,
   onProgress: (progress: LoadProgress) => void = () => {},
 ): LoadedWeights {
-  const weights = loadTarget(
-    loader(gpu, target.checkpoint, counter(target.checkpoint, onProgress)),
-    target.checkpoint,
-    target.config,
+  return loadWith(
+    gpu,
+    models,
+    (checkpoint) => loader(gpu, checkpoint, counter(checkpoint, onProgress)),
   );
+}
+
+/** Loads both models, each through the loader that `open` makes for its checkpoint. */
+export function loadWith(
+  gpu: Gpu,
+  { target, draft }: OpenedModels,
+  open: (checkpoint: Checkpoint) => Loader,
+): LoadedWeights {
+  const weights = loadTarget(open(target.checkpoint), target.checkpoint, target.config);
   const head = draft && {
     config: draft.config,
-    weights: loadDraft(
-      gpu,
-      loader(gpu, draft.checkpoint, counter(draft.checkpoint, onProgress)),
-      draft.checkpoint,
-      draft.config,
-      weights,
-    ),
+    weights: loadDraft(gpu, open(draft.checkpoint), draft.checkpoint, draft.config, weights),
   };
   return { target: { config: target.config, weights }, draft: head };
 }

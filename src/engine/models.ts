@@ -1,5 +1,6 @@
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
+import type { Operand } from "../gpu/kernel.ts";
 import { tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
 import type { DecoderContext, LayerKv, Scratch } from "../model/decoder.ts";
@@ -8,12 +9,30 @@ import type { Target, TargetWeights } from "../model/llama.ts";
 import { ropeTable } from "../model/rope.ts";
 import { PAGE } from "../model/rows_layout.ts";
 import { vectorBuffer } from "../model/weights.ts";
-import { type Capacity, maxRows, type RoundBuffers, storageBuffer } from "./buffers.ts";
+import {
+  type Capacity,
+  maxRows,
+  maxSteps,
+  type RoundBuffers,
+  storageBuffer,
+  tablePages,
+  verifyRowCount,
+  whole,
+} from "./buffers.ts";
 
 /** The models with everything their plans write to. */
 export interface Models {
   readonly target: Target;
-  readonly draft: (Draft & { readonly features: ReturnType<typeof storageBuffer> }) | undefined;
+  readonly draft: SpeculativeDraft | undefined;
+}
+
+/** The draft and the target's hidden rows it is fed. */
+export interface SpeculativeDraft extends Draft {
+  /** Of the rows in flight, [rows, featureCols]. */
+  readonly features: Operand;
+  readonly featureCols: number;
+  /** Of all cells, [pages, PAGE, featureCols]: only where a tier decodes without the draft. */
+  readonly store: Operand | undefined;
 }
 
 /** Weights as loaded. */
@@ -28,7 +47,6 @@ export function prepareModels(
   loaded: LoadedWeights,
   capacity: Capacity,
   buffers: RoundBuffers,
-  headRows: number,
 ): Models {
   const { config, weights } = loaded.target;
   const target: Target = {
@@ -39,7 +57,7 @@ export function prepareModels(
       (_, i) => layerKv(gpu, `kv.${i}`, config, capacity),
     ),
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
-    logits: storageBuffer(gpu, "logits", headRows * weights.head.rows),
+    logits: storageBuffer(gpu, "logits", verifyRowCount(capacity) * weights.head.rows),
   };
   return {
     target,
@@ -56,8 +74,10 @@ function prepareDraft(
 ): Models["draft"] {
   const rows = maxRows(capacity);
   const { hiddenSize } = config.layer;
+  const featureCols = featureWidth(config, target.config);
+  const catchesUp = capacity.steps.includes(0) && maxSteps(capacity) > 0;
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
-  const batch = Math.ceil(capacity.batch / 8) * 8;
+  const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
   return {
     ...context(gpu, "draft", config.layer, capacity, buffers),
@@ -67,12 +87,12 @@ function prepareDraft(
     wide: floats("wide", rows * 2 * hiddenSize),
     tokens: floats("tokens", rows * hiddenSize),
     ends: floats("ends", batch * hiddenSize),
-    carry: floats("carry", capacity.slots * hiddenSize),
+    carry: floats("carry", capacity.batch * hiddenSize),
     logits: floats("logits", batch * weights.head.rows),
     drafts: buffers.drafts,
-    features: eagle3
-      ? floats("features", rows * featureWidth(config, target.config))
-      : target.final,
+    features: eagle3 ? floats("features", rows * featureCols) : target.final,
+    featureCols,
+    store: catchesUp ? floats("store", capacity.pages * PAGE * featureCols) : undefined,
   };
 }
 
@@ -83,14 +103,14 @@ function context(
   capacity: Capacity,
   buffers: RoundBuffers,
 ): DecoderContext {
-  const positions = capacity.tablePages * PAGE;
+  const positions = tablePages(capacity) * PAGE;
   return {
     config,
     tuning: tuning(gpu.info.software),
     scratch: scratch(gpu, name, config, maxRows(capacity)),
     rope: vectorBuffer(gpu, `${name}.rope`, ropeTable(config.rope, config.headDim, positions)),
     pages: buffers.pages,
-    tablePages: capacity.tablePages,
+    tablePages: tablePages(capacity),
   };
 }
 
@@ -109,12 +129,12 @@ function scratch(gpu: Gpu, name: string, config: ModelConfig, rows: number): Scr
 }
 
 function layerKv(gpu: Gpu, label: string, config: ModelConfig, capacity: Capacity): LayerKv {
-  const words = capacity.slots * capacity.tablePages * PAGE * config.numKvHeads * config.headDim;
+  const words = capacity.pages * PAGE * config.numKvHeads * config.headDim;
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   if (words * 4 > limit) {
     throw new UsageError(
-      `Cannot keep ${capacity.contextLength} tokens of context: a layer's keys take ` +
-        `${words * 4} bytes, the adapter binds ${limit}; use a shorter --context-length`,
+      `Cannot keep ${capacity.pages * PAGE} tokens of keys and values: a layer's keys take ` +
+        `${words * 4} bytes, the adapter binds ${limit}; use a smaller --max-kv-tokens`,
     );
   }
   return {

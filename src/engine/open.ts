@@ -1,22 +1,37 @@
 import { UsageError } from "../errors.ts";
-import { type AdapterChoice, type DeviceInfo, openGpu } from "../gpu/device.ts";
+import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
-import { MAX_STEPS, PAGE } from "../model/rows_layout.ts";
+import type { ModelConfig } from "../model/config.ts";
+import { PAGE } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
-import type { Capacity } from "./buffers.ts";
+import { type Capacity, reservedCells } from "./buffers.ts";
 import { type Core, openCore, type Slot } from "./core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import { generate, type Generation } from "./generate.ts";
+import { generate } from "./generate.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
+import type { Outputs } from "./output.ts";
+import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
+import { asAsked, type Speculation } from "./speculation.ts";
 
 /** Tokens of context kept when neither the model nor the user asks for fewer. */
 const DEFAULT_CONTEXT = 8192;
 const PREFILL_ROWS = 256;
 
 export interface OpenOptions extends ModelChoice {
-  /** Deepest tier that will be asked for. */
+  /** Draft steps a round unless a request or a policy says otherwise. */
   readonly numSteps: number;
+  /** Every `num_steps` that may be asked for; default: numSteps alone. */
+  readonly steps?: readonly number[];
+  /** Sequences in flight, 1 to 128; default 1. */
+  readonly maxBatch?: number;
+  /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
+  readonly maxKvTokens?: number;
+  /** Chooses the draft steps of each round; default: what the requests ask. */
+  readonly speculation?: Speculation;
+  /** Time the parts of each round on the device. */
+  readonly profile?: boolean;
+  readonly onRound?: (sample: RoundSample) => void;
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
   readonly adapter?: AdapterChoice;
@@ -29,7 +44,7 @@ export interface Engine extends Disposable {
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
-  readonly algorithm: Generation["algorithm"];
+  readonly algorithm: Outputs["algorithm"];
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
@@ -37,6 +52,8 @@ export interface Engine extends Disposable {
   readonly hasChatTemplate: boolean;
   readonly tokenizer: Tokenizer;
   readonly core: Core;
+  /** Many requests at once. */
+  readonly scheduler: Scheduler;
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(
     input: { readonly raw: string } | { readonly messages: readonly ChatMessage[] },
@@ -62,12 +79,15 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const text = openText(checkpoint);
   const gpu = stack.use(await openGpu(options.adapter));
   const weights = loadWeights(gpu, models, options.onProgress);
-  const core = await openCore(gpu, weights, capacity(contextLength));
-  await core.prepare({ batch: 1, numSteps: weights.draft ? options.numSteps : 0 });
-  const algorithm: Generation["algorithm"] = weights.draft?.config.algorithm ?? "NONE";
+  const steps = weights.draft ? options.steps ?? [options.numSteps] : [0];
+  const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config));
+  const core = await openCore(gpu, weights, capacity, { profile: options.profile ?? false });
+  const algorithm: Outputs["algorithm"] = weights.draft?.config.algorithm ?? "NONE";
   const { name } = checkpoint;
   const { eosTokenIds } = config;
-  const generation = { core, tokenizer: text.tokenizer, name, eosTokenIds, algorithm };
+  const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
+  const { speculation = asAsked(), onRound } = options;
+  const scheduler = openScheduler({ core, outputs, speculation, ...onRound ? { onRound } : {} });
   const owned = stack.move();
   return {
     name,
@@ -77,9 +97,14 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     loadMs: performance.now() - started,
     device: gpu.info,
     core,
+    scheduler,
     ...text,
-    newSlot: () => core.openSlot(),
-    generate: (slot, request) => generate(generation, slot, request),
+    newSlot(): Slot {
+      const slot = core.openSlot();
+      if (!slot) throw new Error(`all ${capacity.batch} slots are taken`);
+      return slot;
+    },
+    generate: (slot, request) => generate(scheduler, slot, request),
     [Symbol.dispose]: () => owned.dispose(),
   };
 }
@@ -93,16 +118,21 @@ function contextOf(asked: number | undefined, most: number): number {
   return asked ?? Math.min(most, DEFAULT_CONTEXT);
 }
 
-function capacity(contextLength: number): Capacity {
-  return {
-    slots: 1,
-    batch: 1,
-    maxSteps: MAX_STEPS - 1,
-    prefillRows: PREFILL_ROWS,
-    contextLength,
-    // The last round may reach past the context before it is cut.
-    tablePages: Math.ceil((contextLength + MAX_STEPS) / PAGE),
-  };
+function capacityOf(
+  { maxBatch: batch = 1, maxKvTokens }: OpenOptions,
+  { contextLength, steps }: { readonly contextLength: number; readonly steps: readonly number[] },
+  most: number,
+): Capacity {
+  const sized = { batch, steps, prefillRows: PREFILL_ROWS, contextLength, pages: 0 };
+  const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
+  const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
+  return { ...sized, pages: Math.max(1, Math.min(asked, most)) };
+}
+
+/** Pages whose keys fit one binding of the adapter. */
+function kvLimit({ limits }: Gpu, { numKvHeads, headDim }: ModelConfig): number {
+  const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  return Math.floor(bytes / (PAGE * numKvHeads * headDim * 4));
 }
 
 function openText(checkpoint: Checkpoint) {

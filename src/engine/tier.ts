@@ -1,10 +1,11 @@
 import { choose } from "../../shaders/choose.ts";
 import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round.ts";
-import type { Dispatch } from "../gpu/kernel.ts";
+import { loadFeatures, storeFeatures } from "../../shaders/features.ts";
+import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import { draftBody, draftHead } from "../model/eagle.ts";
 import { type Tap, targetBody, targetHead, targetHeadAt } from "../model/llama.ts";
 import type { RoundBuffers } from "./buffers.ts";
-import type { Models } from "./models.ts";
+import type { Models, SpeculativeDraft } from "./models.ts";
 
 /** Copies of the target's residual stream that EAGLE-3 reads, side by side. */
 function featureTaps({ draft, target }: Models): Tap[] {
@@ -19,17 +20,25 @@ function featureTaps({ draft, target }: Models): Tap[] {
   }));
 }
 
+/** A round's plans, in the order they run. */
+export interface RoundPlans {
+  /** num_steps - 1 draft levels; the first token came from the last draft-extend. */
+  readonly draft: Dispatch[];
+  /** Target forward, choice, acceptance. */
+  readonly verify: Dispatch[];
+  /** Draft keys and values of what was accepted, and the next round's first draft token. */
+  readonly extend: Dispatch[];
+}
+
 /**
- * One round of `batch` lanes at `numSteps`: draft levels, verify, accept, draft-extend.
- *
- * The first draft token is there already (the last draft-extend made it), so `numSteps` tokens
- * take `numSteps - 1` draft forwards. At 0 it is one step of plain decoding.
+ * One round of `batch` lanes at `numSteps`. At 0 it is one step of plain decoding; where the draft
+ * will be wanted again, the features of the rows are kept for it.
  */
-export function roundPlan(
+export function roundPlans(
   models: Models,
   buffers: RoundBuffers,
   { batch, numSteps }: { readonly batch: number; readonly numSteps: number },
-): Dispatch[] {
+): RoundPlans {
   const { target, draft } = models;
   const { lanes, slots, drafts, rows, extendRows, chosen, last, results } = buffers;
   const count = batch * (numSteps + 1);
@@ -40,35 +49,67 @@ export function roundPlan(
       ...draftHead(draft, { lanes }, { batch, step: step + 1, carry: step + 2 < numSteps }),
     ])
     : [];
-  const extend = draft && numSteps > 0
-    ? [
-      ...draftBody(draft, { rows: extendRows, count }, { features: draft.features }),
-      ...draftHead(draft, { lanes }, { batch, step: 0, last, carry: true }),
-    ]
-    : [];
+  const keeps = draft?.store !== undefined && numSteps === 0;
+  return {
+    draft: levels.flat(),
+    verify: [
+      verifyRows({ lanes, slots, drafts, rows }, { batch, numSteps }),
+      ...targetBody(target, { rows, count }, numSteps > 0 || keeps ? featureTaps(models) : []),
+      ...keeps ? [keepFeatures(draft, buffers, count)] : [],
+      ...targetHead(target, count),
+      chooseRows(models, buffers, count),
+      accept({ lanes, rows, chosen, drafts, slots, extend: extendRows, last, results }, {
+        batch,
+        numSteps,
+      }),
+    ],
+    extend: draft && numSteps > 0
+      ? [
+        ...draftBody(draft, { rows: extendRows, count }, { features: draft.features }),
+        ...draftHead(draft, { lanes }, { batch, step: 0, last, carry: true }),
+      ]
+      : [],
+  };
+}
+
+function keepFeatures(draft: SpeculativeDraft, { rows }: RoundBuffers, count: number): Dispatch {
+  const { features, featureCols: cols, pages, tablePages, store } = draft;
+  return storeFeatures({ features, rows, pages, store: store as Operand }, {
+    count,
+    cols,
+    tablePages,
+  });
+}
+
+/** The draft's keys and values of `count` extend rows whose features were kept. */
+export function catchUpPlan(
+  draft: SpeculativeDraft,
+  { extendRows: rows }: RoundBuffers,
+  count: number,
+): Dispatch[] {
+  const { features, featureCols: cols, pages, tablePages, store } = draft;
   return [
-    ...levels.flat(),
-    verifyRows({ lanes, slots, drafts, rows }, { batch, numSteps }),
-    ...targetBody(target, { rows, count }, numSteps > 0 ? featureTaps(models) : []),
-    ...targetHead(target, count),
-    chooseRows(models, buffers, count),
-    accept({ lanes, rows, chosen, drafts, slots, extend: extendRows, last, results }, {
-      batch,
-      numSteps,
-    }),
-    ...extend,
+    loadFeatures({ features, rows, pages, store: store as Operand }, { count, cols, tablePages }),
+    ...draftBody(draft, { rows, count }, { features }),
   ];
 }
 
-/** The parts of a prefill chunk of `count` rows; the head runs after the last chunk only. */
+/** The first draft token of `batch` lanes from row `last` of each. */
+export function draftHeadPlan(
+  draft: SpeculativeDraft,
+  { lanes, last }: RoundBuffers,
+  batch: number,
+): Dispatch[] {
+  return draftHead(draft, { lanes }, { batch, step: 0, last, carry: true });
+}
+
+/** The parts of a prefill chunk of `count` rows; `head` runs after the last chunk only. */
 export interface PromptPlans {
   readonly body: Dispatch[];
   /** The first token. */
   readonly head: Dispatch[];
   /** Draft keys and values of the chunk. */
   readonly draft: Dispatch[];
-  /** The first draft token. */
-  readonly draftHead: Dispatch[];
 }
 
 export function promptPlans(models: Models, buffers: RoundBuffers, count: number): PromptPlans {
@@ -79,11 +120,11 @@ export function promptPlans(models: Models, buffers: RoundBuffers, count: number
     body: targetBody(target, { rows, count }, featureTaps(models)),
     head: [
       ...targetHeadAt(target, last),
+      // The one row to choose for lies in draftRows, see `writePrompt`.
       chooseRows(models, { ...buffers, rows: buffers.draftRows }, 1),
       acceptPrompt({ lanes, last, chosen, slots, extend: extendRows, results }),
     ],
     draft: draft ? draftBody(draft, extend, { features: draft.features }) : [],
-    draftHead: draft ? draftHead(draft, { lanes }, { batch: 1, step: 0, last, carry: true }) : [],
   };
 }
 

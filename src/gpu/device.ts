@@ -49,10 +49,11 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
     event.preventDefault();
     failure ??= (event as GPUUncapturedErrorEvent).error.message;
   });
+  const info = describeAdapter(adapter, device);
   return {
     device,
     limits: device.limits,
-    info: describeAdapter(adapter, device),
+    info,
     check(): void {
       if (failure === undefined) return;
       const message = failure;
@@ -60,7 +61,9 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
       throw new Error(`The GPU reported: ${message}`);
     },
     [Symbol.dispose](): void {
-      device.destroy();
+      // Mesa's software driver corrupts its heap now and then when a process ends after a destroy
+      // (3 of 485 test runs with Mesa 22.3.6, none of 460 without); the end of the process frees it.
+      if (!info.software) device.destroy();
     },
   };
 }

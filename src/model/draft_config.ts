@@ -1,7 +1,7 @@
 /** Reads what an EAGLE head is from its config.json and, where they disagree, its tensors. */
 import type { Checkpoint } from "./checkpoint.ts";
 import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
-import { parseDecoder } from "./decoder_config.ts";
+import { type DecoderConfig, parseDecoder } from "./decoder_config.ts";
 import { type Fields, flag, integer, integers, nested, quote, unusable, value } from "./fields.ts";
 
 /**
@@ -51,14 +51,7 @@ export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): D
   const config = fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json"));
   const layout = findLayout(config, checkpoint);
   refuseVariants(config, layout);
-  const architecture = draftArchitecture(config);
-  const decoder = parseDecoder(nested(config, "transformer_layer_config") ?? config, architecture);
-  const targetHiddenSize = integer(config, "target_hidden_size", {
-    least: 8,
-    most: MOST_HIDDEN,
-    multipleOf: 8,
-    fallback: decoder.hiddenSize,
-  });
+  const { decoder, targetHiddenSize } = parseDraftSizes(config);
   const sizes = { hiddenSize: decoder.hiddenSize, targetHiddenSize };
   const algorithm = parseAlgorithm(config, layout, sizes);
   const eagle3 = algorithm === "EAGLE3";
@@ -87,6 +80,27 @@ export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): D
     prefix: layout.prefix,
     layerPrefix: layout.layerPrefix,
   });
+}
+
+/** What config.json alone says of a draft. */
+export interface DraftSizes {
+  /** Undefined where the architecture's name fits both. */
+  readonly named: Algorithm | undefined;
+  readonly decoder: DecoderConfig;
+  readonly targetHiddenSize: number;
+}
+
+/** @throws UsageError naming the field and what is known or allowed. */
+export function parseDraftSizes(config: Fields): DraftSizes {
+  const architecture = draftArchitecture(config);
+  const decoder = parseDecoder(nested(config, "transformer_layer_config") ?? config, architecture);
+  const targetHiddenSize = integer(config, "target_hidden_size", {
+    least: 8,
+    most: MOST_HIDDEN,
+    multipleOf: 8,
+    fallback: decoder.hiddenSize,
+  });
+  return { named: ARCHITECTURES[architecture], decoder, targetHiddenSize };
 }
 
 function findLayout(config: Fields, checkpoint: Checkpoint): Layout {

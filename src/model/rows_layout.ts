@@ -1,4 +1,4 @@
-/** Word offsets of the WGSL structs in shaders/rows.wgsl and of the result in accept.wgsl. */
+/** Word offsets of the WGSL structs in shaders/rows.wgsl and of the result in accept_commit.wgsl. */
 
 /** u32 words of one `Row`: token, position, slot, cell, base, mask_lo, mask_hi, live. */
 export const ROW_WORDS = 8;

@@ -3,6 +3,7 @@ import type { Operand } from "../gpu/kernel.ts";
 import { type Matrix, WEIGHT_BYTES, type WeightFormat } from "../gpu/matrix.ts";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
+import { emptyMatrix, type Layout, paired, type Segment, stacked } from "./shards.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
 const CHUNK = 4 << 20;
@@ -20,15 +21,6 @@ export interface Loader {
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
   /** A vector, widened to f32. */
   vector(label: string, tensor: TensorInfo): Operand;
-}
-
-/** A run of a tensor's rows and where in the matrix's shards it goes. */
-interface Segment {
-  readonly tensor: TensorInfo;
-  readonly tensorRow: number;
-  readonly rows: number;
-  readonly shard: number;
-  readonly shardRow: number;
 }
 
 /**
@@ -55,45 +47,18 @@ export function loader(
     }
   }
 
-  function build(
-    label: string,
-    sizes: readonly { first: number; rows: number }[],
-    segments: readonly Segment[],
-  ): Matrix {
+  function build(label: string, layout: Layout): Matrix {
+    const { segments } = layout;
     const { cols, format } = sharedShape(checkpoint, segments);
-    const rowBytes = cols * WEIGHT_BYTES[format];
-    const buffers = sizes.map(({ rows }, i) =>
-      gpu.device.createBuffer({
-        label: sizes.length > 1 ? `${label}#${i}` : label,
-        size: rows * rowBytes,
-        usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST,
-      })
-    );
-    fill(segments, buffers, rowBytes);
-    const shards = sizes.map(({ first, rows }, i) => ({
-      operand: { buffer: buffers[i] as GPUBuffer },
-      first,
-      rows,
-    }));
-    return { format, rows: sizes.reduce((sum, { rows }) => sum + rows, 0), cols, shards };
+    const matrix = emptyMatrix(gpu, label, layout.cuts, { cols, format });
+    const buffers = matrix.shards.map(({ operand }) => operand.buffer);
+    fill(segments, buffers, cols * WEIGHT_BYTES[format]);
+    return matrix;
   }
 
   return {
-    matrix(label, tensors) {
-      const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
-      const limit = shardRows(gpu, tensors[0] as TensorInfo);
-      const sizes = cut(even(rows), limit);
-      return build(label, sizes, stack(tensors, limit));
-    },
-    pair(label, a, b) {
-      const limit = shardRows(gpu, a) / 2;
-      const halves = cut(a.shape[0] ?? 0, limit);
-      const segments = halves.flatMap(({ first, rows }, shard) => [
-        { tensor: a, tensorRow: first, rows, shard, shardRow: 0 },
-        { tensor: b, tensorRow: first, rows, shard, shardRow: rows },
-      ]);
-      return build(label, halves.map(({ first, rows }) => ({ first, rows: rows * 2 })), segments);
-    },
+    matrix: (label, tensors) => build(label, stacked(gpu, tensors)),
+    pair: (label, a, b) => build(label, paired(gpu, a, b)),
     vector(label, tensor) {
       const bytes = new Uint8Array(tensor.size);
       checkpoint.read(tensor, 0, bytes);
@@ -160,40 +125,4 @@ function sharedShape(checkpoint: Checkpoint, segments: readonly Segment[]) {
     }
   }
   return { format: format as WeightFormat, cols: shape[1] as number };
-}
-
-/** Rows of the tensor's width that fit one binding, even. */
-function shardRows(gpu: Gpu, tensor: TensorInfo): number {
-  const bytes = tensor.size / (tensor.shape[0] ?? 1);
-  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
-  return Math.floor(limit / bytes / 4) * 4;
-}
-
-function even(n: number): number {
-  return n + n % 2;
-}
-
-function cut(rows: number, limit: number): { first: number; rows: number }[] {
-  const out = [];
-  for (let first = 0; first < rows; first += limit) {
-    out.push({ first, rows: Math.min(limit, rows - first) });
-  }
-  return out;
-}
-
-/** Segments of tensors stacked by rows over shards of `limit` rows. */
-function stack(tensors: readonly TensorInfo[], limit: number): Segment[] {
-  const segments: Segment[] = [];
-  let at = 0;
-  for (const tensor of tensors) {
-    const total = tensor.shape[0] ?? 0;
-    for (let row = 0; row < total;) {
-      const shardRow = at % limit;
-      const rows = Math.min(total - row, limit - shardRow);
-      segments.push({ tensor, tensorRow: row, rows, shard: Math.floor(at / limit), shardRow });
-      row += rows;
-      at += rows;
-    }
-  }
-  return segments;
 }

@@ -57,6 +57,12 @@ Deno.test("piped chat: triple quotes, CRLF, no newline at the end", async () => 
   assert.deepEqual(engine.prompts[0], [{ role: "user", content: "/bye\nb" }]);
 });
 
+Deno.test("piped chat: triple quotes that never close are told of", async () => {
+  const { engine, code, err } = await piped(['"""', "lost"]);
+  assert.deepEqual([engine.requests, code], [[], 0]);
+  assert.equal(err, 'Not sent: the message has no closing """.\n');
+});
+
 Deno.test("piped chat: invalid UTF-8 is a mistake", async () => {
   const io = fakeIo({ stdin: new Uint8Array([0x61, 0xc3, 0x0a]) });
   await assert.rejects(run([], fakeEngine(), io), {

@@ -220,6 +220,18 @@ Deno.test("Ctrl+C while the prompt is read or the model loads", async () => {
   assert.equal(loading.out(), "");
 });
 
+Deno.test("Ctrl+C while loading keeps the thread busy: nothing is generated", async () => {
+  const io = fakeIo({ stdin: "" });
+  const engine = fakeEngine();
+  const open: typeof engine.open = (options) => {
+    setTimeout(io.interrupt, 0); // a signal is heard when the thread waits, not before
+    return engine.open(options);
+  };
+  assert.equal(await run(["hi"], { ...engine, open }, io), 130);
+  assert.deepEqual([engine.requests, io.out(), io.err()], [[], "", ""]);
+  assert.ok(engine.disposed());
+});
+
 Deno.test("a closed pipe ends the engine", async () => {
   const engine = fakeEngine();
   const io = fakeIo({ stdin: "", stdoutBreaks: true });

@@ -171,6 +171,10 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--speculative-num-steps 2" with "--draft none": nothing drafts; allowed is 0',
   ],
   [
+    "generate --model m --num-steps 2",
+    'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft DIR',
+  ],
+  [
     "generate --raw --system s",
     'Cannot use "--system" with "--raw": a raw prompt has no system message; write it into the prompt',
   ],
@@ -188,6 +192,8 @@ Deno.test("possible combinations are possible", () => {
       "generate --draft none --speculative-algorithm NONE",
       "generate --model m --draft d --speculative-algorithm EAGLE",
       "generate --speculative-algorithm EAGLE3 --num-steps 7",
+      "generate --model m --num-steps 0",
+      "generate --model m --draft d --num-steps 7",
       "generate --json --stats",
     ]
   ) parseArguments(line.split(" "));

@@ -37,13 +37,19 @@ export async function openFledgling(
   const opened = gpu ?? await openGpu();
   const contextLength = 512;
   return await openCore(opened, loadWeights(opened, models), {
-    slots: batch,
     batch,
-    maxSteps: MAX_STEPS - 1,
+    steps: [0, 1, 2, 3, 4, 5, 6, 7],
     prefillRows: 256,
     contextLength,
-    tablePages: Math.ceil((contextLength + MAX_STEPS) / PAGE),
+    pages: batch * (contextLength + 2 * MAX_STEPS) / PAGE,
   });
+}
+
+/** A slot with pages for the whole context. */
+export function openSlot(core: Core): Slot {
+  const slot = core.openSlot();
+  if (!slot || !core.reserve(slot, core.capacity.contextLength)) throw new Error("no room");
+  return slot;
 }
 
 /** A finished sequence: its tokens, and per round how many drafts were accepted. */
@@ -78,7 +84,7 @@ export async function decode(
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
-    const lanes = await core.round(slots, numSteps);
+    const { lanes } = await core.round(slots, numSteps);
     for (const [i, lane] of lanes.entries()) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;
@@ -86,7 +92,7 @@ export async function decode(
       const kept = lane.ids.slice(0, stop < 0 ? undefined : stop + 1);
       output.ids.push(...kept.slice(0, most - output.ids.length));
       output.accepted.push(Math.min(lane.accepted, kept.length));
-      output.drafts.push(lane.drafts);
+      output.drafts.push([...lane.drafts]);
     }
   }
   return outputs;

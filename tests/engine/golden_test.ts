@@ -3,7 +3,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/rope.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
-import { decode, goldenCases, openFledgling } from "./fledgling.ts";
+import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
 
 const cases = goldenCases();
 
@@ -12,7 +12,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
     const core = await openFledgling(kind, 1);
     for (const golden of cases) {
       await t.step(golden.task, async () => {
-        using slot = core.openSlot();
+        using slot = openSlot(core);
         const [found] = await decode(core, [slot], [golden.prompt_ids], {
           numSteps: 3,
           most: 160,
@@ -46,7 +46,7 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
   const { logits, rope, config } = core.models.target;
   core.gpu.device.queue.writeBuffer(rope.buffer, 0, bf16RopeTable(config, 64));
   for (const golden of cases) {
-    using slot = core.openSlot();
+    using slot = openSlot(core);
     core.setSampling(slot, GREEDY);
     await core.prefill(slot, golden.prompt_ids, 0, golden.prompt_ids.length);
     const row = new Float32Array(await readBuffer(core.gpu, logits.buffer));

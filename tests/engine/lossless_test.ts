@@ -4,7 +4,7 @@ import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
-import { decode, type Decoded, goldenCases, openFledgling } from "./fledgling.ts";
+import { decode, type Decoded, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
 
 const BATCH = 8;
 const STEPS = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -33,7 +33,7 @@ async function sameAtEverySetting(
     for (let first = 0; first < prompts.length; first += BATCH) {
       const group = prompts.slice(first, first + BATCH);
       using stack = new DisposableStack();
-      const slots = group.map(() => stack.use(core.openSlot()));
+      const slots = group.map(() => stack.use(openSlot(core)));
       for (const numSteps of STEPS) {
         const found = await decode(core, slots, group, { numSteps, most, sampling });
         drafted += found.reduce((sum, { accepted }) => sum + accepted.length * numSteps, 0);

@@ -6,7 +6,7 @@ import { distribution } from "../../src/speculate/choose.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { gTest } from "../statistics.ts";
-import { goldenCases, openFledgling } from "./fledgling.ts";
+import { goldenCases, openFledgling, openSlot } from "./fledgling.ts";
 
 const BATCH = 8;
 const NUM_STEPS = 3;
@@ -50,7 +50,7 @@ async function sample(
   { rounds, sampling }: { readonly rounds: number; readonly sampling: Sampling },
 ) {
   using stack = new DisposableStack();
-  const slots: Slot[] = Array.from({ length: BATCH }, () => stack.use(core.openSlot()));
+  const slots: Slot[] = Array.from({ length: BATCH }, () => stack.use(openSlot(core)));
   const samples: Sample[] = [];
   const byRoot = new Map<number, Float32Array[]>();
   let first: Float32Array | undefined;
@@ -61,7 +61,7 @@ async function sample(
     }
     first ??= (await logitRows(core, 1))[0];
     const roots = slots.map(({ root }) => root);
-    const lanes = await core.round(slots, NUM_STEPS);
+    const { lanes } = await core.round(slots, NUM_STEPS);
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
     if (roots.some((root) => !byRoot.has(root))) {
       const rows = await logitRows(core, BATCH * (NUM_STEPS + 1));

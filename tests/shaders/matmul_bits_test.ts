@@ -60,10 +60,10 @@ for (const tuning of TUNINGS) {
     await assertInvariant({ format: "bf16", finish: "store", tuning }, counts);
   });
   Deno.test(`matmul bits: f16 add, ${name}`, async () => {
-    await assertInvariant({ format: "f16", finish: "add", tuning }, [2, 8, 17]);
+    await assertInvariant({ format: "f16", finish: "add", tuning }, [17]);
   });
   Deno.test(`matmul bits: f32 swiglu, ${name}`, async () => {
-    await assertInvariant({ format: "f32", finish: "swiglu", tuning }, [3, 8, 9]);
+    await assertInvariant({ format: "f32", finish: "swiglu", tuning }, [8]);
   });
   Deno.test(`matmul bits: three shards give what one gives, ${name}`, async () => {
     const [n, cols, format] = [26, 64, "bf16"] as const;

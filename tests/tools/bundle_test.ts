@@ -1,6 +1,9 @@
 import { equal } from "node:assert/strict";
 import { bundle } from "../../tools/bundle.ts";
 
+const PROMPT = "Count from 1 to 9.";
+const ANSWER = "1, 2, 3, 4, 5, 6, 7, 8, 9.\n";
+
 /** Runs the program in a folder that holds nothing else, without the project's configuration. */
 async function runIn(folder: string, ...args: string[]): Promise<string> {
   const child = new Deno.Command(Deno.execPath(), {
@@ -23,6 +26,15 @@ Deno.test("the bundle alone in an empty folder runs with its embedded model", as
     await t.step("inspect reads the model", async () => {
       const report = JSON.parse(await runIn(folder, "inspect", "--json"));
       equal(report.target.parameters, 6_426_880);
+    });
+    await t.step("generate answers with the EAGLE-3 head", async () => {
+      equal(await runIn(folder, "generate", "--temperature", "0", PROMPT), ANSWER);
+    });
+    await t.step("generate answers the same with the EAGLE-1 head", async () => {
+      const args = ["--temperature", "0", "--json", "--speculative-algorithm", "EAGLE"];
+      const { text, speculative } = JSON.parse(await runIn(folder, "generate", ...args, PROMPT));
+      equal(`${text}\n`, ANSWER);
+      equal(speculative.algorithm, "EAGLE");
     });
   } finally {
     await Deno.remove(folder, { recursive: true });

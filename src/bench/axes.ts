@@ -1,0 +1,48 @@
+/** `8` or `1-4`, `1-7+2`, `1-16*2`: first, last and how to go on. llama-bench's spelling. */
+const RANGE = /^(\d+)-(\d+)(?:([+*])(\d+))?$/;
+const NUMBER = /^(\d+\.?\d*|\.\d+)$/;
+/** More values than anybody waits for: a slip of the finger. */
+const MOST = 1000;
+
+/**
+ * The numbers of an axis, each once, in the order written: `1,2,8-10` is 1, 2, 8, 9, 10. Undefined
+ * where the text is no list of numbers and ranges.
+ */
+export function parseAxis(text: string): readonly number[] | undefined {
+  const parts = text.split(",").map((part) => parsePart(part.trim()));
+  if (!parts.every((part) => part !== undefined)) return undefined;
+  return [...new Set(parts.flat())];
+}
+
+function parsePart(part: string): number[] | undefined {
+  if (NUMBER.test(part)) return [Number(part)];
+  const range = RANGE.exec(part);
+  if (range === null) return undefined;
+  const [, first, last, sign = "+", by = "1"] = range;
+  return walk(
+    Number(first),
+    Number(last),
+    (at) => sign === "+" ? at + Number(by) : at * Number(by),
+  );
+}
+
+/** Undefined for a range that runs backwards, stands still or is too long. */
+function walk(first: number, last: number, next: (at: number) => number): number[] | undefined {
+  const values: number[] = [];
+  for (let at = first; at <= last; at = next(at)) {
+    values.push(at);
+    if (next(at) <= at || values.length > MOST) return undefined;
+  }
+  return values.length === 0 ? undefined : values;
+}
+
+/** All combinations of the axes' values; the last axis changes fastest. */
+export function combinations<T extends Record<string, unknown>>(
+  axes: { readonly [K in keyof T]: readonly T[K][] },
+): T[] {
+  return Object.entries(axes).reduce<Record<string, unknown>[]>(
+    (made, [name, values]) =>
+      made.flatMap((one) => values.map((value: unknown) => ({ ...one, [name]: value }))),
+    [{}],
+  ) as T[];
+}

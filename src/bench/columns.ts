@@ -1,0 +1,134 @@
+import type { BenchRow } from "./row.ts";
+import type { Percentiles, Ratio } from "./statistics.ts";
+
+/** One column of the tables for people. */
+export interface Column {
+  readonly title: string;
+  readonly align: "left" | "right";
+  readonly text: (row: BenchRow) => string;
+}
+
+const text = (title: string, of: (row: BenchRow) => string): Column => ({
+  title,
+  align: "left",
+  text: of,
+});
+const number = (title: string, of: (row: BenchRow) => string): Column => ({
+  title,
+  align: "right",
+  text: of,
+});
+
+const CASE: readonly (readonly [title: string, of: (row: BenchRow) => string])[] = [
+  ["model", ({ model }) => model],
+  ["draft", ({ draft }) => draft ?? "none"],
+  ["device", ({ device }) => device],
+  ["workload", ({ workload }) => workload],
+  ["prompt", ({ prompt_tokens }) => String(prompt_tokens ?? "text")],
+  ["output", ({ output_tokens }) => String(output_tokens)],
+  ["temp", ({ temperature }) => String(temperature)],
+  ["depth", ({ depth }) => String(depth)],
+];
+
+const MEASURED: readonly Column[] = [
+  number("batch", ({ batch }) => String(batch)),
+  text("setting", ({ setting }) => setting),
+  number(
+    "tokens/s",
+    ({ tokens_per_second: { mean, sd } }) =>
+      sd === null ? digits(mean) : `${digits(mean)} ± ${digits(sd)}`,
+  ),
+  number("speed-up [95 %]", ({ speedup }) => ratioText(speedup)),
+  number(
+    "gap to best static",
+    ({ gap_to_best_static }) =>
+      gap_to_best_static === null ? "" : percentChange(gap_to_best_static.ratio),
+  ),
+  number("mean_accept_length", ({ mean_accept_length }) => fixed(mean_accept_length, 2)),
+  number("accepted", ({ draft_acceptance_rate }) => share(draft_acceptance_rate)),
+  number(
+    "by position %",
+    ({ acceptance_per_position }) =>
+      acceptance_per_position.map((part) => (part * 100).toFixed(0)).join(" "),
+  ),
+  number("draft ms", ({ round_ms }) => digits(round_ms.draft)),
+  number("verify ms", ({ round_ms }) => digits(round_ms.verify)),
+  number("extend ms", ({ round_ms }) => digits(round_ms.extend)),
+  number("host ms", ({ round_ms }) => digits(round_ms.host)),
+  number("c(M)/c(1)", ({ verify_cost_ratio }) => fixed(verify_cost_ratio, 2)),
+  number("TTFT p50/p90/p99 ms", ({ ttft_ms }) => percentilesText(ttft_ms)),
+  number("TPOT p50/p90/p99 ms", ({ tpot_ms }) => percentilesText(tpot_ms)),
+  number("ITL p50/p90/p99 ms", ({ itl_ms }) => percentilesText(itl_ms)),
+  number("switches", ({ switches }) => fixed(switches, Number.isInteger(switches) ? 0 : 1)),
+  text("time by tier", ({ tier_share }) => tierText(tier_share)),
+  number("blocks", ({ blocks }) => String(blocks)),
+];
+
+/**
+ * The columns worth showing for these rows: what all rows share is said once, in `shared`, and a
+ * column SIMULATED is there where any row is.
+ */
+export function columnsFor(
+  rows: readonly BenchRow[],
+): {
+  readonly columns: readonly Column[];
+  readonly shared: readonly (readonly [string, string])[];
+} {
+  const values = (of: (row: BenchRow) => string) => [...new Set(rows.map(of))];
+  const shared = CASE.filter(([, of]) => values(of).length === 1)
+    .map(([title, of]) => [title, values(of)[0] ?? ""] as const);
+  const varied = CASE.filter(([, of]) => values(of).length > 1).map(([title, of]) =>
+    text(title, of)
+  );
+  const simulated = rows.some(isSimulated)
+    ? [text("acceptance", ({ acceptance }) => acceptance)]
+    : [];
+  return { columns: [...simulated, ...varied, ...MEASURED], shared };
+}
+
+export function isSimulated({ acceptance }: BenchRow): boolean {
+  return acceptance === "SIMULATED";
+}
+
+/** `1.82x [1.75, 1.90]`. */
+export function ratioText({ ratio, low, high }: Ratio): string {
+  const around = low === null || high === null ? "" : ` [${low.toFixed(2)}, ${high.toFixed(2)}]`;
+  return `${ratio.toFixed(2)}x${around}`;
+}
+
+/** What A/A rows say about noise: `plain twice: 1.00x [0.98, 1.02]`; undefined without such rows. */
+export function noiseText(rows: readonly BenchRow[]): string | undefined {
+  const twice = rows.filter(({ setting_kind }) => setting_kind === "plain again");
+  if (twice.length === 0) return undefined;
+  const texts = twice.map(({ batch, speedup }) => `batch ${batch} ${ratioText(speedup)}`);
+  return `Noise, plain decoding against itself: ${texts.join(", ")}`;
+}
+
+/** Three significant digits, no exponent: `0.123`, `12.3`, `1234`. */
+export function digits(value: number): string {
+  const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  return value.toFixed(Math.min(3, Math.max(0, 2 - magnitude)));
+}
+
+function fixed(value: number | null, places: number): string {
+  return value === null ? "" : value.toFixed(places);
+}
+
+function share(value: number | null): string {
+  return value === null ? "" : `${(value * 100).toFixed(1)}%`;
+}
+
+function percentChange(ratio: number): string {
+  const change = (ratio - 1) * 100;
+  const shown = Math.abs(change) < 0.05 ? 0 : change;
+  return `${shown > 0 ? "+" : ""}${shown.toFixed(1)}%`;
+}
+
+function percentilesText({ p50, p90, p99 }: Percentiles): string {
+  return [p50, p90, p99].map((value) => value === null ? "-" : digits(value)).join("/");
+}
+
+function tierText(shares: BenchRow["tier_share"]): string {
+  const tiers = Object.entries(shares);
+  return tiers.length < 2 ? "" : tiers.map(([tier, part]) => `${tier}: ${share(part)}`).join(", ");
+}

@@ -1,0 +1,97 @@
+import { hash32 } from "../speculate/noise.ts";
+import type { Case, CellSpec, Setting, Subject } from "./runner.ts";
+
+/** A setting under the name that its rows have. */
+export interface Arm {
+  readonly label: string;
+  readonly setting: Setting;
+}
+
+/** What a sweep measures: in each case `blocks` times all arms, in an order drawn for each block. */
+export interface Plan {
+  readonly cases: readonly Case[];
+  /** The first is plain decoding, the second is plain decoding again (A/A). */
+  readonly arms: readonly Arm[];
+  readonly blocks: number;
+  readonly seed: number;
+}
+
+/** Rows with this name are what the others are compared with. */
+export const PLAIN = "plain";
+/** Plain decoding under a second name: how far its speed-up is from 1 is noise. */
+export const PLAIN_AGAIN = "plain (A/A)";
+
+/** The arms of a sweep. 0 steps are plain decoding, which is always measured. */
+export function armsOf(
+  { numSteps, presets }: { numSteps: readonly number[]; presets: readonly string[] },
+): Arm[] {
+  const fixed = [...new Set(numSteps)].filter((steps) => steps > 0).sort((a, b) => a - b);
+  return [
+    { label: PLAIN, setting: { kind: "plain" } },
+    { label: PLAIN_AGAIN, setting: { kind: "plain" } },
+    ...fixed.map((steps): Arm => ({
+      label: `${steps} step${steps === 1 ? "" : "s"}`,
+      setting: { kind: "static", numSteps: steps },
+    })),
+    ...[...new Set(presets)].map((name): Arm => ({
+      label: `preset ${name}`,
+      setting: { kind: "preset", name },
+    })),
+  ];
+}
+
+/** The arms in the order of one block: a Fisher-Yates shuffle keyed by seed, case and block. */
+export function blockOrder(
+  arms: readonly Arm[],
+  { seed, caseIndex, block }: { seed: number; caseIndex: number; block: number },
+): Arm[] {
+  const order = [...arms];
+  const key = hash32(seed, caseIndex, block);
+  for (let last = order.length - 1; last > 0; last--) {
+    const at = hash32(key, last, 0) % (last + 1);
+    [order[last], order[at]] = [order[at] as Arm, order[last] as Arm];
+  }
+  return order;
+}
+
+/** The measurement of an arm in a block. All arms of a block, at any batch size, share a seed. */
+export function cellSpec(
+  one: Case,
+  { setting, block, seed }: { setting: Setting; block: number; seed: number },
+): CellSpec {
+  return { ...one, setting, repeat: block, seed: hash32(seed, block, 0) };
+}
+
+/** Tokens of an answer while warming up: enough for a few rounds of the deepest tier. */
+const WARM_UP_TOKENS = 16;
+
+/** A short cell that makes caches and clocks warm; its result is thrown away. */
+export function warmUpSpec(one: Case, setting: Setting, seed: number): CellSpec {
+  const outputTokens = Math.min(one.outputTokens, WARM_UP_TOKENS);
+  return { ...one, outputTokens, setting, repeat: -1, seed: hash32(seed, 0, 0) };
+}
+
+/** A case in words, for messages: `batch 2, 64 output tokens, temperature 0`. */
+export function caseText(one: Case): string {
+  return [
+    `batch ${one.batch}`,
+    ...one.promptTokens === undefined ? [] : [`${one.promptTokens} prompt tokens`],
+    `${one.outputTokens} output tokens`,
+    `temperature ${one.temperature}`,
+    ...one.depth === 0 ? [] : [`depth ${one.depth}`],
+  ].join(", ");
+}
+
+/** What makes two rows the same measurement: `--resume` compares it. */
+export function rowKey(
+  subject: Subject,
+  one: Case,
+  { label, seed }: { label: string; seed: number },
+): string {
+  const { model, draft, device, simulated } = subject;
+  const { workload, batch, promptTokens, outputTokens, temperature, depth } = one;
+  return JSON.stringify([
+    ...[model, draft ?? null, device, simulated, workload, batch, promptTokens ?? null],
+    ...[outputTokens, temperature, depth, seed, label],
+  ]);
+}

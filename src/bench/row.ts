@@ -1,0 +1,166 @@
+import { type Arm, PLAIN_AGAIN } from "./plan.ts";
+import { acceptanceOf, type RoundMs, roundMs, tierShare } from "./rounds.ts";
+import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
+import type { Case, CellResult, Subject, Switch } from "./runner.ts";
+import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
+import { average, pairedRatio } from "./statistics.ts";
+
+/** Of rows written to a file; another number when a field changes its meaning. */
+export const ROW_FORMAT = "eyrie-bench-1";
+
+/** One setting in one case, over all blocks. The names are those of the files. */
+export interface BenchRow {
+  readonly format: typeof ROW_FORMAT;
+  readonly acceptance: "measured" | "SIMULATED";
+  readonly model: string;
+  readonly draft: string | null;
+  readonly device: string;
+  readonly workload: string;
+  readonly batch: number;
+  readonly prompt_tokens: number | null;
+  readonly output_tokens: number;
+  readonly temperature: number;
+  readonly depth: number;
+  readonly seed: number;
+  readonly setting: string;
+  readonly setting_kind: "plain" | "plain again" | "static" | "preset";
+  /** Null where it moves. */
+  readonly num_steps: number | null;
+  readonly blocks: number;
+  /** Output tokens of all requests a second. */
+  readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
+  /** Tokens/s over those of plain decoding in the same block: geometric mean, t interval. */
+  readonly speedup: Ratio & { readonly log_ratios: readonly number[] };
+  readonly mean_accept_length: number | null;
+  readonly draft_acceptance_rate: number | null;
+  readonly acceptance_per_position: readonly number[];
+  readonly round_ms: RoundMs;
+  readonly verify_cost_ratio: number | null;
+  readonly ttft_ms: Percentiles;
+  readonly tpot_ms: Percentiles;
+  readonly itl_ms: Percentiles;
+  /** Mean of the blocks. */
+  readonly switches: number;
+  readonly tier_share: Readonly<Record<string, number>>;
+  /** Tokens/s against the best static setting of the case: 0.97 = 3 % slower; 1 is the best. */
+  readonly gap_to_best_static: (Ratio & { readonly best: string }) | null;
+  /** Of the first block. */
+  readonly switch_log: readonly Switch[];
+  readonly timeline: Timeline;
+}
+
+/** An arm's cell and the plain one of the same block. */
+export interface BlockPair {
+  readonly own: CellResult;
+  readonly plain: CellResult;
+}
+
+/** Everything of a row but the gap, which needs the other rows of its case. */
+export function rowOf(
+  arm: Arm,
+  pairs: readonly BlockPair[],
+  place: { readonly subject: Subject; readonly one: Case; readonly seed: number },
+): BenchRow {
+  const own = pairs.map((pair) => pair.own);
+  const rounds = own.flatMap((block) => block.rounds);
+  const plainRounds = pairs.flatMap((pair) => pair.plain.rounds);
+  const acceptance = acceptanceOf(rounds);
+  const samples = own.map(tokensPerSecond);
+  const logRatios = pairs.map((pair) =>
+    Math.log(tokensPerSecond(pair.own) / tokensPerSecond(pair.plain))
+  );
+  return {
+    ...identity(arm, place),
+    blocks: pairs.length,
+    tokens_per_second: { ...spread(samples), samples },
+    speedup: { ...pairedRatio(logRatios), log_ratios: logRatios },
+    mean_accept_length: acceptance.meanAcceptLength,
+    draft_acceptance_rate: acceptance.draftAcceptanceRate,
+    acceptance_per_position: acceptance.perPosition,
+    round_ms: roundMs(rounds),
+    verify_cost_ratio: verifyCostRatio(rounds, plainRounds, place.one.batch),
+    ...latencies(own),
+    switches: average(own.map((block) => block.switches.length)),
+    tier_share: tierShare(own),
+    gap_to_best_static: null,
+    switch_log: own[0]?.switches ?? [],
+    timeline: timelineOf(own[0]?.rounds ?? []),
+  };
+}
+
+function identity(
+  { label, setting }: Arm,
+  { subject, one, seed }: { subject: Subject; one: Case; seed: number },
+) {
+  const steps = {
+    plain: 0,
+    static: setting.kind === "static" ? setting.numSteps : 0,
+    preset: null,
+  };
+  return {
+    format: ROW_FORMAT,
+    acceptance: subject.simulated ? "SIMULATED" : "measured",
+    model: subject.model,
+    draft: subject.draft ?? null,
+    device: subject.device,
+    workload: one.workload,
+    batch: one.batch,
+    prompt_tokens: one.promptTokens ?? null,
+    output_tokens: one.outputTokens,
+    temperature: one.temperature,
+    depth: one.depth,
+    seed,
+    setting: label,
+    setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
+    num_steps: steps[setting.kind],
+  } as const;
+}
+
+function tokensPerSecond({ tokens, seconds }: CellResult): number {
+  return tokens / seconds;
+}
+
+function latencies(blocks: readonly CellResult[]) {
+  const requests = blocks.flatMap((block) => block.requests);
+  return {
+    ttft_ms: percentiles(requests.map(({ ttftMs }) => ttftMs)),
+    tpot_ms: percentiles(requests.map(({ tpotMs }) => tpotMs)),
+    itl_ms: percentiles(requests.flatMap(({ itlMs }) => itlMs)),
+  };
+}
+
+/** Can this row be a slot of a static schedule: plain decoding (0 steps) or fixed steps. */
+export function isStatic({ setting_kind }: BenchRow): boolean {
+  return setting_kind === "plain" || setting_kind === "static";
+}
+
+/**
+ * Fills in the gaps of a case's rows. The best static setting is the one with the largest mean
+ * log-ratio; gaps are paired by block, and have no interval where blocks cannot be paired.
+ */
+export function withGaps(rows: readonly BenchRow[], known: readonly BenchRow[] = []): BenchRow[] {
+  const best = [...rows, ...known].filter(isStatic)
+    .toSorted((a, b) => b.speedup.ratio - a.speedup.ratio)[0];
+  if (best === undefined) return [...rows];
+  return rows.map((row) => ({
+    ...row,
+    gap_to_best_static: { ...gap(row, best), best: best.setting },
+  }));
+}
+
+function gap(row: BenchRow, best: BenchRow): Ratio {
+  const own = row.speedup.log_ratios;
+  const others = best.speedup.log_ratios;
+  if (own.length !== others.length) {
+    return { ratio: row.speedup.ratio / best.speedup.ratio, low: null, high: null };
+  }
+  return pairedRatio(own.map((ratio, block) => ratio - (others[block] ?? NaN)));
+}
+
+/** Identifies a row of a file the way `rowKey` does for a measurement to come. */
+export function keyOfRow(row: BenchRow): string {
+  return JSON.stringify([
+    ...[row.model, row.draft, row.device, row.acceptance === "SIMULATED", row.workload, row.batch],
+    ...[row.prompt_tokens, row.output_tokens, row.temperature, row.depth, row.seed, row.setting],
+  ]);
+}

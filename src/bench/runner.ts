@@ -1,0 +1,123 @@
+import type { LoadProgress } from "../engine/load.ts";
+import type { Workload } from "./workload.ts";
+
+/** How a cell decodes. */
+export type Setting =
+  | { readonly kind: "plain" }
+  | { readonly kind: "static"; readonly numSteps: number }
+  /** A preset's name, or the file of an adaptive config. */
+  | { readonly kind: "preset"; readonly name: string };
+
+/** One combination of the axes; every setting is measured in it. */
+export interface Case {
+  readonly workload: string;
+  /** Requests in flight. */
+  readonly batch: number;
+  /** Tokens of each prompt; absent where the workload's texts decide. */
+  readonly promptTokens?: number;
+  /** Most tokens of each answer. */
+  readonly outputTokens: number;
+  readonly temperature: number;
+  /** Tokens whose keys and values are in the cache before the prompt. */
+  readonly depth: number;
+}
+
+/** One measurement: a case, a setting, a block. */
+export interface CellSpec extends Case {
+  readonly setting: Setting;
+  /** Number of the block, from 0; -1 is the warm-up, which is not counted. */
+  readonly repeat: number;
+  /** Key of prompts and noise, u32; the same for all settings of a block. */
+  readonly seed: number;
+}
+
+/** What one round of a cell did. Milliseconds of device work where it can be timed. */
+export interface RoundSample {
+  /** Drafts asked of each sequence; 0 = plain decoding. */
+  readonly numSteps: number;
+  /** Sequences in the round. */
+  readonly batch: number;
+  /** Drafts accepted, a number for each sequence; the bonus is not counted. */
+  readonly accepted: readonly number[];
+  readonly draftMs: number;
+  readonly verifyMs: number;
+  readonly extendMs: number;
+  /** What is left of `ms`: the host's work and waiting. */
+  readonly hostMs: number;
+  readonly ms: number;
+  /** When the round began, from the start of the cell. */
+  readonly tMs: number;
+}
+
+/** What a request of a cell saw. */
+export interface RequestSample {
+  /** Time to the first token. */
+  readonly ttftMs: number;
+  /** Time per output token after the first. */
+  readonly tpotMs: number;
+  /** Times between tokens; 0 within an accepted run. */
+  readonly itlMs: readonly number[];
+  /** Hash of the output ids. */
+  readonly outputHash: string;
+}
+
+/** One change of tier. */
+export interface Switch {
+  readonly round: number;
+  readonly from: number;
+  readonly to: number;
+  readonly reason: string;
+}
+
+export interface CellResult {
+  /** Output tokens of all requests. */
+  readonly tokens: number;
+  /** From the first request's start to the last one's end. */
+  readonly seconds: number;
+  readonly rounds: readonly RoundSample[];
+  /** In the order of the workload's prompts. */
+  readonly requests: readonly RequestSample[];
+  readonly switches: readonly Switch[];
+  /** Share of the time of rounds by number of steps. */
+  readonly tierShare: Readonly<Record<number, number>>;
+}
+
+/** Measures one cell. Where the signal aborts it may reject or give part of a result. */
+export type RunCell = (spec: CellSpec, signal: AbortSignal) => Promise<CellResult>;
+
+/** What is measured, for the rows and the page. */
+export interface Subject {
+  readonly model: string;
+  /** Undefined: only plain decoding can be measured. */
+  readonly draft: string | undefined;
+  /** Adapter and backend in words. */
+  readonly device: string;
+  /** Accepted counts are drawn, not verified. */
+  readonly simulated: boolean;
+}
+
+/** An engine opened for a sweep. */
+export interface BenchSession extends Disposable {
+  readonly subject: Subject;
+  readonly runCell: RunCell;
+}
+
+/** All that opening needs to know of the sweep to come. */
+export interface BenchRequest {
+  readonly model?: string;
+  readonly draft?: string;
+  readonly adapter?: "high-performance" | "low-power" | "software";
+  /** Config files of a checkpoint that is built of random weights. */
+  readonly randomWeights?: string;
+  readonly randomDraft?: string;
+  /** Probability that a draft is accepted after those before it: one for all, or by position. */
+  readonly simulateAcceptance?: readonly number[];
+  readonly workload: Workload;
+  readonly cases: readonly Case[];
+  readonly settings: readonly Setting[];
+  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onWarning?: (line: string) => void;
+}
+
+/** Opens model and device and builds all tiers of the settings at all batch sizes of the cases. */
+export type OpenBench = (request: BenchRequest) => Promise<BenchSession>;

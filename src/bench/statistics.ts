@@ -1,0 +1,69 @@
+// @ts-types="npm:@types/d3-array@3.2.2"
+import { deviation, mean, quantileSorted } from "d3-array";
+// @ts-types="./jstat.d.ts"
+import jstat from "jstat";
+
+/** Mean and sample standard deviation (n - 1); null where there are too few values. */
+export interface Spread {
+  readonly mean: number;
+  readonly sd: number | null;
+}
+
+/** A ratio and its 95 % interval; null where one block cannot give one. */
+export interface Ratio {
+  readonly ratio: number;
+  readonly low: number | null;
+  readonly high: number | null;
+}
+
+/** Percentiles of pooled times; null where there were none. */
+export interface Percentiles {
+  readonly p50: number | null;
+  readonly p90: number | null;
+  readonly p99: number | null;
+}
+
+/** Mean and sample standard deviation of at least one value. */
+export function spread(values: readonly number[]): Spread {
+  return { mean: average(values), sd: deviation(values) ?? null };
+}
+
+/** The mean, 0 of no values. */
+export function average(values: readonly number[]): number {
+  return mean(values) ?? 0;
+}
+
+/** Standard error of the mean; undefined of fewer than two values. */
+export function standardError(values: readonly number[]): number | undefined {
+  const sd = deviation(values);
+  return sd === undefined ? undefined : sd / Math.sqrt(values.length);
+}
+
+/**
+ * 95 % interval of a mean by Student's t: mean ± t(0.975, n - 1) * sd / sqrt(n). Blocks are few
+ * (5), where a bootstrap's intervals, BCa too, are too narrow.
+ */
+export function interval(values: readonly number[]): { low: number; high: number } | undefined {
+  const error = standardError(values);
+  if (error === undefined) return undefined;
+  const half = error === 0 ? 0 : jstat.studentt.inv(0.975, values.length - 1) * error;
+  const middle = average(values);
+  return { low: middle - half, high: middle + half };
+}
+
+/** Geometric mean of paired ratios, given as natural logarithms a block, and its interval. */
+export function pairedRatio(logRatios: readonly number[]): Ratio {
+  const around = interval(logRatios);
+  return {
+    ratio: Math.exp(average(logRatios)),
+    low: around === undefined ? null : Math.exp(around.low),
+    high: around === undefined ? null : Math.exp(around.high),
+  };
+}
+
+/** p50, p90, p99 with linear interpolation between ranks (R's type 7, numpy's and vLLM's default). */
+export function percentiles(values: readonly number[]): Percentiles {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (p: number) => quantileSorted(sorted, p) ?? null;
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99) };
+}

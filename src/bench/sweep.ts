@@ -1,0 +1,176 @@
+import type { Arm, Plan } from "./plan.ts";
+import { blockOrder, caseText, cellSpec, PLAIN, rowKey, warmUpSpec } from "./plan.ts";
+import { type BenchRow, rowOf, withGaps } from "./row.ts";
+import type { BenchSession, Case, CellResult } from "./runner.ts";
+
+/** What a sweep tells as it goes. */
+export type SweepEvent =
+  | { readonly kind: "warm-up"; readonly one: Case }
+  | {
+    readonly kind: "cell";
+    readonly one: Case;
+    readonly label: string;
+    readonly block: number;
+    /** Measured cells, this one included, and how many there will be. */
+    readonly done: number;
+    readonly total: number;
+    readonly tokensPerSecond: number;
+  }
+  /** The rows of a case; not `complete` when the sweep was stopped within it. */
+  | { readonly kind: "rows"; readonly rows: readonly BenchRow[]; readonly complete: boolean }
+  /** Two settings gave different greedy outputs: the sweep ends. */
+  | { readonly kind: "different"; readonly message: string };
+
+export interface SweepOptions {
+  /** Rows of an earlier run by `rowKey`; they are not measured again. */
+  readonly present: ReadonlyMap<string, BenchRow>;
+  readonly signal: AbortSignal;
+}
+
+/** Cells of one arm, a block each. */
+type Measured = ReadonlyMap<string, CellResult[]>;
+
+/** Measures case after case; see `Plan`. Stops after the cell in flight where the signal aborts. */
+export async function* sweep(
+  plan: Plan,
+  session: BenchSession,
+  options: SweepOptions,
+): AsyncGenerator<SweepEvent> {
+  const todo = plan.cases.map((one, caseIndex) => ({
+    one,
+    caseIndex,
+    arms: missingArms(one, { plan, session, options }),
+  })).filter(({ arms }) => arms.length > 0);
+  const total = todo.reduce((sum, { arms }) => sum + arms.length * plan.blocks, 0);
+  let done = 0;
+  for (const { one, caseIndex, arms } of todo) {
+    const measured = new Map(arms.map(({ label }) => [label, [] as CellResult[]]));
+    for await (const event of measureCase(one, { plan, session, options, arms, caseIndex })) {
+      if (event.kind !== "cell") {
+        yield event;
+        if (event.kind === "different") return;
+        continue;
+      }
+      measured.get(event.label)?.push(event.result);
+      const { label, block, result } = event;
+      const tokensPerSecond = result.tokens / result.seconds;
+      yield { kind: "cell", one, label, block, done: ++done, total, tokensPerSecond };
+    }
+    yield* rowsOf(one, { plan, session, options, measured });
+    if (options.signal.aborted) return;
+  }
+}
+
+interface Going {
+  readonly plan: Plan;
+  readonly session: BenchSession;
+  readonly options: SweepOptions;
+}
+
+/** The arms without a row, and plain decoding with them; none where all have one. */
+function missingArms(one: Case, { plan, session, options }: Going): Arm[] {
+  const missing = plan.arms.filter((arm) =>
+    presentRow(arm, one, { plan, session, options }) === undefined
+  );
+  return missing.length === 0
+    ? []
+    : plan.arms.filter((arm) => arm.label === PLAIN || missing.includes(arm));
+}
+
+/** The row of an earlier run, if it has blocks enough. */
+function presentRow(
+  { label }: Arm,
+  one: Case,
+  { plan, session, options }: Going,
+): BenchRow | undefined {
+  const row = options.present.get(rowKey(session.subject, one, { label, seed: plan.seed }));
+  return row !== undefined && row.blocks >= plan.blocks ? row : undefined;
+}
+
+type CaseEvent =
+  | Extract<SweepEvent, { kind: "warm-up" | "different" }>
+  | {
+    readonly kind: "cell";
+    readonly label: string;
+    readonly block: number;
+    readonly result: CellResult;
+  };
+
+async function* measureCase(
+  one: Case,
+  { plan, session, options, arms, caseIndex }: Going & { arms: readonly Arm[]; caseIndex: number },
+): AsyncGenerator<CaseEvent> {
+  const { seed, blocks } = plan;
+  const { signal } = options;
+  yield { kind: "warm-up", one };
+  for (const { setting } of arms) {
+    if (!await run(session, warmUpSpec(one, setting, seed), signal)) return;
+  }
+  for (let block = 0; block < blocks; block++) {
+    let first: { label: string; result: CellResult } | undefined;
+    for (const { label, setting } of blockOrder(arms, { seed, caseIndex, block })) {
+      const result = await run(session, cellSpec(one, { setting, block, seed }), signal);
+      if (result === undefined) return;
+      yield { kind: "cell", label, block, result };
+      first ??= { label, result };
+      const at = one.temperature === 0 ? firstDifference(first.result, result) : undefined;
+      if (at !== undefined && !session.subject.simulated) {
+        const message = `"${label}" and "${first.label}" gave different greedy outputs ` +
+          `(${one.workload}, ${caseText(one)}, block ${block + 1}, request ${at + 1})`;
+        return yield { kind: "different", message };
+      }
+    }
+  }
+}
+
+/** The cell's result; undefined when the signal aborted before its end. */
+async function run(
+  session: BenchSession,
+  spec: Parameters<BenchSession["runCell"]>[0],
+  signal: AbortSignal,
+): Promise<CellResult | undefined> {
+  if (signal.aborted) return undefined;
+  try {
+    const result = await session.runCell(spec, signal);
+    return signal.aborted ? undefined : result;
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
+}
+
+/** Index of the first request whose outputs differ. */
+function firstDifference(a: CellResult, b: CellResult): number | undefined {
+  const most = Math.max(a.requests.length, b.requests.length);
+  for (let at = 0; at < most; at++) {
+    if (a.requests[at]?.outputHash !== b.requests[at]?.outputHash) return at;
+  }
+  return undefined;
+}
+
+/** Rows of the blocks that all arms finished; nothing where there is no such block. */
+function* rowsOf(
+  one: Case,
+  { plan, session, options, measured }: Going & { measured: Measured },
+): Generator<SweepEvent> {
+  const blocks = Math.min(...[...measured.values()].map((results) => results.length));
+  if (blocks === 0) return;
+  const { seed } = plan;
+  const { subject } = session;
+  const known: BenchRow[] = [];
+  const rows: BenchRow[] = [];
+  for (const arm of plan.arms) {
+    const present = presentRow(arm, one, { plan, session, options });
+    if (present !== undefined) known.push(present);
+    else rows.push(rowOf(arm, pairsOf(arm.label, measured, blocks), { subject, one, seed }));
+  }
+  yield { kind: "rows", rows: withGaps(rows, known), complete: blocks === plan.blocks };
+}
+
+function pairsOf(label: string, measured: Measured, blocks: number) {
+  const [own = [], plain = []] = [measured.get(label), measured.get(PLAIN)];
+  return own.slice(0, blocks).map((result, block) => ({
+    own: result,
+    plain: plain[block] as CellResult,
+  }));
+}

@@ -1,0 +1,109 @@
+import type { Gpu } from "../gpu/device.ts";
+import { compiler, type Created, type Program } from "../gpu/program.ts";
+import type { Capacity, RoundBuffers } from "./buffers.ts";
+import type { Models } from "./models.ts";
+import { catchUpPlan, draftHeadPlan, promptPlans, roundPlans } from "./tier.ts";
+
+/** A round compiled: what a tier is at one batch bucket. */
+export interface RoundPrograms {
+  readonly draft: Program;
+  readonly verify: Program;
+  readonly extend: Program;
+}
+
+export interface PromptPrograms {
+  readonly body: Program;
+  readonly head: Program;
+  readonly draft: Program;
+  readonly draftHead: Program;
+}
+
+export interface CatchUpPrograms {
+  readonly body: Program;
+  readonly head: Program;
+}
+
+/** Every program of an engine, each made once: at start for all tiers, or when first wanted. */
+export interface Programs {
+  readonly created: Readonly<Created>;
+  round(tier: { readonly batch: number; readonly numSteps: number }): Promise<RoundPrograms>;
+  /** For a chunk of at most `rows` rows. */
+  prompt(rows: number): Promise<PromptPrograms>;
+  /** For at most `rows` draft rows, of which `batch` lanes want a draft token. */
+  catchUp(rows: number, batch: number): Promise<CatchUpPrograms>;
+  /** Makes all of `prompt` and `catchUp`. */
+  makePrompts(): Promise<void>;
+}
+
+/** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
+const ROW_BUCKETS = [8, 16, 32, 64, 128, 256];
+
+/** Batch sizes that round programs are made for; between them lanes stay empty. */
+const BATCH_BUCKETS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128];
+
+/** The batch sizes an engine of `most` lanes makes programs for. */
+export function batchBuckets(most: number): number[] {
+  return [...BATCH_BUCKETS.filter((size) => size < most), most];
+}
+
+export function batchBucket(batch: number, most: number): number {
+  return batchBuckets(most).find((size) => size >= batch) ?? most;
+}
+
+export function rowBucket(rows: number): number {
+  return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
+}
+
+export function enginePrograms(
+  gpu: Gpu,
+  models: Models,
+  buffers: RoundBuffers,
+  capacity: Capacity,
+): Programs {
+  const { compile, created } = compiler(gpu);
+  const { draft } = models;
+  const round = once(async (batch = 0, numSteps = 0) => {
+    const plans = roundPlans(models, buffers, { batch, numSteps });
+    return {
+      draft: await compile(plans.draft),
+      verify: await compile(plans.verify),
+      extend: await compile(plans.extend),
+    };
+  });
+  const prompt = once(async (rows = 0) => {
+    const plans = promptPlans(models, buffers, rows);
+    return {
+      body: await compile(plans.body),
+      head: await compile(plans.head),
+      draft: await compile(plans.draft),
+    };
+  });
+  const catchUp = once((rows = 0) => compile(draft ? catchUpPlan(draft, buffers, rows) : []));
+  const draftHead = once((batch = 0) => compile(draft ? draftHeadPlan(draft, buffers, batch) : []));
+  return {
+    created,
+    round: ({ batch, numSteps }) => round(batchBucket(batch, capacity.batch), numSteps),
+    async prompt(rows) {
+      return { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };
+    },
+    async catchUp(rows, batch) {
+      return {
+        body: await catchUp(rowBucket(rows)),
+        head: await draftHead(batchBucket(batch, capacity.batch)),
+      };
+    },
+    async makePrompts() {
+      for (const rows of ROW_BUCKETS) {
+        await prompt(rows);
+        if (draft?.store) await catchUp(rows);
+      }
+      for (const batch of draft ? batchBuckets(capacity.batch) : []) await draftHead(batch);
+    },
+  };
+}
+
+/** Remembers what `make` made for each list of numbers. */
+function once<T>(make: (...key: number[]) => Promise<T>): (...key: number[]) => Promise<T> {
+  const made = new Map<string, Promise<T>>();
+  return (...key) => made.getOrInsertComputed(key.join(), () => make(...key));
+}

@@ -1,0 +1,33 @@
+import type { Gpu } from "../gpu/device.ts";
+import { randomCheckpoint } from "../model/random_checkpoint.ts";
+import { randomLoader } from "../model/random_weights.ts";
+import { checkModels, loadWith, type OpenedModels } from "./load.ts";
+import type { LoadedWeights } from "./models.ts";
+
+/**
+ * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.
+ *
+ * @param configs paths of config.json files.
+ * @throws UsageError when one cannot be used or they do not fit together.
+ */
+export function openRandomModels(
+  configs: { readonly target: string; readonly draft?: string },
+): OpenedModels {
+  const { target, draft } = configs;
+  return checkModels(
+    randomCheckpoint(target, "target"),
+    draft === undefined ? undefined : randomCheckpoint(draft, "draft"),
+  );
+}
+
+/** Makes the weights up on the GPU; the same seed gives the same ones. */
+export async function loadRandomWeights(
+  gpu: Gpu,
+  models: OpenedModels,
+  seed: number,
+): Promise<LoadedWeights> {
+  const load = randomLoader(gpu, { seed });
+  const weights = loadWith(gpu, models, () => load);
+  await load.fill();
+  return weights;
+}

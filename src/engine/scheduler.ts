@@ -1,0 +1,292 @@
+import { UsageError } from "../errors.ts";
+import { PAGE } from "../model/rows_layout.ts";
+import { maxSteps, reservedCells } from "./buffers.ts";
+import type { Core, RoundResult, Slot } from "./core.ts";
+import type { EngineEvent, GenerateRequest } from "./events.ts";
+import { openOutput, type Output, type Outputs } from "./output.ts";
+import type { Speculation } from "./speculation.ts";
+
+/** A request on its way through the scheduler. */
+export interface Job {
+  readonly request: GenerateRequest;
+  readonly done: boolean;
+  /** Ends the request with reason "interrupt" before the next round. */
+  cancel(): void;
+}
+
+/** One finished round, for statistics. */
+export interface RoundSample extends Omit<RoundResult, "lanes"> {
+  readonly numSteps: number;
+  readonly batch: number;
+  /** Drafts accepted by each lane. */
+  readonly accepted: readonly number[];
+  /** Wall time of the round. */
+  readonly ms: number;
+  /** When it ended, performance.now(). */
+  readonly at: number;
+}
+
+/** What happened since the scheduler was made. */
+export interface SchedulerCounts {
+  /** Running requests that gave their pages back and were resumed later. */
+  putBacks: number;
+  /** Steps at which a request waited although a lane was free: pages were short. */
+  waits: number;
+  /** Draft prefills after rounds without the draft, and the time they took. */
+  catchUps: number;
+  catchUpMs: number;
+}
+
+/** Runs many requests at once: continuous batching over paged keys and values. */
+export interface Scheduler {
+  readonly counts: Readonly<SchedulerCounts>;
+  /**
+   * Takes a request. Its events come during `step`. A `slot` given is the request's own and keeps
+   * what it holds; otherwise the request gets one when its turn comes.
+   *
+   * @throws UsageError for an empty prompt or one that the context or the KV pages cannot hold.
+   */
+  submit(
+    request: GenerateRequest,
+    to: { readonly slot?: Slot; readonly onEvent: (event: EngineEvent) => void },
+  ): Job;
+  /**
+   * Admits what fits, runs one prefill chunk and one round of everything that decodes. False when
+   * there was nothing to do.
+   */
+  step(): Promise<boolean>;
+}
+
+interface Entry {
+  readonly request: GenerateRequest;
+  readonly output: Output;
+  readonly onEvent: (event: EngineEvent) => void;
+  readonly started: number;
+  readonly own: Slot | undefined;
+  slot: Slot | undefined;
+  /** Tokens to have stored before rounds begin: the prompt, and the output after a put-back. */
+  ids: readonly number[];
+  /** Of these, how many are stored. */
+  stored: number;
+  cached: number;
+  prefilled: number | undefined;
+  cancelled: boolean;
+  done: boolean;
+}
+
+export function openScheduler(
+  { core, outputs, speculation, onRound = () => {} }: {
+    readonly core: Core;
+    readonly outputs: Outputs;
+    readonly speculation: Speculation;
+    readonly onRound?: (sample: RoundSample) => void;
+  },
+): Scheduler {
+  const counts: SchedulerCounts = { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0 };
+  const waiting: Entry[] = [];
+  /** In the order they were admitted: the last is the youngest. */
+  const running: Entry[] = [];
+
+  function leave(entry: Entry): void {
+    entry.done = true;
+    if (!entry.own) entry.slot?.[Symbol.dispose]();
+    remove(running, entry);
+    remove(waiting, entry);
+  }
+
+  function finish(entry: Entry): void {
+    const ended = performance.now();
+    const { started, cached, prefilled = ended } = entry;
+    leave(entry);
+    for (const event of entry.output.end({ started, prefilled, ended, cached })) {
+      entry.onEvent(event);
+    }
+  }
+
+  function admit(): void {
+    while (waiting.length > 0) {
+      const entry = waiting[0] as Entry;
+      const slot = entry.own ?? core.openSlot();
+      if (!slot) return;
+      if (!core.reserve(slot, reservedCells(core.capacity, entry.ids.length))) {
+        if (!entry.own) slot[Symbol.dispose]();
+        counts.waits++;
+        return;
+      }
+      waiting.shift();
+      running.push(entry);
+      entry.slot = slot;
+      core.setSampling(slot, entry.request.sampling);
+      entry.stored = reusable(slot, entry.ids, core.models.draft !== undefined);
+      entry.cached = Math.max(entry.cached, entry.stored);
+      tellPrefill(entry);
+    }
+  }
+
+  async function prefillOne(): Promise<void> {
+    const entry = running.find(({ ids, stored }) => stored < ids.length);
+    if (!entry) return;
+    const { ids, stored, slot } = entry;
+    const to = Math.min(ids.length, stored + core.capacity.prefillRows);
+    const token = await core.prefill(slot as Slot, ids, stored, to);
+    entry.stored = to;
+    tellPrefill(entry);
+    if (token === undefined) return;
+    entry.prefilled ??= performance.now();
+    take(entry, { ids: [token], accepted: 0, drafts: [], numSteps: 0 });
+  }
+
+  function take(entry: Entry, taken: Parameters<Output["take"]>[0]): void {
+    try {
+      for (const event of entry.output.take(taken)) entry.onEvent(event);
+      if (entry.output.finished) finish(entry);
+    } catch (error) {
+      // Broken logits end this request; the others go on.
+      if (!(error instanceof UsageError)) throw error;
+      leave(entry);
+      entry.onEvent({ kind: "error", error });
+    }
+  }
+
+  /** Pages for one more round of each; the youngest give theirs back until that is so. */
+  function grow(): Entry[] {
+    for (const entry of decoding(running)) {
+      const slot = entry.slot as Slot;
+      while (
+        running.includes(entry) &&
+        !core.reserve(slot, reservedCells(core.capacity, slot.tokens.length))
+      ) putBack(running.findLast(({ own }) => !own) ?? entry);
+    }
+    return decoding(running);
+  }
+
+  /** Frees the entry's pages and queues it first; it goes on later from the tokens it has. */
+  function putBack(entry: Entry): void {
+    if (entry.own) throw new Error("a conversation cannot be put back");
+    entry.slot?.[Symbol.dispose]();
+    entry.slot = undefined;
+    entry.ids = [...entry.request.promptIds, ...entry.output.ids];
+    entry.stored = 0;
+    remove(running, entry);
+    waiting.unshift(entry);
+    counts.putBacks++;
+  }
+
+  async function round(): Promise<void> {
+    const entries = grow();
+    if (entries.length === 0) return;
+    const slots = entries.map(({ slot }) => slot as Slot);
+    const wanted = Math.max(...entries.map(({ request }) => request.numSteps));
+    const numSteps = core.models.draft ? speculation.pick(entries.length, wanted) : 0;
+    const began = performance.now();
+    if (numSteps > 0) await catchUp(slots);
+    const { lanes, ...times } = await core.round(slots, numSteps);
+    const at = performance.now();
+    const accepted = lanes.map((lane) => lane.accepted);
+    speculation.learn(entries.length, accepted, { numSteps, ms: at - began });
+    onRound({ ...times, numSteps, batch: entries.length, accepted, ms: at - began, at });
+    for (const [i, lane] of lanes.entries()) take(entries[i] as Entry, { ...lane, numSteps });
+  }
+
+  async function catchUp(slots: readonly Slot[]): Promise<void> {
+    const behind = slots.filter(({ draftLength, tokens }) => draftLength < tokens.length);
+    if (behind.length === 0) return;
+    const began = performance.now();
+    await core.catchUp(behind);
+    counts.catchUps++;
+    counts.catchUpMs += performance.now() - began;
+  }
+
+  return {
+    counts,
+    submit(request, { slot, onEvent }) {
+      checkRequest(core, outputs, request);
+      const entry: Entry = {
+        request,
+        output: openOutput(outputs, request),
+        onEvent,
+        started: performance.now(),
+        own: slot,
+        slot: undefined,
+        ids: request.promptIds,
+        stored: 0,
+        cached: 0,
+        prefilled: undefined,
+        cancelled: false,
+        done: false,
+      };
+      waiting.push(entry);
+      return {
+        request,
+        get done() {
+          return entry.done;
+        },
+        cancel: () => void (entry.cancelled = true),
+      };
+    },
+    async step() {
+      for (const entry of [...waiting, ...running]) {
+        if (entry.cancelled || entry.request.signal?.aborted) finish(entry);
+      }
+      admit();
+      if (running.length === 0) return false;
+      await prefillOne();
+      await round();
+      return true;
+    },
+  };
+}
+
+/** Those whose prompt is stored and whose first token is known. */
+function decoding(running: readonly Entry[]): Entry[] {
+  return running.filter(({ ids, stored }) => stored === ids.length);
+}
+
+function tellPrefill({ onEvent, ids, stored, cached }: Entry): void {
+  onEvent({ kind: "prefill", done: stored, total: ids.length, cached });
+}
+
+/**
+ * Tokens of the prompt whose keys and values the slot holds. The last of them is run again: its
+ * draft entry pairs its hidden row with the next token, which may be another one now; and a prompt
+ * that is cached whole still needs the logits of its last row.
+ */
+function reusable(slot: Slot, ids: readonly number[], draft: boolean): number {
+  const most = Math.min(slot.tokens.length, ids.length);
+  let common = 0;
+  while (common < most && slot.tokens[common] === ids[common]) common++;
+  return Math.max(0, Math.min(common - 1, draft ? slot.draftLength : Infinity));
+}
+
+function checkRequest(
+  { capacity }: Core,
+  { name, contextLength }: Outputs,
+  { promptIds, maxTokens, numSteps }: GenerateRequest,
+): void {
+  const { length } = promptIds;
+  if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
+  if (length >= contextLength) {
+    throw new UsageError(
+      `Cannot generate: the prompt has ${length} tokens, ` +
+        `the context of "${name}" holds ${contextLength}`,
+    );
+  }
+  if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
+  if (numSteps > maxSteps(capacity)) {
+    throw new UsageError(
+      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${maxSteps(capacity)}`,
+    );
+  }
+  const cells = reservedCells(capacity, Math.min(length + maxTokens, contextLength));
+  if (cells > capacity.pages * PAGE) {
+    throw new UsageError(
+      `Cannot generate: prompt and output may take ${cells} tokens of keys and values, ` +
+        `--max-kv-tokens is ${capacity.pages * PAGE}`,
+    );
+  }
+}
+
+function remove<T>(list: T[], item: T): void {
+  const at = list.indexOf(item);
+  if (at >= 0) list.splice(at, 1);
+}

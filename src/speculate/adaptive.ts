@@ -1,0 +1,93 @@
+import { AdaptiveConfigError, type AdaptiveSlot } from "./adaptive_config.ts";
+
+/** What one batch-size slot has learned (SGLang `AdaptiveSpeculativeParams`). */
+export interface SlotState {
+  readonly slot: AdaptiveSlot;
+  /** The active num_steps, one of the slot's candidates. */
+  readonly current: number;
+  /** Moving average of the accepted drafts a request and round, the bonus not counted. */
+  readonly ema: number;
+  /** Rounds seen. */
+  readonly batchCount: number;
+}
+
+/** The middle candidate where `initialSteps` is none. @throws AdaptiveConfigError without any. */
+export function startSlot(slot: AdaptiveSlot, initialSteps: number): SlotState {
+  const { candidateSteps } = slot;
+  const middle = candidateSteps[Math.floor(candidateSteps.length / 2)];
+  if (middle === undefined) {
+    throw new AdaptiveConfigError("candidate_steps must have at least 1 value");
+  }
+  const current = candidateSteps.includes(initialSteps) ? initialSteps : middle;
+  return { slot, current, ema: current - 1, batchCount: 0 };
+}
+
+/**
+ * Adds one round:
+ *
+ *     ema = (1 - alpha) * ema + alpha * mean(accepted)
+ *
+ * in this order of float64 operations, which is Python's. Decides every `update_interval` rounds
+ * once `warmup_batches` are over. Without drafts there is nothing to measure: the average rests.
+ * @param accepted Drafts accepted by each request of the batch, the bonus not counted.
+ */
+export function updateSlot(state: SlotState, accepted: readonly number[]): SlotState {
+  if (accepted.length === 0) return state;
+  const { emaAlpha, warmupBatches, updateInterval } = state.slot;
+  const mean = accepted.reduce((sum, count) => sum + count, 0) / accepted.length;
+  const ema = state.current > 0 ? (1 - emaAlpha) * state.ema + emaAlpha * mean : state.ema;
+  const batchCount = state.batchCount + 1;
+  const next = { ...state, ema, batchCount };
+  const decided = batchCount - warmupBatches;
+  return decided > 0 && decided % updateInterval === 0 ? decide(next) : next;
+}
+
+/** Several candidates may be passed in one decision. */
+function decide(state: SlotState): SlotState {
+  const { slot: { candidateSteps, flat }, current } = state;
+  if (current === 0) return leaveZero(state);
+  const old = candidateSteps.indexOf(current);
+  const fallen = fall(state, old);
+  const risen = fallen === old || flat ? rise(state, fallen) : fallen;
+  return { ...state, current: candidateSteps[limit(state, old, risen)] ?? current };
+}
+
+/** Zero steps measure nothing, so they are always left, to look again what drafts are worth. */
+function leaveZero(state: SlotState): SlotState {
+  const probe = state.slot.candidateSteps[1];
+  if (probe === undefined) return state;
+  return { ...state, current: probe, ema: state.ema < 0 ? probe - 1 : state.ema };
+}
+
+/** Falls while `ema <= below - 0.5 + down_hysteresis`; below = 0 counts as 1. */
+function fall({ slot, ema }: SlotState, from: number): number {
+  const { candidateSteps, downHysteresis } = slot;
+  let index = from;
+  while (index > 0) {
+    const below = candidateSteps[index - 1] ?? NaN;
+    if (!(ema <= (below === 0 ? 0.5 : below - 0.5) + downHysteresis)) break;
+    index -= 1;
+  }
+  return index;
+}
+
+/** Rises while `ema > here - 0.5 + up_hysteresis`: nearly every draft of the tier is accepted. */
+function rise({ slot, ema }: SlotState, from: number): number {
+  const { candidateSteps, upHysteresis } = slot;
+  let index = from;
+  while (index < candidateSteps.length - 1) {
+    if (!(ema > (candidateSteps[index] ?? NaN) - 0.5 + upHysteresis)) break;
+    index += 1;
+  }
+  return index;
+}
+
+/** Holds steps that did not rise to `max(1, ceil(ema * ceiling_coeff))`. */
+function limit({ slot, ema }: SlotState, old: number, target: number): number {
+  const { candidateSteps, ceilingCoeff } = slot;
+  if (ceilingCoeff <= 0 || target > old) return target;
+  const ceiling = Math.max(1, Math.ceil(ema * ceilingCoeff));
+  let index = target;
+  while (index > 0 && (candidateSteps[index] ?? NaN) > ceiling) index -= 1;
+  return index;
+}

@@ -1,0 +1,125 @@
+import {
+  type AdaptiveConfig,
+  AdaptiveConfigError,
+  unionSteps,
+  withInitialSteps,
+} from "./adaptive_config.ts";
+import { repr } from "./python_text.ts";
+
+/** Speculation arguments as given, SGLang's names; undefined where they were not. */
+export interface SpeculationArguments {
+  /** `--speculative-adaptive` */
+  readonly adaptive: boolean;
+  /** The config to use when adaptive: the given one, or the default preset. */
+  readonly config: AdaptiveConfig;
+  /** Whether the config was asked for by name or file. */
+  readonly configGiven: boolean;
+  /** `--speculative-algorithm`, or what the draft is; NONE without a draft. */
+  readonly algorithm: string;
+  readonly eagleTopk: number | undefined;
+  readonly numSteps: number | undefined;
+  readonly numDraftTokens: number | undefined;
+}
+
+interface Resolved {
+  readonly eagleTopk: number;
+  /** The steps to start with. */
+  readonly numSteps: number;
+  /** Rows that verify takes for a request at `numSteps`. */
+  readonly numDraftTokens: number;
+  /** Every num_steps that a round may have, ascending. */
+  readonly tiers: readonly number[];
+  readonly warnings: readonly string[];
+}
+
+export type ResolvedSpeculation =
+  | Resolved & { readonly policy: "fixed" }
+  | Resolved & { readonly policy: "adaptive"; readonly config: AdaptiveConfig };
+
+/** SGLang's automatic num_steps for architectures without a better one. */
+const DEFAULT_NUM_STEPS = 3;
+
+const IGNORED_CONFIG =
+  "the speculative adaptive config is not used: it needs --speculative-adaptive";
+/** SGLang's words, as is the one of the fallback below. */
+const ADJUSTED_DRAFT_TOKENS = "speculative_num_draft_tokens is adjusted to " +
+  "speculative_num_steps + 1 when speculative_eagle_topk == 1";
+
+/**
+ * What the arguments come to: adaptive where it is asked for and possible, else static with a
+ * warning that says why not (SGLang's `speculative_hook`).
+ *
+ * @throws AdaptiveConfigError when `numSteps` is none of the config's candidates.
+ */
+export function resolveAdaptive(args: SpeculationArguments): ResolvedSpeculation {
+  if (!args.adaptive) return staticSpeculation(args, args.configGiven ? [IGNORED_CONFIG] : []);
+  const reason = unsupported(args);
+  if (reason === undefined) return adaptiveSpeculation(args);
+  const fallback = `speculative_adaptive disabled: ${reason}. ` +
+    "Falling back to static speculative params.";
+  return staticSpeculation(args, [fallback]);
+}
+
+function unsupported({ algorithm, eagleTopk }: SpeculationArguments): string | undefined {
+  if (algorithm !== "EAGLE" && algorithm !== "EAGLE3") {
+    return `speculative_algorithm=${algorithm} (only EAGLE/EAGLE3 are supported)`;
+  }
+  if (eagleTopk !== undefined && eagleTopk !== 1) {
+    return `speculative_eagle_topk=${eagleTopk} (only topk=1 is supported)`;
+  }
+  return undefined;
+}
+
+function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
+  const listed = unionSteps(args.config);
+  const numSteps = args.numSteps ?? listed[Math.floor(listed.length / 2)];
+  if (numSteps === undefined) {
+    throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+  }
+  const config = withInitialSteps(args.config, numSteps);
+  const tiers = unionSteps(config);
+  if (!tiers.includes(numSteps)) {
+    throw new AdaptiveConfigError(
+      `--speculative-num-steps=${numSteps} is not in the adaptive config candidate_steps ` +
+        `${repr(tiers)}. Pass one of those values.`,
+    );
+  }
+  const added = `Adding initial speculative_num_steps=${numSteps} to ` +
+    `candidate_steps=${repr(listed)} so the pre-built runtime state is reused.`;
+  const { numDraftTokens, warnings } = chain(args, numSteps);
+  return {
+    policy: "adaptive",
+    config,
+    eagleTopk: 1,
+    numSteps,
+    numDraftTokens,
+    tiers,
+    warnings: listed.includes(numSteps) ? warnings : [added, ...warnings],
+  };
+}
+
+function staticSpeculation(
+  args: SpeculationArguments,
+  before: readonly string[],
+): ResolvedSpeculation {
+  const eagleTopk = args.eagleTopk ?? 1;
+  const numSteps = args.numSteps ?? (args.algorithm === "NONE" ? 0 : DEFAULT_NUM_STEPS);
+  const { numDraftTokens, warnings } = eagleTopk === 1
+    ? chain(args, numSteps)
+    : { numDraftTokens: args.numDraftTokens ?? numSteps + 1, warnings: [] };
+  return {
+    policy: "fixed",
+    eagleTopk,
+    numSteps,
+    numDraftTokens,
+    tiers: [numSteps],
+    warnings: [...before, ...warnings],
+  };
+}
+
+/** With topk 1 the drafts are a chain: a row for each and one for the token before them. */
+function chain({ numDraftTokens }: SpeculationArguments, numSteps: number) {
+  const rows = numSteps + 1;
+  const wrong = numDraftTokens !== undefined && numDraftTokens !== rows;
+  return { numDraftTokens: rows, warnings: wrong ? [ADJUSTED_DRAFT_TOKENS] : [] };
+}

@@ -1,0 +1,254 @@
+import { repr, typeName } from "./python_text.ts";
+
+/** An adaptive config or argument that cannot be used. Callers turn it into a line for the user. */
+export class AdaptiveConfigError extends Error {
+  override readonly name = "AdaptiveConfigError";
+}
+
+/** One batch-size entry of SGLang's `--speculative-adaptive-config`, global keys merged in. */
+export interface AdaptiveSlot {
+  /** The entry's key: the smallest batch that it is for. */
+  readonly batchSize: number;
+  /** `candidate_steps`, ascending and distinct: the num_steps to choose from. */
+  readonly candidateSteps: readonly number[];
+  /** `ema_alpha`: weight of the newest round. */
+  readonly emaAlpha: number;
+  /** `update_interval`: rounds between decisions. */
+  readonly updateInterval: number;
+  /** `warmup_batches`: rounds before which nothing is decided. */
+  readonly warmupBatches: number;
+  /** `down_hysteresis`, added to the threshold below which steps fall. */
+  readonly downHysteresis: number;
+  /** `up_hysteresis`, added to the threshold above which steps rise. */
+  readonly upHysteresis: number;
+  /** `ceiling_coeff`: when not rising, at most ceil(EMA * coefficient) steps; 0 = off. */
+  readonly ceilingCoeff: number;
+  /**
+   * From a flat file, the first format (PR #21599): the initial steps join the candidates, and a
+   * decision that went down may go up again.
+   */
+  readonly flat: boolean;
+}
+
+/** A checked config: at least one slot, ascending by batch size. */
+export interface AdaptiveConfig {
+  readonly slots: readonly AdaptiveSlot[];
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+interface NumberRule {
+  readonly fallback: number;
+  readonly integer?: true;
+  readonly least?: number;
+  readonly most?: number;
+}
+
+/** Defaults of `AdaptiveSpeculativeParams`. SGLang checks no ranges; these are where it works. */
+const NUMBERS = {
+  ema_alpha: { fallback: 0.2, least: 0, most: 1 },
+  update_interval: { fallback: 5, integer: true, least: 1 },
+  warmup_batches: { fallback: 10, integer: true, least: 0 },
+  down_hysteresis: { fallback: -0.25 },
+  up_hysteresis: { fallback: 0 },
+  ceiling_coeff: { fallback: 0 },
+} as const;
+NUMBERS satisfies Readonly<Record<string, NumberRule>>;
+
+const SLOT_KEYS = ["candidate_steps", ...Object.keys(NUMBERS)];
+/** The ceiling came with the batch-size entries (PR #24055). */
+const FLAT_KEYS = SLOT_KEYS.filter((key) => key !== "ceiling_coeff");
+/** Read by SGLang's other strategy only (PR #28045); "ema" ignores them there as here. */
+const THROUGHPUT_KEYS = [
+  "window_size",
+  "switch_hysteresis",
+  "profile_run_batch_sizes",
+  "max_profile_run_batch_size",
+  "profile_run_n_warmup",
+  "profile_run_n_measure",
+  "profile_run_seq_len",
+];
+const GLOBAL_KEYS = [...Object.keys(NUMBERS), "strategy", ...THROUGHPUT_KEYS];
+
+/**
+ * Checks a parsed `--speculative-adaptive-config` of any of SGLang's formats: flat (PR #21599, with
+ * `candidate_steps` at the top), or entries by batch size (PR #24055; later with 0 as a candidate
+ * and a `strategy`).
+ *
+ * @throws AdaptiveConfigError with SGLang's text, where SGLang has one.
+ */
+export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
+  if (!isObject(json)) {
+    throw new AdaptiveConfigError(
+      `speculative adaptive config must be a JSON object, got ${typeName(json)}`,
+    );
+  }
+  const keys = Object.keys(json).filter(isBatchSize);
+  if (keys.length === 0 && Object.hasOwn(json, "candidate_steps")) return flatConfig(json);
+  checkStrategy(json);
+  if (keys.length === 0) {
+    throw new AdaptiveConfigError(
+      "speculative_adaptive_config must contain at least one integer-string BS key, e.g. " +
+        `{"1": {"candidate_steps": [1,3,7]}}. Got keys: ${repr(Object.keys(json))}`,
+    );
+  }
+  const rest = Object.entries(json).filter(([key]) => !isBatchSize(key));
+  const globals: Json = Object.fromEntries(rest);
+  if (Object.hasOwn(globals, "candidate_steps")) {
+    // SGLang drops it without a word.
+    throw new AdaptiveConfigError("candidate_steps beside BS keys has no effect: each has its own");
+  }
+  checkKeys(globals, GLOBAL_KEYS, "");
+  const slots = keys.map((key) => batchSlot(key, globals, json[key]));
+  return freeze(slots.toSorted((a, b) => a.batchSize - b.batchSize));
+}
+
+/** The num_steps of all slots together, ascending: the tiers to build. */
+export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
+  return ascending(slots.flatMap(({ candidateSteps }) => candidateSteps));
+}
+
+/**
+ * Refuses candidates that no tier can be built for.
+ *
+ * @throws AdaptiveConfigError naming the slot and the candidate.
+ */
+export function checkDeepest({ slots }: AdaptiveConfig, maxNumSteps: number): void {
+  for (const { batchSize, candidateSteps, flat } of slots) {
+    const deep = candidateSteps.find((steps) => steps > maxNumSteps);
+    if (deep !== undefined) {
+      const where = flat ? "" : `BS ${batchSize}: `;
+      throw new AdaptiveConfigError(
+        `${where}candidate_steps has ${deep}, at most ${maxNumSteps} steps are supported`,
+      );
+    }
+  }
+}
+
+/** A flat config with the initial steps among its candidates, as SGLang did; others as they are. */
+export function withInitialSteps(config: AdaptiveConfig, initialSteps: number): AdaptiveConfig {
+  if (initialSteps < 1) return config; // the first format had no zero
+  return freeze(
+    config.slots.map((slot) =>
+      slot.flat
+        ? { ...slot, candidateSteps: ascending([...slot.candidateSteps, initialSteps]) }
+        : slot
+    ),
+  );
+}
+
+function flatConfig(json: Json): AdaptiveConfig {
+  checkKeys(json, FLAT_KEYS, "");
+  const candidateSteps = candidates(json["candidate_steps"], { least: 1, where: "" });
+  if (candidateSteps.length < 2) {
+    throw new AdaptiveConfigError(
+      `candidate_steps must have at least 2 distinct values, got ${repr(json["candidate_steps"])}`,
+    );
+  }
+  return freeze([{ batchSize: 1, candidateSteps, ...numbers(json, ""), flat: true }]);
+}
+
+function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
+  const where = `BS ${key}: `;
+  // Digits alone are an array index and unique; "01" is a second spelling of "1".
+  if (key !== String(Number(key))) {
+    throw new AdaptiveConfigError(`${where}write the batch size as "${Number(key)}"`);
+  }
+  if (!isObject(entry)) {
+    throw new AdaptiveConfigError(
+      `${where}expected an object with candidate_steps, got ${repr(entry)}`,
+    );
+  }
+  const candidateSteps = candidates(entry["candidate_steps"], { least: 0, where });
+  checkKeys(entry, SLOT_KEYS, where);
+  return {
+    batchSize: Number(key),
+    candidateSteps,
+    ...numbers({ ...globals, ...entry }, where),
+    flat: false,
+  };
+}
+
+function checkStrategy(json: Json): void {
+  if (!Object.hasOwn(json, "strategy")) return;
+  const { strategy } = json;
+  if (strategy === "ema") return;
+  throw new AdaptiveConfigError(
+    strategy === "throughput_aware"
+      ? "speculative adaptive config 'strategy' 'throughput_aware' is not supported yet, use 'ema'"
+      : "speculative adaptive config 'strategy' must be 'ema' or 'throughput_aware', " +
+        `got ${repr(strategy)}`,
+  );
+}
+
+function checkKeys(json: Json, known: readonly string[], where: string): void {
+  const unknown = Object.keys(json).find((key) => !known.includes(key));
+  if (unknown === undefined) return;
+  throw new AdaptiveConfigError(`${where}unknown key ${repr(unknown)}, known: ${known.join(", ")}`);
+}
+
+/** Python's bool is an int, so SGLang takes `true` for 1. */
+function candidates(
+  value: unknown,
+  { least, where }: { readonly least: 0 | 1; readonly where: string },
+): readonly number[] {
+  const items: readonly unknown[] = Array.isArray(value) ? value : [];
+  const steps = items.map((item) => typeof item === "boolean" ? Number(item) : item);
+  if (steps.length > 0 && steps.every((step) => isIntegerFrom(step, least))) {
+    return ascending(steps);
+  }
+  throw new AdaptiveConfigError(
+    `${where}candidate_steps must be a list of ${
+      least === 0 ? "non-negative" : "positive"
+    } ints, ` +
+      `got ${repr(value)}`,
+  );
+}
+
+function numbers(json: Json, where: string) {
+  const read = (key: keyof typeof NUMBERS) => number(json, key, where);
+  return {
+    emaAlpha: read("ema_alpha"),
+    updateInterval: read("update_interval"),
+    warmupBatches: read("warmup_batches"),
+    downHysteresis: read("down_hysteresis"),
+    upHysteresis: read("up_hysteresis"),
+    ceilingCoeff: read("ceiling_coeff"),
+  };
+}
+
+function number(json: Json, key: keyof typeof NUMBERS, where: string): number {
+  const rule: NumberRule = NUMBERS[key];
+  const { fallback, integer = false, least = -Infinity, most = Infinity } = rule;
+  const value = Object.hasOwn(json, key) ? json[key] : fallback;
+  const isNumber = typeof value === "number" && Number.isFinite(value);
+  if (isNumber && value >= least && value <= most && (!integer || Number.isSafeInteger(value))) {
+    return value;
+  }
+  const kind = integer ? "an integer" : "a number";
+  const range = most < Infinity ? ` from ${least} to ${most}` : ` of at least ${least}`;
+  throw new AdaptiveConfigError(
+    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${repr(value)}`,
+  );
+}
+
+function freeze(slots: readonly AdaptiveSlot[]): AdaptiveConfig {
+  return Object.freeze({ slots: Object.freeze(slots.map((slot) => Object.freeze(slot))) });
+}
+
+function ascending(steps: readonly number[]): readonly number[] {
+  return Object.freeze([...new Set(steps)].toSorted((a, b) => a - b));
+}
+
+/** Python's `key.isdigit()`, for ASCII. */
+function isBatchSize(key: string): boolean {
+  return /^\d+$/.test(key);
+}
+
+function isIntegerFrom(value: unknown, least: number): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= least;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
+import type { LoadedWeights } from "../../src/engine/models.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import type { ModelConfig } from "../../src/model/config.ts";
+import type { DecoderContext, LayerKv } from "../../src/model/decoder.ts";
+import { type Draft, draftBody, draftHead } from "../../src/model/eagle.ts";
+import { type Target, targetBody, targetHead } from "../../src/model/llama.ts";
+import { ropeTable } from "../../src/model/rope.ts";
+import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { packRows } from "../shaders/rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const LLAMA = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 64,
+  intermediate_size: 160,
+  num_hidden_layers: 32,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  vocab_size: 301,
+};
+const EAGLE3 = {
+  ...LLAMA,
+  architectures: ["LlamaForCausalLMEagle3"],
+  num_hidden_layers: 1,
+  draft_vocab_size: 101,
+};
+const EAGLE1 = { ...LLAMA, num_hidden_layers: 1 };
+
+const ROWS = 16;
+
+async function load(draft: unknown, seed: number): Promise<LoadedWeights> {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const [target, head] = [`${folder}/target.json`, `${folder}/draft.json`];
+    await Deno.writeTextFile(target, JSON.stringify(LLAMA));
+    await Deno.writeTextFile(head, JSON.stringify(draft));
+    using models = openRandomModels({ target, draft: head });
+    assert.deepEqual(models.warnings, []);
+    return await loadRandomWeights(device.gpu, models, seed);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function context(config: ModelConfig): DecoderContext {
+  const { hiddenSize, numHeads, numKvHeads, headDim, intermediateSize } = config;
+  const floats = (cols: number) => device.filled(ROWS * cols);
+  return {
+    config,
+    tuning: tuning(device.gpu.info.software),
+    scratch: {
+      x: floats(hiddenSize),
+      normed: floats(hiddenSize),
+      qkv: floats((numHeads + 2 * numKvHeads) * headDim),
+      q: floats(numHeads * headDim),
+      mixed: floats(numHeads * headDim),
+      act: floats(intermediateSize),
+    },
+    rope: device.floats(ropeTable(config.rope, headDim, PAGE)),
+    pages: device.words([0]),
+    tablePages: 1,
+  };
+}
+
+function layerKv({ numKvHeads, headDim }: ModelConfig): LayerKv {
+  const cells = () => device.filled(PAGE * numKvHeads * headDim);
+  return { keys: cells(), values: cells() };
+}
+
+function prepare({ target: { config, weights }, draft }: LoadedWeights) {
+  assert.ok(draft);
+  const target: Target = {
+    ...context(config),
+    weights,
+    kv: Array.from({ length: config.numLayers }, () => layerKv(config)),
+    final: device.filled(ROWS * config.hiddenSize),
+    logits: device.filled(ROWS * weights.head.rows, NaN),
+  };
+  const { layer } = draft.config;
+  const head: Draft = {
+    ...context(layer),
+    draft: draft.config,
+    weights: draft.weights,
+    kv: layerKv(layer),
+    wide: device.filled(ROWS * 2 * layer.hiddenSize),
+    tokens: device.filled(ROWS * layer.hiddenSize),
+    ends: device.filled(8 * layer.hiddenSize),
+    carry: device.filled(layer.hiddenSize),
+    logits: device.filled(8 * draft.weights.head.rows, NaN),
+    drafts: device.words(Array(MAX_STEPS).fill(4242)),
+  };
+  return { target, head };
+}
+
+/** One prompt of ROWS tokens through target and draft. */
+async function forward(loaded: LoadedWeights) {
+  const { target, head } = prepare(loaded);
+  const { hiddenSize } = target.config;
+  const row = (cell: number) => ({
+    token: cell * 17,
+    position: cell,
+    cell,
+    base: cell + 1,
+  });
+  const rows = device.words(packRows(Array.from({ length: ROWS }, (_, cell) => row(cell))));
+  const of = { rows, count: ROWS };
+  const { algorithm, auxLayers } = head.draft;
+  const taps: Operand = device.filled(ROWS * 3 * hiddenSize);
+  const features = algorithm === "EAGLE3" ? taps : target.final;
+  const lanes = device.words([0]);
+  const last = device.words([ROWS - 1]);
+  await device.run([
+    ...targetBody(
+      target,
+      of,
+      auxLayers.map((layer, i) => ({
+        layer,
+        out: taps,
+        outCols: 3 * hiddenSize,
+        outFirst: i * hiddenSize,
+      })),
+    ),
+    ...targetHead(target, ROWS),
+    ...draftBody(head, of, { features }),
+    ...draftHead(head, { lanes }, { batch: 1, step: 0, last, carry: true }),
+  ]);
+  const vocab = head.draft.draftVocabSize;
+  return {
+    stream: await device.readFloats(target.scratch.x),
+    logits: await device.readFloats(target.logits),
+    draftLogits: (await device.readFloats(head.logits)).slice(0, vocab),
+    draft: (await device.readWords(head.drafts))[0] ?? NaN,
+    vocab,
+  };
+}
+
+const size = (values: Float32Array) =>
+  Math.sqrt(values.reduce((sum, x) => sum + x * x, 0) / values.length);
+
+for (const [name, config] of [["EAGLE-3", EAGLE3], ["EAGLE", EAGLE1]] as const) {
+  Deno.test(`random models: 32 layers and ${name} keep every number in range`, async () => {
+    const weights = await load(config, 1);
+    const { stream, logits, draftLogits, draft, vocab } = await forward(weights);
+    // NaN fails these too.
+    assert.ok(size(stream) > 1 && size(stream) < 30, `residual stream ${size(stream)}`);
+    assert.ok(size(logits) > 0.5 && size(logits) < 2, `logits ${size(logits)}`);
+    assert.ok(size(draftLogits) > 0.1 && size(draftLogits) < 10, `draft ${size(draftLogits)}`);
+    assert.ok(draft < vocab, `draft token ${draft}`);
+    const again = await forward(await load(config, 1));
+    assert.deepEqual(again.logits, logits);
+    assert.notDeepEqual((await forward(await load(config, 2))).logits, logits);
+  });
+}

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import type { GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import type { RoundSample } from "../../src/engine/scheduler.ts";
+import type { Speculation } from "../../src/engine/speculation.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { generatedPrompt } from "../prompts.ts";
+
+/** Request n of a mixed load: lengths, sampling, stops and limits all differ. */
+function mixed(engine: Engine, n: number): GenerateRequest {
+  const content = generatedPrompt(n);
+  const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 2 ? 0 : 40 };
+  return {
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    sampling: n % 3 === 1 ? sampled : GREEDY,
+    maxTokens: [3, 40, 17, 64, 9][n % 5] ?? 1,
+    stop: n % 7 === 3 ? [", 1", " the "] : [],
+    ignoreEos: n % 11 === 5,
+    numSteps: 3,
+  };
+}
+
+/** Runs the requests together; a new one is submitted whenever `every` steps have passed. */
+async function together(
+  engine: Engine,
+  requests: readonly GenerateRequest[],
+  every: number,
+): Promise<GenerateResult[]> {
+  const results: GenerateResult[] = [];
+  let submitted = 0;
+  for (let step = 0; results.filter(Boolean).length < requests.length; step++) {
+    while (submitted < requests.length && step >= submitted * every) {
+      const n = submitted++;
+      engine.scheduler.submit(requests[n] as GenerateRequest, {
+        onEvent: (event) => {
+          if (event.kind === "finish") results[n] = event.result;
+        },
+      });
+    }
+    await engine.scheduler.step();
+  }
+  return results;
+}
+
+async function open(options: Partial<OpenOptions>): Promise<Engine> {
+  return await openEngine({ numSteps: 3, ...options });
+}
+
+/** Outputs of the requests, each run by itself. */
+async function alone(requests: number): Promise<{ ids: string; reason: string }[]> {
+  using engine = await open({});
+  const results = [];
+  for (let n = 0; n < requests; n++) {
+    const [result] = await together(engine, [mixed(engine, n)], 0);
+    results.push(outcome(result as GenerateResult));
+  }
+  return results;
+}
+
+function outcome({ outputIds, text, finishReason }: GenerateResult) {
+  return { ids: outputIds.join(), text, reason: finishReason };
+}
+
+/** Changes the tier every round, through all of them, so that the draft must catch up. */
+function restless(steps: readonly number[]): Speculation & { readonly picked: Set<string> } {
+  const picked = new Set<string>();
+  let round = 0;
+  return {
+    picked,
+    pick: (batch) => {
+      const numSteps = steps[round++ % steps.length] as number;
+      picked.add(`${numSteps}`);
+      return batch > 0 ? numSteps : 0;
+    },
+    learn: () => {},
+  };
+}
+
+Deno.test("a request's output is what it gets alone", async (t) => {
+  const expected = await alone(34);
+  const steps = [3, 0, 0, 7, 1, 0, 5];
+  for (const algorithm of ["EAGLE3", "EAGLE"] as const) {
+    for (const batch of [1, 2, 3, 8, 17]) {
+      await t.step(
+        `${algorithm}, ${batch} in flight, joins and leaves, restless tiers`,
+        async () => {
+          const speculation = restless(steps);
+          const rounds: RoundSample[] = [];
+          using engine = await open({
+            algorithm,
+            maxBatch: batch,
+            steps: [...new Set(steps)],
+            speculation,
+            onRound: (round) => rounds.push(round),
+          });
+          const length = Math.max(8, 2 * batch);
+          const requests = Array.from({ length }, (_, n) => mixed(engine, n));
+          const results = await together(engine, requests, batch > 8 ? 0 : 2);
+          assert.deepEqual(results.map(outcome), expected.slice(0, length));
+          assert.equal(speculation.picked.size, new Set(steps).size);
+          assert.ok(rounds.some((round) => round.batch > batch / 2));
+          assert.ok(engine.scheduler.counts.catchUps > 0);
+        },
+      );
+    }
+  }
+
+  await t.step("put-backs: pages for three, twelve requests", async () => {
+    using engine = await open({ maxBatch: 8, maxKvTokens: 256 });
+    const requests = Array.from({ length: 24 }, (_, n) => mixed(engine, n));
+    const results = await together(engine, requests, 0);
+    assert.deepEqual(results.map(outcome), expected.slice(0, 24));
+    const { putBacks, waits } = engine.scheduler.counts;
+    assert.ok(putBacks > 0 && waits > 0, `${putBacks} put-backs, ${waits} waits`);
+    assert.equal(engine.core.freePages, engine.core.capacity.pages);
+  });
+});
+
+Deno.test("acceptance does not suffer from rounds without the draft", async () => {
+  const content = "Count from 10 to 60.";
+  const accepted = async (speculation: Speculation) => {
+    const lanes: number[] = [];
+    using engine = await open({
+      steps: [0, 3],
+      speculation,
+      onRound: ({ numSteps, accepted }) => numSteps > 0 && lanes.push(...accepted),
+    });
+    const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
+    const request = { ...mixed(engine, 0), promptIds, maxTokens: 120 };
+    await together(engine, [request], 0);
+    return lanes;
+  };
+  let round = 0;
+  const sometimes = await accepted({ pick: () => round++ % 4 < 2 ? 0 : 3, learn: () => {} });
+  assert.ok(sometimes.length > 10);
+  // This count is easy: with its keys and values caught up the draft errs no more than usual.
+  const mean = sometimes.reduce((sum, n) => sum + n, 0) / sometimes.length;
+  assert.ok(mean > 2.5, `${mean} of 3 accepted`);
+});
+
+Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier", async () => {
+  const steps = [0, 1, 3, 7];
+  using engine = await open({ maxBatch: 3, steps, speculation: restless(steps) });
+  await engine.core.warmUp();
+  const { device } = engine.core.gpu;
+  // A first load makes the prefill programs it needs.
+  const requests = Array.from({ length: 9 }, (_, n) => mixed(engine, n));
+  await together(engine, requests, 1);
+  const before = { ...engine.core.created };
+  const made: string[] = [];
+  const createBuffer = device.createBuffer.bind(device);
+  device.createBuffer = (descriptor) => {
+    made.push(descriptor.label ?? "");
+    return createBuffer(descriptor);
+  };
+  await together(engine, requests, 1);
+  assert.deepEqual({ ...engine.core.created }, before);
+  assert.deepEqual(made, []);
+});
+
+Deno.test("1,000 requests with few pages finish as with many", async () => {
+  const outputs: string[][] = [];
+  for (const maxKvTokens of [8 * 1056, 176]) {
+    using engine = await open({ maxBatch: 8, maxKvTokens });
+    const requests = Array.from({ length: 1000 }, (_, n) => {
+      const { promptIds, sampling } = mixed(engine, n);
+      return { ...mixed(engine, n), promptIds, sampling, maxTokens: 1 + n % 9 + (n % 50 ? 0 : 40) };
+    });
+    const results = await together(engine, requests, 0);
+    outputs.push(results.map(({ outputIds }) => outputIds.join()));
+    assert.equal(engine.core.freePages, engine.core.capacity.pages);
+    const { waits, putBacks } = engine.scheduler.counts;
+    if (maxKvTokens < 1000) assert.ok(waits > 0 && putBacks > 0, `${waits}, ${putBacks}`);
+  }
+  assert.deepEqual(outputs[0], outputs[1]);
+});

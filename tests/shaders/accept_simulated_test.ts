@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { acceptSimulated } from "../../shaders/accept_simulated.ts";
+import { accept, type AcceptBuffers } from "../../shaders/round.ts";
+import type { Dispatch } from "../../src/gpu/kernel.ts";
+import { MAX_STEPS, NO_SLOT, RESULT_WORDS, ROW_WORDS } from "../../src/model/rows_layout.ts";
+import { drawAccepted } from "../../src/speculate/simulated.ts";
+import { openDevice } from "../gpu/device.ts";
+import { packRows, packSlots } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const SLOTS = Array.from({ length: 40 }, (_, i) => ({
+  length: i * 37,
+  root: 10 + i,
+  seed: i * 0x9e3779b9 >>> 0,
+}));
+const LANES = [NO_SLOT, ...SLOTS.keys()];
+const DRAFTS = Array.from({ length: SLOTS.length * MAX_STEPS }, (_, i) => 1000 + i);
+
+/** The state before acceptance; the target agrees with the first `agreed` drafts of each lane. */
+function state(numSteps: number, agreed: readonly number[]): AcceptBuffers {
+  const rows = LANES.flatMap((slot) =>
+    Array.from({ length: numSteps + 1 }, (_, j) => {
+      if (slot === NO_SLOT) return { live: 0 };
+      const cell = (SLOTS[slot]?.length ?? NaN) + j;
+      return { token: 1, position: cell, slot, cell, base: cell + 1 };
+    })
+  );
+  const chosen = LANES.flatMap((slot, b) =>
+    Array.from({ length: numSteps + 1 }, (_, j) => {
+      return j < (agreed[b] ?? 0) ? DRAFTS[slot * MAX_STEPS + j] ?? NaN : 500 + j;
+    })
+  );
+  return {
+    lanes: device.words(LANES),
+    rows: device.words(packRows(rows)),
+    chosen: device.words(chosen),
+    drafts: device.words(DRAFTS),
+    slots: device.words(packSlots(SLOTS)),
+    extend: device.words(Array(rows.length * ROW_WORDS).fill(4242)),
+    last: device.words(Array(LANES.length).fill(4242)),
+    results: device.words(Array(LANES.length * RESULT_WORDS).fill(4242)),
+  };
+}
+
+/** All that acceptance writes. */
+async function after(launch: Dispatch, { slots, extend, last, results }: AcceptBuffers) {
+  await device.run([launch]);
+  const read = [slots, extend, last, results].map((operand) => device.readWords(operand));
+  return await Promise.all(read);
+}
+
+const batch = LANES.length;
+
+function drawn(acceptance: readonly number[], numSteps: number): number[] {
+  return LANES.map((slot) => {
+    const { seed = 0, length = 0 } = SLOTS[slot] ?? {};
+    return slot === NO_SLOT ? 0 : drawAccepted(acceptance, { seed, length, numSteps });
+  });
+}
+
+for (const numSteps of [0, 1, 3, 7]) {
+  Deno.test(`accept_simulated: ${numSteps} drafts, else the same as accept of such a chain`, async () => {
+    for (const acceptance of [[0.75], [0.9, 0.5, 0.2], [0.1, 1]]) {
+      const counts = drawn(acceptance, numSteps);
+      const matched = state(numSteps, counts);
+      const expected = await after(accept(matched, { batch, numSteps }), matched);
+      const simulated = state(numSteps, counts);
+      const launch = acceptSimulated(simulated, { batch, numSteps, acceptance });
+      assert.deepEqual(await after(launch, simulated), expected);
+    }
+  });
+}
+
+Deno.test("accept_simulated: what the target chose has no say", async () => {
+  for (const [probability, agreed] of [[1, 0], [0, 3]] as const) {
+    const buffers = state(3, LANES.map(() => agreed));
+    const shape = { batch, numSteps: 3, acceptance: [probability] };
+    const [, , , results] = await after(acceptSimulated(buffers, shape), buffers);
+    const counts = LANES.map((_, b) => results?.[b * RESULT_WORDS]);
+    assert.deepEqual(counts, LANES.map((slot) => slot === NO_SLOT ? 4242 : 3 * probability));
+  }
+});

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { parseAdaptiveConfig } from "../../../src/speculate/adaptive_config.ts";
+import { adaptive, changeText } from "../../../src/speculate/policies/adaptive.ts";
+import type { RoundOutcome } from "../../../src/speculate/policy.ts";
+import { bucketsForStep } from "../../../src/speculate/router.ts";
+import { policyContract } from "../policy_contract.ts";
+import { SGLANG_DEFAULT } from "../sglang_default.ts";
+
+/** Acts on every round, and the average is the last round alone. */
+const AT_ONCE = { ema_alpha: 1, warmup_batches: 0, update_interval: 1 };
+const BUCKETS = [1, 2, 4, 8];
+
+function policyOf(json: unknown, initialSteps: number, buckets?: readonly number[]) {
+  const config = parseAdaptiveConfig(json);
+  return adaptive(config, buckets ? { initialSteps, buckets } : { initialSteps });
+}
+
+policyContract("adaptive, SGLang's default", () => policyOf(SGLANG_DEFAULT, 3));
+policyContract(
+  "adaptive, at once",
+  () => policyOf({ ...AT_ONCE, ...SGLANG_DEFAULT }, 0, BUCKETS),
+);
+policyContract(
+  "adaptive, flat",
+  () => policyOf({ candidate_steps: [1, 3, 7], ...AT_ONCE, up_hysteresis: -1.5 }, 2),
+);
+
+Deno.test("adaptive policy: any config picks among the candidates of the batch's slot", () => {
+  const hysteresis = fc.double({ min: -3, max: 3, noNaN: true });
+  const slot = fc.record({
+    candidate_steps: fc.array(fc.integer({ min: 0, max: 7 }), { minLength: 1, maxLength: 5 }),
+    ema_alpha: fc.double({ min: 0, max: 1, noNaN: true }),
+    update_interval: fc.integer({ min: 1, max: 3 }),
+    warmup_batches: fc.integer({ min: 0, max: 3 }),
+    down_hysteresis: hysteresis,
+    up_hysteresis: hysteresis,
+    ceiling_coeff: fc.double({ min: 0, max: 4, noNaN: true }),
+  });
+  const accepted = fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 4 });
+  fc.assert(
+    fc.property(
+      fc.record({ "1": slot, "8": slot }),
+      fc.array(fc.tuple(fc.integer({ min: 1, max: 16 }), accepted), { maxLength: 60, size: "max" }),
+      fc.integer({ min: 0, max: 7 }),
+      (json, rounds, initialSteps) => {
+        const policy = policyOf(json, initialSteps);
+        let state = policy.start;
+        for (const [batchSize, accepted] of rounds) {
+          const own = json[batchSize < 8 ? "1" : "8"].candidate_steps;
+          assert(own.includes(policy.pick(state, { batchSize })));
+          state = policy.learn(state, { batchSize, accepted }).state;
+        }
+      },
+    ),
+    { seed: 20260712, numRuns: 1000 },
+  );
+});
+
+Deno.test("adaptive policy: each slot starts at the initial steps where it has them", () => {
+  const first = policyOf({
+    "1": { candidate_steps: [1, 5], up_hysteresis: 0.3 },
+    "32": { candidate_steps: [1, 2] },
+  }, 5);
+  assert.equal(first.start[0]?.current, 5);
+  assert.equal(first.start[0]?.slot.upHysteresis, 0.3);
+  const second = policyOf(
+    { "1": { candidate_steps: [1, 5] }, "8": { candidate_steps: [1, 3, 7] } },
+    7,
+  );
+  assert.deepEqual(second.start.map(({ current }) => current), [5, 7]);
+});
+
+Deno.test("adaptive policy: batches of one size tell nothing about another size", () => {
+  const policy = policyOf(SGLANG_DEFAULT, 1);
+  let state = policy.start;
+  for (let round = 0; round < 40; round++) {
+    state = policy.learn(state, { batchSize: 1, accepted: [7, 7, 7] }).state;
+  }
+  assert(policy.pick(state, { batchSize: 1 }) > 1);
+  assert.equal(policy.pick(state, { batchSize: 32 }), 1);
+  assert.deepEqual(state[2], policy.start[2]);
+});
+
+Deno.test("adaptive policy: a flat config takes the initial steps in", () => {
+  const policy = policyOf({ candidate_steps: [1, 3, 7] }, 2);
+  assert.deepEqual(policy.tiers, [1, 2, 3, 7]);
+  const [slot] = policy.start;
+  assert.deepEqual([slot?.slot.candidateSteps, slot?.current, slot?.ema], [[1, 2, 3, 7], 2, 1]);
+});
+
+// SGLang's controller tests: 1 step for batches of 8 and more, else 3.
+const BY_SIZE = { "1": { candidate_steps: [3] }, "8": { candidate_steps: [1] } };
+
+Deno.test("adaptive policy: each tier is built for the buckets that can pick it", () => {
+  const { slots } = parseAdaptiveConfig(BY_SIZE);
+  const { tiers } = policyOf(BY_SIZE, 3);
+  const built = tiers.map((steps) => [steps, bucketsForStep({ slots, buckets: BUCKETS }, steps)]);
+  assert.deepEqual(built, [[1, [8]], [3, [1, 2, 4]]]);
+});
+
+Deno.test("adaptive policy: the batch size decides, and picking changes nothing", () => {
+  const policy = policyOf(BY_SIZE, 3);
+  const picks = [1, 8, 8, 1].map((batchSize) => policy.pick(policy.start, { batchSize }));
+  assert.deepEqual(picks, [3, 1, 1, 3]);
+});
+
+Deno.test("adaptive policy: a decision holds from the next round, and says why", () => {
+  const policy = policyOf({ ...AT_ONCE, "4": { candidate_steps: [1, 3, 7] } }, 3);
+  const outcome: RoundOutcome = { batchSize: 5, accepted: [3, 3] };
+  const { state, change } = policy.learn(policy.start, outcome);
+  assert.equal(policy.pick(policy.start, outcome), 3);
+  assert.equal(policy.pick(state, outcome), 7);
+  assert.deepEqual(change, { from: 3, to: 7, slot: 4, ema: 3 });
+  assert.equal(
+    changeText({ from: 3, to: 7, slot: 4, ema: 2.819 }),
+    "Adaptive spec params updated: steps 3 -> 7 (ema_accept_len=2.82)",
+  );
+  assert.equal(policy.learn(state, { batchSize: 5, accepted: [5] }).change, undefined);
+});
+
+Deno.test("adaptive policy: padding decides the slot that learns, too", () => {
+  const json = {
+    ...AT_ONCE,
+    "1": { candidate_steps: [1, 3] },
+    "8": { candidate_steps: [1, 3] },
+  };
+  const policy = policyOf(json, 3, [4, 8]);
+  const { state, change } = policy.learn(policy.start, { batchSize: 5, accepted: [0] });
+  assert.equal(change?.slot, 8);
+  assert.deepEqual(state.map(({ current }) => current), [3, 1]);
+});
+
+Deno.test("adaptive policy: no slot at all", () => {
+  assert.throws(() => adaptive({ slots: [] }, { initialSteps: 3 }), {
+    name: "AdaptiveConfigError",
+    message: "adaptive step router requires at least one BS slot",
+  });
+});
