@@ -9,7 +9,7 @@ import { UsageError } from "./src/errors.ts";
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
-    return await run(parseArguments(args), io);
+    return await run(parseArguments(args), { io, args });
   } catch (error) {
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
     if (error instanceof Deno.errors.BrokenPipe) return 0;
@@ -23,7 +23,10 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** What touches the GPU or a checkpoint is imported only by the command that needs it. */
-async function run(invocation: Invocation, io: Io): Promise<number> {
+async function run(
+  invocation: Invocation,
+  { io, args }: { io: Io; args: readonly string[] },
+): Promise<number> {
   switch (invocation.command) {
     case "print":
       io.stdout.write(invocation.text);
@@ -38,6 +41,17 @@ async function run(invocation: Invocation, io: Io): Promise<number> {
     case "chat": {
       const { openEngine } = await import("./src/engine/open.ts");
       return await runChat(invocation.options, { open: openEngine, io });
+    }
+    case "bench": {
+      const { openBench } = await import("./src/bench/session.ts");
+      const { runBench } = await import("./src/cli/bench.ts");
+      const { version } = denoJson;
+      return await runBench(invocation.options, {
+        open: openBench,
+        io,
+        args: args.slice(1),
+        version,
+      });
     }
     case "check": {
       const { checkModel } = await import("./src/engine/check.ts");

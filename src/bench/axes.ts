@@ -5,13 +5,12 @@ const NUMBER = /^(\d+\.?\d*|\.\d+)$/;
 const MOST = 1000;
 
 /**
- * The numbers of an axis, each once, in the order written: `1,2,8-10` is 1, 2, 8, 9, 10. Undefined
- * where the text is no list of numbers and ranges.
+ * The numbers of a list in the order written: `1,2,8-10` is 1, 2, 8, 9, 10. Undefined where the text
+ * is no list of numbers and ranges.
  */
 export function parseAxis(text: string): readonly number[] | undefined {
   const parts = text.split(",").map((part) => parsePart(part.trim()));
-  if (!parts.every((part) => part !== undefined)) return undefined;
-  return [...new Set(parts.flat())];
+  return parts.every((part) => part !== undefined) ? parts.flat() : undefined;
 }
 
 function parsePart(part: string): number[] | undefined {
@@ -36,13 +35,15 @@ function walk(first: number, last: number, next: (at: number) => number): number
   return values.length === 0 ? undefined : values;
 }
 
-/** All combinations of the axes' values; the last axis changes fastest. */
+/** All combinations of the axes' values, each once; the last axis changes fastest. */
 export function combinations<T extends Record<string, unknown>>(
   axes: { readonly [K in keyof T]: readonly T[K][] },
 ): T[] {
   return Object.entries(axes).reduce<Record<string, unknown>[]>(
     (made, [name, values]) =>
-      made.flatMap((one) => values.map((value: unknown) => ({ ...one, [name]: value }))),
+      made.flatMap((one) =>
+        [...new Set(values)].map((value: unknown) => ({ ...one, [name]: value }))
+      ),
     [{}],
   ) as T[];
 }

@@ -41,8 +41,7 @@ const MEASURED: readonly Column[] = [
   number("speed-up [95 %]", ({ speedup }) => ratioText(speedup)),
   number(
     "gap to best static",
-    ({ gap_to_best_static }) =>
-      gap_to_best_static === null ? "" : percentChange(gap_to_best_static.ratio),
+    ({ gap_to_best_static }) => gap_to_best_static === null ? "" : changeText(gap_to_best_static),
   ),
   number("mean_accept_length", ({ mean_accept_length }) => fixed(mean_accept_length, 2)),
   number("accepted", ({ draft_acceptance_rate }) => share(draft_acceptance_rate)),
@@ -90,9 +89,10 @@ export function isSimulated({ acceptance }: BenchRow): boolean {
   return acceptance === "SIMULATED";
 }
 
-/** `1.82x [1.75, 1.90]`. */
+/** `1.82x [1.75, 1.90]`; plain against itself is `1.00x`. */
 export function ratioText({ ratio, low, high }: Ratio): string {
-  const around = low === null || high === null ? "" : ` [${low.toFixed(2)}, ${high.toFixed(2)}]`;
+  const known = low !== null && high !== null && low !== high;
+  const around = !known ? "" : ` [${low.toFixed(2)}, ${high.toFixed(2)}]`;
   return `${ratio.toFixed(2)}x${around}`;
 }
 
@@ -116,6 +116,14 @@ function fixed(value: number | null, places: number): string {
 
 function share(value: number | null): string {
   return value === null ? "" : `${(value * 100).toFixed(1)}%`;
+}
+
+/** `-3.1% [-4.0%, -2.2%]`. */
+function changeText({ ratio, low, high }: Ratio): string {
+  const around = low === null || high === null || low === high
+    ? ""
+    : ` [${percentChange(low)}, ${percentChange(high)}]`;
+  return `${percentChange(ratio)}${around}`;
 }
 
 function percentChange(ratio: number): string {

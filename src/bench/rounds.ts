@@ -88,7 +88,7 @@ export interface Timeline {
   readonly steps: readonly { readonly t_ms: number; readonly num_steps: number }[];
 }
 
-const STRETCHES = 120;
+const STRETCHES = 60;
 
 export function timelineOf(rounds: readonly RoundSample[]): Timeline {
   const size = Math.max(1, Math.ceil(rounds.length / STRETCHES));

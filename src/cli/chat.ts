@@ -15,8 +15,7 @@ import type { ChatOptions } from "./options.ts";
 export async function runChat(options: ChatOptions, surroundings: Surroundings): Promise<number> {
   const { io } = surroundings;
   // `/set num-steps` may ask for any of them.
-  const steps = [0, 1, 2, 3, 4, 5, 6, 7];
-  using engine = await openWithProgress({ ...options, steps }, surroundings);
+  using engine = await openWithProgress(options, surroundings, { allSteps: true });
   if (engine === undefined) return INTERRUPTED;
   if (!engine.hasChatTemplate) {
     throw new UsageError(
@@ -40,7 +39,10 @@ export async function runChat(options: ChatOptions, surroundings: Surroundings):
   await converse(chat, {
     system: options.system,
     messages: [],
-    settings: settingsOf(options, { drafts: engine.draftName !== undefined }),
+    settings: settingsOf(options, {
+      drafts: engine.draftName !== undefined,
+      numSteps: engine.numSteps,
+    }),
     attempt: 0,
     tokens: 0,
   });

@@ -1,6 +1,7 @@
 import { UsageError } from "../errors.ts";
 import type { GenerateRequest, GenerateResult } from "../engine/events.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
+import { runBatch } from "./batch.ts";
 import type { Engine } from "./engine.ts";
 import { type Io, unlessAborted } from "./io.ts";
 import {
@@ -22,11 +23,15 @@ export async function runGenerate(
   surroundings: Surroundings,
 ): Promise<number> {
   const { io } = surroundings;
+  if (options.batch !== undefined) {
+    return await runBatch({ file: options.batch, prompt: argument, options }, surroundings);
+  }
   const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
-  using engine = await openWithProgress(options, surroundings);
+  using engine = await openWithProgress({ ...options, maxBatch: 1 }, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const request = requestOf(options, {
+    numSteps: engine.numSteps,
     promptIds: encode(engine, { prompt, options, io }),
     drawSeed: surroundings.randomSeed ?? randomSeed,
     signal: io.signal,
@@ -54,7 +59,7 @@ function encode(
   return ids;
 }
 
-function promptInput(
+export function promptInput(
   engine: Engine,
   { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
 ): { raw: string } | { messages: ChatMessage[] } {
@@ -76,17 +81,21 @@ function promptInput(
 
 function requestOf(
   options: GenerateOptions,
-  rest: { promptIds: readonly number[]; drawSeed: () => number; signal: AbortSignal },
+  rest: {
+    promptIds: readonly number[];
+    numSteps: number;
+    drawSeed: () => number;
+    signal: AbortSignal;
+  },
 ): GenerateRequest {
-  const { maxTokens, stop, ignoreEos, algorithm, draft } = options;
-  const plain = algorithm === "NONE" || draft === "none";
+  const { maxTokens, stop, ignoreEos } = options;
   return {
     promptIds: rest.promptIds,
     sampling: samplingOf(options, rest.drawSeed),
     maxTokens,
     stop,
     ignoreEos,
-    numSteps: plain ? 0 : options.numSteps,
+    numSteps: rest.numSteps,
     signal: rest.signal,
   };
 }

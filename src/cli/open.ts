@@ -1,10 +1,10 @@
 import { setTimeout } from "node:timers/promises";
 import type { Sampling } from "../speculate/sampling.ts";
-import type { OpenOptions } from "../engine/open.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "./io.ts";
 import type { ChatOptions } from "./options.ts";
 import { type StatusLine, statusLine } from "./progress.ts";
+import { speculationOf } from "./speculation.ts";
 
 /** What a generating command is given besides its options. */
 export interface Surroundings {
@@ -19,26 +19,28 @@ export const INTERRUPTED = 130;
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
-  options:
-    & Pick<ChatOptions, "model" | "draft" | "algorithm" | "numSteps" | "adapter" | "quiet">
-    & Pick<OpenOptions, "steps">,
+  options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
   { open, io }: Surroundings,
+  speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
-  const { model, draft, algorithm, adapter, numSteps } = options;
+  const { model, draft, algorithm, adapter, contextLength, maxBatch = 1, maxKvTokens } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
+  const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
-    numSteps,
-    ...options.steps === undefined ? {} : { steps: options.steps },
+    maxBatch,
+    speculate: speculationOf(options, { maxBatch, onWarning, ...speculating }),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
+    ...contextLength === undefined ? {} : { contextLength },
+    ...maxKvTokens === undefined ? {} : { maxKvTokens },
     onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status }),
+    onWarning,
   });
   try {
     const engine = await unlessAborted(opening, io.signal);
-    // Loading keeps the thread busy, and Deno hears of a signal only where the thread really waits.
+    // Loading keeps the thread busy: a Ctrl+C meanwhile is heard now.
     await setTimeout(0);
     if (!io.signal.aborted) return engine;
     engine?.[Symbol.dispose]();

@@ -1,8 +1,10 @@
 import { Command, CommanderError, Option } from "commander";
 import { UsageError } from "../errors.ts";
+import { refuseImpossibleBench } from "./bench_flags.ts";
 import { allowed, type Flag, type FlagTable, parseValue, placeholder } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import {
+  type BenchOptions,
   type ChatOptions,
   type CheckOptions,
   type CommandName,
@@ -21,6 +23,7 @@ export type Invocation =
     readonly options: GenerateOptions;
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
+  | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
@@ -56,7 +59,8 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const flags = flagsOf(name);
   const { given, operands } = readFlags(name, flags, args);
   if (given["help"] === true) return print(commandHelp(name));
-  refuseImpossible(given);
+  if (name === "bench") refuseImpossibleBench(given);
+  else refuseImpossible(given);
   const options = Object.freeze(withDefaults(name, flags, given));
   // The table's types are lost on the way through commander; `withDefaults` restored its values.
   return { command: name, prompt: operands[0], options } as unknown as Invocation;
@@ -142,7 +146,7 @@ function withDefaults(name: CommandName, flags: FlagTable, given: Given): Record
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
     if (flag.type === "switch") values[key] = given[key] === true;
-    else if (flag.type === "list") values[key] = given[key] ?? [];
+    else if (flag.type === "list" || flag.type === "names") values[key] = given[key] ?? [];
     else values[key] = given[key] ?? ("default" in flag ? flag.default : undefined);
     if ("required" in flag && values[key] === undefined) {
       throw new UsageError(`Cannot run "${name}": ${flag.flag} ${placeholder(flag)} is needed`);

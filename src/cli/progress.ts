@@ -22,6 +22,36 @@ export function progressLine(
   return `${label} ${numbers}`.slice(0, Math.max(0, columns - 1));
 }
 
+/** How far a sweep is. */
+export interface BenchProgress {
+  readonly done: number;
+  readonly total: number;
+  /** What is being measured. */
+  readonly text: string;
+}
+
+/** `bench [####----] 12 of 40, 3 min left, batch 2, 7 steps`, never wider than the terminal. */
+export function benchLine(
+  { done, total, text }: BenchProgress,
+  { elapsedMs, columns }: { elapsedMs: number; columns: number },
+): string {
+  const filled = total > 0 ? Math.floor(done / total * BAR_WIDTH) : 0;
+  const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}] `;
+  const count = total > 0 ? `${done} of ${total}, ` : "";
+  const left = done > 0 ? `${duration(elapsedMs / done * (total - done))} left, ` : "";
+  const line = `bench ${bar}${count}${left}${text}`;
+  if (line.length < columns) return line;
+  return `bench ${count}${left}${text}`.slice(0, Math.max(0, columns - 1));
+}
+
+/** Time for people: `40 s`, `3 min`, `1 h 20 min`. */
+export function duration(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 100) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 100 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** Bytes for people, in powers of 1000: `1.2 GB`. */
 export function size(bytes: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -39,6 +69,9 @@ export function size(bytes: number): string {
 export interface StatusLine {
   load(progress: LoadProgress): void;
   prefill(done: number, total: number): void;
+  bench(progress: BenchProgress): void;
+  /** Requests of a batch. */
+  count(done: number, total: number, note: string): void;
   /** Wipes the line before other text is written. */
   clear(): void;
 }
@@ -52,6 +85,13 @@ export function statusLine(
   let drawnAt = -Infinity;
   let label = "";
   let startedAt = 0;
+  const elapsed = (of: string) => {
+    if (of !== label) {
+      label = of;
+      startedAt = now();
+    }
+    return { elapsedMs: now() - startedAt, columns: output.columns() };
+  };
   const draw = (line: () => string, last: boolean) => {
     if (!shown || !output.isTerminal || (!last && now() - drawnAt < REDRAW_MS)) return;
     drawnAt = now();
@@ -60,15 +100,18 @@ export function statusLine(
   };
   return {
     load(progress) {
-      if (progress.label !== label) {
-        label = progress.label;
-        startedAt = now();
-      }
-      const place = { elapsedMs: now() - startedAt, columns: output.columns() };
+      const place = elapsed(progress.label);
       draw(() => progressLine(progress, place), progress.bytes === progress.total);
     },
     prefill(done, total) {
       if (done < total) draw(() => `prompt ${done} of ${total} tokens`, false);
+    },
+    count(done, total, note) {
+      draw(() => `${done} of ${total} requests, ${note}`, done === total);
+    },
+    bench(progress) {
+      const place = elapsed("bench");
+      draw(() => benchLine(progress, place), true);
     },
     clear() {
       if (drawn) output.write(CLEAR_LINE);

@@ -51,6 +51,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ],
   ];
   if (speculative.draft_tokens > 0) rows.push(...speculationRows(result));
+  rows.push(...adaptiveRows(engine));
   if (seed !== undefined) rows.push(["seed", String(seed)]);
   return rows.map(([name, text]) => `${name.padEnd(12)}${text}`).join("\n");
 }
@@ -96,9 +97,42 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
       time_to_first_token_ms: thousandths(timing.timeToFirstTokenMs),
       tokens_per_second: thousandths(timing.tokensPerSecond),
     },
-    speculative,
+    speculative: { ...speculative, ...adaptiveReport(engine) },
     device: { adapter, backend, software, features },
   };
+}
+
+/** What the adaptive controller did; nothing where it does not run. */
+function adaptiveReport({ speculation, scheduler }: Engine): Record<string, unknown> {
+  const { policy, ...report } = speculation.report;
+  if (policy !== "adaptive") return {};
+  const { catchUps, catchUpMs } = scheduler.counts;
+  const tier_ms = Object.fromEntries(
+    Object.entries(report.tier_ms).map(([steps, ms]) => [steps, thousandths(ms)]),
+  );
+  const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
+  return { adaptive: { ...report, tier_ms, catch_up } };
+}
+
+function adaptiveRows({ speculation, scheduler }: Engine): [string, string][] {
+  const { policy, active_num_steps, switches, slots, tier_ms } = speculation.report;
+  if (policy !== "adaptive") return [];
+  const { catchUps, catchUpMs } = scheduler.counts;
+  return [
+    ["tier", `${active_num_steps} steps now`],
+    [
+      "slots",
+      slots.map(({ batch_size, num_steps, ema_accept_len }) =>
+        `from batch ${batch_size}: ${num_steps} steps, ema ${ema_accept_len.toFixed(2)}`
+      ).join("; "),
+    ],
+    ["tier time", Object.entries(tier_ms).map(([n, ms]) => `${n}: ${seconds(ms)}`).join(", ")],
+    ["switches", String(switches.length)],
+    ...switches.map(({ round, reason }): [string, string] => [`  round ${round}`, reason]),
+    ...catchUps > 0
+      ? [["catch-ups", `${catchUps}, ${seconds(catchUpMs)}`] as [string, string]]
+      : [],
+  ];
 }
 
 function thousandths(value: number): number {

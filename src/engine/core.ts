@@ -84,11 +84,15 @@ export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
-  { profile = false }: { readonly profile?: boolean } = {},
+  { profile = false, acceptance }: {
+    readonly profile?: boolean;
+    /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
+    readonly acceptance?: readonly number[];
+  } = {},
 ): Promise<Core> {
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
-  const programs = enginePrograms(gpu, models, buffers, capacity);
+  const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
   const words = capacity.batch * RESULT_WORDS;
   const submitter = await openSubmitter(gpu, buffers.results.buffer, { words, profile });
   return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });

@@ -11,32 +11,54 @@ import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { generate } from "./generate.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
 import type { Outputs } from "./output.ts";
+import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
 
 /** Tokens of context kept when neither the model nor the user asks for fewer. */
 const DEFAULT_CONTEXT = 8192;
 const PREFILL_ROWS = 256;
+const RANDOM_SEED = 1;
 
 export interface OpenOptions extends ModelChoice {
-  /** Draft steps a round unless a request or a policy says otherwise. */
-  readonly numSteps: number;
-  /** Every `num_steps` that may be asked for; default: numSteps alone. */
-  readonly steps?: readonly number[];
+  /** Decides how to speculate once it is known what the draft is; default: not at all. */
+  readonly speculate?: (algorithm: Outputs["algorithm"]) => SpeculationPlan;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
   readonly maxKvTokens?: number;
-  /** Chooses the draft steps of each round; default: what the requests ask. */
-  readonly speculation?: Speculation;
   /** Time the parts of each round on the device. */
   readonly profile?: boolean;
+  /** Weights made up for the shapes of these config.json files: for timing. */
+  readonly random?: { readonly target: string; readonly draft?: string };
+  /** Accepted counts are drawn with these probabilities, not verified: for timing. */
+  readonly simulateAcceptance?: readonly number[];
   readonly onRound?: (sample: RoundSample) => void;
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
   readonly adapter?: AdapterChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
+}
+
+/** How rounds are to be drafted. */
+export interface SpeculationPlan {
+  /** Draft steps of a request that says nothing else. */
+  readonly numSteps: number;
+  /** Every `num_steps` that a round may have. */
+  readonly steps: readonly number[];
+  readonly speculation: Speculation;
+}
+
+/** Every round `numSteps` deep, or as a request asks where `steps` names more. */
+export function statically(
+  numSteps: number,
+  steps: readonly number[] = [numSteps],
+): NonNullable<OpenOptions["speculate"]> {
+  return (algorithm) =>
+    algorithm === "NONE"
+      ? { numSteps: 0, steps: [0], speculation: asAsked() }
+      : { numSteps, steps, speculation: asAsked() };
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -52,8 +74,12 @@ export interface Engine extends Disposable {
   readonly hasChatTemplate: boolean;
   readonly tokenizer: Tokenizer;
   readonly core: Core;
+  readonly outputs: Outputs;
   /** Many requests at once. */
   readonly scheduler: Scheduler;
+  readonly speculation: Speculation;
+  /** Draft steps of a request that says nothing else. */
+  readonly numSteps: number;
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(
     input: { readonly raw: string } | { readonly messages: readonly ChatMessage[] },
@@ -72,21 +98,27 @@ export interface Engine extends Disposable {
 export async function openEngine(options: OpenOptions): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  using models = openModels(options);
+  const { random } = options;
+  using models = random ? openRandomModels(random) : openModels(options);
   for (const line of models.warnings) options.onWarning?.(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(options.contextLength, config.maxPositions);
-  const text = openText(checkpoint);
+  const text = random ? noText(checkpoint.name) : openText(checkpoint);
+  const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
+  const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
   const gpu = stack.use(await openGpu(options.adapter));
-  const weights = loadWeights(gpu, models, options.onProgress);
-  const steps = weights.draft ? options.steps ?? [options.numSteps] : [0];
+  const weights = random
+    ? await loadRandomWeights(gpu, models, RANDOM_SEED)
+    : loadWeights(gpu, models, options.onProgress);
   const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config));
-  const core = await openCore(gpu, weights, capacity, { profile: options.profile ?? false });
-  const algorithm: Outputs["algorithm"] = weights.draft?.config.algorithm ?? "NONE";
+  const core = await openCore(gpu, weights, capacity, {
+    profile: options.profile ?? false,
+    ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+  });
   const { name } = checkpoint;
   const { eosTokenIds } = config;
   const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
-  const { speculation = asAsked(), onRound } = options;
+  const { onRound } = options;
   const scheduler = openScheduler({ core, outputs, speculation, ...onRound ? { onRound } : {} });
   const owned = stack.move();
   return {
@@ -97,7 +129,10 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     loadMs: performance.now() - started,
     device: gpu.info,
     core,
+    outputs,
     scheduler,
+    speculation,
+    numSteps,
     ...text,
     newSlot(): Slot {
       const slot = core.openSlot();
@@ -133,6 +168,22 @@ function capacityOf(
 function kvLimit({ limits }: Gpu, { numKvHeads, headDim }: ModelConfig): number {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   return Math.floor(bytes / (PAGE * numKvHeads * headDim * 4));
+}
+
+/** Made-up weights come without a vocabulary: their tokens are no text. */
+function noText(name: string): ReturnType<typeof openText> {
+  const tokenizer: Tokenizer = {
+    vocabSize: 0,
+    bosToken: undefined,
+    eosToken: undefined,
+    encode: () => {
+      throw new UsageError(`Cannot encode a text for "${name}": random weights have no tokenizer`);
+    },
+    decode: () => "",
+    idOf: () => undefined,
+    isSkipped: () => true,
+  };
+  return { tokenizer, hasChatTemplate: false, encodePrompt: ({}) => tokenizer.encode("") };
 }
 
 function openText(checkpoint: Checkpoint) {

@@ -56,14 +56,17 @@ export function rowBucket(rows: number): number {
 
 export function enginePrograms(
   gpu: Gpu,
-  models: Models,
-  buffers: RoundBuffers,
-  capacity: Capacity,
+  { models, buffers, capacity, acceptance }: {
+    readonly models: Models;
+    readonly buffers: RoundBuffers;
+    readonly capacity: Capacity;
+    readonly acceptance: readonly number[] | undefined;
+  },
 ): Programs {
   const { compile, created } = compiler(gpu);
   const { draft } = models;
   const round = once(async (batch = 0, numSteps = 0) => {
-    const plans = roundPlans(models, buffers, { batch, numSteps });
+    const plans = roundPlans(models, buffers, { batch, numSteps, acceptance });
     return {
       draft: await compile(plans.draft),
       verify: await compile(plans.verify),

@@ -1,3 +1,4 @@
+import { acceptSimulated } from "../../shaders/accept_simulated.ts";
 import { choose } from "../../shaders/choose.ts";
 import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round.ts";
 import { loadFeatures, storeFeatures } from "../../shaders/features.ts";
@@ -37,7 +38,12 @@ export interface RoundPlans {
 export function roundPlans(
   models: Models,
   buffers: RoundBuffers,
-  { batch, numSteps }: { readonly batch: number; readonly numSteps: number },
+  { batch, numSteps, acceptance }: {
+    readonly batch: number;
+    readonly numSteps: number;
+    /** Draw the accepted counts with these probabilities, for timing. */
+    readonly acceptance?: readonly number[] | undefined;
+  },
 ): RoundPlans {
   const { target, draft } = models;
   const { lanes, slots, drafts, rows, extendRows, chosen, last, results } = buffers;
@@ -49,6 +55,7 @@ export function roundPlans(
       ...draftHead(draft, { lanes }, { batch, step: step + 1, carry: step + 2 < numSteps }),
     ])
     : [];
+  const accepted = { lanes, rows, chosen, drafts, slots, extend: extendRows, last, results };
   const keeps = draft?.store !== undefined && numSteps === 0;
   return {
     draft: levels.flat(),
@@ -58,10 +65,9 @@ export function roundPlans(
       ...keeps ? [keepFeatures(draft, buffers, count)] : [],
       ...targetHead(target, count),
       chooseRows(models, buffers, count),
-      accept({ lanes, rows, chosen, drafts, slots, extend: extendRows, last, results }, {
-        batch,
-        numSteps,
-      }),
+      acceptance
+        ? acceptSimulated(accepted, { batch, numSteps, acceptance })
+        : accept(accepted, { batch, numSteps }),
     ],
     extend: draft && numSteps > 0
       ? [

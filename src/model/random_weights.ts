@@ -21,7 +21,7 @@ interface RandomOptions {
    * Standard deviation of matrices; default 1 / sqrt(columns), which makes each output of a matrix
    * as large as the inputs. Norms (all ones) hand every matrix inputs of size 1, so a layer adds
    * about 1 to the residual stream's variance, whatever its width: after 32 layers the stream is
-   * near 8, attention scores and logits near 1, and softmax neither saturates nor overflows.
+   * near 6, attention scores and logits near 1, and softmax neither saturates nor overflows.
    * The usual 0.02 holds for 2500 columns and would be 2.4 times too large over 14336.
    */
   readonly std?: number;

@@ -4,6 +4,8 @@ import type { Slot } from "../../src/engine/core.ts";
 import type { OpenOptions } from "../../src/engine/open.ts";
 import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
 import type { Io, Output } from "../../src/cli/io.ts";
+import type { SpeculationPlan } from "../../src/engine/open.ts";
+import { asAsked } from "../../src/engine/speculation.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
 /** Surroundings in memory; what was written is kept. */
@@ -108,7 +110,32 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const prompts: FakeEngine["prompts"] = [];
   const opened: OpenOptions[] = [];
   let disposed = false;
+  let plan: SpeculationPlan = { numSteps: 0, steps: [0], speculation: asAsked() };
+  const running: AsyncGenerator<EngineEvent>[] = [];
   const engine: FakeEngine = {
+    get numSteps() {
+      return plan.numSteps;
+    },
+    get speculation() {
+      return plan.speculation;
+    },
+    // Runs what was submitted to its end, a request a step.
+    scheduler: {
+      counts: { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0 },
+      submit(request, { onEvent }) {
+        requests.push(request);
+        const events = play(request, answer(requests.length), options.beforeWord);
+        running.push(async function* () {
+          for await (const event of events) onEvent(event);
+        }());
+        return { request, done: false, cancel: () => {} };
+      },
+      async step() {
+        const next = running.shift();
+        await next?.next();
+        return next !== undefined;
+      },
+    },
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
     contextLength,
@@ -121,6 +148,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     opened,
     open: (given) => {
       opened.push(given);
+      plan = given.speculate?.(draft ? "EAGLE3" : "NONE") ?? plan;
       given.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
       given.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
       return Promise.resolve(engine);

@@ -139,16 +139,20 @@ Deno.test("flags reach the engine", async () => {
   const engine = fakeEngine();
   const flags =
     "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software " +
+    "--context-length 64 " +
     "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
-  const { onProgress: _, onWarning: __, ...opened } = engine.opened[0] ?? assert.fail();
+  const { onProgress: _, onWarning: __, speculate, ...opened } = engine.opened[0] ??
+    assert.fail();
   assert.deepEqual(opened, {
     model: "m",
     draft: "d",
     algorithm: "EAGLE",
-    numSteps: 5,
     adapter: "software",
+    maxBatch: 1,
+    contextLength: 64,
   });
+  assert.deepEqual(speculate?.("EAGLE").steps, [5]);
   const { signal: ___, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
@@ -162,7 +166,7 @@ Deno.test("flags reach the engine", async () => {
 
 Deno.test("without a draft nothing is drafted", async () => {
   for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
-    const engine = fakeEngine();
+    const engine = fakeEngine({ draft: false });
     await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
     assert.equal(engine.requests[0]?.numSteps, 0);
   }

@@ -39,6 +39,8 @@ const GOOD: Record<Flag["type"], string> = {
   folder: "dir",
   file: "file",
   list: "END",
+  axis: "1",
+  names: "a,b",
   choice: "",
   switch: "",
 };
@@ -53,7 +55,12 @@ for (const { command, key, flag } of ALL) {
     } else {
       const text = flag.type === "choice" ? flag.choices[0] ?? "" : GOOD[flag.type];
       const value = flag.type === "number" || flag.type === "integer" ? Number(text) : text;
-      const list = flag.type === "list" ? [value] : value;
+      const lists: Partial<Record<Flag["type"], unknown>> = {
+        list: [value],
+        axis: [1],
+        names: ["a", "b"],
+      };
+      const list = lists[flag.type] ?? value;
       for (const name of [flag.flag, flag.alias].filter((name) => name !== undefined)) {
         assert.deepEqual(options([command, name, text, ...rest])[key], list);
         assert.deepEqual(options([command, `${name}=${text}`, ...rest])[key], list);
@@ -101,8 +108,17 @@ Deno.test("defaults of generate", () => {
       adapter: undefined,
       system: undefined,
       raw: false,
+      contextLength: undefined,
+      batch: undefined,
+      maxBatch: 8,
+      maxKvTokens: undefined,
       algorithm: undefined,
-      numSteps: 3,
+      numSteps: undefined,
+      eagleTopk: undefined,
+      numDraftTokens: undefined,
+      adaptive: false,
+      adaptiveConfig: undefined,
+      preset: undefined,
       temperature: 0.7,
       topK: 0,
       topP: 1,
@@ -133,11 +149,11 @@ Deno.test("operands: prompt, dash, after --", () => {
 const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, check, inspect, doctor; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, check, inspect, doctor; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, check, inspect, doctor; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, check, inspect, doctor; see eyrie --help',
   ],
   [
     "generate --tempratur 1",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import type { EngineEvent, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
-import { type Engine, openEngine } from "../../src/engine/open.ts";
+import { type Engine, openEngine, statically } from "../../src/engine/open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 
 const REQUEST: Omit<GenerateRequest, "promptIds"> = {
@@ -31,7 +31,7 @@ function user(engine: Engine, content: string): number[] {
 }
 
 Deno.test("a request on the embedded model", async (t) => {
-  using engine = await openEngine({ numSteps: 3, steps: [0, 1, 2, 3, 4, 5, 6, 7] });
+  using engine = await openEngine({ speculate: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) });
   const promptIds = user(engine, "Count from 3 to 20.");
   const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
 
@@ -126,7 +126,7 @@ Deno.test("a request on the embedded model", async (t) => {
 });
 
 Deno.test("a conversation computes only what is new, and answers as from the start", async (t) => {
-  using engine = await openEngine({ numSteps: 3, steps: [0, 1, 2, 3, 4, 5, 6, 7] });
+  using engine = await openEngine({ speculate: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) });
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
   for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
     await t.step(`num_steps ${drafting}`, async () => {
@@ -158,7 +158,7 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
 });
 
 Deno.test("logits that are no numbers are an error, not garbage", async () => {
-  using engine = await openEngine({ numSteps: 3 });
+  using engine = await openEngine({ speculate: statically(3) });
   using slot = engine.newSlot();
   const { norm } = engine.core.models.target.weights;
   const broken = new Float32Array(256).fill(NaN);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/scheduler.ts";
-import type { Speculation } from "../../src/engine/speculation.ts";
+import { asAsked, type Speculation } from "../../src/engine/speculation.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 
@@ -42,8 +42,8 @@ async function together(
   return results;
 }
 
-async function open(options: Partial<OpenOptions>): Promise<Engine> {
-  return await openEngine({ numSteps: 3, ...options });
+async function open(options: OpenOptions): Promise<Engine> {
+  return await openEngine({ speculate: statically(3), ...options });
 }
 
 /** Outputs of the requests, each run by itself. */
@@ -73,6 +73,7 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
       return batch > 0 ? numSteps : 0;
     },
     learn: () => {},
+    report: asAsked().report,
   };
 }
 
@@ -89,8 +90,7 @@ Deno.test("a request's output is what it gets alone", async (t) => {
           using engine = await open({
             algorithm,
             maxBatch: batch,
-            steps: [...new Set(steps)],
-            speculation,
+            speculate: () => ({ numSteps: 3, steps: [...new Set(steps)], speculation }),
             onRound: (round) => rounds.push(round),
           });
           const length = Math.max(8, 2 * batch);
@@ -121,8 +121,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   const accepted = async (speculation: Speculation) => {
     const lanes: number[] = [];
     using engine = await open({
-      steps: [0, 3],
-      speculation,
+      speculate: () => ({ numSteps: 3, steps: [0, 3], speculation }),
       onRound: ({ numSteps, accepted }) => numSteps > 0 && lanes.push(...accepted),
     });
     const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
@@ -131,7 +130,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
     return lanes;
   };
   let round = 0;
-  const sometimes = await accepted({ pick: () => round++ % 4 < 2 ? 0 : 3, learn: () => {} });
+  const sometimes = await accepted({ ...asAsked(), pick: () => round++ % 4 < 2 ? 0 : 3 });
   assert.ok(sometimes.length > 10);
   // This count is easy: with its keys and values caught up the draft errs no more than usual.
   const mean = sometimes.reduce((sum, n) => sum + n, 0) / sometimes.length;
@@ -140,7 +139,10 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
 
 Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier", async () => {
   const steps = [0, 1, 3, 7];
-  using engine = await open({ maxBatch: 3, steps, speculation: restless(steps) });
+  using engine = await open({
+    maxBatch: 3,
+    speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
+  });
   await engine.core.warmUp();
   const { device } = engine.core.gpu;
   // A first load makes the prefill programs it needs.

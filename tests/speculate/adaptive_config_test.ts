@@ -85,7 +85,6 @@ Deno.test("adaptive config: candidate_steps in SGLang's words", () => {
     [{ candidate_steps: { a: [1] } }, "{'a': [1]}"],
   ];
   for (const [entry, got] of wrong) refused({ "1": entry }, text(got));
-  // Global candidates are not inherited.
   refused({ "1": [1, 5] }, "BS 1: expected an object with candidate_steps, got [1, 5]");
 });
 

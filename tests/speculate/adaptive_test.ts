@@ -105,6 +105,18 @@ const TABLE: readonly [string, number, AdaptiveSlot, readonly Step[]][] = [
     [[[1], true, 1, 1], [[1.5], true, 3, 1.5], [[2], false, 3, 2]],
   ],
   [
+    "the ceiling alone takes steps away",
+    2,
+    slotOf([1, 2], { ...AT_ONCE, ceiling_coeff: 1 }),
+    [[[1], true, 1, 1]],
+  ],
+  [
+    "the ceiling is at least 1",
+    1,
+    slotOf([0, 1], { ...AT_ONCE, down_hysteresis: -0.75, ceiling_coeff: 1 }),
+    [[[0], false, 1, 0]],
+  ],
+  [
     "the ceiling never stops a rise",
     1,
     slotOf([1, 3], { ...AT_ONCE, ceiling_coeff: 1 }),

@@ -33,8 +33,11 @@ const SWITCHES = ["draft", "stats"] as const;
 export const SETTING_NAMES: readonly string[] = [...Object.keys(NUMBERS), ...SWITCHES];
 
 /** The settings that the command line asks for. */
-export function settingsOf(options: ChatOptions, { drafts }: { drafts: boolean }): Settings {
-  const { temperature, topK, topP, minP, maxTokens, seed, numSteps, stats } = options;
+export function settingsOf(
+  options: ChatOptions,
+  { drafts, numSteps }: { readonly drafts: boolean; readonly numSteps: number },
+): Settings {
+  const { temperature, topK, topP, minP, maxTokens, seed, stats } = options;
   return { temperature, topK, topP, minP, maxTokens, seed, numSteps, draft: drafts, stats };
 }
 

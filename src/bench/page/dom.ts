@@ -1,0 +1,40 @@
+import type { PlotOptions } from "@observablehq/plot";
+import { plot } from "@observablehq/plot";
+import { parseHTML } from "linkedom";
+
+/** What the page needs of a DOM node: Deno has no DOM, linkedom's stands in for it. */
+export interface PageNode {
+  readonly outerHTML: string;
+  setAttribute(name: string, value: string): void;
+  append(...children: readonly (PageNode | string)[]): void;
+}
+
+interface PageDocument {
+  createElement(tag: string): PageNode;
+}
+
+/** Makes elements and charts of one page. Text is escaped where the page is written out. */
+export interface PageMaker {
+  element(
+    tag: string,
+    attributes: Readonly<Record<string, string>>,
+    ...children: readonly (PageNode | string)[]
+  ): PageNode;
+  /** A chart as SVG: no script, colours and font are those of the page. */
+  chart(options: PlotOptions): PageNode;
+}
+
+export function pageMaker(): PageMaker {
+  const { document } = parseHTML("<!doctype html><html></html>") as unknown as {
+    document: PageDocument;
+  };
+  return {
+    element(tag, attributes, ...children) {
+      const made = document.createElement(tag);
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      made.append(...children);
+      return made;
+    },
+    chart: (options) => plot({ ...options, document } as PlotOptions) as unknown as PageNode,
+  };
+}

@@ -1,0 +1,98 @@
+import { areaY, barX, dot, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
+import { digits } from "../columns.ts";
+import type { BenchRow } from "../row.ts";
+import { type Colours, colourScale } from "./colours.ts";
+import type { PageMaker, PageNode } from "./dom.ts";
+
+/** Small charts stand side by side, one below the other on a phone. */
+const SMALL = { width: 360, height: 220 } as const;
+
+/** Accept length over time as a line, above the tier as steps. */
+export function timelineChart(
+  row: BenchRow,
+  { page, colours, top }: { page: PageMaker; colours: Colours; top: number },
+): PageNode {
+  const { timeline, setting } = row;
+  const accept = timeline.accept.map(({ t_ms, length }) => ({ t: t_ms / 1000, length }));
+  const steps = timeline.steps.map(({ t_ms, num_steps }) => ({ t: t_ms / 1000, num_steps }));
+  const tier = { x: "t", y: "num_steps", curve: "step-after" } as const;
+  return page.chart({
+    ...SMALL,
+    marginLeft: 32,
+    x: { label: "seconds" },
+    y: { label: "tokens a round; draft steps", domain: [0, top], ticks: 5, tickFormat: "d" },
+    marks: [
+      gridY({ ticks: 5 }),
+      areaY(steps, { ...tier, fill: "var(--tier)", fillOpacity: 0.25 }),
+      lineY(steps, { ...tier, stroke: "var(--tier)" }),
+      lineY(accept, { x: "t", y: "length", stroke: colours.get(setting) ?? "currentColor" }),
+      ruleY([0]),
+    ],
+  });
+}
+
+/** Share of rounds that accepted the draft at each position. */
+export function positionChart(
+  rows: readonly BenchRow[],
+  { page, colours }: { page: PageMaker; colours: Colours },
+): PageNode {
+  const points = rows.flatMap(({ setting, acceptance_per_position }) =>
+    acceptance_per_position.map((share, at) => ({
+      setting,
+      position: at + 1,
+      share,
+      title: `${setting}, position ${at + 1}\n${(share * 100).toFixed(1)}% accepted`,
+    }))
+  );
+  return page.chart({
+    ...SMALL,
+    marginLeft: 36,
+    x: { type: "point", label: "draft position" },
+    y: { label: "accepted, %", domain: [0, 100], percent: true, ticks: 5 },
+    color: colourScale(colours),
+    marks: [
+      gridY({ ticks: 5 }),
+      ruleY([0]),
+      lineY(points, { x: "position", y: "share", stroke: "setting" }),
+      dot(points, { x: "position", y: "share", fill: "setting", title: "title" }),
+    ],
+  });
+}
+
+/** The parts of a round in the order they happen. */
+export const PARTS = ["draft", "verify", "extend", "host"] as const;
+
+/** Milliseconds of a round by part, a bar a setting. */
+export function timeSplitChart(
+  rows: readonly BenchRow[],
+  { page, top }: { page: PageMaker; top: number },
+): PageNode {
+  const bars = rows.flatMap(({ setting, round_ms }) =>
+    PARTS.map((part) => ({
+      setting,
+      part,
+      ms: round_ms[part],
+      title: `${setting}\n${part} ${digits(round_ms[part])} ms of ${digits(round_ms.total)} ms`,
+    }))
+  );
+  return page.chart({
+    width: SMALL.width,
+    height: 60 + 26 * rows.length,
+    marginLeft: 128,
+    x: { label: "ms a round", domain: [0, top], ticks: 5 },
+    y: { label: null, domain: rows.map(({ setting }) => setting) },
+    color: { domain: [...PARTS], range: PARTS.map((part) => `var(--${part})`) },
+    marks: [
+      gridX({ ticks: 5 }),
+      barX(bars, {
+        x: "ms",
+        y: "setting",
+        fill: "part",
+        title: "title",
+        insetTop: 2,
+        insetBottom: 2,
+      }),
+      ruleX([0]),
+    ],
+  });
+}

@@ -1,0 +1,137 @@
+import { combinations } from "../bench/axes.ts";
+import { emitConfig } from "../bench/emit_config.ts";
+import { armsOf, caseText, type Plan } from "../bench/plan.ts";
+import type { BenchRow } from "../bench/row.ts";
+import type { BenchRequest, Case } from "../bench/runner.ts";
+import { sweep, type SweepEvent } from "../bench/sweep.ts";
+import { openWorkload, type Workload } from "../bench/workload.ts";
+import { UsageError } from "../errors.ts";
+import { checkWritable, openRowFile, readNamed, writeNamed } from "./bench_files.ts";
+import { hasDraft } from "./bench_flags.ts";
+import { type BenchSurroundings, openResults } from "./bench_results.ts";
+import { type Io, unlessAborted } from "./io.ts";
+import { INTERRUPTED, warn } from "./open.ts";
+import type { BenchOptions } from "./options.ts";
+import { type StatusLine, statusLine } from "./progress.ts";
+
+const DEFAULT_STEPS = [0, 1, 3, 7];
+const DEFAULT_PROMPT_TOKENS = [128];
+
+/** `eyrie bench`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
+export async function runBench(
+  options: BenchOptions,
+  surroundings: BenchSurroundings,
+): Promise<number> {
+  const { io } = surroundings;
+  const workload = openWorkload(workloadName(options), readNamed);
+  const plan = planOf(options, workload);
+  for (const path of [options.outputFile, options.emitConfig]) checkWritable(path);
+  const rowFile = openRowFile(options.resume);
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const request = requestOf(options, { plan, workload, io, status });
+  using session = await unlessAborted(surroundings.open(request), io.signal).finally(status.clear);
+  if (session === undefined) return INTERRUPTED;
+  const results = openResults(options, { surroundings, plan, session, earlier: rowFile.earlier });
+  const talk = talkOf({ io, status, quiet: options.quiet });
+  let different = false;
+  const limits = { present: rowFile.earlier, signal: io.signal };
+  for await (const event of sweep(plan, session, limits)) {
+    talk(event);
+    if (event.kind === "different") different = true;
+    if (event.kind !== "rows") continue;
+    rowFile.add(event.rows);
+    results.add(event.rows);
+  }
+  status.clear();
+  results.end();
+  if (different) return 1;
+  if (io.signal.aborted) return INTERRUPTED;
+  if (options.emitConfig !== undefined) writeConfig(options.emitConfig, results.rows(), io);
+  return 0;
+}
+
+function workloadName({ workload, randomWeights }: BenchOptions): string {
+  return workload ?? (randomWeights === undefined ? "fledgling:all" : "random");
+}
+
+function planOf(options: BenchOptions, workload: Workload): Plan {
+  const { promptTokens, batchSizes, outputTokens, temperatures, depths, presets } = options;
+  if (promptTokens !== undefined && !workload.sized) {
+    throw new UsageError(
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+        `allowed is --workload random`,
+    );
+  }
+  const numSteps = options.numSteps ?? (hasDraft({ ...options }) ? DEFAULT_STEPS : [0]);
+  const cases = combinations<{ [K in keyof Required<Case>]: Case[K] }>({
+    workload: [workload.name],
+    promptTokens: workload.sized ? promptTokens ?? DEFAULT_PROMPT_TOKENS : [undefined],
+    outputTokens,
+    temperature: temperatures,
+    depth: depths,
+    batch: batchSizes,
+  }).map(({ promptTokens, ...rest }): Case =>
+    promptTokens === undefined ? rest : { ...rest, promptTokens }
+  );
+  return { cases, arms: armsOf({ numSteps, presets }), blocks: options.repeat, seed: options.seed };
+}
+
+function requestOf(
+  options: BenchOptions,
+  { plan, workload, io, status }: { plan: Plan; workload: Workload; io: Io; status: StatusLine },
+): BenchRequest {
+  const { model, draft, adapter, randomWeights, randomDraft, simulateAcceptance } = options;
+  return {
+    workload,
+    cases: plan.cases,
+    settings: plan.arms.map(({ setting }) => setting),
+    ...model === undefined ? {} : { model },
+    ...draft === undefined ? {} : { draft },
+    ...adapter === undefined ? {} : { adapter },
+    ...randomWeights === undefined ? {} : { randomWeights },
+    ...randomDraft === undefined ? {} : { randomDraft },
+    ...simulateAcceptance === undefined ? {} : { simulateAcceptance },
+    onProgress: status.load,
+    onWarning: (line) => warn(line, { io, status }),
+  };
+}
+
+/** Says on stderr how far the sweep is: a bar on a terminal, a line a cell elsewhere. */
+function talkOf({ io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean }) {
+  const line = (text: string) => {
+    if (!quiet && !io.stderr.isTerminal) io.stderr.write(`${text}\n`);
+  };
+  let progress = { done: 0, total: 0 };
+  return (event: SweepEvent) => {
+    switch (event.kind) {
+      case "warm-up":
+        status.bench({ ...progress, text: `warming up batch ${event.one.batch}` });
+        return line(`warming up: ${caseText(event.one)}`);
+      case "cell": {
+        const { done, total, one, label, block, tokensPerSecond } = event;
+        progress = { done, total };
+        status.bench({ done, total, text: `batch ${one.batch}, ${label}` });
+        return line(
+          `${done} of ${total}: ${caseText(one)}, block ${block + 1}, ${label}: ` +
+            `${tokensPerSecond.toFixed(1)} tokens/s`,
+        );
+      }
+      case "rows":
+        if (!event.complete) {
+          warn("stopped: rows of the last case have fewer blocks", { io, status });
+        }
+        return;
+      case "different":
+        status.clear();
+        io.stderr.write(`FAILED: ${event.message}\n`);
+    }
+  };
+}
+
+function writeConfig(path: string, rows: readonly BenchRow[], io: Io): void {
+  const config = emitConfig(rows);
+  writeNamed(path, `${JSON.stringify(config, null, 2)}\n`);
+  const slots = Object.entries(config)
+    .map(([batch, { candidate_steps }]) => `batch ${batch}: ${candidate_steps.join()} steps`);
+  io.stderr.write(`wrote ${path} (${slots.join(", ")}); measure it with --presets ${path}\n`);
+}

@@ -1,0 +1,277 @@
+// The rows of the option table, in the groups that commands share.
+
+/** Where the weights come from and what runs them. */
+export const TARGET = {
+  model: {
+    flag: "--model",
+    type: "folder",
+    help: "checkpoint folder of the target model",
+    absent: "the embedded fledgling",
+    example: "--model ./Llama-3.2-1B-Instruct",
+  },
+} as const;
+
+export const DRAFT = {
+  draft: {
+    flag: "--draft",
+    alias: "--speculative-draft-model-path",
+    type: "folder",
+    help: "checkpoint folder of the EAGLE head, or none",
+    absent: "the embedded EAGLE-3 head with the embedded model, else none",
+    example: "--draft ./EAGLE3-LLaMA3.2-1B",
+  },
+} as const;
+
+export const ADAPTER = {
+  adapter: {
+    flag: "--adapter",
+    type: "choice",
+    choices: ["high-performance", "low-power", "software"],
+    help: "which WebGPU adapter to ask for",
+    absent: "high-performance, else any",
+    example: "--adapter software",
+  },
+} as const;
+
+export const SPECULATION = {
+  algorithm: {
+    flag: "--speculative-algorithm",
+    type: "choice",
+    choices: ["EAGLE", "EAGLE3", "NONE"],
+    help: "kind of draft head",
+    absent: "read from the draft checkpoint",
+    example: "--speculative-algorithm EAGLE3",
+  },
+  numSteps: {
+    flag: "--speculative-num-steps",
+    alias: "--num-steps",
+    type: "integer",
+    min: 0,
+    max: 7,
+    help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
+    absent: "3, or the middle candidate of an adaptive config",
+    example: "--num-steps 5",
+  },
+  eagleTopk: {
+    flag: "--speculative-eagle-topk",
+    type: "integer",
+    min: 1,
+    max: 64,
+    help: "branches of the draft; only chains (1) are built yet, more is a warning",
+    absent: "1",
+    example: "--speculative-eagle-topk 1",
+  },
+  numDraftTokens: {
+    flag: "--speculative-num-draft-tokens",
+    type: "integer",
+    min: 1,
+    max: 64,
+    help: "rows a round verifies; always num-steps + 1 for a chain",
+    absent: "num-steps + 1",
+    example: "--speculative-num-draft-tokens 4",
+  },
+  adaptive: {
+    flag: "--speculative-adaptive",
+    type: "switch",
+    help: "choose num-steps while it runs, by what is accepted at each batch size",
+    example: "--speculative-adaptive",
+  },
+  adaptiveConfig: {
+    flag: "--speculative-adaptive-config",
+    type: "file",
+    help: "adaptive config in SGLang's JSON format",
+    absent: "the conservative preset",
+    example: "--speculative-adaptive-config tuned.json",
+  },
+  preset: {
+    flag: "--preset",
+    type: "text",
+    help:
+      "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
+    absent: "none",
+    example: "--preset aggressive",
+  },
+} as const;
+
+/** How much is in flight. */
+export const CONTEXT = {
+  contextLength: {
+    flag: "--context-length",
+    type: "integer",
+    min: 1,
+    max: 16_777_216,
+    help: "tokens a sequence may hold, prompt and output",
+    absent: "the model's most, at most 8192",
+    example: "--context-length 4096",
+  },
+} as const;
+
+export const BATCH = {
+  batch: {
+    flag: "--batch",
+    type: "file",
+    help: "answer the prompts of a JSONL file, one JSON line each, in order of completion",
+    absent: "one prompt",
+    example: "--batch prompts.jsonl",
+  },
+  maxBatch: {
+    flag: "--max-batch",
+    type: "integer",
+    min: 1,
+    max: 128,
+    default: 8,
+    help: "requests in flight, with --batch",
+    example: "--max-batch 32",
+  },
+  maxKvTokens: {
+    flag: "--max-kv-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000_000,
+    help: "tokens whose keys and values are kept, over all requests; shortage makes them wait",
+    absent: "what the batch can use",
+    example: "--max-kv-tokens 65536",
+  },
+} as const;
+
+export const SAMPLING = {
+  temperature: {
+    flag: "--temperature",
+    type: "number",
+    min: 0,
+    max: 100,
+    default: 0.7,
+    help: "flattens (above 1) or sharpens the choice; 0 = greedy",
+    example: "--temperature 0",
+  },
+  topK: {
+    flag: "--top-k",
+    type: "integer",
+    min: 0,
+    max: 1_000_000,
+    default: 0,
+    help: "keep the k most probable tokens; 0 = all",
+    example: "--top-k 40",
+  },
+  topP: {
+    flag: "--top-p",
+    type: "number",
+    min: 0,
+    max: 1,
+    above: true,
+    default: 1,
+    help: "keep the most probable tokens until their sum reaches p; 1 = all",
+    example: "--top-p 0.95",
+  },
+  minP: {
+    flag: "--min-p",
+    type: "number",
+    min: 0,
+    max: 1,
+    default: 0,
+    help: "keep tokens with at least p times the top probability; 0 = all",
+    example: "--min-p 0.05",
+  },
+  seed: {
+    flag: "--seed",
+    type: "integer",
+    min: 0,
+    max: 4_294_967_295,
+    help: "same seed, same text",
+    absent: "drawn at random, shown with the statistics",
+    example: "--seed 42",
+  },
+  maxTokens: {
+    flag: "--max-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    default: 512,
+    help: "most tokens to generate; the context bounds it too",
+    example: "--max-tokens 64",
+  },
+  stop: {
+    flag: "--stop",
+    type: "list",
+    help: "text that ends the output and is left out of it; may be repeated",
+    absent: "none",
+    example: "--stop END",
+  },
+  ignoreEos: {
+    flag: "--ignore-eos",
+    type: "switch",
+    help: "go on after an end-of-sequence token",
+    example: "--ignore-eos",
+  },
+} as const;
+
+export const SYSTEM = {
+  system: {
+    flag: "--system",
+    type: "text",
+    help: "system message that opens the conversation",
+    absent: "none",
+    example: '--system "Answer briefly."',
+  },
+} as const;
+
+export const RAW = {
+  raw: {
+    flag: "--raw",
+    type: "switch",
+    help: "give the prompt to the model as it is, without its chat template",
+    example: "--raw",
+  },
+} as const;
+
+export const TALK = {
+  stats: {
+    flag: "--stats",
+    type: "switch",
+    help: "all statistics at the end, on stderr",
+    example: "--stats",
+  },
+  quiet: {
+    flag: "--quiet",
+    type: "switch",
+    help: "no progress, notes or statistics; warnings and errors stay",
+    example: "--quiet",
+  },
+} as const;
+
+export const JSON_OUTPUT = {
+  json: {
+    flag: "--json",
+    type: "switch",
+    help: "print one JSON object instead of text",
+    example: "--json",
+  },
+} as const;
+
+export const CHECK = {
+  expected: {
+    flag: "--expected",
+    type: "file",
+    required: true,
+    help: "safetensors file with input_ids and logits; hidden_states.N and greedy_ids if there",
+    example: "--expected expected.safetensors",
+  },
+  tolerance: {
+    flag: "--tolerance",
+    type: "number",
+    min: 0,
+    max: 1000,
+    default: 2e-3,
+    help: "largest error allowed, in standard deviations of the logits",
+    example: "--tolerance 0.01",
+  },
+} as const;
+
+export const DOCTOR = {
+  fix: {
+    flag: "--fix",
+    type: "switch",
+    help: "install the software Vulkan driver where there is no adapter (Debian-like, as root)",
+    example: "--fix",
+  },
+} as const;
