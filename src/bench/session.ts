@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/programs.ts";
-import type { Slot } from "../engine/core.ts";
+import type { Slot } from "../engine/slot.ts";
 import { type Engine, openEngine, statically } from "../engine/open.ts";
 import { turns } from "../engine/generate.ts";
 import { presetConfig } from "../engine/presets.ts";

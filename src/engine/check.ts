@@ -10,7 +10,8 @@ import { openTensorFile, type TensorFiles } from "../model/tensor_files.ts";
 import { widen } from "../model/weights.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { storageBuffer } from "./buffers.ts";
-import { type Core, openCore, type Slot } from "./core.ts";
+import { type Core, openCore } from "./core.ts";
+import type { Slot } from "./slot.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load.ts";
 
 /** How far one computed tensor is from the expected one. */

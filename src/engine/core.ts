@@ -10,23 +10,13 @@ import {
   SLOT_WORDS,
 } from "../model/rows_layout.ts";
 import type { Sampling } from "../speculate/sampling.ts";
-import { type Capacity, reservedCells, type RoundBuffers, tablePages } from "./buffers.ts";
-import { roundBuffers } from "./buffers.ts";
+import { type Capacity, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import { lagGroups, nextToken } from "./lag.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
+import { type Slot, type Slots, slots } from "./slot.ts";
 import { openSubmitter, type Submitter } from "./submit.ts";
-
-/** One sequence's place on the device. `tokens` are those whose keys and values are stored. */
-export interface Slot extends Disposable {
-  readonly id: number;
-  readonly tokens: number[];
-  /** The newest token, generated but not stored yet. */
-  root: number;
-  /** Tokens whose draft keys and values are stored too. */
-  draftLength: number;
-  readonly pages: number[];
-}
 
 /** What one lane of a round did. */
 export interface LaneResult {
@@ -115,7 +105,7 @@ class DeviceCore implements Core {
   readonly #programs: Programs;
   readonly #submitter: Submitter;
   readonly #pool: PagePool;
-  readonly #freeSlots: number[];
+  readonly #slots: Slots;
   /** What `lanes` holds now: written only when the batch changes. */
   #lanes = "unset";
 
@@ -127,7 +117,7 @@ class DeviceCore implements Core {
     this.#programs = programs;
     this.#submitter = submitter;
     this.#pool = pagePool(capacity.pages);
-    this.#freeSlots = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
+    this.#slots = slots(capacity.batch, this.#pool);
   }
 
   get created(): Readonly<Created> {
@@ -139,24 +129,7 @@ class DeviceCore implements Core {
   }
 
   openSlot(): Slot | undefined {
-    const id = this.#freeSlots.pop();
-    if (id === undefined) return undefined;
-    let open = true;
-    const slot: Slot = {
-      id,
-      tokens: [],
-      root: 0,
-      draftLength: 0,
-      pages: [],
-      [Symbol.dispose]: () => {
-        if (!open) return;
-        open = false;
-        this.#pool.give(slot.pages.splice(0));
-        slot.tokens.length = 0;
-        this.#freeSlots.push(id);
-      },
-    };
-    return slot;
+    return this.#slots.open();
   }
 
   async warmUp(): Promise<void> {
@@ -209,7 +182,7 @@ class DeviceCore implements Core {
   }
 
   async catchUp(slots: readonly Slot[]): Promise<void> {
-    for (const group of groupsOf(slots, this.capacity.prefillRows)) {
+    for (const group of lagGroups(slots, this.capacity.prefillRows)) {
       const cells = group.flatMap(({ slot, from, to }) =>
         Array.from({ length: to - from }, (_, i) => ({ slot, cell: from + i }))
       );
@@ -283,39 +256,4 @@ class DeviceCore implements Core {
   #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
     this.gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
   }
-}
-
-/** The token one ahead of a stored cell. */
-function nextToken(slot: Slot, cell: number): number {
-  return slot.tokens[cell + 1] ?? slot.root;
-}
-
-interface Lag {
-  readonly slot: Slot;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Cells the draft has missed, in groups of at most `rows`, each slot once a group. */
-function groupsOf(slots: readonly Slot[], rows: number): Lag[][] {
-  const groups: Lag[][] = [];
-  let room = 0;
-  for (const slot of slots) {
-    for (let from = slot.draftLength; from < slot.tokens.length;) {
-      const group = groups.at(-1);
-      const fresh = room === 0 || !group || group.at(-1)?.slot === slot;
-      if (fresh) room = rows;
-      const to = Math.min(slot.tokens.length, from + room);
-      if (fresh || !group) groups.push([{ slot, from, to }]);
-      else group.push({ slot, from, to });
-      room -= to - from;
-      from = to;
-    }
-  }
-  return groups;
-}
-
-/** Pages a sequence of `length` tokens needs before a round. */
-export function pagesFor(capacity: Capacity, length: number): number {
-  return Math.ceil(reservedCells(capacity, length) / PAGE);
 }

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { Slot } from "./core.ts";
+import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Scheduler } from "./scheduler.ts";
 

@@ -1,7 +1,8 @@
 import { UsageError } from "../errors.ts";
 import { PAGE } from "../model/rows_layout.ts";
 import { maxSteps, reservedCells } from "./buffers.ts";
-import type { Core, RoundResult, Slot } from "./core.ts";
+import type { Core, RoundResult } from "./core.ts";
+import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import type { Speculation } from "./speculation.ts";

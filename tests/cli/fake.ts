@@ -1,6 +1,6 @@
 import type { FinishReason, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
 import type { EngineEvent } from "../../src/engine/events.ts";
-import type { Slot } from "../../src/engine/core.ts";
+import type { Slot } from "../../src/engine/slot.ts";
 import type { OpenOptions } from "../../src/engine/open.ts";
 import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
 import type { Io, Output } from "../../src/cli/io.ts";

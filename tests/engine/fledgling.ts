@@ -1,4 +1,5 @@
-import { type Core, openCore, type Slot } from "../../src/engine/core.ts";
+import { type Core, openCore } from "../../src/engine/core.ts";
+import type { Slot } from "../../src/engine/slot.ts";
 import { loadWeights, openModels } from "../../src/engine/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { openModels } from "../../src/engine/load.ts";
-import type { Core, Slot } from "../../src/engine/core.ts";
+import type { Core } from "../../src/engine/core.ts";
+import type { Slot } from "../../src/engine/slot.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { distribution } from "../../src/speculate/choose.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";

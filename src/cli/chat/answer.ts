@@ -1,5 +1,5 @@
 import type { GenerateRequest, GenerateResult } from "../../engine/events.ts";
-import type { Slot } from "../../engine/core.ts";
+import type { Slot } from "../../engine/slot.ts";
 import type { Engine } from "../engine.ts";
 import type { Io } from "../io.ts";
 import { samplingOf } from "../open.ts";
