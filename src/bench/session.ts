@@ -48,7 +48,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
     engine[Symbol.dispose]();
     throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
   }
-  await engine.core.warmUp();
+  await engine.core.warmUp(steps);
   return {
     subject: {
       model: engine.name,
@@ -161,7 +161,7 @@ function openPlaces(
     prompt,
     promptIds: [...filling, ...idsOf(engine, prompt, spec)],
   }));
-  const samples: RequestSample[] = [];
+  const samples: { readonly at: number; readonly sample: RequestSample }[] = [];
   const jobs: (ReturnType<Scheduler["submit"]> | undefined)[] = slots.map(() => undefined);
   const next: (Work | undefined)[] = slots.map(() => undefined);
   let tokens = 0;
@@ -185,7 +185,7 @@ function openPlaces(
         if (event.kind !== "finish") return;
         const { outputIds, text } = event.result;
         tokens += outputIds.length;
-        samples.push(requestSample(began, times, outputIds));
+        samples.push({ at: work.at, sample: requestSample(began, times, outputIds) });
         next[place] = followUp(engine, work, text, filling);
       },
     });
@@ -193,7 +193,8 @@ function openPlaces(
 
   return {
     tokens: () => tokens,
-    samples: () => samples,
+    /** In the order of the prompts, which is not the order in which they ended. */
+    samples: () => samples.toSorted((a, b) => a.at - b.at).map(({ sample }) => sample),
     /** Gives every idle place work; false when all is done. */
     next(): boolean {
       if (failure) throw failure;

@@ -132,6 +132,6 @@ function writeConfig(path: string, rows: readonly BenchRow[], io: Io): void {
   const config = emitConfig(rows);
   writeNamed(path, `${JSON.stringify(config, null, 2)}\n`);
   const slots = Object.entries(config)
-    .map(([batch, { candidate_steps }]) => `batch ${batch}: ${candidate_steps.join()} steps`);
-  io.stderr.write(`wrote ${path} (${slots.join(", ")}); measure it with --presets ${path}\n`);
+    .map(([batch, { candidate_steps }]) => `${candidate_steps.join()} at batch ${batch}`);
+  io.stderr.write(`wrote ${path}, steps ${slots.join(", ")}; measure it with --presets ${path}\n`);
 }

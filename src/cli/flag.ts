@@ -95,7 +95,7 @@ export function allowed(flag: Flag): string {
     case "axis": {
       const { min, max, whole } = flag;
       return whole
-        ? `integers from ${min} to ${max}, as in 1,2 or 0-3`
+        ? `integers from ${min} to ${max}, as in 1,2 or 1-4`
         : `numbers from ${min} to ${max}, as in 0,0.7`;
     }
     case "names":

@@ -42,7 +42,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
 /** The report for people: one fact a line. */
 export function renderInspect(report: ModelReport): string {
   const { target, draft, memory } = report;
-  const context = `${count(target.context)} tokens`;
+  const context = `${count(memory.context)} tokens`;
   const lines = [
     ...partLines("target", target),
     "",

@@ -41,7 +41,7 @@ export async function openWithProgress(
   try {
     const engine = await unlessAborted(opening, io.signal);
     // Loading keeps the thread busy: a Ctrl+C meanwhile is heard now.
-    await setTimeout(0);
+    await setTimeout(10); // a wait of 0 often misses it
     if (!io.signal.aborted) return engine;
     engine?.[Symbol.dispose]();
     return undefined;

@@ -46,10 +46,10 @@ export interface Core {
   /** A slot, or undefined when all are taken. */
   openSlot(): Slot | undefined;
   /**
-   * Makes every program, and runs every tier at every batch bucket once: adapters compile at the
-   * first run.
+   * Makes the programs of prefill and of these tiers at every batch bucket, and runs them once with
+   * no lane: adapters compile at the first run.
    */
-  warmUp(): Promise<void>;
+  warmUp(steps: readonly number[]): Promise<void>;
   /** Gives the slot KV pages for `cells` tokens; false when there are not enough left. */
   reserve(slot: Slot, cells: number): boolean;
   /** Sets how the slot's tokens are chosen. */
@@ -132,16 +132,17 @@ class DeviceCore implements Core {
     return this.#slots.open();
   }
 
-  async warmUp(): Promise<void> {
-    const { batch, steps } = this.capacity;
+  async warmUp(steps: readonly number[]): Promise<void> {
     this.#setLanes([]);
-    for (const size of batchBuckets(batch)) {
+    for (const batch of batchBuckets(this.capacity.batch)) {
       for (const numSteps of steps) {
-        const { draft, verify, extend } = await this.#programs.round({ batch: size, numSteps });
+        const { draft, verify, extend } = await this.#programs.round({ batch, numSteps });
         await this.#submitter.run([draft, verify, extend], 0);
       }
     }
     await this.#programs.makePrompts();
+    const { body, draft } = await this.#programs.prompt(1);
+    await this.#submitter.run([body, draft], 0);
   }
 
   reserve(slot: Slot, cells: number): boolean {

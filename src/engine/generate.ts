@@ -1,10 +1,10 @@
-import { setImmediate } from "node:timers/promises";
+import { setTimeout } from "node:timers/promises";
 import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Scheduler } from "./scheduler.ts";
 
-/** Timers and signals wait while the GPU is read; give them a turn at least this often. */
-const TURN_MS = 8;
+/** Timers and signals wait while the GPU is read; a turn costs 2 ms, so not each round. */
+const TURN_MS = 100;
 
 /**
  * Runs one request in a slot of its own and yields its events. Stopping early cancels it.
@@ -36,12 +36,13 @@ export async function* generate(
   }
 }
 
-/** Gives timers and signals a turn when the last one is TURN_MS ago. */
+/** Gives timers and signals a turn, at once and then every TURN_MS. */
 export function turns(): () => Promise<void> {
-  let last = performance.now();
+  let last = -Infinity;
   return async () => {
     if (performance.now() - last < TURN_MS) return;
-    await setImmediate();
+    // setImmediate would come back before Deno has heard a signal.
+    await setTimeout(1);
     last = performance.now();
   };
 }

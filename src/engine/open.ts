@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
-import { PAGE } from "../model/rows_layout.ts";
+import { DEFAULT_CONTEXT, PAGE, PREFILL_ROWS } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
 import { type Capacity, reservedCells } from "./buffers.ts";
@@ -16,9 +16,6 @@ import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
 
-/** Tokens of context kept when neither the model nor the user asks for fewer. */
-const DEFAULT_CONTEXT = 8192;
-const PREFILL_ROWS = 256;
 const RANDOM_SEED = 1;
 
 export interface OpenOptions extends ModelChoice {
@@ -116,6 +113,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     profile: options.profile ?? false,
     ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
   });
+  await core.warmUp(speculation.report.policy === "adaptive" ? steps : [numSteps]);
   const { name } = checkpoint;
   const { eosTokenIds } = config;
   const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };

@@ -75,6 +75,10 @@ export function readJson(folder: Folder, file: string): unknown {
 
 function diskSource(path: string): ByteSource {
   const file = Deno.openSync(path);
+  if (!file.statSync().isFile) {
+    file.close();
+    throw new Error("not a file");
+  }
   return {
     size: file.statSync().size,
     read(offset, into) {

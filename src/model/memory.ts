@@ -31,22 +31,25 @@ export function kvBytesPerToken(config: ModelConfig): number {
 }
 
 /**
- * Bytes of f32 working memory for a forward over `rows` rows, about: residual stream, normed
- * input, q, k, v, attention output, the two MLP halves, logits, and the hidden rows a draft reads.
+ * Bytes of f32 working memory of the engine's default plans: per row of a prefill chunk the
+ * residual stream, normed input, q, k, v, attention output, gated MLP and final norm; the draft's
+ * likewise with its inputs side by side and the features it reads; logits of the verify rows.
  */
 export function scratchBytes(
   target: ModelConfig,
   draft: DraftConfig | undefined,
-  rows: number,
+  { rows, verifyRows }: { readonly rows: number; readonly verifyRows: number },
 ): number {
-  const perRow = rowElements(target) + (draft ? rowElements(draft.layer) : 0);
-  const features = draft?.algorithm === "EAGLE3" ? 3 : 1;
-  return F32_BYTES * rows * (perRow + (draft ? features * target.hiddenSize : 0));
+  const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
+  const drafting = draft ? rowElements(draft.layer) + 3 * draft.layer.hiddenSize + features : 0;
+  const perRow = rowElements(target) + target.hiddenSize + drafting;
+  const logits = target.vocabSize + (draft?.draftVocabSize ?? 0);
+  return F32_BYTES * (rows * perRow + verifyRows * logits);
 }
 
 function rowElements(config: ModelConfig): number {
-  const attention = (2 * config.numHeads + 2 * config.numKvHeads) * config.headDim;
-  return 2 * config.hiddenSize + attention + 2 * config.intermediateSize + config.vocabSize;
+  const attention = (3 * config.numHeads + 2 * config.numKvHeads) * config.headDim;
+  return 2 * config.hiddenSize + attention + config.intermediateSize;
 }
 
 function elements(spec: TensorSpec): number {

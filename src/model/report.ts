@@ -2,6 +2,7 @@
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { Algorithm, DraftConfig, ModelConfig, Rope } from "./config.ts";
 import { misfit } from "./fit.ts";
+import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
 import { kvBytesPerToken, parameterCount, scratchBytes, weightBytes } from "./memory.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "./tensors.ts";
 
@@ -64,8 +65,10 @@ export interface DraftReport extends PartReport {
 export interface MemoryReport {
   readonly weightBytes: number;
   readonly kvBytesPerToken: number;
-  /** Keys and values of a whole context. */
-  readonly kvBytesFullContext: number;
+  /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
+  readonly context: number;
+  /** Keys and values of that context. */
+  readonly kvBytes: number;
   /** About, for `scratchRows` rows. */
   readonly scratchBytes: number;
   readonly scratchRows: number;
@@ -79,8 +82,8 @@ export interface ModelReport {
   readonly memory: MemoryReport;
 }
 
-/** Rows of one forward that the scratch is told for: a prefill chunk. */
-const SCRATCH_ROWS = 64;
+/** Rows that get logits in a round of the default num_steps, in whole matmul tiles. */
+const VERIFY_ROWS = 8;
 
 /** The report on a target and its draft; a draft that does not fit is told, not thrown. */
 export function inspectReport(
@@ -98,7 +101,7 @@ export function inspectReport(
       scratchBytes(
         target.config,
         draft?.config,
-        SCRATCH_ROWS,
+        { rows: PREFILL_ROWS, verifyRows: VERIFY_ROWS },
       ),
     ),
   };
@@ -156,13 +159,15 @@ function memoryReport(
 ): MemoryReport {
   const weights = target.weightBytes + (draft?.weightBytes ?? 0);
   const kv = target.kvBytesPerToken + (draft?.kvBytesPerToken ?? 0);
+  const context = Math.min(target.context, DEFAULT_CONTEXT);
   return {
     weightBytes: weights,
     kvBytesPerToken: kv,
-    kvBytesFullContext: kv * target.context,
+    context,
+    kvBytes: kv * context,
     scratchBytes: scratch,
-    scratchRows: SCRATCH_ROWS,
-    totalBytes: weights + kv * target.context + scratch,
+    scratchRows: PREFILL_ROWS,
+    totalBytes: weights + kv * context + scratch,
   };
 }
 

@@ -19,3 +19,9 @@ export const RESULT_DRAFTS = 11;
 
 /** A batch lane without a slot. */
 export const NO_SLOT = 0xffffffff;
+
+/** Rows of a prefill chunk. */
+export const PREFILL_ROWS = 256;
+
+/** Tokens of context kept when neither the model nor the user asks for fewer. */
+export const DEFAULT_CONTEXT = 8192;

@@ -92,7 +92,21 @@ export function parseHeader(header: Uint8Array, file: SafetensorsFile): TensorIn
     .map(([name, entry]) => parseTensor(name, entry, { ...file, dataStart }))
     .sort((a, b) => a.begin - b.begin || a.size - b.size);
   checkApart(tensors, file);
+  checkWhole(tensors, { ...file, dataStart });
   return tensors;
+}
+
+/** The reference library refuses bytes that no tensor claims: something was cut or appended. */
+function checkWhole(
+  tensors: readonly TensorInfo[],
+  file: SafetensorsFile & { readonly dataStart: number },
+): void {
+  const end = tensors.reduce(
+    (most, { begin, size }) => Math.max(most, begin + size),
+    file.dataStart,
+  );
+  if (end === file.size) return;
+  throw broken(file, `${file.size - end} bytes after the last tensor belong to none`);
 }
 
 function parseJson(header: Uint8Array, file: SafetensorsFile): Readonly<Record<string, unknown>> {

@@ -1,4 +1,6 @@
 import { drawFrom } from "../../src/bench/draw.ts";
+import { armsOf } from "../../src/bench/plan.ts";
+import type { BenchRow } from "../../src/bench/row.ts";
 import type {
   BenchSession,
   CellResult,
@@ -6,6 +8,7 @@ import type {
   RoundSample,
   Subject,
 } from "../../src/bench/runner.ts";
+import { sweep } from "../../src/bench/sweep.ts";
 
 export const SUBJECT: Subject = {
   model: "fake-1B",
@@ -124,4 +127,26 @@ export function fakeSession(
       disposed = true;
     },
   };
+}
+
+/** Rows of a sweep over the made-up machine. */
+export async function sampleRows(
+  { batch, numSteps, presets, blocks, subject = SUBJECT }: {
+    batch: readonly number[];
+    numSteps: readonly number[];
+    presets: readonly string[];
+    blocks: number;
+    subject?: Subject;
+  },
+): Promise<BenchRow[]> {
+  const cases = batch.map((batch) => ({
+    ...{ workload: "phases", batch, outputTokens: 128, temperature: 0, depth: 0 },
+  }));
+  const plan = { cases, arms: armsOf({ numSteps, presets }), blocks, seed: 1 };
+  const rows: BenchRow[] = [];
+  const options = { present: new Map(), signal: new AbortController().signal };
+  for await (const event of sweep(plan, fakeSession(undefined, subject), options)) {
+    if (event.kind === "rows") rows.push(...event.rows);
+  }
+  return rows;
 }

@@ -27,9 +27,10 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
 
 /** What a command cannot do without. */
 function needed(command: CommandName, but: Flag): string[] {
-  return Object.values(flagsOf(command))
+  const required = Object.values(flagsOf(command))
     .filter((flag) => "required" in flag && flag !== but)
     .flatMap((flag) => [flag.flag, "x"]);
+  return but.flag === "--random-draft" ? ["--random-weights", "x", ...required] : required;
 }
 
 const GOOD: Record<Flag["type"], string> = {
@@ -191,6 +192,60 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft DIR',
   ],
   [
+    "bench --batch-sizes 0",
+    'Cannot use "--batch-sizes 0": allowed is integers from 1 to 128, as in 1,2 or 1-4',
+  ],
+  [
+    "bench --num-steps 1-8",
+    'Cannot use "--num-steps 1-8": allowed is integers from 0 to 7, as in 1,2 or 1-4',
+  ],
+  [
+    "bench --depth 1.5",
+    'Cannot use "--depth 1.5": allowed is integers from 0 to 1000000, as in 1,2 or 1-4',
+  ],
+  [
+    "bench --temperature 0,x",
+    'Cannot use "--temperature 0,x": allowed is numbers from 0 to 100, as in 0,0.7',
+  ],
+  [
+    "bench --presets a,,b",
+    'Cannot use "--presets a,,b": allowed is names with commas between them',
+  ],
+  ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
+  [
+    "generate --simulate-acceptance 0.5",
+    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench',
+  ],
+  ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
+  [
+    "bench --random-weights c --model m",
+    'Cannot use "--random-weights" with "--model": allowed is one of them',
+  ],
+  [
+    "bench --random-weights c --draft d",
+    'Cannot use "--random-weights" with "--draft": allowed is --random-draft',
+  ],
+  [
+    "bench --random-weights c --workload phases",
+    'Cannot use "--random-weights" with "--workload phases": it knows no text; allowed is random',
+  ],
+  [
+    "bench --draft none --num-steps 0,3",
+    'Cannot use "--num-steps 0,3" with "--draft none": nothing drafts; allowed is --num-steps 0',
+  ],
+  [
+    "bench --model m --presets aggressive",
+    'Cannot use "--presets aggressive" with "--model": it needs a draft; give --draft DIR',
+  ],
+  [
+    "bench --random-weights c --num-steps 1",
+    'Cannot use "--num-steps 1" with "--random-weights": it needs a draft; give --random-draft CONFIG.json',
+  ],
+  [
+    "bench --emit-config f --simulate-acceptance 0.5",
+    'Cannot use "--emit-config" with "--simulate-acceptance": a config needs measured acceptance',
+  ],
+  [
     "generate --raw --system s",
     'Cannot use "--system" with "--raw": a raw prompt has no system message; write it into the prompt',
   ],
@@ -211,6 +266,9 @@ Deno.test("possible combinations are possible", () => {
       "generate --model m --num-steps 0",
       "generate --model m --draft d --num-steps 7",
       "generate --json --stats",
+      "bench --model m",
+      "bench --draft none --num-steps 0",
+      "bench --random-weights c --random-draft d --num-steps 0-7 --workload random",
     ]
   ) parseArguments(line.split(" "));
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { progressLine, size, statusLine } from "../../src/cli/progress.ts";
+import { benchLine, duration, progressLine, size, statusLine } from "../../src/cli/progress.ts";
 import { fakeIo } from "./fake.ts";
 
 const HALF = { label: "target", bytes: 50e6, total: 100e6 };
@@ -66,4 +66,32 @@ Deno.test("statusLine is silent where nobody sees it or it is not wanted", () =>
   const quiet = fakeIo({ terminal: true });
   statusLine(quiet.stderr, { shown: false }).prefill(1, 2);
   assert.equal(pipe.err() + quiet.err(), "");
+});
+
+Deno.test("duration", () => {
+  const cases: [number, string][] = [
+    [0, "0 s"],
+    [99_000, "99 s"],
+    [99_001, "2 min"],
+    [5_940_000, "99 min"],
+    [5_940_001, "1 h 40 min"],
+    [7_200_000, "2 h 0 min"],
+  ];
+  for (const [ms, text] of cases) assert.equal(duration(ms), text);
+});
+
+Deno.test("benchLine shows what is done, the time left and what is measured", () => {
+  const half = { done: 20, total: 40, text: "batch 2, 7 steps" };
+  assert.equal(
+    benchLine(half, { elapsedMs: 60_000, columns: 80 }),
+    "bench [############------------] 20 of 40, 60 s left, batch 2, 7 steps",
+  );
+  assert.equal(
+    benchLine({ done: 0, total: 0, text: "warming up batch 1" }, { elapsedMs: 5, columns: 80 }),
+    "bench [------------------------] warming up batch 1",
+  );
+  for (let columns = 0; columns < 90; columns++) {
+    const line = benchLine(half, { elapsedMs: 60_000, columns });
+    assert.ok(line.length <= Math.max(0, columns - 1), `${columns}: ${line}`);
+  }
 });

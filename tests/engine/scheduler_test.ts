@@ -143,7 +143,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
     maxBatch: 3,
     speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
   });
-  await engine.core.warmUp();
+  await engine.core.warmUp(steps);
   const { device } = engine.core.gpu;
   // A first load makes the prefill programs it needs.
   const requests = Array.from({ length: 9 }, (_, n) => mixed(engine, n));

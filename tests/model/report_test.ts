@@ -39,7 +39,7 @@ Deno.test("a report tells of both, and why they do not fit", () => {
   }]);
   assert.deepEqual(report.draft.dtypes.map(({ name }) => name), ["BF16", "BOOL", "I64"]);
   const { memory } = report;
-  const whole = memory.weightBytes + memory.kvBytesFullContext + memory.scratchBytes;
+  const whole = memory.weightBytes + memory.kvBytes + memory.scratchBytes;
   assert.equal(memory.totalBytes, whole);
 });
 

@@ -5,6 +5,7 @@ import { parseHTML } from "linkedom";
 /** What the page needs of a DOM node: Deno has no DOM, linkedom's stands in for it. */
 export interface PageNode {
   readonly outerHTML: string;
+  readonly innerHTML: string;
   setAttribute(name: string, value: string): void;
   append(...children: readonly (PageNode | string)[]): void;
 }

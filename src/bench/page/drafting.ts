@@ -19,7 +19,7 @@ export function timelineChart(
   return page.chart({
     ...SMALL,
     marginLeft: 32,
-    x: { label: "seconds" },
+    x: { label: "seconds", zero: true },
     y: { label: "tokens a round; draft steps", domain: [0, top], ticks: 5, tickFormat: "d" },
     marks: [
       gridY({ ticks: 5 }),

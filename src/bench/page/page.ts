@@ -30,18 +30,23 @@ export function html(rows: readonly BenchRow[], facts: PageFacts): string {
     ...groups(rows).flatMap((group) => section(group, { page, colours })),
     ...tableOf(rows, page),
   );
-  const head = page.element(
-    "head",
+  const title = page.element(
+    "b",
     {},
-    page.element("meta", { charset: "utf-8" }),
-    page.element("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }),
-    page.element("title", {}, `eyrie bench: ${rows[0]?.model ?? ""}, ${rows[0]?.device ?? ""}`),
+    `eyrie bench: ${rows[0]?.model ?? ""}, ${rows[0]?.device ?? ""}`,
   );
-  // A style sheet is no text to be escaped.
-  const style = `<style>${css}</style>`;
-  return `<!doctype html>\n<html lang="en">\n${
-    head.outerHTML.replace("</head>", `${style}</head>`)
-  }\n${body.outerHTML}\n</html>\n`;
+  // The DOM escapes no title and no style sheet: the one is escaped as other text, the other is ours.
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title.innerHTML}</title>
+<style>${css}</style>
+</head>
+${body.outerHTML}
+</html>
+`;
 }
 
 function header(
@@ -186,7 +191,11 @@ function byBatch(rows: readonly BenchRow[], { page, colours, figure }: Figures):
   );
   return [
     element("h3", {}, "Acceptance by position"),
-    element("p", {}, "Of the rounds that drafted a position, the share that accepted it."),
+    element(
+      "p",
+      {},
+      "Of the rounds that drafted a position, the share that accepted it. A preset drafts deep where drafts fare well: its line may rise.",
+    ),
     element(
       "div",
       { class: "small" },

@@ -1,0 +1,60 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import {
+  interval,
+  pairedRatio,
+  percentiles,
+  spread,
+  standardError,
+} from "../../src/bench/statistics.ts";
+
+function near(actual: number | null | undefined, expected: number, message?: string): void {
+  ok(typeof actual === "number" && Math.abs(actual - expected) < 1e-6, `${message} ${actual}`);
+}
+
+Deno.test("spread: mean and sample standard deviation", () => {
+  // deviations -3 -1 1 3: 20 / 3
+  const { mean, sd } = spread([2, 4, 6, 8]);
+  near(mean, 5);
+  near(sd, Math.sqrt(20 / 3));
+  deepEqual(spread([7]), { mean: 7, sd: null });
+});
+
+Deno.test("interval: Student's t, by hand", () => {
+  // sd = sqrt(2.5), n = 5: half = 2.776445 * sqrt(2.5 / 5)
+  const five = interval([1, 2, 3, 4, 5]);
+  near(five?.low, 3 - 2.7764451 * Math.sqrt(0.5));
+  near(five?.high, 3 + 2.7764451 * Math.sqrt(0.5));
+  // two values: t(0.975, 1) = 12.706205, standard error 0.5
+  near(interval([1, 2])?.low, 1.5 - 12.7062047 * 0.5);
+  deepEqual(interval([4, 4, 4]), { low: 4, high: 4 });
+  equal(interval([1]), undefined);
+  equal(standardError([]), undefined);
+});
+
+Deno.test("pairedRatio: the geometric mean of the blocks' ratios", () => {
+  const { ratio, low, high } = pairedRatio([Math.log(2), Math.log(8)]);
+  near(ratio, 4);
+  // sd of logs = ln 4 / sqrt 2, standard error = ln 4 / 2 = ln 2
+  near(low, 4 * 2 ** -12.7062047);
+  near((high ?? 0) / 4 / 2 ** 12.7062047, 1);
+  deepEqual(pairedRatio([0]), { ratio: 1, low: null, high: null });
+});
+
+Deno.test("pairedRatio is blind to what slows a whole block", () => {
+  const plain = [100, 50, 80];
+  const own = plain.map((speed) => speed * 1.5);
+  const { ratio, low, high } = pairedRatio(own.map((speed, at) => Math.log(speed / plain[at]!)));
+  near(ratio, 1.5);
+  near(low, 1.5);
+  near(high, 1.5);
+});
+
+Deno.test("percentiles interpolate between ranks as numpy does", () => {
+  // numpy.percentile([10, 20, 30, 40], [50, 90, 99]) = 25, 37, 39.7
+  const { p50, p90, p99 } = percentiles([40, 10, 30, 20]);
+  near(p50, 25);
+  near(p90, 37);
+  near(p99, 39.7);
+  deepEqual(percentiles([5]), { p50: 5, p90: 5, p99: 5 });
+  deepEqual(percentiles([]), { p50: null, p90: null, p99: null });
+});

@@ -1,0 +1,292 @@
+import assert from "node:assert/strict";
+import type { BenchRequest, CellSpec } from "../../src/bench/runner.ts";
+import type { BenchRow } from "../../src/bench/row.ts";
+import { runBench } from "../../src/cli/bench.ts";
+import { parseArguments } from "../../src/cli/parse.ts";
+import { UsageError } from "../../src/errors.ts";
+import { fakeCell, fakeSession, SUBJECT } from "../bench/fake.ts";
+import { type FakeIo, fakeIo } from "./fake.ts";
+
+interface Given {
+  readonly session?: ReturnType<typeof fakeSession>;
+  readonly io?: FakeIo;
+}
+
+async function run(
+  args: readonly string[],
+  { session = fakeSession(), io = fakeIo() }: Given = {},
+) {
+  const invocation = parseArguments(["bench", ...args]);
+  assert.ok(invocation.command === "bench");
+  const requests: BenchRequest[] = [];
+  const code = await runBench(invocation.options, {
+    io,
+    args,
+    version: "0.1.0",
+    now: () => new Date(0),
+    open: (request) => {
+      requests.push(request);
+      request.onProgress?.({ label: "target", bytes: 10, total: 10 });
+      return Promise.resolve(session);
+    },
+  });
+  return { code, requests, session, out: io.out(), err: io.err() };
+}
+
+/** A folder that is gone after the test. */
+async function inFolder(test: (path: (name: string) => string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-bench-" });
+  try {
+    await test((name) => `${folder}/${name}`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const QUICK = ["--repeat", "2", "--output-tokens", "16", "--num-steps", "0,3"];
+const rowsOf = (text: string) =>
+  text.trimEnd().split("\n").map((line) => JSON.parse(line) as BenchRow);
+
+Deno.test("bench without flags: batch 1, steps 0,1,3,7, five blocks, a table", async () => {
+  const { code, requests, session, out, err } = await run([]);
+  assert.equal(code, 0);
+  const [request] = requests;
+  assert.equal(request?.workload.name, "fledgling:all");
+  assert.deepEqual(request?.cases, [
+    { workload: "fledgling:all", outputTokens: 128, temperature: 0, depth: 0, batch: 1 },
+  ]);
+  const steps = request?.settings.map((setting) =>
+    setting.kind === "static" ? setting.numSteps : 0
+  );
+  assert.deepEqual(steps, [0, 0, 1, 3, 7]);
+  assert.equal(session.cells.filter(({ repeat }) => repeat >= 0).length, 25);
+  assert.match(out, /^model fake-1B, .*\n\n\| batch \| setting/);
+  const lines = err.trimEnd().split("\n");
+  assert.match(lines[0] ?? "", /^warming up: batch 1, 128 output tokens, temperature 0$/);
+  assert.match(lines[1] ?? "", /^1 of 25: batch 1, .*, block 1, .*: \d+\.\d tokens\/s$/);
+  assert.equal(lines.length, 26);
+  assert.ok(session.disposed());
+});
+
+Deno.test("the axes make all combinations; doubles count once", async () => {
+  const axes = ["--batch-sizes", "1,2,2", "--temperature", "0,0.7", "--depth", "0,64"];
+  const { requests } = await run([...QUICK, ...axes, "--presets", "aggressive"]);
+  const cases = requests[0]?.cases ?? [];
+  assert.deepEqual(
+    cases.map(({ temperature, depth, batch }) => [temperature, depth, batch]),
+    [[0, 0, 1], [0, 0, 2], [0, 64, 1], [0, 64, 2], [0.7, 0, 1], [0.7, 0, 2], [0.7, 64, 1], [
+      0.7,
+      64,
+      2,
+    ]],
+  );
+  assert.deepEqual(requests[0]?.settings.at(-1), { kind: "preset", name: "aggressive" });
+});
+
+Deno.test("without a draft only plain decoding is measured", async () => {
+  for (const args of [["--draft", "none"], ["--model", "m"], ["--random-weights", "c.json"]]) {
+    const { requests } = await run(["--repeat", "1", ...args]);
+    assert.ok(requests[0]?.settings.every(({ kind }) => kind === "plain"), args.join(" "));
+  }
+});
+
+Deno.test("random weights, simulated acceptance and sized prompts reach the engine", async () => {
+  const session = fakeSession(undefined, { ...SUBJECT, simulated: true });
+  const random = ["--random-weights", "c.json", "--random-draft", "d.json"];
+  const simulate = ["--simulate-acceptance", "0.8,0.8,0.5", "--prompt-tokens", "8,16"];
+  const { requests, out } = await run([...QUICK, ...random, ...simulate], { session });
+  const [request] = requests;
+  assert.deepEqual([request?.randomWeights, request?.randomDraft], ["c.json", "d.json"]);
+  assert.deepEqual(request?.simulateAcceptance, [0.8, 0.8, 0.5]);
+  assert.deepEqual(request?.cases.map(({ promptTokens }) => promptTokens), [8, 16]);
+  assert.equal(request?.workload.name, "random");
+  assert.match(out, /^SIMULATED/);
+  const alone = await run([...QUICK, "--workload", "random"]);
+  assert.deepEqual(alone.requests[0]?.cases.map(({ promptTokens }) => promptTokens), [128]);
+});
+
+Deno.test("JSONL rows come as they finish", async () => {
+  const io = fakeIo();
+  const seen: number[] = [];
+  const session = fakeSession((spec) => {
+    seen.push(io.out().split("\n").length - 1);
+    return Promise.resolve(fakeCell(spec));
+  });
+  const { out } = await run([...QUICK, "--batch-sizes", "1,2", "--output", "jsonl"], {
+    session,
+    io,
+  });
+  assert.deepEqual(new Set(seen), new Set([0, 3]));
+  assert.deepEqual(rowsOf(out).map(({ batch, setting }) => [batch, setting]), [
+    ...[[1, "plain"], [1, "plain (A/A)"], [1, "3 steps"]],
+    ...[[2, "plain"], [2, "plain (A/A)"], [2, "3 steps"]],
+  ]);
+});
+
+Deno.test("each format to standard output and to a file", async () => {
+  const starts = {
+    md: /^model /,
+    csv: /^acceptance,/,
+    json: /^\[\n/,
+    jsonl: /^\{"format"/,
+    html: /^<!doctype/,
+  };
+  for (const [format, start] of Object.entries(starts)) {
+    assert.match((await run([...QUICK, "--output", format])).out, start);
+    await inFolder(async (path) => {
+      const file = path("out");
+      const { out } = await run([...QUICK, "--output", format, "--output-file", file]);
+      assert.match(await Deno.readTextFile(file), start);
+      assert.match(out, starts.md, "the table is shown all the same");
+    });
+  }
+});
+
+Deno.test("the page tells the command as a shell takes it", async () => {
+  const args = [
+    ...QUICK,
+    "--output",
+    "html",
+    "--workload",
+    "fledgling:count",
+    "--draft",
+    "it's here",
+  ];
+  const { out } = await run(args);
+  assert.match(
+    out,
+    /<code>eyrie bench --repeat 2 .* --workload fledgling:count --draft 'it'\\''s here'<\/code>/,
+  );
+});
+
+Deno.test("--resume: the same command again measures nothing, a wider one the rest", async () => {
+  await inFolder(async (path) => {
+    const resume = [...QUICK, "--resume", path("rows.jsonl")];
+    const first = await run(resume);
+    const again = await run(resume);
+    assert.deepEqual([again.session.cells.length, again.out], [0, first.out]);
+    const wider = await run([...resume, "--batch-sizes", "1,2"]);
+    assert.deepEqual(new Set(wider.session.cells.map(({ batch }) => batch)), new Set([2]));
+    assert.equal(rowsOf(await Deno.readTextFile(path("rows.jsonl"))).length, 6);
+    const lines = wider.out.split("\n").filter((line) => line.startsWith("|"));
+    assert.equal(lines.length, 2 + 6, "earlier rows are shown too");
+  });
+});
+
+Deno.test("--resume and --output-file may be one file; a torn line is written over", async () => {
+  await inFolder(async (path) => {
+    const file = path("rows.jsonl");
+    const args = [...QUICK, "--output", "jsonl", "--output-file", file, "--resume", file];
+    await run(args);
+    await Deno.writeTextFile(file, '{"format":"ey', { append: true });
+    await run([...args, "--batch-sizes", "2"]);
+    assert.deepEqual(rowsOf(await Deno.readTextFile(file)).map(({ batch }) => batch), [
+      1,
+      1,
+      1,
+      2,
+      2,
+      2,
+    ]);
+  });
+});
+
+Deno.test("Ctrl+C keeps the rows so far; --resume measures the rest", async () => {
+  await inFolder(async (path) => {
+    const args = [...QUICK, "--batch-sizes", "1,2", "--resume", path("rows.jsonl")];
+    const io = fakeIo();
+    const session = fakeSession((spec: CellSpec) => {
+      if (spec.batch === 2 && spec.repeat === 1) io.interrupt();
+      return Promise.resolve(fakeCell(spec));
+    });
+    const stopped = await run([...args, "--emit-config", path("config.json")], { session, io });
+    assert.equal(stopped.code, 130);
+    assert.match(stopped.err, /warning: stopped: rows of the last case have fewer blocks/);
+    assert.equal(await Deno.readTextFile(path("config.json")), "", "no config of half a sweep");
+    const table = stopped.out.split("\n").filter((line) => line.startsWith("|"));
+    assert.deepEqual(table.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."222111"]);
+    assert.ok(session.disposed());
+    const rest = await run(args);
+    assert.equal(rest.code, 0);
+    assert.deepEqual(new Set(rest.session.cells.map(({ batch }) => batch)), new Set([2]));
+    const resumed = rest.out.split("\n").filter((line) => line.startsWith("|"));
+    assert.deepEqual(resumed.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."222222"]);
+  });
+});
+
+Deno.test("Ctrl+C while the model loads", async () => {
+  const io = fakeIo();
+  const invocation = parseArguments(["bench"]);
+  assert.ok(invocation.command === "bench");
+  io.interrupt();
+  const open = () => new Promise<never>(() => {});
+  const surroundings = { io, args: [], version: "0", open };
+  assert.equal(await runBench(invocation.options, surroundings), 130);
+  assert.equal(io.out(), "");
+});
+
+Deno.test("greedy outputs that differ fail the bench and name the cell", async () => {
+  const session = fakeSession((spec) => {
+    const result = fakeCell(spec);
+    const wrong = spec.setting.kind === "static" && spec.repeat === 0 && spec.batch === 2;
+    const requests = result.requests.map((one) => ({
+      ...one,
+      outputHash: wrong ? "x" : one.outputHash,
+    }));
+    return Promise.resolve({ ...result, requests });
+  });
+  const { code, out, err } = await run([...QUICK, "--batch-sizes", "1,2"], { session });
+  assert.equal(code, 1);
+  assert.match(
+    err,
+    /^FAILED: .*"3 steps".*different greedy outputs \(fledgling:all, batch 2, .*\)$/m,
+  );
+  assert.equal(out.split("\n").filter((line) => line.startsWith("|")).length, 2 + 3);
+});
+
+Deno.test("--emit-config writes what the presets axis takes", async () => {
+  await inFolder(async (path) => {
+    const file = path("mine.json");
+    const args = ["--batch-sizes", "1,64", "--num-steps", "0,3", "--repeat", "3"];
+    const { err } = await run([...args, "--workload", "phases", "--emit-config", file]);
+    const config = JSON.parse(await Deno.readTextFile(file));
+    assert.deepEqual(Object.keys(config), ["1", "64"]);
+    assert.deepEqual(config["1"].candidate_steps, [3]);
+    assert.deepEqual(config["64"].candidate_steps, [0]);
+    assert.ok(
+      err.endsWith(
+        `wrote ${file}, steps 3 at batch 1, 0 at batch 64; measure it with --presets ${file}\n`,
+      ),
+    );
+  });
+});
+
+Deno.test("on a terminal a bar with the time left, with --quiet nothing", async () => {
+  const io = fakeIo({ terminal: true });
+  const drawn = (await run(QUICK, { io })).err;
+  const err = drawn.replaceAll("\x1b[K", ""); // "to the end of the line"
+  assert.match(err, /\rbench \[-+\] warming up batch 1/);
+  assert.match(err, /\rbench \[#+-*\] 3 of 6, \d+ s left, batch 1, /);
+  assert.ok(!err.includes("\n"));
+  assert.ok(drawn.endsWith("\r\x1b[K"), "wiped at the end");
+  assert.equal((await run([...QUICK, "--quiet"])).err, "");
+});
+
+Deno.test("mistakes are found before anything is opened", async () => {
+  const cases: [readonly string[], RegExp][] = [
+    [["--workload", "file:/no/such"], /^Cannot read "\/no\/such": /],
+    [["--workload", "x"], /^Cannot use "--workload x": allowed is /],
+    [["--prompt-tokens", "5"], /^Cannot use "--prompt-tokens" with "--workload fledgling:all": /],
+    [["--output-file", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
+    [["--emit-config", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
+    [["--resume", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
+  ];
+  for (const [args, message] of cases) {
+    const session = fakeSession();
+    await assert.rejects(run(args, { session }), (error) => {
+      assert.ok(error instanceof UsageError && message.test(error.message), String(error));
+      return true;
+    });
+    assert.equal(session.cells.length, 0);
+  }
+});
