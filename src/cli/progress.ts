@@ -81,39 +81,44 @@ export function statusLine(
   output: Output,
   { shown, now = () => performance.now() }: { shown: boolean; now?: () => number },
 ): StatusLine {
-  let drawn = false;
-  let drawnAt = -Infinity;
+  const { draw, clear } = drawing(output, { shown, now });
   let label = "";
   let startedAt = 0;
-  const elapsed = (of: string) => {
+  const place = (of: string) => {
     if (of !== label) {
       label = of;
       startedAt = now();
     }
     return { elapsedMs: now() - startedAt, columns: output.columns() };
   };
-  const draw = (line: () => string, last: boolean) => {
-    if (!shown || !output.isTerminal || (!last && now() - drawnAt < REDRAW_MS)) return;
-    drawnAt = now();
-    drawn = true;
-    output.write(`${CLEAR_LINE}${line()}`);
-  };
   return {
     load(progress) {
-      const place = elapsed(progress.label);
-      draw(() => progressLine(progress, place), progress.bytes === progress.total);
+      const at = place(progress.label);
+      draw(() => progressLine(progress, at), progress.bytes === progress.total);
     },
     prefill(done, total) {
       if (done < total) draw(() => `prompt ${done} of ${total} tokens`, false);
     },
-    count(done, total, note) {
-      draw(() => `${done} of ${total} requests, ${note}`, done === total);
-    },
     bench(progress) {
-      const place = elapsed("bench");
-      draw(() => benchLine(progress, place), true);
+      const at = place("bench");
+      draw(() => benchLine(progress, at), true);
     },
-    clear() {
+    clear,
+  };
+}
+
+/** `draw` redraws the line, not too often unless it must; `clear` wipes what was drawn. */
+function drawing(output: Output, { shown, now }: { shown: boolean; now: () => number }) {
+  let drawn = false;
+  let drawnAt = -Infinity;
+  return {
+    draw(line: () => string, must: boolean): void {
+      if (!shown || !output.isTerminal || (!must && now() - drawnAt < REDRAW_MS)) return;
+      drawnAt = now();
+      drawn = true;
+      output.write(`${CLEAR_LINE}${line()}`);
+    },
+    clear(): void {
       if (drawn) output.write(CLEAR_LINE);
       drawn = false;
       drawnAt = -Infinity;

@@ -62,6 +62,21 @@ Deno.test("other files: undefined when absent, an error when broken", () => {
   rejects(() => checkpoint.json("bad.json"), 'Cannot open "toy": bad.json is not JSON');
 });
 
+Deno.test("bytes that belong to no tensor are refused, as the reference library does", () => {
+  const whole = tensorFile({ a: [2, 2], b: [4] });
+  const longer = new Uint8Array(whole.length + 3);
+  longer.set(whole);
+  const files = { ...CONFIG, "model.safetensors": longer };
+  rejectsFiles(files, "3 bytes after the last tensor belong to none");
+});
+
+Deno.test("a folder in place of a file is told in one line", () => {
+  withFolder({ ...CONFIG }, (folder) => {
+    Deno.mkdirSync(`${folder}/model.safetensors`);
+    assert.throws(() => openCheckpoint(folder), UsageError);
+  });
+});
+
 Deno.test("a truncated file names file and tensor", () => {
   const whole = tensorFile({ a: [3], b: [8] });
   const files = { ...CONFIG, "model.safetensors": whole.slice(0, -1) };

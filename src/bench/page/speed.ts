@@ -64,16 +64,7 @@ export function speedupChart(
   rows: readonly BenchRow[],
   { page, colours, width }: { page: PageMaker; colours: Colours; width: number },
 ): PageNode {
-  const points = rows.filter(({ setting_kind }) => !setting_kind.startsWith("plain"))
-    .map(({ batch, setting, setting_kind, speedup }) => ({
-      batch,
-      setting,
-      ...speedup,
-      symbol: setting_kind === "preset" ? "diamond" : "circle",
-      title: `${setting}, batch ${batch}\n${ratioText(speedup)} plain`,
-    }));
-  const noise = rows.filter(({ setting_kind }) => setting_kind === "plain again")
-    .map(({ batch, speedup }) => ({ batch, ...speedup, title: `noise\n${ratioText(speedup)}` }));
+  const { points, noise } = speedups(rows);
   return page.chart({
     width,
     height: 320,
@@ -101,4 +92,18 @@ export function speedupChart(
       }),
     ],
   });
+}
+
+function speedups(rows: readonly BenchRow[]) {
+  const points = rows.filter(({ setting_kind }) => !setting_kind.startsWith("plain"))
+    .map(({ batch, setting, setting_kind, speedup }) => ({
+      batch,
+      setting,
+      ...speedup,
+      symbol: setting_kind === "preset" ? "diamond" : "circle",
+      title: `${setting}, batch ${batch}\n${ratioText(speedup)} plain`,
+    }));
+  const noise = rows.filter(({ setting_kind }) => setting_kind === "plain again")
+    .map(({ batch, speedup }) => ({ batch, ...speedup, title: `noise\n${ratioText(speedup)}` }));
+  return { points, noise };
 }
