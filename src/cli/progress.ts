@@ -99,6 +99,9 @@ export function statusLine(
     prefill(done, total) {
       if (done < total) draw(() => `prompt ${done} of ${total} tokens`, false);
     },
+    count(done, total, note) {
+      draw(() => `${done} of ${total} requests, ${note}`, done === total);
+    },
     bench(progress) {
       const at = place("bench");
       draw(() => benchLine(progress, at), true);

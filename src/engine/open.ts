@@ -182,7 +182,7 @@ function noText(name: string): ReturnType<typeof openText> {
     idOf: () => undefined,
     isSkipped: () => true,
   };
-  return { tokenizer, hasChatTemplate: false, encodePrompt: ({}) => tokenizer.encode("") };
+  return { tokenizer, hasChatTemplate: false, encodePrompt: () => tokenizer.encode("") };
 }
 
 function openText(checkpoint: Checkpoint) {

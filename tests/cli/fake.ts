@@ -111,7 +111,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const opened: OpenOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = { numSteps: 0, steps: [0], speculation: asAsked() };
-  const running: AsyncGenerator<EngineEvent>[] = [];
+  const running: (() => Promise<void>)[] = [];
   const engine: FakeEngine = {
     get numSteps() {
       return plan.numSteps;
@@ -125,14 +125,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       submit(request, { onEvent }) {
         requests.push(request);
         const events = play(request, answer(requests.length), options.beforeWord);
-        running.push(async function* () {
+        running.push(async () => {
           for await (const event of events) onEvent(event);
-        }());
+        });
         return { request, done: false, cancel: () => {} };
       },
       async step() {
         const next = running.shift();
-        await next?.next();
+        await next?.();
         return next !== undefined;
       },
     },
