@@ -106,6 +106,7 @@ export interface BenchSession extends Disposable {
 export interface BenchRequest {
   readonly model?: string;
   readonly draft?: string;
+  readonly algorithm?: "EAGLE" | "EAGLE3" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
   /** Config files of a checkpoint that is built of random weights. */
   readonly randomWeights?: string;

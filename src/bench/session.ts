@@ -24,7 +24,7 @@ import type { Prompt } from "./workload.ts";
 
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
-  const { model, draft, adapter, cases, settings, workload } = request;
+  const { model, draft, algorithm, adapter, cases, settings, workload } = request;
   const steps = [...new Set([0, ...settings.flatMap(stepsOf)])].toSorted((a, b) => a - b);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
   const engine = await openEngine({
@@ -33,6 +33,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
     profile: true,
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...request.randomWeights === undefined ? {} : {
       random: {

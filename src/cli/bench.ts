@@ -80,13 +80,15 @@ function requestOf(
   options: BenchOptions,
   { plan, workload, io, status }: { plan: Plan; workload: Workload; io: Io; status: StatusLine },
 ): BenchRequest {
-  const { model, draft, adapter, randomWeights, randomDraft, simulateAcceptance } = options;
+  const { model, draft, algorithm, adapter } = options;
+  const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...randomWeights === undefined ? {} : { randomWeights },
     ...randomDraft === undefined ? {} : { randomDraft },

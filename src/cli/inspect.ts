@@ -10,6 +10,7 @@ import {
   type ModelReport,
   type PartReport,
   type TensorTotal,
+  TIER_BATCH,
 } from "../model/report.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
 
@@ -52,6 +53,12 @@ export function renderInspect(report: ModelReport): string {
     line("", `${bytes(memory.weightBytes)} weights`),
     line("", `${bytes(memory.kvBytesPerToken)} keys and values a token`),
     line("", `${bytes(memory.scratchBytes)} scratch, about (${memory.scratchRows} rows)`),
+    ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
+      line(
+        i === 0 ? "tiers" : "",
+        `${bytes(size)} for num_steps ${numSteps} at batch ${TIER_BATCH}`,
+      )
+    ),
     line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),
     ...[...target.warnings, ...draft?.warnings ?? []].map((text) => line("warning", text)),
   ];

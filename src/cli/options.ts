@@ -55,6 +55,7 @@ export type BenchOptions = Values<
   & typeof BENCH_RANDOM
   & typeof BENCH_OUTPUT
   & Pick<typeof TALK, "quiet">
+  & Pick<typeof SPECULATION, "algorithm">
 >;
 
 /** Values of `eyrie doctor`. */
@@ -106,7 +107,13 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Axes: BENCH_AXES,
       Run: BENCH_RUN,
-      Model: { ...TARGET, ...DRAFT, ...ADAPTER, ...BENCH_RANDOM },
+      Model: {
+        ...TARGET,
+        ...DRAFT,
+        algorithm: SPECULATION.algorithm,
+        ...ADAPTER,
+        ...BENCH_RANDOM,
+      },
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
     },
   },

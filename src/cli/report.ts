@@ -1,5 +1,6 @@
 import type { GenerateResult } from "../engine/events.ts";
 import type { Engine } from "./engine.ts";
+import { size } from "./progress.ts";
 
 /** What the statistics tell about. */
 export interface Finished {
@@ -103,7 +104,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
 }
 
 /** What the adaptive controller did; nothing where it does not run. */
-function adaptiveReport({ speculation, scheduler }: Engine): Record<string, unknown> {
+function adaptiveReport({ speculation, scheduler, tiers }: Engine): Record<string, unknown> {
   const { policy, ...report } = speculation.report;
   if (policy !== "adaptive") return {};
   const { catchUps, catchUpMs } = scheduler.counts;
@@ -111,14 +112,17 @@ function adaptiveReport({ speculation, scheduler }: Engine): Record<string, unkn
     Object.entries(report.tier_ms).map(([steps, ms]) => [steps, thousandths(ms)]),
   );
   const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
-  return { adaptive: { ...report, tier_ms, catch_up } };
+  return {
+    adaptive: { ...report, tiers: tiers.steps, tier_bytes: tiers.bytes, tier_ms, catch_up },
+  };
 }
 
-function adaptiveRows({ speculation, scheduler }: Engine): [string, string][] {
+function adaptiveRows({ speculation, scheduler, tiers }: Engine): [string, string][] {
   const { policy, active_num_steps, switches, slots, tier_ms } = speculation.report;
   if (policy !== "adaptive") return [];
   const { catchUps, catchUpMs } = scheduler.counts;
   return [
+    ["tiers", `${tiers.steps.join(", ")} steps, ${size(tiers.bytes)}`],
     ["tier", `${active_num_steps} steps now`],
     [
       "slots",

@@ -2,6 +2,7 @@ import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
+import { tierBytes } from "../model/memory.ts";
 import { DEFAULT_CONTEXT, PAGE, PREFILL_ROWS } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
@@ -78,6 +79,8 @@ export interface Engine extends Disposable {
   readonly speculation: Speculation;
   /** Draft steps of a request that says nothing else. */
   readonly numSteps: number;
+  /** The tiers that were built and the bytes they add. */
+  readonly tiers: { readonly steps: readonly number[]; readonly bytes: number };
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(
     input: { readonly raw: string } | { readonly messages: readonly ChatMessage[] },
@@ -132,6 +135,14 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     scheduler,
     speculation,
     numSteps,
+    tiers: {
+      steps,
+      bytes: tierBytes(config, models.draft?.config, {
+        steps,
+        batch: capacity.batch,
+        kvTokens: capacity.pages * PAGE,
+      }),
+    },
     ...text,
     newSlot(): Slot {
       const slot = core.openSlot();

@@ -1,5 +1,6 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
 import type { Checkpoint } from "./checkpoint.ts";
+import { PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import type { TensorSpec } from "./tensors.ts";
 
@@ -45,6 +46,33 @@ export function scratchBytes(
   const perRow = rowElements(target) + target.hiddenSize + drafting;
   const logits = target.vocabSize + (draft?.draftVocabSize ?? 0);
   return F32_BYTES * (rows * perRow + verifyRows * logits);
+}
+
+/**
+ * Bytes of working memory that a set of tiers takes for `batch` sequences: logits of the widest
+ * verify forward, its rows beyond a prefill chunk, and, where a tier decodes without the draft
+ * beside others that use it, the features kept for the draft to catch up on.
+ */
+export function tierBytes(
+  target: ModelConfig,
+  draft: DraftConfig | undefined,
+  { steps, batch, kvTokens }: {
+    /** `num_steps` of the tiers. */
+    readonly steps: readonly number[];
+    readonly batch: number;
+    /** Tokens whose keys and values are kept. */
+    readonly kvTokens: number;
+  },
+): number {
+  const deepest = Math.max(...steps);
+  const rows = Math.ceil(batch * (deepest + 1) / 8) * 8;
+  const drafting = draft && deepest > 0;
+  const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
+  const beyond = Math.max(0, rows - PREFILL_ROWS);
+  const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
+  const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize;
+  const kept = drafting && steps.includes(0) ? kvTokens * features : 0;
+  return F32_BYTES * (logits + beyond * perRow + kept);
 }
 
 function rowElements(config: ModelConfig): number {

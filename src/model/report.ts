@@ -3,7 +3,7 @@ import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { Algorithm, DraftConfig, ModelConfig, Rope } from "./config.ts";
 import { misfit } from "./fit.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
-import { kvBytesPerToken, parameterCount, scratchBytes, weightBytes } from "./memory.ts";
+import { kvBytesPerToken, parameterCount, scratchBytes, tierBytes, weightBytes } from "./memory.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "./tensors.ts";
 
 /** An opened checkpoint whose tensors were checked. */
@@ -73,7 +73,14 @@ export interface MemoryReport {
   readonly scratchBytes: number;
   readonly scratchRows: number;
   readonly totalBytes: number;
+  /** What sets of tiers add at a batch of TIER_BATCH. */
+  readonly tiers: readonly { readonly numSteps: readonly number[]; readonly bytes: number }[];
 }
+
+/** The default `--max-batch`, for which the tiers are told. */
+export const TIER_BATCH = 8;
+
+const TIER_SETS = [[0], [1], [1, 3], [1, 3, 7], [0, 1, 3, 7]];
 
 /** A target, the draft beside it if any, and what both take. */
 export interface ModelReport {
@@ -103,6 +110,7 @@ export function inspectReport(
         draft?.config,
         { rows: PREFILL_ROWS, verifyRows: VERIFY_ROWS },
       ),
+      tierReports(target.config, draft?.config),
     ),
   };
 }
@@ -152,10 +160,19 @@ function partReport(
   };
 }
 
+function tierReports(target: ModelConfig, draft: DraftConfig | undefined): MemoryReport["tiers"] {
+  const kvTokens = TIER_BATCH * Math.min(target.maxPositions, DEFAULT_CONTEXT);
+  return TIER_SETS.filter((steps) => draft || Math.max(...steps) === 0).map((numSteps) => ({
+    numSteps,
+    bytes: tierBytes(target, draft, { steps: numSteps, batch: TIER_BATCH, kvTokens }),
+  }));
+}
+
 function memoryReport(
   target: PartReport,
   draft: PartReport | null,
   scratch: number,
+  tiers: MemoryReport["tiers"],
 ): MemoryReport {
   const weights = target.weightBytes + (draft?.weightBytes ?? 0);
   const kv = target.kvBytesPerToken + (draft?.kvBytesPerToken ?? 0);
@@ -168,6 +185,7 @@ function memoryReport(
     scratchBytes: scratch,
     scratchRows: PREFILL_ROWS,
     totalBytes: weights + kv * context + scratch,
+    tiers,
   };
 }
 

@@ -116,6 +116,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     get numSteps() {
       return plan.numSteps;
     },
+    get tiers() {
+      return { steps: plan.steps, bytes: 1000 };
+    },
     get speculation() {
       return plan.speculation;
     },
