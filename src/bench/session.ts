@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/programs.ts";
 import type { Slot } from "../engine/slot.ts";
 import { type Engine, openEngine, statically } from "../engine/open.ts";
-import { turns } from "../engine/generate.ts";
+import { turns } from "../engine/turns.ts";
 import { presetConfig } from "../engine/presets.ts";
 import { openScheduler, type Scheduler } from "../engine/scheduler.ts";
 import { adaptively, asAsked, type Speculation } from "../engine/speculation.ts";

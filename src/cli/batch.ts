@@ -1,6 +1,6 @@
 import { UsageError } from "../errors.ts";
 import type { GenerateRequest, GenerateResult } from "../engine/events.ts";
-import { turns } from "../engine/generate.ts";
+import { turns } from "../engine/turns.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "./engine.ts";
 import { promptInput } from "./generate.ts";

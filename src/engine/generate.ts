@@ -1,10 +1,7 @@
-import { setTimeout } from "node:timers/promises";
 import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Scheduler } from "./scheduler.ts";
-
-/** Timers and signals wait while the GPU is read; a turn costs 2 ms, so not each round. */
-const TURN_MS = 100;
+import { turns } from "./turns.ts";
 
 /**
  * Runs one request in a slot of its own and yields its events. Stopping early cancels it.
@@ -34,15 +31,4 @@ export async function* generate(
       await scheduler.step();
     }
   }
-}
-
-/** Gives timers and signals a turn, at once and then every TURN_MS. */
-export function turns(): () => Promise<void> {
-  let last = -Infinity;
-  return async () => {
-    if (performance.now() - last < TURN_MS) return;
-    // setImmediate would come back before Deno has heard a signal.
-    await setTimeout(1);
-    last = performance.now();
-  };
 }

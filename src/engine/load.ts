@@ -15,6 +15,7 @@ import { loadTarget } from "../model/llama.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
 import { type Loader, loader } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
+import { turns } from "./turns.ts";
 
 /** Bytes that reached the GPU. */
 export interface LoadProgress {
@@ -101,12 +102,12 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
 }
 
 /** Streams the weights to the GPU. */
-export function loadWeights(
+export async function loadWeights(
   gpu: Gpu,
   models: OpenedModels,
   onProgress: (progress: LoadProgress) => void = () => {},
-): LoadedWeights {
-  return loadWith(
+): Promise<LoadedWeights> {
+  return await loadWith(
     gpu,
     models,
     (checkpoint) => loader(gpu, checkpoint, counter(checkpoint, onProgress)),
@@ -114,17 +115,18 @@ export function loadWeights(
 }
 
 /** Loads both models, each through the loader that `open` makes for its checkpoint. */
-export function loadWith(
+export async function loadWith(
   gpu: Gpu,
   { target, draft }: OpenedModels,
   open: (checkpoint: Checkpoint) => Loader,
-): LoadedWeights {
-  const weights = loadTarget(open(target.checkpoint), target.checkpoint, target.config);
+): Promise<LoadedWeights> {
+  const { checkpoint, config } = target;
+  const weights = await loadTarget(open(checkpoint), checkpoint, config, turns());
   const head = draft && {
     config: draft.config,
     weights: loadDraft(gpu, open(draft.checkpoint), draft.checkpoint, draft.config, weights),
   };
-  return { target: { config: target.config, weights }, draft: head };
+  return { target: { config, weights }, draft: head };
 }
 
 function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {

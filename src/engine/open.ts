@@ -110,7 +110,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const gpu = stack.use(await openGpu(options.adapter));
   const weights = random
     ? await loadRandomWeights(gpu, models, RANDOM_SEED)
-    : loadWeights(gpu, models, options.onProgress);
+    : await loadWeights(gpu, models, options.onProgress);
   const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config));
   const core = await openCore(gpu, weights, capacity, {
     profile: options.profile ?? false,

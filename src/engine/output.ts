@@ -17,12 +17,13 @@ export interface Outputs {
   readonly contextLength: number;
 }
 
-/** What a lane of a round adds; the token that prefill chose is a round without drafts. */
+/** What a lane of a round adds. */
 export interface Taken {
   readonly ids: readonly number[];
   readonly accepted: number;
   readonly drafts: readonly number[];
-  readonly numSteps: number;
+  /** Undefined for the token that prefill chose: that is no round. */
+  readonly numSteps: number | undefined;
 }
 
 /** When a request began and what it found cached. Milliseconds of performance.now(). */
@@ -80,8 +81,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       }
       const kept = ids.slice(before);
       const accepted = Math.min(round.accepted, kept.length);
-      if (before > 0) {
-        const { numSteps } = round;
+      const { numSteps } = round;
+      if (numSteps !== undefined) {
         rounds.push({ drafted: round.drafts.length, accepted, emitted: kept.length, numSteps });
         drafts.push(round.drafts);
       }

@@ -27,7 +27,7 @@ export async function loadRandomWeights(
   seed: number,
 ): Promise<LoadedWeights> {
   const load = randomLoader(gpu, { seed });
-  const weights = loadWith(gpu, models, () => load);
+  const weights = await loadWith(gpu, models, () => load);
   await load.fill();
   return weights;
 }

@@ -134,7 +134,7 @@ export function openScheduler(
     tellPrefill(entry);
     if (token === undefined) return;
     entry.prefilled ??= performance.now();
-    take(entry, { ids: [token], accepted: 0, drafts: [], numSteps: 0 });
+    take(entry, { ids: [token], accepted: 0, drafts: [], numSteps: undefined });
   }
 
   function take(entry: Entry, taken: Parameters<Output["take"]>[0]): void {

@@ -42,20 +42,31 @@ export function byRole(
   };
 }
 
-/** Loads the target. The tensors were checked before (checkTensors). */
-export function loadTarget(
+/**
+ * Loads the target. The tensors were checked before (checkTensors).
+ *
+ * @param pause awaited between layers, so that the caller can let others run.
+ */
+export async function loadTarget(
   load: Loader,
   checkpoint: Checkpoint,
   config: ModelConfig,
-): TargetWeights {
+  pause: () => Promise<void>,
+): Promise<TargetWeights> {
   const tensor = byRole(checkpoint, targetTensors(config));
   const table = load.matrix("embed", [tensor("embed")]);
-  return {
-    embed: table,
-    layers: Array.from({ length: config.numLayers }, (_, i) => ({
+  const layers = [];
+  for (let i = 0; i < config.numLayers; i++) {
+    await pause();
+    layers.push({
       ...loadLayer(load, `layers.${i}`, tensor, config.qkNorm),
       inputNorm: load.vector(`layers.${i}.inputNorm`, tensor(`layers.${i}.inputNorm`)),
-    })),
+    });
+  }
+  await pause();
+  return {
+    embed: table,
+    layers,
     norm: load.vector("norm", tensor("norm")),
     head: config.tied ? table : load.matrix("head", [tensor("head")]),
   };

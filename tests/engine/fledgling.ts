@@ -37,7 +37,7 @@ export async function openFledgling(
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
   const opened = gpu ?? await openGpu();
   const contextLength = 512;
-  return await openCore(opened, loadWeights(opened, models), {
+  return await openCore(opened, await loadWeights(opened, models), {
     batch,
     steps: [0, 1, 2, 3, 4, 5, 6, 7],
     prefillRows: 256,
