@@ -1,16 +1,9 @@
+import { emitConfig as configOf, type SlotEntry } from "../speculate/emit_config.ts";
 import { type BenchRow, isStatic } from "./row.ts";
 import { average, standardError } from "./statistics.ts";
 
-/** One slot of an adaptive config; SGLang's names. */
-export interface ConfigSlot {
-  readonly candidate_steps: readonly number[];
-  readonly up_hysteresis: number;
-  readonly down_hysteresis: number;
-  readonly ceiling_coeff: number;
-}
-
 /** An adaptive config by smallest batch size, as `--speculative-adaptive-config` takes it. */
-export type EmittedConfig = Readonly<Record<string, ConfigSlot>>;
+export type EmittedConfig = Readonly<Record<string, SlotEntry>>;
 
 /**
  * For each batch size the steps that were fastest. Where fewer steps are within one standard error
@@ -19,13 +12,9 @@ export type EmittedConfig = Readonly<Record<string, ConfigSlot>>;
  */
 export function emitConfig(rows: readonly BenchRow[]): EmittedConfig {
   const byBatch = Map.groupBy(rows.filter(isStatic), ({ batch }) => batch);
-  const slots = [...byBatch].toSorted(([a], [b]) => a - b)
-    .map(([batch, rows]) => [String(batch), slot(winner(rows))] as const);
-  return Object.fromEntries(slots);
-}
-
-function slot(steps: number): ConfigSlot {
-  return { candidate_steps: [steps], up_hysteresis: 0, down_hysteresis: 0, ceiling_coeff: 0 };
+  const winners = [...byBatch].toSorted(([a], [b]) => a - b)
+    .map(([batchSize, rows]) => ({ batchSize, steps: [winner(rows)] }));
+  return configOf(winners);
 }
 
 /** The log-ratios of one setting by case. */

@@ -34,8 +34,8 @@ Deno.test("the fastest steps of each batch size, in SGLang's format", () => {
   ];
   const config = emitConfig(rows);
   deepEqual(config, {
-    1: { candidate_steps: [3], up_hysteresis: 0, down_hysteresis: 0, ceiling_coeff: 0 },
-    8: { candidate_steps: [0], up_hysteresis: 0, down_hysteresis: 0, ceiling_coeff: 0 },
+    1: { candidate_steps: [3], up_hysteresis: 0, down_hysteresis: -0.25, ceiling_coeff: 0 },
+    8: { candidate_steps: [0], up_hysteresis: 0, down_hysteresis: -0.25, ceiling_coeff: 0 },
   });
   parseAdaptiveConfig(JSON.parse(JSON.stringify(config)));
 });
