@@ -68,16 +68,22 @@ export function vendorName(vendor: string): string {
   return VENDORS[id] ?? `vendor 0x${id.toString(16)}`;
 }
 
+/** OpenGL has few storage buffers: 16 with Mesa; Vulkan drivers have 32 (llvmpipe) and more. */
+const MOST_GL_BUFFERS = 16;
+
 /**
  * A guess, as Deno does not tell. OpenGL shows itself by having no limit on bindings (wgpu-hal gles
- * reports the largest u32); otherwise wgpu takes the system's first choice.
+ * reports the largest u32) but few storage buffers; NVIDIA's Vulkan has no limit on either.
+ * Otherwise wgpu takes the system's first choice.
  */
 export function guessBackend(
   os: typeof Deno.build.os,
   limits: Readonly<Record<string, number>>,
   forced: string | undefined,
 ): string {
-  if (limits["maxBindingsPerBindGroup"] === 0xffff_ffff) return "gl";
+  const { maxBindingsPerBindGroup, maxStorageBuffersPerShaderStage = 0 } = limits;
+  const unlimited = maxBindingsPerBindGroup === 0xffff_ffff;
+  if (unlimited && maxStorageBuffersPerShaderStage <= MOST_GL_BUFFERS) return "gl";
   if (forced !== undefined && /^\w+$/.test(forced)) return forced.toLowerCase();
   return os === "darwin" ? "metal" : "vulkan";
 }
@@ -102,13 +108,16 @@ function limitsOf(limits: GPUSupportedLimits): Record<string, number> {
 type DeviceReport = Pick<AdapterReport, "granted" | "speed" | "problem">;
 
 async function tryDevice(adapter: GPUAdapter): Promise<DeviceReport> {
+  const { description, isFallbackAdapter } = adapter.info;
+  const software = isSoftware(description, isFallbackAdapter);
   try {
     const device = await openDevice(adapter);
     const granted = WANTED_FEATURES.filter((name) => device.features.has(name as GPUFeatureName));
     try {
-      return { granted, speed: await measureSpeed(device), problem: undefined };
+      return { granted, speed: await measureSpeed(device, software), problem: undefined };
     } finally {
-      device.destroy();
+      // As in src/gpu/device.ts: Mesa's software driver may abort at exit after a destroy.
+      if (!software) device.destroy();
     }
   } catch (error) {
     return { granted: [], speed: undefined, problem: reason(error) };

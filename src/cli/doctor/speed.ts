@@ -17,22 +17,27 @@ export interface Speed {
 const READS = 64;
 const AWAITED_READS = 5;
 const READ_BYTES = 256;
-const COPY_BYTES = 32 << 20;
+/** Copied for the bandwidth: on hardware far more than the caches hold, and for a few ms. */
+const COPY = {
+  software: { bytes: 32 << 20, times: 1 },
+  hardware: { bytes: 256 << 20, times: 32 },
+};
 const UPLOAD_BYTES = 4 << 20; // the piece size that weights are uploaded in
 const REPEATS = 6;
 
 /** Runs all probes; well under a second even on a software adapter. */
-export async function measureSpeed(device: GPUDevice): Promise<Speed> {
+export async function measureSpeed(device: GPUDevice, software: boolean): Promise<Speed> {
+  const copy = software ? COPY.software : COPY.hardware;
   using stack = new DisposableStack();
   const buffer = (size: number, usage: number): GPUBuffer =>
     stack.adopt(device.createBuffer({ size, usage }), (made) => made.destroy());
   const { COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
   const small = buffer(READ_BYTES, COPY_SRC);
   const read = buffer(READ_BYTES, COPY_DST | MAP_READ);
-  const request = (): void => submitCopy(device, small, read, READ_BYTES);
+  const request = (): void => submitCopy(device, small, read, { bytes: READ_BYTES, times: 1 });
   const readback = await measureReadback(read, request);
-  const from = buffer(COPY_BYTES, COPY_SRC | COPY_DST);
-  const to = buffer(COPY_BYTES, COPY_DST);
+  const from = buffer(copy.bytes, COPY_SRC | COPY_DST);
+  const to = buffer(copy.bytes, COPY_DST);
   const piece = new Uint8Array(UPLOAD_BYTES);
   // The queue is in order: once a read that was asked for after the work is there, the work is done.
   const timeOf = async (work: () => void): Promise<number> => {
@@ -43,11 +48,11 @@ export async function measureSpeed(device: GPUDevice): Promise<Speed> {
     });
     return ms - readback.readbackMs;
   };
-  const copyMs = await timeOf(() => submitCopy(device, from, to, COPY_BYTES));
+  const copyMs = await timeOf(() => submitCopy(device, from, to, copy));
   const uploadMs = await timeOf(() => device.queue.writeBuffer(from, 0, piece));
   return {
     ...readback,
-    copyGBps: gigabytesPerSecond(COPY_BYTES, copyMs),
+    copyGBps: gigabytesPerSecond(copy.bytes * copy.times, copyMs),
     uploadGBps: gigabytesPerSecond(UPLOAD_BYTES, uploadMs),
   };
 }
@@ -78,9 +83,14 @@ async function measureReadback(read: GPUBuffer, request: () => void): Promise<Re
   }
 }
 
-function submitCopy(device: GPUDevice, from: GPUBuffer, to: GPUBuffer, bytes: number): void {
+function submitCopy(
+  device: GPUDevice,
+  from: GPUBuffer,
+  to: GPUBuffer,
+  { bytes, times }: { readonly bytes: number; readonly times: number },
+): void {
   const encoder = device.createCommandEncoder();
-  encoder.copyBufferToBuffer(from, 0, to, 0, bytes);
+  for (let i = 0; i < times; i++) encoder.copyBufferToBuffer(from, 0, to, 0, bytes);
   device.queue.submit([encoder.finish()]);
 }
 

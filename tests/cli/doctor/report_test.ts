@@ -103,7 +103,11 @@ Deno.test("adapters are known by what little Deno tells of them", () => {
   equal(isSoftware("llvmpipe (LLVM 15.0.6, 256 bits)", false), true);
   equal(isSoftware("Microsoft Basic Render Driver", false), true);
   equal(isSoftware("NVIDIA H200", false), false);
-  equal(guessBackend("linux", { maxBindingsPerBindGroup: 2 ** 32 - 1 }, undefined), "gl");
+  const unlimited = { maxBindingsPerBindGroup: 2 ** 32 - 1 };
+  const mesa = { ...unlimited, maxStorageBuffersPerShaderStage: 16 };
+  const nvidia = { ...unlimited, maxStorageBuffersPerShaderStage: 524_288 };
+  equal(guessBackend("linux", mesa, undefined), "gl");
+  equal(guessBackend("linux", nvidia, undefined), "vulkan");
   equal(guessBackend("linux", {}, undefined), "vulkan");
   equal(guessBackend("darwin", {}, undefined), "metal");
   equal(guessBackend("windows", {}, "DX12"), "dx12");
