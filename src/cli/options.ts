@@ -16,9 +16,6 @@ import {
   TARGET,
 } from "./option_groups.ts";
 
-/** Values of the sampling group, shared by every command that generates. */
-export type SamplingOptions = Values<typeof SAMPLING>;
-
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
   & typeof TARGET

@@ -190,6 +190,9 @@ export function openScheduler(
   }
 
   async function catchUp(slots: readonly Slot[]): Promise<void> {
+    // Where no tier decodes without the draft, nothing was kept to catch up on; a lag that a request
+    // without drafting leaves costs acceptance only.
+    if (!core.models.draft?.store) return;
     const behind = slots.filter(({ draftLength, tokens }) => draftLength < tokens.length);
     if (behind.length === 0) return;
     const began = performance.now();

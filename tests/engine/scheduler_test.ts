@@ -137,6 +137,16 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   assert.ok(mean > 2.5, `${mean} of 3 accepted`);
 });
 
+Deno.test("requests with and without drafting share a batch where no tier is made for it", async () => {
+  const expected = await alone(3);
+  using engine = await open({ maxBatch: 2, speculate: statically(3) });
+  // The first drafts nothing and outlives the second; the third joins it.
+  const requests = [1, 0, 2].map((n, i) => ({ ...mixed(engine, n), numSteps: i === 0 ? 0 : 3 }));
+  const results = await together(engine, requests, 4);
+  const found = results.map(outcome);
+  assert.deepEqual(found, [1, 0, 2].map((n) => expected[n]));
+});
+
 Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier", async () => {
   const steps = [0, 1, 3, 7];
   using engine = await open({
