@@ -1,6 +1,6 @@
 // out[r, c] = E[rows[r].token, c] for tokens of this shard of the embedding matrix.
 //
-// One invocation per eight columns of a row. `weights8` and `Row` come from the files around.
+// One invocation per eight columns of a row. `load_raw`, `eight_0` and `Row` come from the files around.
 
 override COLS: u32; // a multiple of 8
 override OUT_COLS: u32; // row stride of out
@@ -16,7 +16,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x >= COLS / 8u || token >= SHARD_ROWS) {
     return;
   }
-  let eight = weights8(token * (COLS / 8u) + id.x);
+  let eight = eight_0(load_raw(token * (COLS / 8u) + id.x));
   let at = id.y * OUT_COLS + id.x * 8u;
   for (var i = 0u; i < 4u; i++) {
     out[at + i] = eight.lo[i];

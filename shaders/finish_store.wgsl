@@ -1,6 +1,7 @@
 // Epilogue of matmul: out = y.
 
-fn finish(at: u32, c: u32, half: u32, sum: vec2<f32>) {
-  out[at + c] = sum.x;
-  out[at + c + half] = sum.y;
+fn finish(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  out[at] = sum.x;
+  out[at + half] = sum.y;
 }

@@ -30,7 +30,11 @@ function matmulKernel(
 ): MatmulKernel {
   const name = `matmul_${format}_${finish}_${rows}x${pairs}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = [WEIGHTS[format], expand(body, { ROWS: rows, PAIRS: pairs }), FINISH[finish]].join(
+    const code = [
+      WEIGHTS[format],
+      expand(body, { ROWS: rows, PAIRS: pairs, CHUNKS: 1 }),
+      FINISH[finish],
+    ].join(
       "\n",
     );
     return kernel(name, code, {

@@ -8,7 +8,9 @@
 // added in order of l. Neither $ROWS nor $PAIRS enters the order, so a row has the same bits
 // whatever number of rows is in flight.
 //
-// `weights8` and `finish` come from the files around this one.
+// A weight format is a `Raw` of $CHUNKS eights that lie LANES eights apart: eight c of the lane's raw
+// j is k = 8 * (l + (j * $CHUNKS + c) * LANES). `load_raw`, `eight_<c>` and `finish` come from the files around
+// this one.
 
 override COLS: u32; // k; a multiple of 8
 override SHARD_ROWS: u32; // rows of W in this shard; even
@@ -35,30 +37,40 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
 ) {
   let half = SHARD_ROWS / 2u;
-  let eights = COLS / 8u;
+  let raws = COLS / 8u / $CHUNKSu;
   let lane = thread % LANES;
   let pair = (tile.x * GROUPS + thread / LANES) * $PAIRSu;
   let row = tile.y * $ROWSu;
 
   //for p in PAIRS
-  let at$p = min(pair + $pu, half - 1u) * eights;
+  let at$p = min(pair + $pu, half - 1u) * raws;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
   //end
-  for (var k = lane; k < eights; k += LANES) {
+  for (var i = lane; i < raws; i += LANES) {
     //for p in PAIRS
-    let wa$p = weights8(at$p + k);
-    let wb$p = weights8(at$p + half * eights + k);
+    let raw_a$p = load_raw(at$p + i);
+    let raw_b$p = load_raw(at$p + half * raws + i);
     //end
-    //for r in ROWS
+    //for c in CHUNKS
     {
-      let lo = x[((row + $ru) * eights + k) * 2u];
-      let hi = x[((row + $ru) * eights + k) * 2u + 1u];
+      let k = (i - lane) * $CHUNKSu + $cu * LANES + lane;
       //for p in PAIRS
-      a$p_$r = add8(a$p_$r, lo, hi, wa$p);
-      b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+      let wa$p = eight_$c(raw_a$p);
+      let wb$p = eight_$c(raw_b$p);
+      //end
+      //for r in ROWS
+      {
+        let at = ((row + $ru) * (COLS / 8u) + k) * 2u;
+        let lo = x[at];
+        let hi = x[at + 1u];
+        //for p in PAIRS
+        a$p_$r = add8(a$p_$r, lo, hi, wa$p);
+        b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+        //end
+      }
       //end
     }
     //end
@@ -68,7 +80,7 @@ fn main(
     //for p in PAIRS
     if (pair + $pu < half) {
       //for r in ROWS
-      finish((row + $ru) * OUT_COLS + FIRST, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
+      finish(row + $ru, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
       //end
     }
     //end
@@ -89,7 +101,7 @@ fn main(
     }
     let c = (tile.x * GROUPS + group) * $PAIRSu + i % SUMS / $ROWSu;
     if (c < half) {
-      finish((row + i % $ROWSu) * OUT_COLS + FIRST, c, half, sum);
+      finish(row + i % $ROWSu, c, half, sum);
     }
   }
 }
