@@ -43,6 +43,11 @@ async function run(
       return await runChat(invocation.options, { open: openEngine, io });
     }
     case "bench": {
+      if (invocation.options.profile) {
+        const { openProfile } = await import("./src/bench/profile_session.ts");
+        const { runProfile } = await import("./src/cli/bench_profile.ts");
+        return await runProfile(invocation.options, { open: openProfile, io });
+      }
       const { openBench } = await import("./src/bench/session.ts");
       const { runBench } = await import("./src/cli/bench.ts");
       const { version } = denoJson;

@@ -59,5 +59,14 @@ export function attention(
     },
     workgroups: [shape.kvHeads, shape.count],
     label: shape.label,
+    work: {
+      bytes: 2 * 4 * shape.count * heads * headDim, // q in, out written
+      flops: 0,
+      // A cell's key and value, f32; a multiplication and an addition with each.
+      context: {
+        bytesPerCell: 2 * 4 * kvHeads * headDim,
+        flopsPerCell: 4 * shape.count * heads * headDim,
+      },
+    },
   });
 }

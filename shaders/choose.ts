@@ -37,6 +37,7 @@ export function choose(
     buffers,
     constants: { VOCAB: shape.vocab, STRIDE: shape.stride, LANES: shape.lanes },
     workgroups: [shape.count],
+    work: { bytes: 4 * shape.count * shape.vocab, flops: shape.count * shape.vocab },
   });
 }
 
@@ -67,5 +68,6 @@ export function draftChoose(
     },
     workgroups: [shape.batch],
     label: `draft_choose.${shape.step}`,
+    work: { bytes: 4 * shape.batch * shape.vocab, flops: shape.batch * shape.vocab },
   });
 }

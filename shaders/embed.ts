@@ -1,4 +1,11 @@
-import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../src/gpu/kernel.ts";
 import type { Matrix, WeightFormat } from "../src/gpu/matrix.ts";
 import body from "./embed.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
@@ -32,6 +39,11 @@ export function embed(
       },
       workgroups: [Math.ceil(matrix.cols / 8 / 32), shape.count],
       label: shape.label,
+      // Tokens are taken to lie evenly over the shards.
+      work: {
+        bytes: shape.count / matrix.rows * (bytesOf(shard.operand) + 4 * shard.rows * matrix.cols),
+        flops: 0,
+      },
     })
   );
 }

@@ -40,5 +40,6 @@ function launch({ count, cols, tablePages }: FeatureShape) {
   return {
     constants: { COLS: cols, TABLE_PAGES: tablePages },
     workgroups: [Math.ceil(cols / 64), count] as const,
+    work: { bytes: 2 * 4 * count * cols, flops: 0 },
   };
 }

@@ -29,5 +29,9 @@ export function headNorm(
     },
     workgroups: [heads + kvHeads, rows],
     label: shape.label,
+    work: {
+      bytes: 2 * 4 * rows * (heads + kvHeads) * headDim,
+      flops: 4 * rows * (heads + kvHeads) * headDim,
+    },
   });
 }

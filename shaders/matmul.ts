@@ -1,6 +1,14 @@
 import { expand } from "../src/gpu/expand.ts";
-import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
-import type { Matrix, Tuning, WeightFormat } from "../src/gpu/matrix.ts";
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+  type Work,
+} from "../src/gpu/kernel.ts";
+import type { Matrix, Shard, Tuning, WeightFormat } from "../src/gpu/matrix.ts";
 import add from "./finish_add.wgsl" with { type: "text" };
 import store from "./finish_store.wgsl" with { type: "text" };
 import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
@@ -49,6 +57,15 @@ export function tileRows(rows: number): number {
   return Math.ceil(rows / Math.ceil(rows / MAX_TILE));
 }
 
+/** Weights and x in, out written; "add" reads out before. */
+function matmulWork({ cols }: Matrix, shard: Shard, rows: number, finish: Finish): Work {
+  const outputs = shard.rows * { store: 1, add: 2, swiglu: 0.5 }[finish];
+  return {
+    bytes: bytesOf(shard.operand) + 4 * rows * (cols + outputs),
+    flops: 2 * rows * cols * shard.rows,
+  };
+}
+
 /**
  * Records `out = finish(x W^T)` for `rows` rows: a dispatch a shard.
  *
@@ -83,6 +100,7 @@ export function matmul(
         Math.ceil(rows / tile),
       ],
       label,
+      work: matmulWork(matrix, shard, rows, finish),
     })
   );
 }

@@ -34,8 +34,12 @@ function window({ cols, outCols = cols, outFirst = 0 }: Window) {
   return { COLS: cols, OUT_COLS: outCols, OUT_FIRST: outFirst };
 }
 
-function grid({ rows, cols }: Move): [number, number] {
-  return [Math.ceil(cols / 64), rows];
+function launch({ rows, cols, label }: Move) {
+  return {
+    workgroups: [Math.ceil(cols / 64), rows] as const,
+    label,
+    work: { bytes: 2 * 4 * rows * cols, flops: 0 },
+  };
 }
 
 /** Records `out[r, outFirst..] = x[r]`. */
@@ -43,8 +47,7 @@ export function copyRows(
   buffers: { readonly x: Operand; readonly out: Operand },
   shape: Window,
 ): Dispatch {
-  const { label } = shape;
-  return dispatch(COPY, { buffers, constants: window(shape), workgroups: grid(shape), label });
+  return dispatch(COPY, { buffers, constants: window(shape), ...launch(shape) });
 }
 
 /** Records `out[r, outFirst..] = x[index[r]]`. */
@@ -52,8 +55,7 @@ export function gatherRows(
   buffers: { readonly x: Operand; readonly index: Operand; readonly out: Operand },
   shape: Window,
 ): Dispatch {
-  const { label } = shape;
-  return dispatch(GATHER, { buffers, constants: window(shape), workgroups: grid(shape), label });
+  return dispatch(GATHER, { buffers, constants: window(shape), ...launch(shape) });
 }
 
 /** Records `out[index[r]] = x[r]`. */
@@ -61,8 +63,7 @@ export function scatterRows(
   buffers: { readonly x: Operand; readonly index: Operand; readonly out: Operand },
   shape: Move,
 ): Dispatch {
-  const { cols: COLS, label } = shape;
-  return dispatch(SCATTER, { buffers, constants: { COLS }, workgroups: grid(shape), label });
+  return dispatch(SCATTER, { buffers, constants: { COLS: shape.cols }, ...launch(shape) });
 }
 
 /** Records `out[r] = values`: a bias where a matmul then adds. */
@@ -70,6 +71,5 @@ export function fillRows(
   buffers: { readonly values: Operand; readonly out: Operand },
   shape: Move,
 ): Dispatch {
-  const { cols: COLS, label } = shape;
-  return dispatch(FILL, { buffers, constants: { COLS }, workgroups: grid(shape), label });
+  return dispatch(FILL, { buffers, constants: { COLS: shape.cols }, ...launch(shape) });
 }

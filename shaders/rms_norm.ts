@@ -31,5 +31,6 @@ export function rmsNorm(
     },
     workgroups: [shape.rows],
     label: shape.label,
+    work: { bytes: 4 * (2 * shape.rows + 1) * shape.cols, flops: 4 * shape.rows * shape.cols },
   });
 }

@@ -29,6 +29,7 @@ export function ropeStore(
   },
   shape: Heads & { readonly count: number; readonly label: string },
 ): Dispatch {
+  const { heads, kvHeads, headDim, count } = shape;
   return dispatch(ROPE_STORE, {
     buffers,
     constants: {
@@ -39,5 +40,9 @@ export function ropeStore(
     },
     workgroups: [shape.heads + 2 * shape.kvHeads, shape.count],
     label: shape.label,
+    work: {
+      bytes: 2 * 4 * count * (heads + 2 * kvHeads) * headDim + 4 * count * headDim,
+      flops: 3 * count * (heads + kvHeads) * headDim,
+    },
   });
 }

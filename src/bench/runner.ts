@@ -102,8 +102,8 @@ export interface BenchSession extends Disposable {
   readonly runCell: RunCell;
 }
 
-/** All that opening needs to know of the sweep to come. */
-export interface BenchRequest {
+/** Which models on which adapter, and who hears of the loading. */
+export interface ModelRequest {
   readonly model?: string;
   readonly draft?: string;
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NONE";
@@ -113,11 +113,15 @@ export interface BenchRequest {
   readonly randomDraft?: string;
   /** Probability that a draft is accepted after those before it: one for all, or by position. */
   readonly simulateAcceptance?: readonly number[];
+  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onWarning?: (line: string) => void;
+}
+
+/** All that opening needs to know of the sweep to come. */
+export interface BenchRequest extends ModelRequest {
   readonly workload: Workload;
   readonly cases: readonly Case[];
   readonly settings: readonly Setting[];
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
 }
 
 /** Opens model and device and builds all tiers of the settings at all batch sizes of the cases. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/programs.ts";
 import type { Slot } from "../engine/slot.ts";
-import { type Engine, openEngine, statically } from "../engine/open.ts";
+import type { Engine } from "../engine/open.ts";
 import { turns } from "../engine/turns.ts";
 import { presetConfig } from "../engine/presets.ts";
 import { openScheduler, type Scheduler } from "../engine/scheduler.ts";
@@ -11,6 +11,7 @@ import { unionSteps } from "../speculate/adaptive_config.ts";
 import { adaptive } from "../speculate/policies/adaptive.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./draw.ts";
+import { openMeasured, subjectOf } from "./subject.ts";
 import type {
   BenchRequest,
   BenchSession,
@@ -24,39 +25,13 @@ import type { Prompt } from "./workload.ts";
 
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
-  const { model, draft, algorithm, adapter, cases, settings, workload } = request;
+  const { cases, settings, workload } = request;
   const steps = [...new Set([0, ...settings.flatMap(stepsOf)])].toSorted((a, b) => a - b);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
-  const engine = await openEngine({
-    speculate: statically(Math.max(...steps), steps),
-    maxBatch,
-    profile: true,
-    ...model === undefined ? {} : { model },
-    ...draft === undefined ? {} : { draft },
-    ...algorithm === undefined ? {} : { algorithm },
-    ...adapter === undefined ? {} : { adapter },
-    ...request.randomWeights === undefined ? {} : {
-      random: {
-        target: request.randomWeights,
-        ...request.randomDraft === undefined ? {} : { draft: request.randomDraft },
-      },
-    },
-    ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
-    ...request.onProgress ? { onProgress: request.onProgress } : {},
-    ...request.onWarning ? { onWarning: request.onWarning } : {},
-  });
-  if (!engine.draftName && steps.some((numSteps) => numSteps > 0)) {
-    engine[Symbol.dispose]();
-    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
-  }
+  const engine = await openMeasured(request, { steps, maxBatch, profile: true });
   await engine.core.warmUp(steps);
   return {
-    subject: {
-      model: engine.name,
-      draft: engine.draftName,
-      device: `${engine.device.adapter}, ${engine.device.backend}`,
-      simulated: request.simulateAcceptance !== undefined,
-    },
+    subject: subjectOf(engine, request),
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),
     [Symbol.dispose]: () => engine[Symbol.dispose](),
   };

@@ -2,7 +2,7 @@ import { combinations } from "../bench/axes.ts";
 import { emitConfig } from "../bench/emit_config.ts";
 import { armsOf, caseText, type Plan } from "../bench/plan.ts";
 import type { BenchRow } from "../bench/row.ts";
-import type { BenchRequest, Case } from "../bench/runner.ts";
+import type { BenchRequest, Case, ModelRequest } from "../bench/runner.ts";
 import { sweep, type SweepEvent } from "../bench/sweep.ts";
 import { openWorkload, type Workload } from "../bench/workload.ts";
 import { UsageError } from "../errors.ts";
@@ -80,12 +80,22 @@ function requestOf(
   options: BenchOptions,
   { plan, workload, io, status }: { plan: Plan; workload: Workload; io: Io; status: StatusLine },
 ): BenchRequest {
-  const { model, draft, algorithm, adapter } = options;
-  const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
+    ...modelRequest(options, { io, status }),
+  };
+}
+
+/** The models that the flags name. */
+export function modelRequest(
+  options: BenchOptions,
+  { io, status }: { io: Io; status: StatusLine },
+): ModelRequest {
+  const { model, draft, algorithm, adapter } = options;
+  const { randomWeights, randomDraft, simulateAcceptance } = options;
+  return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...algorithm === undefined ? {} : { algorithm },

@@ -86,7 +86,7 @@ export const BENCH_RUN = {
     min: 1,
     max: 1000,
     default: 5,
-    help: "blocks; each measures every setting once, in random order",
+    help: "blocks; each measures every setting once, in random order; --profile: 4 rounds each",
     example: "--repeat 10",
   },
   seed: {
@@ -97,6 +97,26 @@ export const BENCH_RUN = {
     default: 1,
     help: "of prompts, sampling and the order in the blocks",
     example: "--seed 7",
+  },
+} as const;
+
+/** A table of kernels instead of a sweep. */
+export const BENCH_PROFILE = {
+  profile: {
+    flag: "--profile",
+    type: "switch",
+    help: "device time of the kernels of rounds and of prefill, against what their bytes need",
+    example: "--profile --num-steps 3 --depth 512",
+  },
+  bandwidth: {
+    flag: "--bandwidth",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    help: "memory bandwidth in GB/s that --profile compares with",
+    absent: "measured by a read of a large buffer",
+    example: "--bandwidth 4260",
   },
 } as const;
 
@@ -161,6 +181,17 @@ export const BENCH_OUTPUT = {
   },
 } as const;
 
+/** Flags that mean nothing to `--profile`. */
+const SWEEP_ONLY = {
+  presets: BENCH_AXES.presets,
+  promptTokens: BENCH_AXES.promptTokens,
+  outputTokens: BENCH_AXES.outputTokens,
+  temperatures: BENCH_AXES.temperatures,
+  workload: BENCH_RUN.workload,
+  resume: BENCH_OUTPUT.resume,
+  emitConfig: BENCH_OUTPUT.emitConfig,
+};
+
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
   const { model, draft, randomWeights, randomDraft, workload, numSteps, presets } = given;
@@ -188,9 +219,24 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
       : ["--random-weights", "--random-draft CONFIG.json"];
     clash(drafts, target, `it needs a draft; give ${head}`);
   }
+  refuseImpossibleProfile(given);
   if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
   }
+}
+
+function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
+  const { profile, bandwidth, output } = given;
+  if (profile !== true) {
+    if (bandwidth === undefined) return;
+    throw new UsageError('Cannot use "--bandwidth": it needs --profile');
+  }
+  for (const [key, { flag }] of Object.entries(SWEEP_ONLY)) {
+    if (given[key] === undefined) continue;
+    throw new UsageError(`Cannot use "${flag}" with "--profile": it belongs to a sweep`);
+  }
+  if (output === undefined || output === "md" || output === "json") return;
+  throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
 }
 
 /** Will there be a draft: the embedded model brings its own, others only where one is named. */

@@ -1,4 +1,4 @@
-import { BENCH_AXES, BENCH_OUTPUT, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
+import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
 import {
   ADAPTER,
@@ -49,6 +49,7 @@ export type BenchOptions = Values<
   & typeof ADAPTER
   & typeof BENCH_AXES
   & typeof BENCH_RUN
+  & typeof BENCH_PROFILE
   & typeof BENCH_RANDOM
   & typeof BENCH_OUTPUT
   & Pick<typeof TALK, "quiet">
@@ -104,6 +105,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Axes: BENCH_AXES,
       Run: BENCH_RUN,
+      Profile: BENCH_PROFILE,
       Model: {
         ...TARGET,
         ...DRAFT,

@@ -41,6 +41,8 @@ export interface Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly created: Readonly<Created>;
+  /** What rounds and prefill run, for the profile. */
+  readonly programs: Programs;
   /** KV pages that no sequence holds. */
   readonly freePages: number;
   /** A slot, or undefined when all are taken. */
@@ -102,7 +104,7 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly #buffers: RoundBuffers;
-  readonly #programs: Programs;
+  readonly programs: Programs;
   readonly #submitter: Submitter;
   readonly #pool: PagePool;
   readonly #slots: Slots;
@@ -114,14 +116,14 @@ class DeviceCore implements Core {
     this.models = models;
     this.capacity = capacity;
     this.#buffers = buffers;
-    this.#programs = programs;
+    this.programs = programs;
     this.#submitter = submitter;
     this.#pool = pagePool(capacity.pages);
     this.#slots = slots(capacity.batch, this.#pool);
   }
 
   get created(): Readonly<Created> {
-    return this.#programs.created;
+    return this.programs.created;
   }
 
   get freePages(): number {
@@ -136,12 +138,12 @@ class DeviceCore implements Core {
     this.#setLanes([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
       for (const numSteps of steps) {
-        const { draft, verify, extend } = await this.#programs.round({ batch, numSteps });
+        const { draft, verify, extend } = await this.programs.round({ batch, numSteps });
         await this.#submitter.run([draft, verify, extend], 0);
       }
     }
-    await this.#programs.makePrompts();
-    const { body, draft } = await this.#programs.prompt(1);
+    await this.programs.makePrompts();
+    const { body, draft } = await this.programs.prompt(1);
     await this.#submitter.run([body, draft], 0);
   }
 
@@ -170,7 +172,7 @@ class DeviceCore implements Core {
     from: number,
     to: number,
   ): Promise<number | undefined> {
-    const { body, head, draft, draftHead } = await this.#programs.prompt(to - from);
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from);
     const done = to === ids.length;
     this.#writePrompt(slot, ids, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
@@ -187,7 +189,7 @@ class DeviceCore implements Core {
       const cells = group.flatMap(({ slot, from, to }) =>
         Array.from({ length: to - from }, (_, i) => ({ slot, cell: from + i }))
       );
-      const { body, head } = await this.#programs.catchUp(cells.length, group.length);
+      const { body, head } = await this.programs.catchUp(cells.length, group.length);
       this.#writeRows(this.#buffers.extendRows.buffer, rowBucket(cells.length), cells, nextToken);
       const ends = group.map((_, i) =>
         group.slice(0, i + 1).reduce((sum, { from, to }) => sum + to - from, 0) - 1
@@ -200,7 +202,7 @@ class DeviceCore implements Core {
   }
 
   async round(slots: readonly Slot[], numSteps: number): Promise<RoundResult> {
-    const { draft, verify, extend } = await this.#programs.round({ batch: slots.length, numSteps });
+    const { draft, verify, extend } = await this.programs.round({ batch: slots.length, numSteps });
     this.#setLanes(slots.map(({ id }) => id));
     const size = slots.length * RESULT_WORDS;
     const { words, ms } = await this.#submitter.run([draft, verify, extend], size);

@@ -15,6 +15,20 @@ export interface Kernel<Binding extends string = string, Constant extends string
   readonly constants: readonly Constant[];
 }
 
+/** What a launch has to do at least, for the profile: a floor for its time. */
+export interface Work {
+  /** Read and written, everything once however often the kernel reads it. */
+  readonly bytes: number;
+  readonly flops: number;
+  /** What grows with the context, which the recorder does not know. */
+  readonly context?: {
+    /** Of each cell read, over all sequences. */
+    readonly bytesPerCell: number;
+    /** Of all rows together for each cell that a row sees. */
+    readonly flopsPerCell: number;
+  };
+}
+
 /** One recorded launch of a kernel. A forward pass is a list of these. */
 export interface Dispatch {
   readonly kernel: Kernel;
@@ -25,6 +39,8 @@ export interface Dispatch {
   readonly workgroups: readonly [x: number, y: number, z: number];
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
+  /** Absent where it is too little to matter. */
+  readonly work?: Work;
 }
 
 export type Plan = readonly Dispatch[];
@@ -60,11 +76,18 @@ export function dispatch<Binding extends string, Constant extends string>(
     readonly constants: Readonly<Record<NoInfer<Constant>, number>>;
     readonly workgroups: readonly [x: number, y?: number, z?: number];
     readonly label?: string;
+    readonly work?: Work;
   },
 ): Dispatch {
   const [x, y = 1, z = 1] = launch.workgroups;
-  const { buffers, constants, label = kernel.name } = launch;
-  return { kernel, buffers, constants, workgroups: [x, y, z], label };
+  const { buffers, constants, label = kernel.name, work } = launch;
+  const recorded = { kernel, buffers, constants, workgroups: [x, y, z] as const, label };
+  return work === undefined ? recorded : { ...recorded, work };
+}
+
+/** Bytes that an operand binds. */
+export function bytesOf({ buffer, offset = 0, size = buffer.size - offset }: Operand): number {
+  return size;
 }
 
 /** One line a dispatch: golden plans, `--explain`, and reading what a refactor changed. */

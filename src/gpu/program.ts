@@ -1,11 +1,15 @@
 import type { Gpu } from "./device.ts";
-import type { Dispatch, Operand, Plan } from "./kernel.ts";
+import type { Dispatch, Operand, Plan, Work } from "./kernel.ts";
 
-interface Step {
+/** A dispatch that is ready to be encoded. */
+export interface Step {
   readonly pipeline: GPUComputePipeline;
   readonly group: GPUBindGroup;
   readonly workgroups: readonly [number, number, number];
   readonly label: string;
+  /** The kernel's name. */
+  readonly kernel: string;
+  readonly work: Work | undefined;
 }
 
 /** A plan with its pipelines and bind groups made: replaying it creates nothing. */
@@ -60,7 +64,8 @@ export function compiler(gpu: Gpu): Compiler {
         return { binding, resource: { ...operand } };
       }),
     });
-    return { pipeline: made, group, workgroups: launch.workgroups, label: launch.label };
+    const { workgroups, label, kernel: { name }, work } = launch;
+    return { pipeline: made, group, workgroups, label, kernel: name, work };
   }
 
   return {
@@ -76,8 +81,8 @@ export function compiler(gpu: Gpu): Compiler {
 }
 
 /** Replays a program into an open compute pass. */
-export function encode(pass: GPUComputePassEncoder, program: Program): void {
-  for (const { pipeline, group, workgroups } of program.steps) {
+export function encode(pass: GPUComputePassEncoder, { steps }: Program): void {
+  for (const { pipeline, group, workgroups } of steps) {
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(workgroups[0], workgroups[1], workgroups[2]);

@@ -30,7 +30,8 @@ function needed(command: CommandName, but: Flag): string[] {
   const required = Object.values(flagsOf(command))
     .filter((flag) => "required" in flag && flag !== but)
     .flatMap((flag) => [flag.flag, "x"]);
-  return but.flag === "--random-draft" ? ["--random-weights", "x", ...required] : required;
+  if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
+  return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
 
 const GOOD: Record<Flag["type"], string> = {

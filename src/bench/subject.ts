@@ -1,0 +1,51 @@
+import { type Engine, openEngine, type OpenOptions, statically } from "../engine/open.ts";
+import { UsageError } from "../errors.ts";
+import type { ModelRequest, Subject } from "./runner.ts";
+
+/**
+ * Opens what a bench measures, for rounds of these `steps`.
+ *
+ * @throws UsageError where `steps` drafts and there is no draft.
+ */
+export async function openMeasured(
+  request: ModelRequest,
+  { steps, ...rest }:
+    & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile">
+    & {
+      readonly steps: readonly number[];
+    },
+): Promise<Engine> {
+  const { model, draft, algorithm, adapter, randomWeights, randomDraft } = request;
+  const engine = await openEngine({
+    speculate: statically(Math.max(...steps), steps),
+    ...rest,
+    ...model === undefined ? {} : { model },
+    ...draft === undefined ? {} : { draft },
+    ...algorithm === undefined ? {} : { algorithm },
+    ...adapter === undefined ? {} : { adapter },
+    ...randomWeights === undefined ? {} : {
+      random: {
+        target: randomWeights,
+        ...randomDraft === undefined ? {} : { draft: randomDraft },
+      },
+    },
+    ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
+    ...request.onProgress ? { onProgress: request.onProgress } : {},
+    ...request.onWarning ? { onWarning: request.onWarning } : {},
+  });
+  if (!engine.draftName && steps.some((numSteps) => numSteps > 0)) {
+    engine[Symbol.dispose]();
+    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
+  }
+  return engine;
+}
+
+/** What was opened, for rows and tables. */
+export function subjectOf(engine: Engine, request: ModelRequest): Subject {
+  return {
+    model: engine.name,
+    draft: engine.draftName,
+    device: `${engine.device.adapter}, ${engine.device.backend}`,
+    simulated: request.simulateAcceptance !== undefined,
+  };
+}

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { profilePart } from "../../src/bench/profile.ts";
+import type {
+  ProfileRequest,
+  ProfileSession,
+  ProfileTable,
+} from "../../src/bench/profile_session.ts";
+import { runProfile } from "../../src/cli/bench_profile.ts";
+import { parseArguments } from "../../src/cli/parse.ts";
+import { UsageError } from "../../src/errors.ts";
+import { SUBJECT } from "../bench/fake.ts";
+import { fakeIo } from "./fake.ts";
+
+const LAUNCH = { label: "layers.0.qkv", kernel: "matmul", bytes: 4e6, flops: 8e6 };
+const TABLE: ProfileTable = {
+  kind: "prefill",
+  batch: 1,
+  numSteps: undefined,
+  context: 512,
+  runs: 1,
+  wholeMs: 2,
+  parts: [profilePart({ part: "prefill", launches: [LAUNCH], launchMs: [[2]], passMs: [2] }, 4)],
+};
+
+async function run(args: readonly string[], { interrupt = false } = {}) {
+  const io = fakeIo();
+  const invocation = parseArguments(["bench", "--profile", ...args]);
+  assert.ok(invocation.command === "bench");
+  const requests: ProfileRequest[] = [];
+  const session: ProfileSession = {
+    subject: SUBJECT,
+    bandwidth: 4,
+    async *tables() {
+      yield await Promise.resolve(TABLE);
+      if (interrupt) io.interrupt();
+      yield TABLE;
+      yield TABLE;
+    },
+    [Symbol.dispose]: () => {},
+  };
+  const open = (request: ProfileRequest) => {
+    requests.push(request);
+    return Promise.resolve(session);
+  };
+  const code = await runProfile(invocation.options, { open, io });
+  return { code, requests, out: io.out() };
+}
+
+Deno.test("bench --profile: what is asked for reaches the engine, tables come out", async () => {
+  const { code, requests, out } = await run([]);
+  assert.equal(code, 0);
+  const [asked] = requests;
+  assert.deepEqual([asked?.batchSizes, asked?.numSteps, asked?.depths], [[1], [0, 3], [0]]);
+  assert.equal(asked?.bandwidth, undefined);
+  assert.equal(out.match(/## Prefill of 512 tokens/g)?.length, 3);
+  assert.match(out, /bandwidth 4.00 GB\/s \(measured\)/);
+
+  const random = ["--random-weights", "c.json", "--batch-sizes", "1,8", "--depth", "8192"];
+  const { requests: [other], out: given } = await run([...random, "--bandwidth", "4260"]);
+  assert.deepEqual([other?.batchSizes, other?.numSteps, other?.depths], [[1, 8], [0], [8192]]);
+  assert.deepEqual([other?.randomWeights, other?.bandwidth], ["c.json", 4260]);
+  assert.match(given, /\(given\)/);
+});
+
+Deno.test("bench --profile --output json is one object of full numbers", async () => {
+  const { out } = await run(["--output", "json"]);
+  const { subject, bandwidth, tables } = JSON.parse(out);
+  assert.deepEqual(bandwidth, { gbps: 4, given: false });
+  assert.equal(subject.model, SUBJECT.model);
+  assert.equal(tables.length, 3);
+  assert.equal(tables[0].parts[0].rows[0].gbps, 2);
+});
+
+Deno.test("Ctrl+C ends a profile after the table it is at; what was measured is shown", async () => {
+  const { code, out } = await run([], { interrupt: true });
+  assert.equal(code, 130);
+  assert.equal(out.match(/## Prefill/g)?.length, 2);
+});
+
+Deno.test("flags of a sweep and of a profile are not mixed", () => {
+  const cases = [
+    ["--bandwidth 1", 'Cannot use "--bandwidth": it needs --profile'],
+    [
+      "--profile --presets aggressive",
+      'Cannot use "--presets" with "--profile": it belongs to a sweep',
+    ],
+    [
+      "--profile --workload random",
+      'Cannot use "--workload" with "--profile": it belongs to a sweep',
+    ],
+    ["--profile --output csv", 'Cannot use "--output csv" with "--profile": allowed is md, json'],
+    [
+      "--profile --bandwidth 0",
+      'Cannot use "--bandwidth 0": allowed is a number above 0, at most 1000000',
+    ],
+  ] as const;
+  for (const [args, message] of cases) {
+    assert.throws(() => parseArguments(["bench", ...args.split(" ")]), new UsageError(message));
+  }
+});

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { fillSlots, openCoreProfiler, type PartSamples } from "../../src/engine/profile.ts";
+import { openFledgling } from "./fledgling.ts";
+
+const core = await openFledgling("eagle3", 2);
+Deno.test.afterAll(() => core.gpu[Symbol.dispose]());
+
+const ignore = !core.gpu.info.features.includes("timestamp-query");
+const { config } = core.models.target;
+const IDS = Array.from({ length: 300 }, (_, i) => 5 + i % 900);
+
+function launchesOf({ launches }: PartSamples, suffix: string) {
+  return launches.filter(({ label }) => label.endsWith(suffix));
+}
+
+/** Every run timed every dispatch, and none took no time. */
+function checkTimes({ launches, launchMs, passMs }: PartSamples, runs: number) {
+  assert.deepEqual([launchMs.length, passMs.length], [runs, runs]);
+  for (const ms of [...launchMs, passMs]) assert.ok(ms.every((one) => one > 0));
+  for (const ms of launchMs) assert.equal(ms.length, launches.length);
+}
+
+Deno.test({
+  name: "profiled rounds: parts, labels, bytes and flops of what runs",
+  ignore,
+  async fn() {
+    using stack = new DisposableStack();
+    const profiler = stack.use(await openCoreProfiler(core));
+    const slots = [core.openSlot(), core.openSlot()].map((slot) => stack.use(slot!));
+    const ids = IDS.slice(0, 40);
+    assert.ok(await fillSlots(core, slots, ids, 3));
+    const { parts, roundMs } = await profiler.rounds({ slots, ids, numSteps: 3, cycles: 1 });
+    assert.deepEqual(parts.map(({ part }) => part), ["draft", "verify", "extend"]);
+    for (const part of parts) checkTimes(part, 4);
+    assert.ok(roundMs.every((ms, i) => ms >= (parts[1]?.passMs[i] ?? Infinity)));
+
+    const [draft, verify, extend] = parts as [PartSamples, PartSamples, PartSamples];
+    assert.equal(launchesOf(draft, "draft.head").length, 2);
+    assert.equal(launchesOf(extend, "draft.head").length, 1);
+    const { numLayers, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim } = config;
+    const down = launchesOf(verify, ".down");
+    assert.equal(down.length, numLayers);
+    const rows = 2 * 4;
+    assert.equal(down[0]?.flops, 2 * rows * hiddenSize * intermediateSize);
+    assert.equal(
+      down[0]?.bytes,
+      2 * hiddenSize * intermediateSize + 4 * rows * (intermediateSize + 2 * hiddenSize),
+    );
+    const [attention] = launchesOf(verify, ".attention");
+    const kvBytes = 2 * 40 * 2 * 4 * numKvHeads * headDim; // two sequences of 40 cells
+    assert.equal(attention?.bytes, kvBytes + 2 * 4 * rows * numHeads * headDim);
+    assert.equal(attention?.flops, 4 * rows * numHeads * headDim * 40);
+    assert.equal(launchesOf(verify, "accept")[0]?.bytes, undefined);
+  },
+});
+
+Deno.test({
+  name: "plain rounds have one part; a prefill has all its chunks, and rounds go on after both",
+  ignore,
+  async fn() {
+    using profiler = await openCoreProfiler(core);
+    using slot = core.openSlot()!;
+    assert.ok(await fillSlots(core, [slot], IDS, 0));
+    const first = await core.round([slot], 0);
+    await core.prefill(slot, IDS, IDS.length - 1, IDS.length);
+    const plain = await profiler.rounds({ slots: [slot], ids: IDS, numSteps: 0, cycles: 1 });
+    assert.deepEqual(plain.parts.map(({ part }) => part), ["verify"]);
+    const prefill = await profiler.prefill({ slot, ids: IDS, times: 2 });
+    checkTimes(prefill, 2);
+    assert.equal(launchesOf(prefill, ".down").length, 2 * (config.numLayers + 1));
+    assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
+    assert.deepEqual((await core.round([slot], 0)).lanes[0]?.ids, first.lanes[0]?.ids);
+  },
+});
+
+Deno.test({
+  name: "the read bandwidth of a software adapter is no floor",
+  ignore: ignore || !core.gpu.info.software,
+  async fn() {
+    using profiler = await openCoreProfiler(core);
+    assert.equal(await profiler.readBandwidth(), undefined);
+  },
+});
