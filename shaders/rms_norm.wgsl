@@ -1,35 +1,53 @@
-// out[r, OUT_FIRST + c] = x[r, c] / sqrt(mean(x[r]^2) + EPS) * weight[c]
+// out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * gain[c], v the row that `source(r)` names.
 //
-// One workgroup per row. Lane l sums its columns l, l + LANES, ...; every lane then adds the
-// lane sums in order.
+// One workgroup per row. Lane l holds $EACH eights of v in registers, columns 8 (l + j LANES) .. + 7
+// in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
+//
+// `Eight`, `source` and `load` come from a norm_from_*.wgsl, `keep`, a second output, from a
+// norm_keep_*.wgsl.
 
-override COLS: u32;
+override COLS: u32; // a multiple of 8
 override EPS: f32;
-override OUT_COLS: u32; // row stride of out
-override OUT_FIRST: u32; // first column written
+override OUT_COLS: u32; // row stride of out, a multiple of 4
+override OUT_FIRST: u32; // first column written, a multiple of 4
 override LANES: u32;
 
-@group(0) @binding(0) var<storage, read> x: array<f32>; // [rows, COLS]
-@group(0) @binding(1) var<storage, read> weight: array<f32>; // [COLS]
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
+alias Sum = f32;
 
-var<workgroup> partial: array<f32, LANES>;
+const NO_ROW = 0xffffffffu;
+
+@group(0) @binding(1) var<storage, read> gain: array<vec4<f32>>; // [COLS / 4]
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
+
+fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
+  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
+}
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let row = tile.x * COLS;
+  let row = source(tile.x);
+  if (row == NO_ROW) {
+    return;
+  }
   var sum = 0.0;
-  for (var c = lane; c < COLS; c += LANES) {
-    sum = fma(x[row + c], x[row + c], sum);
+  //for j in EACH
+  let i$j = lane + $ju * LANES;
+  var v$j = Eight();
+  var g$j = Eight();
+  if (i$j < COLS / 8u) {
+    v$j = load(row, i$j);
+    g$j = Eight(gain[2u * i$j], gain[2u * i$j + 1u]); // here, to be there when the sum is
   }
-  partial[lane] = sum;
-  workgroupBarrier();
-  var total = 0.0;
-  for (var l = 0u; l < LANES; l++) {
-    total += partial[l];
+  sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
+  //end
+  let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
+  let first = (tile.x * OUT_COLS + OUT_FIRST) / 4u;
+  //for j in EACH
+  if (i$j < COLS / 8u) {
+    let y = Eight(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
+    out[first + 2u * i$j] = y.lo;
+    out[first + 2u * i$j + 1u] = y.hi;
+    keep(tile.x, i$j, v$j, y);
   }
-  let scale = 1.0 / sqrt(total / f32(COLS) + EPS);
-  for (var c = lane; c < COLS; c += LANES) {
-    out[tile.x * OUT_COLS + OUT_FIRST + c] = x[row + c] * scale * weight[c];
-  }
+  //end
 }

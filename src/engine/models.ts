@@ -85,7 +85,6 @@ function prepareDraft(
     weights,
     kv: layerKv(gpu, "draft.kv", config.layer, capacity),
     wide: floats("wide", rows * 2 * hiddenSize),
-    tokens: floats("tokens", rows * hiddenSize),
     ends: floats("ends", batch * hiddenSize),
     carry: floats("carry", capacity.batch * hiddenSize),
     logits: floats("logits", batch * weights.head.rows),
@@ -106,7 +105,7 @@ function context(
   const positions = tablePages(capacity) * PAGE;
   return {
     config,
-    tuning: tuning(gpu.info.software),
+    tuning: tuning(gpu.info.software, gpu.limits.maxComputeInvocationsPerWorkgroup),
     scratch: scratch(gpu, name, config, maxRows(capacity)),
     rope: vectorBuffer(gpu, `${name}.rope`, ropeTable(config.rope, config.headDim, positions)),
     pages: buffers.pages,

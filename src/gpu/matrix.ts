@@ -36,16 +36,18 @@ export interface Tuning {
   readonly groups: number;
   /** Output pairs a group of lanes makes. */
   readonly pairs: number;
-  /** Invocations of a row reduction (norm, choose). */
+  /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
 }
 
 /**
  * A software adapter has no memory to coalesce for, and each load costs far more than arithmetic:
  * an invocation makes many outputs alone.
+ *
+ * @param invocations most of a workgroup; the default is what every adapter has.
  */
-export function tuning(software: boolean): Tuning {
+export function tuning(software: boolean, invocations = 256): Tuning {
   return software
     ? { software, lanes: 1, groups: 8, pairs: 8, rowLanes: 16 }
-    : { software, lanes: 32, groups: 4, pairs: 2, rowLanes: 256 };
+    : { software, lanes: 32, groups: 4, pairs: 2, rowLanes: invocations < 512 ? 256 : 512 };
 }

@@ -1,7 +1,7 @@
 import { attention } from "../../shaders/attention.ts";
 import { headNorm } from "../../shaders/head_norm.ts";
 import { matmul } from "../../shaders/matmul.ts";
-import { rmsNorm } from "../../shaders/rms_norm.ts";
+import { type NormInput, type NormKept, rmsNorm } from "../../shaders/rms_norm.ts";
 import { type Heads, ropeStore } from "../../shaders/rope_store.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import type { Matrix, Tuning } from "../gpu/matrix.ts";
@@ -142,7 +142,7 @@ export function mlpBlock(
   const { tuning, scratch: { x, normed, act } } = context;
   const { label } = layer;
   return [
-    norm(context, { weight: layer.postNorm, out: normed }, rows, `${label}.postNorm`),
+    ...norm(context, { weight: layer.postNorm, out: normed }, rows, `${label}.postNorm`),
     ...matmul(
       { matrix: layer.gateUp, x: normed, out: act },
       { rows, finish: "swiglu", tuning, label: `${label}.gateUp` },
@@ -154,28 +154,26 @@ export function mlpBlock(
   ];
 }
 
-/** out = norm(x) of the residual stream, or of `x` where given. */
+/** out = norm(x) of the residual stream, or of `from` where given. */
 export function norm(
   { config, tuning, scratch }: DecoderContext,
-  buffers: {
-    readonly x?: Operand;
+  { from = { x: scratch.x }, weight, out, keep, ...window }: {
+    readonly from?: NormInput;
     readonly weight: Operand;
     readonly out: Operand;
     readonly outCols?: number;
     readonly outFirst?: number;
+    readonly keep?: NormKept | undefined;
   },
   rows: number,
   label: string,
-): Dispatch {
-  const { x = scratch.x, weight, out, outCols, outFirst } = buffers;
-  const cols = config.hiddenSize;
-  return rmsNorm({ x, weight, out }, {
+): Dispatch[] {
+  return rmsNorm({ from, weight, out, keep }, {
     rows,
-    cols,
+    cols: config.hiddenSize,
     eps: config.rmsNormEps,
     lanes: tuning.rowLanes,
-    outCols: outCols ?? cols,
-    outFirst: outFirst ?? 0,
+    ...window,
     label,
   });
 }

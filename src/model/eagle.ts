@@ -103,9 +103,7 @@ export interface Draft extends DecoderContext {
   readonly kv: LayerKv;
   /** Inputs side by side, [rows, 2 hidden]: (embedding, hidden). */
   readonly wide: Operand;
-  /** Token embeddings, [rows, hidden]. */
-  readonly tokens: Operand;
-  /** Rows whose draft token is wanted, [batch, hidden]. */
+  /** EAGLE-1/2: rows whose draft token is wanted, [batch, hidden]. */
   readonly ends: Operand;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly carry: Operand;
@@ -140,125 +138,80 @@ export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dis
   ];
 }
 
-/** EAGLE-3: x = fc(taps) or the carried row; wide = [inputNorm(embedding), hiddenNorm(x)]. */
+/**
+ * EAGLE-3: wide = [inputNorm(embedding), hiddenNorm(h)] with h = fc(taps) or the carried row;
+ * x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
+ */
 function eagle3Input(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, tokens, scratch: { x, normed }, config: { hiddenSize: cols } } = draft;
+  const { weights, wide, carry, scratch: { x, normed }, config: { hiddenSize } } = draft;
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
-  const second = { outCols: 2 * cols, outFirst: cols };
-  const hiddenRows = draft.draft.normBeforeResidual
-    ? [
-      norm(draft, { weight: hidden, out: normed }, count, "draft.hiddenNorm"),
-      copyRows({ x: normed, out: x }, { rows: count, cols, label: "draft.residual" }),
-      copyRows({ x: normed, out: wide }, { rows: count, cols, ...second, label: "draft.hidden" }),
-    ]
-    : [norm(draft, { weight: hidden, out: wide, ...second }, count, "draft.hiddenNorm")];
+  const half = { out: wide, outCols: 2 * hiddenSize };
+  const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
+  const h = "features" in from ? { x: normed } : { x: carry, index: from.lanes };
+  const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
+  const features = { from: h, weight: hidden, ...half, outFirst: hiddenSize, keep };
   return [
-    ...embed({ matrix: weights.embed, rows, out: tokens }, { count, label: "draft.embed" }),
-    norm(
-      draft,
-      { x: tokens, weight: input, out: wide, outCols: 2 * cols },
-      count,
-      "draft.inputNorm",
-    ),
-    ..."features" in from
-      ? fc(draft, from.features, count)
-      : [carried(draft, from, of, { out: x })],
-    ...hiddenRows,
+    ...norm(draft, embedding, count, "draft.inputNorm"),
+    ..."features" in from ? fc(draft, { x: from.features, out: normed }, count) : [],
+    ...norm(draft, features, count, "draft.hiddenNorm"),
   ];
 }
 
 /** EAGLE-1/2: x = fc([embedding, hidden]). */
 function eagle1Input(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, config: { hiddenSize: cols } } = draft;
+  const { weights, wide, carry, scratch, config: { hiddenSize: cols } } = draft;
   const { rows, count } = of;
-  const second = { out: wide, outCols: 2 * cols, outFirst: cols };
-  const { out, ...window } = second;
-  const hidden = "features" in from
-    ? copyRows({ x: from.features, out }, { rows: count, cols, ...window, label: "draft.hidden" })
-    : carried(draft, from, of, second);
+  const second = { rows: count, cols, outCols: 2 * cols, outFirst: cols, label: "draft.hidden" };
   return [
     ...embed(
       { matrix: weights.embed, rows, out: wide },
       { count, outCols: 2 * cols, label: "draft.embed" },
     ),
-    hidden,
-    ...fc(draft, wide, count),
+    "features" in from
+      ? copyRows({ x: from.features, out: wide }, second)
+      : gatherRows({ x: carry, index: from.lanes, out: wide }, second),
+    ...fc(draft, { x: wide, out: scratch.x }, count),
   ];
 }
 
-/** x = fc(input) + bias. */
-function fc({ weights, scratch, tuning, config }: Draft, input: Operand, rows: number): Dispatch[] {
-  const { x } = scratch;
-  const finish = weights.fcBias ? "add" : "store";
-  const bias = weights.fcBias
-    ? [fillRows({ values: weights.fcBias, out: x }, {
-      rows,
-      cols: config.hiddenSize,
-      label: "draft.fcBias",
-    })]
-    : [];
-  const product = matmul(
-    { matrix: weights.fc, x: input, out: x },
-    { rows, finish, tuning, label: "draft.fc" },
-  );
-  return [...bias, ...product];
-}
-
-/** The draft's own hidden row of each lane's slot. */
-function carried(
-  { carry, config }: Draft,
-  { lanes }: Lanes,
-  { count }: RowsOf,
-  to: { readonly out: Operand; readonly outCols?: number; readonly outFirst?: number },
-): Dispatch {
-  const { out, ...window } = to;
-  return gatherRows(
-    { x: carry, index: lanes, out },
-    { rows: count, cols: config.hiddenSize, ...window, label: "draft.carried" },
-  );
-}
-
-/**
- * Draft token `step` of each lane, and the hidden row that the next level carries on from.
- *
- * @param shape.last row of `scratch.x` of each lane, [batch]; absent: lane b is row b.
- * @param shape.carry whether a further level follows.
- */
-export function draftHead(
-  draft: Draft,
-  { lanes }: Lanes,
-  shape: {
-    readonly batch: number;
-    readonly step: number;
-    readonly last?: Operand;
-    readonly carry: boolean;
-  },
+/** out = fc(x) + bias. */
+function fc(
+  { weights, tuning, config: { hiddenSize: cols } }: Draft,
+  { x, out }: { readonly x: Operand; readonly out: Operand },
+  rows: number,
 ): Dispatch[] {
-  const { weights, ends, scratch, logits, tuning, config: { hiddenSize: cols } } = draft;
-  const { batch, step, last } = shape;
-  const x = last ? ends : scratch.x;
-  const from = weights.norms ? scratch.normed : x;
+  const { fc: matrix, fcBias: values } = weights;
   return [
-    ...last
-      ? [gatherRows({ x: scratch.x, index: last, out: ends }, {
-        rows: batch,
-        cols,
-        label: "draft.ends",
-      })]
-      : [],
-    ...shape.carry
-      ? [scatterRows({ x, index: lanes, out: draft.carry }, {
-        rows: batch,
-        cols,
-        label: "draft.carry",
-      })]
-      : [],
-    ...weights.norms
-      ? [norm(draft, { x, weight: weights.norms.final, out: scratch.normed }, batch, "draft.norm")]
-      : [],
+    ...values ? [fillRows({ values, out }, { rows, cols, label: "draft.fcBias" })] : [],
     ...matmul(
-      { matrix: weights.head, x: from, out: logits },
+      { matrix, x, out },
+      { rows, finish: values ? "add" : "store", tuning, label: "draft.fc" },
+    ),
+  ];
+}
+
+/** What a draft level leaves: a token of each lane, and the hidden row to carry on from. */
+export interface DraftEnd {
+  readonly batch: number;
+  readonly step: number;
+  /** Row of `scratch.x` of each lane, [batch]; absent: lane b is row b. */
+  readonly last?: Operand;
+  /** Whether a further level follows. */
+  readonly carry: boolean;
+}
+
+/** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
+export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
+  const { weights, ends, scratch, logits, tuning } = draft;
+  const { batch, step, last } = end;
+  const [x, input] = weights.norms
+    ? [scratch.normed, normedEnds(draft, lanes, end, weights.norms.final)]
+    : [last ? ends : scratch.x, plainEnds(draft, lanes, end)];
+  return [
+    ...input,
+    ...matmul(
+      { matrix: weights.head, x, out: logits },
       { rows: batch, finish: "store", tuning, label: "draft.head" },
     ),
     draftChoose({ logits, offsets: weights.offsets, lanes, drafts: draft.drafts }, {
@@ -268,6 +221,34 @@ export function draftHead(
       step,
       lanes: tuning.rowLanes,
     }),
+  ];
+}
+
+/** EAGLE-3: normed = norm(x[last]), and x[last] to where it is carried. */
+function normedEnds(
+  draft: Draft,
+  slot: Operand,
+  { batch, last, carry }: DraftEnd,
+  weight: Operand,
+): Dispatch[] {
+  const { x, normed: out } = draft.scratch;
+  const from = last ? { x, index: last } : { x };
+  const keep = carry ? { what: "slot", out: draft.carry, slot } as const : undefined;
+  return norm(draft, { from, weight, out, keep }, batch, "draft.norm");
+}
+
+/** EAGLE-1/2: ends = x[last], where rows are not lanes, and to where it is carried. */
+function plainEnds(
+  { ends, scratch: { x }, carry: carried, config: { hiddenSize: cols } }: Draft,
+  lanes: Operand,
+  { batch: rows, last, carry }: DraftEnd,
+): Dispatch[] {
+  const from = last ? ends : x;
+  return [
+    ...last ? [gatherRows({ x, index: last, out: ends }, { rows, cols, label: "draft.ends" })] : [],
+    ...carry
+      ? [scatterRows({ x: from, index: lanes, out: carried }, { rows, cols, label: "draft.carry" })]
+      : [],
   ];
 }
 

@@ -1,4 +1,3 @@
-import { embed } from "../../shaders/embed.ts";
 import { matmul } from "../../shaders/matmul.ts";
 import { copyRows, gatherRows } from "../../shaders/move_rows.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
@@ -93,31 +92,46 @@ export interface Tap {
 
 /** Rows in, `final` out: embedding, layers, final norm. Taps copy what enters their layer. */
 export function targetBody(target: Target, of: RowsOf, taps: readonly Tap[]): Dispatch[] {
-  const { weights, config, scratch: { x, normed } } = target;
-  const { rows, count } = of;
+  const { weights, scratch: { normed } } = target;
   const layers = weights.layers.map((weight, i) => {
-    const label = `layers.${i}`;
-    const layer = { ...weight, kv: target.kv[i] as LayerKv, label };
-    const taken = taps.filter((tap) => tap.layer === i).map(({ out, outCols, outFirst }) =>
-      copyRows({ x, out }, {
-        rows: count,
-        cols: config.hiddenSize,
-        outCols,
-        outFirst,
-        label: `${label}.tap`,
-      })
-    );
+    const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
+    const taken = taps.filter((tap) => tap.layer === i);
     return [
-      ...taken,
-      norm(target, { weight: weight.inputNorm, out: normed }, count, `${label}.inputNorm`),
+      ...layerInput(target, of, { i, weight: weight.inputNorm, taps: taken }),
       ...attentionBlock(target, layer, normed, of),
-      ...mlpBlock(target, layer, count),
+      ...mlpBlock(target, layer, of.count),
     ];
   });
   return [
-    ...embed({ matrix: weights.embed, rows, out: x }, { count, label: "embed" }),
     ...layers.flat(),
-    norm(target, { weight: weights.norm, out: target.final }, count, "norm"),
+    ...norm(target, { weight: weights.norm, out: target.final }, of.count, "norm"),
+  ];
+}
+
+/**
+ * normed = inputNorm(what enters layer i): the residual stream, or at first the embedding, which
+ * then also becomes the residual stream. The norm makes one copy itself, the first.
+ */
+function layerInput(
+  target: Target,
+  { rows, count }: RowsOf,
+  { i, weight, taps }: {
+    readonly i: number;
+    readonly weight: Operand;
+    readonly taps: readonly Tap[];
+  },
+): Dispatch[] {
+  const { weights: { embed: matrix }, scratch: { x, normed }, config: { hiddenSize: cols } } =
+    target;
+  const copies = taps.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
+  const [first, ...others] = i === 0 ? [{ out: x }, ...copies] : copies;
+  const from = i === 0 ? { matrix, rows } : { x };
+  const keep = first && { what: "input", ...first } as const;
+  return [
+    ...norm(target, { from, weight, out: normed, keep }, count, `layers.${i}.inputNorm`),
+    ...others.map(({ out, ...window }) =>
+      copyRows({ x, out }, { rows: count, cols, ...window, label: `layers.${i}.tap` })
+    ),
   ];
 }
 

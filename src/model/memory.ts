@@ -42,7 +42,7 @@ export function scratchBytes(
   { rows, verifyRows }: { readonly rows: number; readonly verifyRows: number },
 ): number {
   const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
-  const drafting = draft ? rowElements(draft.layer) + 3 * draft.layer.hiddenSize + features : 0;
+  const drafting = draft ? rowElements(draft.layer) + 2 * draft.layer.hiddenSize + features : 0;
   const perRow = rowElements(target) + target.hiddenSize + drafting;
   const logits = target.vocabSize + (draft?.draftVocabSize ?? 0);
   return F32_BYTES * (rows * perRow + verifyRows * logits);

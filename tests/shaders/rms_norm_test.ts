@@ -1,51 +1,160 @@
 import assert from "node:assert/strict";
-import { rmsNorm } from "../../shaders/rms_norm.ts";
+import { type NormInput, type NormKept, rmsNorm } from "../../shaders/rms_norm.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+import { packRows } from "./rows.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const EPS = 1e-5;
 const LEFT_ALONE = -7;
+const NOWHERE = 0xffffffff;
 
 function reference(x: Float32Array, weight: Float32Array): number[] {
   const square = x.reduce((sum, value) => sum + value * value, 0) / x.length;
   return Array.from(x, (value, c) => value / Math.sqrt(square + EPS) * (weight[c] ?? NaN));
 }
 
-for (const lanes of [16, 256]) {
-  for (const cols of [8, 200, 704]) {
+const alone = (count: number) => Array<number>(count).fill(LEFT_ALONE);
+const line = (x: Float32Array, cols: number, r: number) => x.subarray(r * cols, (r + 1) * cols);
+
+// One lane for all, fewer eights than lanes, full rows of lanes, and some lanes with one eight more.
+for (const lanes of [1, 16, 256, 512]) {
+  for (const cols of [8, 200, 704, 4104]) {
     Deno.test(`rms_norm: ${cols} columns, ${lanes} lanes, into a window`, async () => {
       const rows = 3;
-      const [outCols, outFirst] = [cols + 9, 4];
+      const [outCols, outFirst] = [cols + 12, 4];
       const x = numbers(rows * cols, cols);
       const weight = numbers(cols, 1);
       const out = device.filled(rows * outCols, LEFT_ALONE);
-      const buffers = { x: device.floats(x), weight: device.floats(weight), out };
+      const buffers = { from: { x: device.floats(x) }, weight: device.floats(weight), out };
       const shape = { rows, cols, eps: EPS, lanes, outCols, outFirst, label: "test" };
-      await device.run([rmsNorm(buffers, shape)]);
+      await device.run(rmsNorm(buffers, shape));
       const actual = await device.readFloats(out);
       for (let r = 0; r < rows; r++) {
-        const line = actual.subarray(r * outCols, (r + 1) * outCols);
-        const expected = reference(x.subarray(r * cols, (r + 1) * cols), weight);
-        assertClose(line.subarray(outFirst, outFirst + cols), expected, 1e-6, `row ${r}`);
-        const around = [...line.subarray(0, outFirst), ...line.subarray(outFirst + cols)];
-        assert.deepEqual(around, Array(9).fill(LEFT_ALONE));
+        const found = line(actual, outCols, r);
+        const expected = reference(line(x, cols, r), weight);
+        assertClose(found.subarray(outFirst, outFirst + cols), expected, 1e-6, `row ${r}`);
+        const around = [...found.subarray(0, outFirst), ...found.subarray(outFirst + cols)];
+        assert.deepEqual(around, alone(12));
       }
     });
   }
 }
 
-Deno.test("rms_norm: a row of zeros stays zero, and rows do not know each other", async () => {
+for (const lanes of [16, 512]) {
+  Deno.test(`rms_norm: a row's bits do not depend on the rows beside it, ${lanes} lanes`, async () => {
+    const cols = 1032;
+    const x = numbers(17 * cols, 5);
+    const weight = device.floats(numbers(cols, 6));
+    const normed = async (from: number, rows: number) => {
+      const out = device.filled(rows * cols);
+      const part = device.floats(x.subarray(from * cols, (from + rows) * cols));
+      const shape = { rows, cols, eps: EPS, lanes, label: "test" };
+      await device.run(rmsNorm({ from: { x: part }, weight, out }, shape));
+      return [...await device.readWords(out)];
+    };
+    const all = await normed(0, 17);
+    for (const [from, rows] of [[0, 1], [16, 1], [3, 2], [1, 16]] as const) {
+      const expected = all.slice(from * cols, (from + rows) * cols);
+      assert.deepEqual(await normed(from, rows), expected);
+    }
+  });
+}
+
+Deno.test("rms_norm: a row of zeros stays zero", async () => {
   const cols = 72;
-  const row = numbers(cols, 2);
-  const x = device.floats([...new Float32Array(cols), ...row, ...numbers(cols, 3), ...row]);
-  const out = device.filled(4 * cols);
-  const shape = { rows: 4, cols, eps: EPS, lanes: 16, label: "test" };
-  await device.run([rmsNorm({ x, weight: device.filled(cols, 1), out }, shape)]);
-  const words = await device.readWords(out);
-  const line = (r: number) => words.subarray(r * cols, (r + 1) * cols);
-  assert.deepEqual(line(0), new Uint32Array(cols));
-  assert.deepEqual(line(1), line(3));
+  const x = device.filled(cols);
+  const out = device.filled(cols, LEFT_ALONE);
+  const shape = { rows: 1, cols, eps: EPS, lanes: 16, label: "test" };
+  await device.run(rmsNorm({ from: { x }, weight: device.filled(cols, 1), out }, shape));
+  assert.deepEqual(await device.readWords(out), new Uint32Array(cols));
+});
+
+const COLS = 136;
+const WEIGHT = numbers(COLS, 2);
+
+/** Normed rows of any input with 16 lanes, and what was kept. */
+async function run(
+  from: NormInput,
+  rows: number,
+  keep?: NormKept,
+): Promise<{ out: Float32Array; kept: Float32Array | undefined }> {
+  const out = device.filled(rows * COLS, LEFT_ALONE);
+  const weight = device.floats(WEIGHT);
+  const shape = { rows, cols: COLS, eps: EPS, lanes: 16, label: "test" };
+  await device.run(rmsNorm({ from, weight, out, keep }, shape));
+  return {
+    out: await device.readFloats(out),
+    kept: keep && await device.readFloats(keep.out),
+  };
+}
+
+Deno.test("rms_norm: rows by index, any order, rows twice, lanes without a slot left alone", async () => {
+  const x = device.floats(numbers(5 * COLS, 3));
+  const all = await run({ x }, 5);
+  const { out } = await run({ x, index: device.words([4, 0, NOWHERE, 4]) }, 4);
+  const expected = [4, 0, undefined, 4].flatMap((r) =>
+    r === undefined ? alone(COLS) : [...line(all.out, COLS, r)]
+  );
+  assert.deepEqual([...out], expected);
+});
+
+for (const format of ["bf16", "f16", "f32"] as const) {
+  for (const shards of [[26], [8, 8, 10]]) {
+    Deno.test(`rms_norm: token embeddings in ${format}, shards of ${shards}`, async () => {
+      const table = weights(format, 26, COLS);
+      const matrix = uploadMatrix(device, table, { format, cols: COLS, shards });
+      const tokens = [0, 25, 7, 8, 15, 16, 7, 26, NOWHERE]; // the last two are no tokens
+      const rows = device.words(packRows(tokens.map((token) => ({ token }))));
+      const kept = device.filled(tokens.length * COLS, LEFT_ALONE);
+      const from = { matrix, rows };
+      const found = await run(from, tokens.length, { what: "input", out: kept });
+      const values = tokens.map((token) =>
+        token < 26 ? [...table.slice(token * COLS, (token + 1) * COLS)] : undefined
+      );
+      const x = device.floats(values.flatMap((row) => row ?? alone(COLS)));
+      const plain = await run({ x }, tokens.length);
+      const expected = values.flatMap((row, r) =>
+        row ? [...line(plain.out, COLS, r)] : alone(COLS)
+      );
+      assert.deepEqual([...found.out], expected);
+      assert.deepEqual([...found.kept ?? []], values.flatMap((row) => row ?? alone(COLS)));
+    });
+  }
+}
+
+Deno.test("rms_norm: keeps its input or its output in a window", async () => {
+  const values = numbers(3 * COLS, 4);
+  const x = device.floats(values);
+  const plain = await run({ x }, 3);
+  const window = { outCols: COLS + 16, outFirst: 4 };
+  for (const what of ["input", "output"] as const) {
+    const kept = device.filled(3 * (COLS + 16), LEFT_ALONE);
+    const found = await run({ x }, 3, { what, out: kept, ...window });
+    assert.deepEqual(found.out, plain.out);
+    const source = what === "input" ? values : plain.out;
+    const expected = [0, 1, 2].flatMap((
+      r,
+    ) => [...alone(4), ...line(source, COLS, r), ...alone(12)]);
+    assert.deepEqual([...found.kept ?? []], expected);
+  }
+});
+
+Deno.test("rms_norm: keeps its input by slot, also of rows by index", async () => {
+  const values = numbers(5 * COLS, 8);
+  const x = device.floats(values);
+  for (const index of [undefined, [4, 1, 2]]) {
+    const kept = device.filled(4 * COLS, LEFT_ALONE);
+    const slot = device.words([3, NOWHERE, 0]);
+    const from = index ? { x, index: device.words(index) } : { x };
+    const found = await run(from, 3, { what: "slot", out: kept, slot });
+    const of = (r: number) => line(values, COLS, index?.[r] ?? r);
+    const expected = [...of(2), ...alone(2 * COLS), ...of(0)];
+    assert.deepEqual([...found.kept ?? []], expected);
+    const plain = await run(from, 3);
+    assert.deepEqual(found.out, plain.out);
+  }
 });

@@ -1,0 +1,18 @@
+// Input of rms_norm: row index[r] of x; rows with index 0xffffffff are left alone.
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [.., COLS / 4]
+@group(0) @binding(3) var<storage, read> index: array<u32>; // [rows]
+
+struct Eight {
+  lo: vec4<f32>,
+  hi: vec4<f32>,
+}
+
+fn source(row: u32) -> u32 {
+  return index[row];
+}
+
+fn load(row: u32, i: u32) -> Eight {
+  let at = row * (COLS / 4u) + 2u * i;
+  return Eight(x[at], x[at + 1u]);
+}

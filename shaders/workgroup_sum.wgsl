@@ -1,0 +1,31 @@
+// The sum of a value over the lanes of a workgroup, known to every lane, in one order: while more
+// than 16 partial sums are left, lane l of the first eighth adds those at l, l + 1/8, l + 2/8, ...
+// of their number; the rest is added in order.
+//
+// LANES is a power of two, $STAGES and $REST follow from it; `Sum` is the type, from the file around.
+
+var<workgroup> partial: array<Sum, LANES>;
+
+fn total(x: Sum, lane: u32) -> Sum {
+  partial[lane] = x;
+  workgroupBarrier();
+  //for s in STAGES
+  {
+    let left = LANES >> (3u * $su + 3u);
+    if (lane < left) {
+      var sum = Sum();
+      //for j in EIGHT
+      sum += partial[lane + $ju * left];
+      //end
+      partial[lane] = sum;
+    }
+    workgroupBarrier();
+  }
+  //end
+  var sum = Sum();
+  //for j in REST
+  sum += partial[$j];
+  //end
+  workgroupBarrier(); // before the next call writes
+  return sum;
+}
