@@ -27,6 +27,7 @@ for (const { name, n, k, finish } of SHAPES) {
     format: "bf16",
     rows: n,
     cols: k,
+    lanes: tuning(device.gpu.info.software).lanes,
     shards: [{ operand, first: 0, rows: n }],
   } as const;
   for (const rows of [1, 2, 4, 8]) {

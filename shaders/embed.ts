@@ -6,13 +6,13 @@ import {
   kernel,
   type Operand,
 } from "../src/gpu/kernel.ts";
-import type { Matrix, WeightFormat } from "../src/gpu/matrix.ts";
+import type { FloatFormat, Table } from "../src/gpu/matrix.ts";
 import body from "./embed.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
 
 function embedKernel(
-  format: WeightFormat,
+  format: FloatFormat,
 ): Kernel<"weights" | "rows" | "out", "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS"> {
   return kernel(`embed_${format}`, [WEIGHTS[format], rowsCode, body].join("\n"), {
     bindings: ["weights", "rows", "out"],
@@ -24,7 +24,7 @@ const KERNELS = { bf16: embedKernel("bf16"), f16: embedKernel("f16"), f32: embed
 
 /** Records `out[r, 0..cols) = E[token of row r]`: a dispatch a shard; out is [count, outCols]. */
 export function embed(
-  buffers: { readonly matrix: Matrix; readonly rows: Operand; readonly out: Operand },
+  buffers: { readonly matrix: Table; readonly rows: Operand; readonly out: Operand },
   shape: { readonly count: number; readonly outCols?: number; readonly label: string },
 ): Dispatch[] {
   const { matrix, rows, out } = buffers;

@@ -1,5 +1,5 @@
 // out[i] = two bf16 weights, low half first: (2 u - 65535) * scale, rounded to nearest (ties up),
-// u = 16 bits of hash32(seed, stream, i) each. Uniform, mean 0, standard deviation
+// u = 16 bits of hash32(seed, stream, first + i) each. Uniform, mean 0, standard deviation
 // 65536 scale / sqrt(3). One exact conversion and one product: the same bits on every adapter.
 //
 // One invocation per word; rows of workgroups, because a dispatch has at most 65535 in x and a
@@ -9,6 +9,7 @@ struct Params {
   seed: u32,
   stream: u32, // keeps the matrices of a model apart
   scale: f32,
+  first: u32, // word of the stream that out begins with
 }
 
 @group(0) @binding(0) var<storage, read> params: Params;
@@ -28,7 +29,7 @@ fn main(
 ) {
   let i = (tile.y * tiles.x + tile.x) * 256u + lane;
   if (i < arrayLength(&out)) {
-    let bits = hash32(params.seed, params.stream, i);
+    let bits = hash32(params.seed, params.stream, params.first + i);
     out[i] = (weight(bits & 0xffffu) >> 16u) | weight(bits >> 16u);
   }
 }

@@ -8,7 +8,14 @@ import {
   type Operand,
   type Work,
 } from "../src/gpu/kernel.ts";
-import type { Matrix, Shard, Tuning, WeightFormat } from "../src/gpu/matrix.ts";
+import {
+  CHUNKS,
+  isQuantized,
+  type Matrix,
+  type Shard,
+  type Tuning,
+  type WeightFormat,
+} from "../src/gpu/matrix.ts";
 import add from "./finish_add.wgsl" with { type: "text" };
 import store from "./finish_store.wgsl" with { type: "text" };
 import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
@@ -20,8 +27,11 @@ export type Finish = "store" | "add" | "swiglu";
 
 const FINISH: Readonly<Record<Finish, string>> = { store, add, swiglu };
 
+const FLOAT = ["weights", "x", "out"] as const;
+const QUANTIZED = [...FLOAT, "scales"] as const;
+
 type MatmulKernel = Kernel<
-  "weights" | "x" | "out",
+  typeof QUANTIZED[number],
   "COLS" | "SHARD_ROWS" | "OUT_COLS" | "FIRST" | "LANES" | "GROUPS"
 >;
 
@@ -40,13 +50,13 @@ function matmulKernel(
   return kernels.getOrInsertComputed(name, () => {
     const code = [
       WEIGHTS[format],
-      expand(body, { ROWS: rows, PAIRS: pairs, CHUNKS: 1 }),
+      expand(body, { ROWS: rows, PAIRS: pairs, CHUNKS: CHUNKS[format] }),
       FINISH[finish],
     ].join(
       "\n",
     );
     return kernel(name, code, {
-      bindings: ["weights", "x", "out"],
+      bindings: isQuantized(format) ? QUANTIZED : FLOAT,
       constants: ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "LANES", "GROUPS"],
     });
   });
@@ -61,7 +71,8 @@ export function tileRows(rows: number): number {
 function matmulWork({ cols }: Matrix, shard: Shard, rows: number, finish: Finish): Work {
   const outputs = shard.rows * { store: 1, add: 2, swiglu: 0.5 }[finish];
   return {
-    bytes: bytesOf(shard.operand) + 4 * rows * (cols + outputs),
+    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
+      4 * rows * (cols + outputs),
     flops: 2 * rows * cols * shard.rows,
   };
 }
@@ -84,19 +95,21 @@ export function matmul(
   const { matrix, x, out } = buffers;
   const { rows, finish, tuning, label } = shape;
   const tile = tileRows(rows);
+  const groups = tuning.groups * tuning.lanes / matrix.lanes;
   return matrix.shards.map((shard) =>
     dispatch(matmulKernel(matrix.format, finish, tile, tuning.pairs), {
-      buffers: { weights: shard.operand, x, out },
+      // Kernels of other formats bind no scales.
+      buffers: { weights: shard.operand, x, out, scales: shard.scales ?? shard.operand },
       constants: {
         COLS: matrix.cols,
         SHARD_ROWS: shard.rows,
         OUT_COLS: finish === "swiglu" ? matrix.rows / 2 : matrix.rows,
         FIRST: shard.first,
-        LANES: tuning.lanes,
-        GROUPS: tuning.groups,
+        LANES: matrix.lanes,
+        GROUPS: groups,
       },
       workgroups: [
-        Math.ceil(shard.rows / 2 / tuning.pairs / tuning.groups),
+        Math.ceil(shard.rows / 2 / tuning.pairs / groups),
         Math.ceil(rows / tile),
       ],
       label,

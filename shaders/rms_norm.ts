@@ -1,6 +1,6 @@
 import { expand } from "../src/gpu/expand.ts";
 import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
-import type { Matrix } from "../src/gpu/matrix.ts";
+import type { Table } from "../src/gpu/matrix.ts";
 import fromIndex from "./norm_from_index.wgsl" with { type: "text" };
 import fromRows from "./norm_from_rows.wgsl" with { type: "text" };
 import fromTokens from "./norm_from_tokens.wgsl" with { type: "text" };
@@ -16,7 +16,7 @@ import { workgroupSum } from "./workgroup.ts";
 /** What is normed: rows of x, the rows of x that `index` names, or the rows' token embeddings. */
 export type NormInput =
   | { readonly x: Operand; readonly index?: Operand }
-  | { readonly matrix: Matrix; readonly rows: Operand };
+  | { readonly matrix: Table; readonly rows: Operand };
 
 /**
  * A second output: the input or the normed rows again, in a window of `out`, or the input at the

@@ -59,7 +59,7 @@ export async function checkModel(options: {
   const ids = readIds(file, path, "input_ids");
   const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
   using gpu = await openGpu(adapter);
-  const weights = await loadWeights(gpu, models, options.onProgress);
+  const weights = await loadWeights(gpu, models, options);
   const { config } = models.target;
   const longest = Math.max(ids.length, greedyIds?.length ?? 0) + MAX_STEPS;
   const core = await openCore(gpu, weights, {

@@ -15,6 +15,7 @@ import { loadTarget } from "../model/llama.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
 import { type Loader, loader } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
+import { openQuantizers, type Part, type QuantizeChoice } from "./quantize.ts";
 import { turns } from "./turns.ts";
 
 /** Bytes that reached the GPU. */
@@ -101,30 +102,38 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
   );
 }
 
-/** Streams the weights to the GPU. */
+/** Streams the weights to the GPU, quantizing there what is asked for. */
 export async function loadWeights(
   gpu: Gpu,
   models: OpenedModels,
-  onProgress: (progress: LoadProgress) => void = () => {},
+  options: QuantizeChoice & { readonly onProgress?: (progress: LoadProgress) => void } = {},
 ): Promise<LoadedWeights> {
-  return await loadWith(
-    gpu,
-    models,
-    (checkpoint) => loader(gpu, checkpoint, counter(checkpoint, onProgress)),
-  );
+  const { onProgress = () => {} } = options;
+  using quantizers = openQuantizers(gpu, options);
+  return await loadWith(gpu, models, (checkpoint, part) =>
+    loader(gpu, checkpoint, {
+      onBytes: counter(checkpoint, onProgress),
+      ...quantizers.of(part),
+    }));
 }
 
 /** Loads both models, each through the loader that `open` makes for its checkpoint. */
 export async function loadWith(
   gpu: Gpu,
   { target, draft }: OpenedModels,
-  open: (checkpoint: Checkpoint) => Loader,
+  open: (checkpoint: Checkpoint, part: Part) => Loader,
 ): Promise<LoadedWeights> {
   const { checkpoint, config } = target;
-  const weights = await loadTarget(open(checkpoint), checkpoint, config, turns());
+  const weights = await loadTarget(open(checkpoint, "target"), checkpoint, config, turns());
   const head = draft && {
     config: draft.config,
-    weights: loadDraft(gpu, open(draft.checkpoint), draft.checkpoint, draft.config, weights),
+    weights: loadDraft(
+      gpu,
+      open(draft.checkpoint, "draft"),
+      draft.checkpoint,
+      draft.config,
+      weights,
+    ),
   };
   return { target: { config, weights }, draft: head };
 }

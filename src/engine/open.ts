@@ -13,13 +13,14 @@ import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { generate } from "./generate.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
 import type { Outputs } from "./output.ts";
+import { checkQuantize, type QuantizeChoice, quantizeWarnings } from "./quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
 
 const RANDOM_SEED = 1;
 
-export interface OpenOptions extends ModelChoice {
+export interface OpenOptions extends ModelChoice, QuantizeChoice {
   /** Decides how to speculate once it is known what the draft is; default: not at all. */
   readonly speculate?: (algorithm: Outputs["algorithm"]) => SpeculationPlan;
   /** Sequences in flight, 1 to 128; default 1. */
@@ -101,7 +102,9 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   using stack = new DisposableStack();
   const { random } = options;
   using models = random ? openRandomModels(random) : openModels(options);
-  for (const line of models.warnings) options.onWarning?.(line);
+  checkQuantize(options);
+  const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
+  for (const line of warnings) options.onWarning?.(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(options.contextLength, config.maxPositions);
   const text = random ? noText(checkpoint.name) : openText(checkpoint);
@@ -109,8 +112,8 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
   const gpu = stack.use(await openGpu(options.adapter));
   const weights = random
-    ? await loadRandomWeights(gpu, models, RANDOM_SEED)
-    : await loadWeights(gpu, models, options.onProgress);
+    ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
+    : await loadWeights(gpu, models, options);
   const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config));
   const core = await openCore(gpu, weights, capacity, {
     profile: options.profile ?? false,

@@ -1,8 +1,9 @@
 import type { Gpu } from "../gpu/device.ts";
 import { randomCheckpoint } from "../model/random_checkpoint.ts";
-import { randomLoader } from "../model/random_weights.ts";
+import { type RandomLoader, randomLoader } from "../model/random_weights.ts";
 import { checkModels, loadWith, type OpenedModels } from "./load.ts";
 import type { LoadedWeights } from "./models.ts";
+import { openQuantizers, type QuantizeChoice } from "./quantize.ts";
 
 /**
  * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.
@@ -25,9 +26,16 @@ export async function loadRandomWeights(
   gpu: Gpu,
   models: OpenedModels,
   seed: number,
+  quantize: QuantizeChoice = {},
 ): Promise<LoadedWeights> {
-  const load = randomLoader(gpu, { seed });
-  const weights = await loadWith(gpu, models, () => load);
-  await load.fill();
+  using quantizers = openQuantizers(gpu, quantize);
+  const made: RandomLoader[] = [];
+  const weights = await loadWith(gpu, models, (_, part) => {
+    const firstStream = made.at(-1)?.nextStream() ?? 0;
+    const load = randomLoader(gpu, { seed, firstStream, ...quantizers.of(part) });
+    made.push(load);
+    return load;
+  });
+  for (const load of made) load.fill();
   return weights;
 }

@@ -7,11 +7,14 @@ export interface Operand {
   readonly size?: number;
 }
 
-/** One WGSL module with entry point `main` and its bindings in order of their numbers. */
+/** One WGSL module with entry point `main`. */
 export interface Kernel<Binding extends string = string, Constant extends string = string> {
   readonly name: string;
   readonly code: string;
+  /** In order of their numbers. */
   readonly bindings: readonly Binding[];
+  /** What the WGSL binds each of them to; numbers may be left out. */
+  readonly numbers: readonly number[];
   readonly constants: readonly Constant[];
 }
 
@@ -56,8 +59,10 @@ export function kernel<const Binding extends string, const Constant extends stri
   code: string,
   declared: { readonly bindings: readonly Binding[]; readonly constants: readonly Constant[] },
 ): Kernel<Binding, Constant> {
-  const bindings = [...code.matchAll(/@binding\((\d+)\)\s*var<[^>]*>\s*(\w+)/g)]
-    .toSorted((a, b) => Number(a[1]) - Number(b[1])).map((match) => match[2]);
+  const bound = [...code.matchAll(/@binding\((\d+)\)\s*var<[^>]*>\s*(\w+)/g)]
+    .map(([, number, name]) => ({ number: Number(number), name }))
+    .toSorted((a, b) => a.number - b.number);
+  const bindings = bound.map(({ name }) => name);
   const constants = [...code.matchAll(/^override (\w+)/gm)].map((match) => match[1]).toSorted();
   if (bindings.join() !== declared.bindings.join()) {
     throw new Error(`kernel ${name}: WGSL binds ${bindings}, declared ${declared.bindings}`);
@@ -65,7 +70,8 @@ export function kernel<const Binding extends string, const Constant extends stri
   if (constants.join() !== declared.constants.toSorted().join()) {
     throw new Error(`kernel ${name}: WGSL overrides ${constants}, declared ${declared.constants}`);
   }
-  return { name, code, bindings: declared.bindings, constants: declared.constants };
+  const numbers = bound.map(({ number }) => number);
+  return { name, code, bindings: declared.bindings, numbers, constants: declared.constants };
 }
 
 /** Records a launch. The compiler asks for exactly the kernel's bindings and constants. */

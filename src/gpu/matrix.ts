@@ -1,38 +1,102 @@
 import type { Operand } from "./kernel.ts";
 
-/** How a matrix lies in GPU memory; each has its `weights_*.wgsl`. */
-export type WeightFormat = "bf16" | "f16" | "f32";
+/** Formats that checkpoints come in. */
+export type FloatFormat = "bf16" | "f16" | "f32";
 
-/** Bytes of one element. */
-export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = { bf16: 2, f16: 2, f32: 4 };
+/** Integers of 8 or 4 bits in groups of GROUP along k, each group with an f16 scale. */
+export type Quantization = "q8" | "q4";
+
+/** How a matrix lies in GPU memory; each has its `weights_*.wgsl`. */
+export type WeightFormat = FloatFormat | Quantization;
+
+/** Bytes of one element, scales apart. */
+export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
+  bf16: 2,
+  f16: 2,
+  f32: 4,
+  q8: 1,
+  q4: 0.5,
+};
+
+/** Eights of weights that one raw load of a format brings. */
+export const CHUNKS: Readonly<Record<WeightFormat, number>> = {
+  bf16: 1,
+  f16: 1,
+  f32: 1,
+  q8: 2,
+  q4: 4,
+};
+
+/** Weights that share a scale, along k. */
+export const GROUP = 32;
+
+export function isQuantized(format: WeightFormat): format is Quantization {
+  return format === "q8" || format === "q4";
+}
+
+/** Whether rows of `cols` can be quantized: their scales fill whole 32-bit words. */
+export function isQuantizable(cols: number): boolean {
+  return cols % (2 * GROUP) === 0;
+}
+
+/** Bytes of the scales of a row; 0 where there are none. */
+export function scaleBytes(format: WeightFormat, cols: number): number {
+  return isQuantized(format) ? 2 * cols / GROUP : 0;
+}
+
+/**
+ * Invocations that share an output of a matrix [rows, cols]. Every lane of a quantized matrix has
+ * whole raws, because they are packed in lane order.
+ *
+ * @param most a power of two: the adapter's.
+ */
+export function lanesFor(format: WeightFormat, cols: number, most: number): number {
+  if (!isQuantized(format)) return most;
+  const raws = cols / 8 / CHUNKS[format];
+  let lanes = most;
+  while (raws % lanes !== 0) lanes /= 2;
+  return lanes;
+}
 
 /** Consecutive rows of a matrix in one binding. */
 export interface Shard {
   readonly operand: Operand;
+  /** f16 [rows, cols / GROUP] in the order of quantize.wgsl, where the format is quantized. */
+  readonly scales?: Operand;
   /** First output column this shard makes (first row of the matrix where rows are not paired). */
   readonly first: number;
   /** Rows of the shard, even. */
   readonly rows: number;
 }
 
-/** A weight matrix [rows, cols], row-major, cut by rows where a binding limit needs it. */
+/**
+ * A weight matrix [rows, cols], row-major, cut by rows where a binding limit needs it. Rows of a
+ * quantized one are packed for its number of lanes (shaders/quantize.wgsl).
+ */
 export interface Matrix {
   readonly format: WeightFormat;
   readonly rows: number;
   readonly cols: number;
+  /**
+   * Invocations that share one output of a matmul. Decides the order of its sum, so it is one
+   * number for every row count.
+   */
+  readonly lanes: number;
   readonly shards: readonly Shard[];
 }
 
-/**
- * Launch shapes of one adapter. `lanes` decides the order of a matmul's sum, so it is one number
- * for every row count.
- */
+/** A matrix that rows can be looked up in. */
+export interface Table extends Matrix {
+  readonly format: FloatFormat;
+}
+
+/** Launch shapes of one adapter. */
 export interface Tuning {
   /** A processor plays the GPU: loads and barriers cost more than arithmetic. */
   readonly software: boolean;
-  /** Invocations that share one output of a matmul. */
+  /** Most invocations that share one output of a matmul; a power of two. */
   readonly lanes: number;
-  /** Groups of lanes in a matmul workgroup. */
+  /** Groups of that many lanes in a matmul workgroup. */
   readonly groups: number;
   /** Output pairs a group of lanes makes. */
   readonly pairs: number;

@@ -27,6 +27,8 @@ export interface Created {
 /** Turns plans into programs; equal kernels with equal constants share one pipeline. */
 export interface Compiler {
   readonly created: Readonly<Created>;
+  /** As `compile`, without waiting: what does not fit is thrown by the next `gpu.check()`. */
+  prepare(plan: Plan): Program;
   /** @throws Error with the compiler's words when WGSL, bindings or limits do not fit. */
   compile(plan: Plan): Promise<Program>;
 }
@@ -59,9 +61,9 @@ export function compiler(gpu: Gpu): Compiler {
     const group = device.createBindGroup({
       label: launch.label,
       layout: made.getBindGroupLayout(0),
-      entries: launch.kernel.bindings.map((name, binding) => {
+      entries: launch.kernel.bindings.map((name, i) => {
         const operand = launch.buffers[name] as Operand;
-        return { binding, resource: { ...operand } };
+        return { binding: launch.kernel.numbers[i] as number, resource: { ...operand } };
       }),
     });
     const { workgroups, label, kernel: { name }, work } = launch;
@@ -70,6 +72,7 @@ export function compiler(gpu: Gpu): Compiler {
 
   return {
     created,
+    prepare: (plan) => ({ steps: plan.map(step) }),
     async compile(plan: Plan): Promise<Program> {
       device.pushErrorScope("validation");
       const steps = plan.map(step);
@@ -87,4 +90,13 @@ export function encode(pass: GPUComputePassEncoder, { steps }: Program): void {
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(workgroups[0], workgroups[1], workgroups[2]);
   }
+}
+
+/** Runs a program once, in a submission of its own. */
+export function submit({ device }: Gpu, program: Program): void {
+  const encoder = device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  encode(pass, program);
+  pass.end();
+  device.queue.submit([encoder.finish()]);
 }

@@ -5,7 +5,7 @@ import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/move_
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
-import type { Matrix } from "../gpu/matrix.ts";
+import type { Matrix, Table } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import {
@@ -25,7 +25,7 @@ import { type Loader, vectorBuffer } from "./weights.ts";
 /** Weights of an EAGLE head (EAGLE-1/2: no norms, the target's head; EAGLE-3: all of them). */
 export interface DraftWeights {
   /** [vocab, hidden]; the target's where the checkpoint has none. */
-  readonly embed: Matrix;
+  readonly embed: Table;
   /** EAGLE: [hidden, 2 hidden] over (embedding, hidden). EAGLE-3: [hidden, 3 target hidden]. */
   readonly fc: Matrix;
   readonly fcBias: Operand | undefined;
@@ -55,7 +55,7 @@ export function loadDraft(
     ? readOffsets(checkpoint, tensor("d2t"), config)
     : new Int32Array(config.draftVocabSize);
   return {
-    embed: config.ownEmbedding ? matrix("embed") : target.embed,
+    embed: config.ownEmbedding ? load.table("draft.embed", tensor("embed")) : target.embed,
     fc: matrix("fc"),
     fcBias: config.fcBias ? vector("fcBias") : undefined,
     layer: loadLayer(load, "layers.0", tensor, config.layer.qkNorm),

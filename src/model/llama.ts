@@ -1,7 +1,7 @@
 import { matmul } from "../../shaders/matmul.ts";
 import { copyRows, gatherRows } from "../../shaders/move_rows.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
-import type { Matrix } from "../gpu/matrix.ts";
+import type { Matrix, Table } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { ModelConfig } from "./config.ts";
 import {
@@ -20,7 +20,7 @@ import type { Loader } from "./weights.ts";
 /** Weights of a Llama or Qwen3 target. */
 export interface TargetWeights {
   /** [vocab, hidden] */
-  readonly embed: Matrix;
+  readonly embed: Table;
   readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand })[];
   /** [hidden] */
   readonly norm: Operand;
@@ -53,7 +53,7 @@ export async function loadTarget(
   pause: () => Promise<void>,
 ): Promise<TargetWeights> {
   const tensor = byRole(checkpoint, targetTensors(config));
-  const table = load.matrix("embed", [tensor("embed")]);
+  const table = load.table("embed", tensor("embed"));
   const layers = [];
   for (let i = 0; i < config.numLayers; i++) {
     await pause();

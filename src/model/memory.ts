@@ -1,4 +1,5 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
+import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../gpu/matrix.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
@@ -12,18 +13,29 @@ export function parameterCount(specs: readonly TensorSpec[]): number {
 }
 
 /**
- * Bytes of the weights on the GPU: matrices as the file has them, vectors (norms, biases) widened
- * to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
+ * Bytes of the weights on the GPU: matrices and tables as the file has them, vectors (norms, biases)
+ * widened to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
+ *
+ * @param quantize what matrices become where their width allows it.
  */
 export function weightBytes(
   checkpoint: Pick<Checkpoint, "tensors">,
   specs: readonly TensorSpec[],
+  quantize?: Quantization,
 ): number {
   return sum(specs.map((spec) => {
     const tensor = checkpoint.tensors.get(spec.name);
     if (tensor === undefined) return 0;
-    return spec.kind === "matrix" ? tensor.size : F32_BYTES * elements(spec);
+    if (spec.kind === "vector" || spec.kind === "ids") return F32_BYTES * elements(spec);
+    const [rows = 0, cols = 0] = spec.shape;
+    if (!quantize || spec.kind !== "matrix" || !isQuantizable(cols)) return tensor.size;
+    return rows * (cols * WEIGHT_BYTES[quantize] + scaleBytes(quantize, cols));
   }));
+}
+
+/** Tensors that stay as they are although `quantize` was asked for: their width forbids it. */
+export function unquantizable(specs: readonly TensorSpec[]): TensorSpec[] {
+  return specs.filter(({ kind, shape: [, cols = 0] }) => kind === "matrix" && !isQuantizable(cols));
 }
 
 /** Bytes of f32 keys and values that one token takes in all layers. */

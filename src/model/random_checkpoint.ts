@@ -7,8 +7,13 @@ import { type Fields, flag, integer, quote, value } from "./fields.ts";
 import { type Folder, memoryFolder, readJson } from "./folder.ts";
 import { draftTensors, targetTensors, type TensorKind, type TensorSpec } from "./tensors.ts";
 
-const DTYPE: Readonly<Record<TensorKind, DType>> = { matrix: "BF16", vector: "BF16", ids: "I32" };
-const BYTES: Readonly<Record<TensorKind, number>> = { matrix: 2, vector: 2, ids: 4 };
+const DTYPE: Readonly<Record<TensorKind, DType>> = {
+  matrix: "BF16",
+  table: "BF16",
+  vector: "BF16",
+  ids: "I32",
+};
+const BYTES: Readonly<Record<TensorKind, number>> = { matrix: 2, table: 2, vector: 2, ids: 4 };
 
 /**
  * Opens a config.json without weights. Ids are zeros: draft token i is target token i. Other

@@ -1,18 +1,23 @@
 /** How matrices are cut by rows into shards where one binding cannot hold them. */
 import type { Gpu } from "../gpu/device.ts";
-import { type Matrix, type Shard, WEIGHT_BYTES } from "../gpu/matrix.ts";
+import type { Operand } from "../gpu/kernel.ts";
+import { type Matrix, scaleBytes, type Shard, WEIGHT_BYTES } from "../gpu/matrix.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 
 /** A shard before it has a buffer. */
-export type Cut = Omit<Shard, "operand">;
+export type Cut = Omit<Shard, "operand" | "scales">;
 
-/** A run of a tensor's rows and where in the matrix's shards it goes. */
-export interface Segment {
-  readonly tensor: TensorInfo;
-  readonly tensorRow: number;
+/** Rows of a shard. */
+export interface Run {
   readonly rows: number;
   readonly shard: number;
   readonly shardRow: number;
+}
+
+/** A run of a tensor's rows and where in the matrix's shards it goes. */
+export interface Segment extends Run {
+  readonly tensor: TensorInfo;
+  readonly tensorRow: number;
 }
 
 /** The shards of a matrix and which rows of which tensors they hold. */
@@ -21,16 +26,20 @@ export interface Layout {
   readonly segments: readonly Segment[];
 }
 
-/** Tensors of equal width and type, stacked by rows. */
-export function stacked(gpu: Gpu, tensors: readonly TensorInfo[]): Layout {
+/**
+ * Tensors of equal width and type, stacked by rows.
+ *
+ * @param rowBytes of a row on the GPU, without scales.
+ */
+export function stacked(gpu: Gpu, tensors: readonly TensorInfo[], rowBytes: number): Layout {
   const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
-  const limit = shardRows(gpu, tensors[0] as TensorInfo);
+  const limit = shardRows(gpu, rowBytes);
   return { cuts: cut(even(rows), limit), segments: stack(tensors, limit) };
 }
 
 /** Two tensors, each shard [a; b] of the same rows. */
-export function paired(gpu: Gpu, a: TensorInfo, b: TensorInfo): Layout {
-  const halves = cut(a.shape[0] ?? 0, shardRows(gpu, a) / 2);
+export function paired(gpu: Gpu, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
+  const halves = cut(a.shape[0] ?? 0, shardRows(gpu, rowBytes) / 2);
   const segments = halves.flatMap(({ first, rows }, shard) => [
     { tensor: a, tensorRow: first, rows, shard, shardRow: 0 },
     { tensor: b, tensorRow: first, rows, shard, shardRow: rows },
@@ -38,29 +47,56 @@ export function paired(gpu: Gpu, a: TensorInfo, b: TensorInfo): Layout {
   return { cuts: halves.map(({ first, rows }) => ({ first, rows: rows * 2 })), segments };
 }
 
+/** Segments in groups of at most `most` rows, each group in one shard. */
+export function batches(segments: readonly Segment[], most: number): Segment[][] {
+  const out: Segment[][] = [];
+  let room = 0;
+  for (const segment of segments) {
+    if (out.at(-1)?.[0]?.shard !== segment.shard) room = 0;
+    for (let done = 0; done < segment.rows;) {
+      if (room === 0) {
+        out.push([]);
+        room = most;
+      }
+      const rows = Math.min(room, segment.rows - done);
+      const [tensorRow, shardRow] = [segment.tensorRow + done, segment.shardRow + done];
+      out.at(-1)?.push({ ...segment, rows, tensorRow, shardRow });
+      done += rows;
+      room -= rows;
+    }
+  }
+  return out;
+}
+
 /** The matrix in buffers of zeros. */
 export function emptyMatrix(
   gpu: Gpu,
   label: string,
   cuts: readonly Cut[],
-  { cols, format }: Pick<Matrix, "cols" | "format">,
+  shape: Pick<Matrix, "cols" | "format" | "lanes">,
 ): Matrix {
+  const { cols, format } = shape;
+  const scales = scaleBytes(format, cols);
   const shards = cuts.map((shard, i) => {
-    const buffer = gpu.device.createBuffer({
-      label: cuts.length > 1 ? `${label}#${i}` : label,
-      size: shard.rows * cols * WEIGHT_BYTES[format],
-      usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST,
-    });
-    return { ...shard, operand: { buffer } };
+    const name = cuts.length > 1 ? `${label}#${i}` : label;
+    return {
+      ...shard,
+      operand: zeros(gpu, name, shard.rows * cols * WEIGHT_BYTES[format]),
+      ...scales > 0 ? { scales: zeros(gpu, `${name}.scales`, shard.rows * scales) } : {},
+    };
   });
-  return { format, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), cols, shards };
+  return { ...shape, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), shards };
 }
 
-/** Rows of the tensor's width that fit one binding, even. */
-function shardRows(gpu: Gpu, tensor: TensorInfo): number {
-  const bytes = tensor.size / (tensor.shape[0] ?? 1);
+function zeros(gpu: Gpu, label: string, size: number): Operand {
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
+  return { buffer: gpu.device.createBuffer({ label, size, usage }) };
+}
+
+/** Rows that fit one binding, even. */
+function shardRows(gpu: Gpu, rowBytes: number): number {
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
-  return Math.floor(limit / bytes / 4) * 4;
+  return Math.floor(limit / rowBytes / 4) * 4;
 }
 
 function even(n: number): number {

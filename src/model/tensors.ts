@@ -14,12 +14,16 @@ export interface TensorSpec {
   readonly kind: TensorKind;
 }
 
-/** Matrices and vectors hold real numbers, ids hold token ids (or offsets of them). */
-export type TensorKind = "matrix" | "vector" | "ids";
+/**
+ * Matrices are multiplied with, rows of tables (the embedding) are looked up; both and vectors hold
+ * real numbers. Ids hold token ids or offsets of them.
+ */
+export type TensorKind = "matrix" | "table" | "vector" | "ids";
 
 /** Dtypes each kind may have in the file. */
 const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
   matrix: ["F32", "F16", "BF16"],
+  table: ["F32", "F16", "BF16"],
   vector: ["F32", "F16", "BF16"],
   ids: ["I64", "I32"],
 };
@@ -42,7 +46,7 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
     ];
   });
   return [
-    matrix("embed", "model.embed_tokens.weight", [vocabSize, hiddenSize]),
+    table("embed", "model.embed_tokens.weight", [vocabSize, hiddenSize]),
     ...layers.flat(),
     vector("norm", "model.norm.weight", hiddenSize),
     ...config.tied ? [] : [matrix("head", "lm_head.weight", [vocabSize, hiddenSize])],
@@ -56,7 +60,7 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
   const eagle3 = config.algorithm === "EAGLE3";
   const fcWidth = eagle3 ? 3 * config.targetHiddenSize : 2 * hiddenSize;
   const at = place("layers.0", prefix + config.layerPrefix);
-  const embed = matrix("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
+  const embed = table("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
   const norms = [
     at.vector("inputNorm", "input_layernorm", hiddenSize),
     at.vector("hiddenNorm", "hidden_norm", hiddenSize),
@@ -168,6 +172,10 @@ function mlpTensors(at: Place, config: ModelConfig): TensorSpec[] {
 
 function matrix(role: string, name: string, shape: readonly [number, number]): TensorSpec {
   return { role, name, shape, kind: "matrix" };
+}
+
+function table(role: string, name: string, shape: readonly [number, number]): TensorSpec {
+  return { role, name, shape, kind: "table" };
 }
 
 function vector(role: string, name: string, size: number): TensorSpec {

@@ -1,9 +1,20 @@
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
-import { type Matrix, WEIGHT_BYTES, type WeightFormat } from "../gpu/matrix.ts";
+import {
+  type FloatFormat,
+  isQuantizable,
+  lanesFor,
+  type Matrix,
+  type Quantization,
+  type Table,
+  tuning,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../gpu/matrix.ts";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
-import { emptyMatrix, type Layout, paired, type Segment, stacked } from "./shards.ts";
+import type { Quantizer } from "./quantizer.ts";
+import { batches, emptyMatrix, type Layout, paired, type Segment, stacked } from "./shards.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
 const CHUNK = 4 << 20;
@@ -11,28 +22,32 @@ const CHUNK = 4 << 20;
 const SUBMIT_EVERY = 64 << 20;
 const DRAIN_EVERY = 128 << 20;
 
-const FORMAT: Partial<Record<DType, WeightFormat>> = { BF16: "bf16", F16: "f16", F32: "f32" };
+const FORMAT: Partial<Record<DType, FloatFormat>> = { BF16: "bf16", F16: "f16", F32: "f32" };
 
 /** Streams tensors of one checkpoint into GPU buffers. */
 export interface Loader {
-  /** Stacks tensors of equal width and type by rows into one matrix. */
+  /** Stacks tensors of equal width and type by rows into one matrix, quantized where asked for. */
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors so that each shard holds [a; b] of the same rows (gate and up). */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
+  /** A matrix to look rows up in; never quantized. */
+  table(label: string, tensor: TensorInfo): Table;
   /** A vector, widened to f32. */
   vector(label: string, tensor: TensorInfo): Operand;
 }
 
-/**
- * Opens a loader.
- *
- * @param onBytes called with the number of bytes after each chunk, for a progress bar.
- */
-export function loader(
-  gpu: Gpu,
-  checkpoint: Checkpoint,
-  onBytes: (bytes: number) => void = () => {},
-): Loader {
+export interface LoaderOptions {
+  /** Called with the number of bytes after each chunk, for a progress bar. */
+  readonly onBytes?: (bytes: number) => void;
+  /** What matrices become, where their width allows it. */
+  readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
+  /** Most lanes of a matrix; default: what suits the adapter. */
+  readonly lanes?: number;
+}
+
+/** Opens a loader. */
+export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions = {}): Loader {
+  const { onBytes = () => {}, quantize, lanes = tuning(gpu.info.software).lanes } = options;
   const chunk = new Uint8Array(CHUNK);
   const upload = uploader(gpu, onBytes);
 
@@ -47,18 +62,49 @@ export function loader(
     }
   }
 
-  function build(label: string, layout: Layout): Matrix {
-    const { segments } = layout;
-    const { cols, format } = sharedShape(checkpoint, segments);
-    const matrix = emptyMatrix(gpu, label, layout.cuts, { cols, format });
+  function pack(matrix: Matrix, segments: readonly Segment[], from: FloatFormat) {
+    const { quantizer } = quantize as NonNullable<typeof quantize>;
+    const rowBytes = matrix.cols * WEIGHT_BYTES[from];
+    for (const batch of batches(segments, quantizer.rows(rowBytes))) {
+      fill(staged(batch), [quantizer.staging], rowBytes);
+      quantizer.pack(matrix, batch, from);
+    }
+  }
+
+  function build<Format extends WeightFormat>(
+    label: string,
+    { from, format, cols }: { from: FloatFormat; format: Format; cols: number },
+    { cuts, segments }: Layout,
+  ): Matrix & { readonly format: Format } {
+    const shape = { cols, format, lanes: lanesFor(format, cols, lanes) };
+    const matrix = { ...emptyMatrix(gpu, label, cuts, shape), format };
     const buffers = matrix.shards.map(({ operand }) => operand.buffer);
-    fill(segments, buffers, cols * WEIGHT_BYTES[format]);
+    if (format !== from) pack(matrix, segments, from);
+    else fill(segments, buffers, cols * WEIGHT_BYTES[format]);
     return matrix;
   }
 
+  /** The tensors' common shape and what becomes of them. */
+  function shapeOf(tensors: readonly TensorInfo[]) {
+    const { format: from, cols } = sharedShape(checkpoint, tensors);
+    const format = quantize && isQuantizable(cols) ? quantize.to : from;
+    return { from, format, cols, rowBytes: cols * WEIGHT_BYTES[format] };
+  }
+
   return {
-    matrix: (label, tensors) => build(label, stacked(gpu, tensors)),
-    pair: (label, a, b) => build(label, paired(gpu, a, b)),
+    matrix(label, tensors) {
+      const shape = shapeOf(tensors);
+      return build(label, shape, stacked(gpu, tensors, shape.rowBytes));
+    },
+    pair(label, a, b) {
+      const shape = shapeOf([a, b]);
+      return build(label, shape, paired(gpu, a, b, shape.rowBytes));
+    },
+    table(label, tensor) {
+      const { format, cols } = sharedShape(checkpoint, [tensor]);
+      const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES[format]);
+      return build(label, { from: format, format, cols }, layout);
+    },
     vector(label, tensor) {
       const bytes = new Uint8Array(tensor.size);
       checkpoint.read(tensor, 0, bytes);
@@ -112,17 +158,30 @@ function uploader(gpu: Gpu, onBytes: (bytes: number) => void) {
   };
 }
 
-function sharedShape(checkpoint: Checkpoint, segments: readonly Segment[]) {
-  const [first] = segments;
-  const { dtype, shape } = (first as Segment).tensor;
+/** The segments one after the other in a buffer of their own. */
+function staged(segments: readonly Segment[]): Segment[] {
+  let at = 0;
+  return segments.map((segment) => {
+    const shardRow = at;
+    at += segment.rows;
+    return { ...segment, shard: 0, shardRow };
+  });
+}
+
+function sharedShape(
+  checkpoint: Checkpoint,
+  tensors: readonly TensorInfo[],
+): { readonly format: FloatFormat; readonly cols: number } {
+  const first = tensors[0] as TensorInfo;
+  const { dtype, shape } = first;
   const format = FORMAT[dtype];
-  for (const { tensor } of segments) {
+  for (const tensor of tensors) {
     if (!format || tensor.dtype !== dtype || tensor.shape[1] !== shape[1]) {
       throw new UsageError(
         `Cannot load "${checkpoint.name}": tensor "${tensor.name}" is ${tensor.dtype} ` +
-          `[${tensor.shape}], it must match "${first?.tensor.name}", ${dtype} [${shape}]`,
+          `[${tensor.shape}], it must match "${first.name}", ${dtype} [${shape}]`,
       );
     }
   }
-  return { format: format as WeightFormat, cols: shape[1] as number };
+  return { format: format as FloatFormat, cols: shape[1] as number };
 }

@@ -17,6 +17,12 @@ const operand = (label: string): Operand => ({ buffer: { label } as GPUBuffer })
 
 Deno.test("kernel: bindings go by their numbers, constants in any order", () => {
   assert.deepEqual(DOUBLE.bindings, ["x", "out"]);
+  assert.deepEqual(DOUBLE.numbers, [0, 1]);
+  const sparse = kernel("sparse", CODE.replace("binding(1)", "binding(15)"), {
+    bindings: ["x", "out"],
+    constants: ["COLS", "SCALE"],
+  });
+  assert.deepEqual(sparse.numbers, [0, 15]);
   assert.deepEqual(DOUBLE.constants, ["COLS", "SCALE"]);
   assert.equal(DOUBLE.code, CODE);
 });

@@ -96,7 +96,7 @@ for (const [dtype, format] of FORMATS) {
   Deno.test(`weights: tensors of ${dtype} stack into one matrix as they are`, async () => {
     const memory = checkpointInMemory({ q: [dtype, 6, 16], k: [dtype, 2, 16], v: [dtype, 4, 16] });
     let loaded = 0;
-    const load = loader(device.gpu, memory, (bytes) => loaded += bytes);
+    const load = loader(device.gpu, memory, { onBytes: (bytes) => loaded += bytes });
     const matrix = load.matrix("qkv", ["q", "k", "v"].map(memory.tensor));
     const { rows, cols } = matrix;
     assert.deepEqual({ format: matrix.format, rows, cols }, { format, rows: 12, cols: 16 });
@@ -168,9 +168,11 @@ Deno.test("weights: no read is larger than 4 MiB, and chunks meet without a seam
   const cols = 1000;
   const memory = checkpointInMemory({ a: ["BF16", 2201, cols], b: ["BF16", 2200, cols] });
   let [loaded, chunks] = [0, 0];
-  const load = loader(device.gpu, memory, (bytes) => {
-    loaded += bytes;
-    chunks++;
+  const load = loader(device.gpu, memory, {
+    onBytes: (bytes) => {
+      loaded += bytes;
+      chunks++;
+    },
   });
   const matrix = load.matrix("wide", [memory.tensor("a"), memory.tensor("b")]);
   assert.equal(memory.largest, 4 << 20);
@@ -205,7 +207,7 @@ Deno.test("weights: tensors that do not match are the checkpoint's fault", () =>
 Deno.test("weights: a vector is widened to f32 exactly", async () => {
   const memory = checkpointInMemory({ bf16: ["BF16", 5], f16: ["F16", 6], f32: ["F32", 7] });
   let loaded = 0;
-  const load = loader(device.gpu, memory, (bytes) => loaded += bytes);
+  const load = loader(device.gpu, memory, { onBytes: (bytes) => loaded += bytes });
   for (const name of ["bf16", "f16", "f32"]) {
     const tensor = memory.tensor(name);
     const words = await device.readWords(load.vector(name, tensor));

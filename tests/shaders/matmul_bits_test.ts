@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type Finish, matmul, tileRows } from "../../shaders/matmul.ts";
-import { type Matrix, type Tuning, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, uploadPair, weights } from "./matrices.ts";
@@ -14,7 +14,7 @@ const TUNINGS: readonly Tuning[] = [tuning(true), tuning(false)];
 const MOST = 17;
 
 interface Case {
-  readonly format: WeightFormat;
+  readonly format: FloatFormat;
   readonly finish: Finish;
   readonly tuning: Tuning;
 }
@@ -39,7 +39,12 @@ async function run(matrix: Matrix, x: Float32Array, order: readonly number[], of
 async function assertInvariant(of: Case, counts: readonly number[]): Promise<void> {
   const { format } = of;
   const [n, k] = [14, 264]; // neither fills its lanes or groups
-  const matrix = uploadMatrix(device, weights(format, n, k), { format, cols: k, shards: [n] });
+  const matrix = uploadMatrix(device, weights(format, n, k), {
+    format,
+    cols: k,
+    lanes: of.tuning.lanes,
+    shards: [n],
+  });
   const x = numbers(MOST * k, 5);
   const alone: (Uint32Array | undefined)[] = [];
   for (let row = 0; row < MOST; row++) alone.push((await run(matrix, x, [row], of))[0]);
@@ -70,8 +75,13 @@ for (const tuning of TUNINGS) {
     const values = weights(format, n, cols);
     const x = numbers(3 * cols, 6);
     const of = { format, finish: "store", tuning } as const;
-    const whole = uploadMatrix(device, values, { format, cols, shards: [n] });
-    const cut = uploadMatrix(device, values, { format, cols, shards: [12, 12, 2] });
+    const whole = uploadMatrix(device, values, { format, cols, lanes: tuning.lanes, shards: [n] });
+    const cut = uploadMatrix(device, values, {
+      format,
+      cols,
+      lanes: tuning.lanes,
+      shards: [12, 12, 2],
+    });
     assert.deepEqual(await run(cut, x, [0, 1, 2], of), await run(whole, x, [0, 1, 2], of));
   });
   Deno.test(`matmul bits: a pair in three shards gives what one gives, ${name}`, async () => {
@@ -79,8 +89,13 @@ for (const tuning of TUNINGS) {
     const values = weights(format, n, cols);
     const x = numbers(3 * cols, 7);
     const of = { format, finish: "swiglu", tuning } as const;
-    const whole = uploadPair(device, values, { format, cols, shards: [13] });
-    const cut = uploadPair(device, values, { format, cols, shards: [6, 6, 1] });
+    const whole = uploadPair(device, values, { format, cols, lanes: tuning.lanes, shards: [13] });
+    const cut = uploadPair(device, values, {
+      format,
+      cols,
+      lanes: tuning.lanes,
+      shards: [6, 6, 1],
+    });
     assert.deepEqual(await run(cut, x, [0, 1, 2], of), await run(whole, x, [0, 1, 2], of));
   });
 }

@@ -1,5 +1,5 @@
 import { type Finish, matmul, tileRows } from "../../shaders/matmul.ts";
-import { type Tuning, tuning, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { type FloatFormat, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
@@ -13,7 +13,7 @@ const HARDWARE = tuning(false);
 const BEFORE = 0.5;
 
 interface Case {
-  readonly format: WeightFormat;
+  readonly format: FloatFormat;
   readonly finish: Finish;
   readonly rows: number;
   readonly n: number;
@@ -43,7 +43,12 @@ async function check(shape: Case): Promise<void> {
   const tiled = Math.ceil(rows / tile) * tile;
   const x = numbers(tiled * k, k);
   const values = weights(format, n, k);
-  const matrix = uploadMatrix(device, values, { format, cols: k, shards: [n] });
+  const matrix = uploadMatrix(device, values, {
+    format,
+    cols: k,
+    lanes: shape.tuning.lanes,
+    shards: [n],
+  });
   const outputs = finish === "swiglu" ? n / 2 : n;
   const out = device.filled(tiled * outputs, BEFORE);
   await device.run(matmul({ matrix, x: device.floats(x), out }, { ...shape, label: "test" }));

@@ -1,9 +1,9 @@
-import type { Matrix, WeightFormat } from "../../src/gpu/matrix.ts";
+import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import type { Device } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 
 /** Random weights that `format` holds exactly, [rows, cols] row-major. */
-export function weights(format: WeightFormat, rows: number, cols: number): Float32Array {
+export function weights(format: FloatFormat, rows: number, cols: number): Float32Array {
   const values = numbers(rows * cols, rows + cols);
   if (format === "f16") return Float32Array.from(Float16Array.from(values));
   const bits = new Uint32Array(values.buffer);
@@ -12,7 +12,7 @@ export function weights(format: WeightFormat, rows: number, cols: number): Float
 }
 
 /** `values` as the words of a weight buffer; bf16 and f16 two to a word, low half first. */
-export function packed(format: WeightFormat, values: Float32Array): Uint32Array {
+export function packed(format: FloatFormat, values: Float32Array): Uint32Array {
   const exact = values.slice();
   if (format === "f32") return new Uint32Array(exact.buffer);
   if (format === "f16") return new Uint32Array(Float16Array.from(exact).buffer);
@@ -21,15 +21,17 @@ export function packed(format: WeightFormat, values: Float32Array): Uint32Array 
 }
 
 interface Shape {
-  readonly format: WeightFormat;
+  readonly format: FloatFormat;
   readonly cols: number;
+  /** Lanes that share an output; default 1. */
+  readonly lanes?: number;
   /** Rows of each shard; one for an uncut matrix. */
   readonly shards: readonly number[];
 }
 
 /** Uploads a matrix cut by rows into shards. */
-export function uploadMatrix(device: Device, values: Float32Array, shape: Shape): Matrix {
-  const { format, cols, shards } = shape;
+export function uploadMatrix(device: Device, values: Float32Array, shape: Shape): Table {
+  const { format, cols, lanes = 1, shards } = shape;
   let first = 0;
   const cut = shards.map((rows) => {
     const part = values.subarray(first * cols, (first + rows) * cols);
@@ -37,12 +39,12 @@ export function uploadMatrix(device: Device, values: Float32Array, shape: Shape)
     first += rows;
     return shard;
   });
-  return { format, rows: first, cols, shards: cut };
+  return { format, rows: first, cols, lanes, shards: cut };
 }
 
 /** Uploads [gate; up], each [rows, cols], so that a shard holds both halves of the same rows. */
-export function uploadPair(device: Device, values: Float32Array, shape: Shape): Matrix {
-  const { format, cols, shards } = shape;
+export function uploadPair(device: Device, values: Float32Array, shape: Shape): Table {
+  const { format, cols, lanes = 1, shards } = shape;
   const up = values.length / 2;
   let first = 0;
   const cut = shards.map((rows) => {
@@ -53,5 +55,5 @@ export function uploadPair(device: Device, values: Float32Array, shape: Shape): 
     first += rows;
     return shard;
   });
-  return { format, rows: first * 2, cols, shards: cut };
+  return { format, rows: first * 2, cols, lanes, shards: cut };
 }
