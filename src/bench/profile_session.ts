@@ -2,6 +2,7 @@ import type { Engine } from "../engine/open.ts";
 import {
   type CoreProfiler,
   fillSlots,
+  longContext,
   openCoreProfiler,
   profileRoom,
   ROUNDS_A_CYCLE,
@@ -64,9 +65,15 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
       steps: numSteps.toSorted((a, b) => a - b),
       maxBatch,
       maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
-      ...depths.some((depth) => depth > 0) ? { contextLength: cells } : {},
+      ...longContext(cells),
     }),
   );
+  if (depths.some((depth) => depth + room > engine.contextLength)) {
+    throw new UsageError(
+      `Cannot profile --depth ${Math.max(...depths)}: of the model's ${engine.contextLength} ` +
+        `positions, ${room} are for the rounds`,
+    );
+  }
   const profiler = stack.use(await openCoreProfiler(engine.core));
   const bandwidth = request.bandwidth ?? await profiler.readBandwidth();
   const owned = stack.move();

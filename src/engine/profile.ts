@@ -2,6 +2,7 @@ import { readWords } from "../../shaders/read_words.ts";
 import type { Gpu } from "../gpu/device.ts";
 import { apart, openProfiler, type Profiler } from "../gpu/profile.ts";
 import { compiler, type Program, type Step } from "../gpu/program.ts";
+import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
@@ -41,6 +42,11 @@ export const ROUNDS_A_CYCLE = 4;
 /** Cells that a slot needs beyond its prompt: a cycle, and the round before it. */
 export function profileRoom(numSteps: number): number {
   return (2 * ROUNDS_A_CYCLE + 2) * (numSteps + 1);
+}
+
+/** The context length to ask for where the default does not hold `cells`. */
+export function longContext(cells: number): { readonly contextLength?: number } {
+  return cells > DEFAULT_CONTEXT ? { contextLength: cells } : {};
 }
 
 /** What is profiled: slots that hold `ids` (`fillSlots`). */

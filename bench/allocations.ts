@@ -1,0 +1,64 @@
+import { fillParams, fillRandom } from "../shaders/fill_random.ts";
+import type { Gpu } from "../src/gpu/device.ts";
+import type { Operand } from "../src/gpu/kernel.ts";
+import { type Matrix, tuning } from "../src/gpu/matrix.ts";
+import { compiler, encode } from "../src/gpu/program.ts";
+
+/** Buffers of one case, all freed together. */
+export interface Allocations extends Disposable {
+  readonly gpu: Gpu;
+  words(values: Uint32Array<ArrayBuffer>): Operand;
+  /** `count` 4-byte elements, finite and not alike: zeros cost a GPU less power. */
+  random(count: number): Operand;
+  /** A bf16 matrix [rows, cols], rows even, cut where one binding does not hold it. */
+  matrix(rows: number, cols: number): Matrix;
+  /** Runs what fills the buffers. */
+  filled(): Promise<void>;
+}
+
+export function openAllocations(gpu: Gpu): Allocations {
+  const { device, limits } = gpu;
+  const stack = new DisposableStack();
+  const fills: ReturnType<typeof fillRandom>[] = [];
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
+  const buffer = (size: number) =>
+    stack.adopt(device.createBuffer({ label: "bench", size, usage }), (made) => made.destroy());
+
+  function words(values: Uint32Array<ArrayBuffer>): Operand {
+    const made = buffer(Math.max(16, values.byteLength));
+    device.queue.writeBuffer(made, 0, values);
+    return { buffer: made };
+  }
+
+  function random(count: number): Operand {
+    const out = { buffer: buffer(Math.max(16, count * 4)) };
+    const params = words(fillParams({ seed: 1, stream: fills.length, std: 0.02 }));
+    fills.push(fillRandom({ params, out }, "fill"));
+    return out;
+  }
+
+  function matrix(rows: number, cols: number): Matrix {
+    const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+    const most = Math.min(rows, 2 * Math.floor(limit / cols / 4));
+    const shards = Array.from({ length: Math.ceil(rows / most) }, (_, i) => {
+      const own = Math.min(most, rows - i * most);
+      return { operand: random(own * cols / 2), first: i * most, rows: own };
+    });
+    return { format: "bf16", rows, cols, lanes: tuning(gpu.info.software).lanes, shards };
+  }
+
+  return {
+    gpu,
+    words,
+    random,
+    matrix,
+    async filled() {
+      const encoder = device.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      encode(pass, await compiler(gpu).compile(fills.splice(0)));
+      pass.end();
+      device.queue.submit([encoder.finish()]);
+    },
+    [Symbol.dispose]: () => stack.dispose(),
+  };
+}

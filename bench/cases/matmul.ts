@@ -1,0 +1,59 @@
+import { type Finish, matmul } from "../../shaders/matmul.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { copiesOf, llama, type MicroCase } from "../case.ts";
+
+interface Shape {
+  readonly name: string;
+  readonly n: number;
+  readonly k: number;
+  readonly finish: Finish;
+}
+
+const FLEDGLING: readonly Shape[] = [
+  { name: "fledgling/qkv", n: 512, k: 256, finish: "store" },
+  { name: "fledgling/gateUp", n: 1408, k: 256, finish: "swiglu" },
+  { name: "fledgling/down", n: 256, k: 704, finish: "add" },
+  { name: "fledgling/head", n: 2048, k: 256, finish: "store" },
+];
+
+function llamaShapes(software: boolean): Shape[] {
+  const { name, hidden, intermediate, heads, kvHeads, headDim, vocab, draftVocab } = llama(
+    software,
+  );
+  return [
+    { name: `${name}/qkv`, n: (heads + 2 * kvHeads) * headDim, k: hidden, finish: "store" },
+    { name: `${name}/o`, n: hidden, k: heads * headDim, finish: "add" },
+    { name: `${name}/gateUp`, n: 2 * intermediate, k: hidden, finish: "swiglu" },
+    { name: `${name}/down`, n: hidden, k: intermediate, finish: "add" },
+    { name: `${name}/head`, n: vocab, k: hidden, finish: "store" },
+    { name: `${name}/draft-fc`, n: hidden, k: 3 * hidden, finish: "store" },
+    { name: `${name}/draft-head`, n: draftVocab, k: hidden, finish: "store" },
+  ];
+}
+
+function matmulCase({ name, n, k, finish }: Shape, rows: number): MicroCase {
+  const weightBytes = 2 * n * k;
+  const outputs = finish === "swiglu" ? n / 2 : n;
+  return {
+    name: `matmul/${name}/${rows}`,
+    bytes: weightBytes + 4 * rows * (k + outputs * (finish === "add" ? 2 : 1)),
+    flops: 2 * rows * n * k,
+    make(from) {
+      // Whole tiles of rows are read and written; 16 more is enough for every tile.
+      const [x, out] = [from.random((rows + 16) * k), from.random((rows + 16) * outputs)];
+      const shape = { rows, finish, tuning: tuning(from.gpu.info.software), label: name };
+      return copiesOf(weightBytes, from).map(() =>
+        matmul({ matrix: from.matrix(n, k), x, out }, shape)
+      );
+    },
+  };
+}
+
+export function matmulCases(software: boolean): MicroCase[] {
+  return [
+    ...llamaShapes(software).flatMap((shape) =>
+      [1, 2, 3, 4, 5, 6, 8, 12, 16].map((rows) => matmulCase(shape, rows))
+    ),
+    ...FLEDGLING.flatMap((shape) => [1, 4, 8].map((rows) => matmulCase(shape, rows))),
+  ];
+}

@@ -1,0 +1,37 @@
+import { UsageError } from "../src/errors.ts";
+
+/** A folder with another version of this repository. */
+export interface Checkout extends AsyncDisposable {
+  readonly folder: string;
+}
+
+/**
+ * The folder that is called so, or else a git ref checked out into a temporary worktree, which is
+ * removed at the end.
+ *
+ * @param root the repository.
+ * @throws UsageError where it is neither.
+ */
+export async function openCheckout(called: string, root: string): Promise<Checkout> {
+  const isFolder = await Deno.stat(called).then(({ isDirectory }) => isDirectory, () => false);
+  if (isFolder) {
+    return { folder: await Deno.realPath(called), [Symbol.asyncDispose]: () => Promise.resolve() };
+  }
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-against-" });
+  const remove = async () => {
+    await git(root, "worktree", "remove", "--force", folder);
+    await Deno.remove(folder, { recursive: true }).catch(() => {}); // git removed it already
+  };
+  // "--" keeps a ref that begins with a dash from being an option.
+  const { code, said } = await git(root, "worktree", "add", "--detach", "--", folder, called);
+  if (code === 0) return { folder, [Symbol.asyncDispose]: remove };
+  await remove();
+  throw new UsageError(`Cannot check out "${called}": no folder, and git says ${said}`);
+}
+
+/** `said` is the first line of git's complaint. */
+async function git(root: string, ...args: string[]): Promise<{ code: number; said: string }> {
+  const { code, stderr } = await new Deno.Command("git", { args: ["-C", root, ...args] }).output();
+  const lines = new TextDecoder().decode(stderr).trim().split("\n");
+  return { code, said: lines.at(-1) ?? "" };
+}
