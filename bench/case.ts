@@ -7,9 +7,8 @@ export interface MicroCase {
   readonly name: string;
   /** The same work on different memory, so that no run finds its weights in a cache. */
   make(from: Allocations): readonly Plan[];
-  /** At least read and written by one plan. */
-  readonly bytes: number;
-  readonly flops: number;
+  /** Cells that each row of attention sees, all of one sequence. */
+  readonly context?: number;
 }
 
 /** Rotated memory on hardware: several times the caches of large GPUs. */

@@ -1,20 +1,20 @@
 import { markdownTable } from "markdown-table";
 import { digits, ratioText } from "../src/bench/columns.ts";
 import { median } from "../src/bench/profile.ts";
-import { pairedRatio, type Ratio } from "../src/bench/statistics.ts";
-import type { CaseInfo } from "./serve.ts";
+import { medianRatio, type Ratio } from "../src/bench/statistics.ts";
+import type { Measured } from "./measure.ts";
 
-/** Microseconds of one case in each block, on both sides. */
+/** One case in each block, on both sides. */
 export interface Pairs {
-  readonly one: CaseInfo;
-  readonly here: readonly number[];
+  readonly name: string;
+  readonly here: readonly Measured[];
   /** As many as here; none where nothing is compared. */
-  readonly there: readonly number[];
+  readonly there: readonly Measured[];
 }
 
-/** Time there over time here: above 1 this checkout is faster. Paired block by block. */
+/** Time there over time here: above 1 this checkout is faster. The median over blocks. */
 export function speedup({ here, there }: Pairs): Ratio {
-  return pairedRatio(here.map((us, i) => Math.log((there[i] ?? NaN) / us)));
+  return medianRatio(here.map(({ us }, i) => Math.log((there[i]?.us ?? NaN) / us)));
 }
 
 /** Which side is measured first: they take turns, so that a drift hits both alike. */
@@ -23,23 +23,27 @@ export function hereFirst(block: number): boolean {
 }
 
 /** Cases whose name contains one of the texts; all where there are none. */
-export function matching(cases: readonly CaseInfo[], texts: readonly string[]): CaseInfo[] {
-  return cases.filter(({ name }) =>
-    texts.length === 0 || texts.some((text) => name.includes(text))
-  );
+export function matching(cases: readonly string[], texts: readonly string[]): string[] {
+  return cases.filter((name) => texts.length === 0 || texts.some((text) => name.includes(text)));
 }
 
+function medianUs(runs: readonly Measured[]): number {
+  return median(runs.map(({ us }) => us));
+}
+
+/** `against` is what the other side is called; undefined where there is none. */
 export function table(rows: readonly Pairs[], against: string | undefined): string {
   const compared = against === undefined ? [] : [`us ${against}`, "speed-up [95 %]"];
   const heads = ["case", "us", ...compared, "GB/s", "GFLOP/s"];
   const cells = rows.map((row) => {
-    const us = median(row.here);
+    const us = medianUs(row.here);
+    const { bytes, flops } = row.here[0] ?? { bytes: NaN, flops: NaN };
     return [
-      row.one.name,
+      row.name,
       us.toFixed(1),
-      ...against === undefined ? [] : [median(row.there).toFixed(1), ratioText(speedup(row))],
-      digits(row.one.bytes / us / 1e3),
-      digits(row.one.flops / us / 1e3),
+      ...against === undefined ? [] : [medianUs(row.there).toFixed(1), ratioText(speedup(row))],
+      digits(bytes / us / 1e3),
+      digits(flops / us / 1e3),
     ];
   });
   return markdownTable([heads, ...cells], { align: ["l", ...Array(heads.length - 1).fill("r")] });

@@ -1,5 +1,6 @@
 import { median } from "../src/bench/profile.ts";
 import type { Gpu } from "../src/gpu/device.ts";
+import { workAt } from "../src/gpu/kernel.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, encode, type Program } from "../src/gpu/program.ts";
 import { openReadback } from "../src/gpu/readback.ts";
@@ -8,15 +9,24 @@ import type { MicroCase } from "./case.ts";
 
 /** A case ready to be timed again and again. */
 export interface OpenCase extends Disposable {
-  /** Microseconds of one plan: the median of samples over `MEASURE_MS`, after warming the clocks. */
-  measure(): Promise<number>;
+  /** One plan: the median of samples over `MEASURE_MS`, after warming the clocks. */
+  measure(): Promise<Measured>;
+}
+
+/** One run of a plan. */
+export interface Measured {
+  /** Microseconds. */
+  readonly us: number;
+  /** At least read and written. */
+  readonly bytes: number;
+  readonly flops: number;
 }
 
 /** A sample is a submission of this length, so that its ends do not count. */
 const SAMPLE_MS = 2;
-/** Idle GPUs lower their clocks. */
-const WARM_MS = 100;
-const MEASURE_MS = 100;
+/** Idle GPUs lower their clocks; between blocks the other checkout keeps them up. */
+const WARM_MS = { first: 200, later: 50 };
+const MEASURE_MS = 50;
 const LEAST_SAMPLES = 3;
 /** Plans in one submission. */
 const MOST_RUNS = 1000;
@@ -28,6 +38,7 @@ export async function openCase(gpu: Gpu, one: MicroCase): Promise<OpenCase> {
   const { compile } = compiler(gpu);
   const programs: Program[] = [];
   for (const plan of one.make(allocations)) programs.push(await compile(plan));
+  const work = workOf(programs[0] as Program, one.context ?? 0);
   await allocations.filled();
   const timer = stack.use(await openTimer(gpu));
 
@@ -46,13 +57,24 @@ export async function openCase(gpu: Gpu, one: MicroCase): Promise<OpenCase> {
     }
     return samples;
   };
+  if (!gpu.info.software) await samplesFor(WARM_MS.first);
   const owned = stack.move();
   return {
     async measure() {
-      if (!gpu.info.software) await samplesFor(WARM_MS);
-      return median(await samplesFor(MEASURE_MS)) * 1000;
+      if (!gpu.info.software) await samplesFor(WARM_MS.later);
+      return { us: median(await samplesFor(MEASURE_MS)) * 1000, ...work };
     },
     [Symbol.dispose]: () => owned.dispose(),
+  };
+}
+
+function workOf({ steps }: Program, context: number): { bytes: number; flops: number } {
+  const works = steps.map(({ work = { bytes: 0, flops: 0 } }) =>
+    workAt(work, { cells: context, seen: context })
+  );
+  return {
+    bytes: works.reduce((sum, { bytes }) => sum + bytes, 0),
+    flops: works.reduce((sum, { flops }) => sum + flops, 0),
   };
 }
 

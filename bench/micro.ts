@@ -8,11 +8,12 @@ import { parseArgs } from "node:util";
 import { reason, UsageError } from "../src/errors.ts";
 import { type Checkout, openCheckout } from "./checkout.ts";
 import { hereFirst, matching, type Pairs, table } from "./compare.ts";
-import { type CaseInfo, serve } from "./serve.ts";
+import type { Measured } from "./measure.ts";
+import { serve } from "./serve.ts";
 import { openServer, type Server } from "./server.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
-const BLOCKS = { alone: 1, compared: 7 };
+const BLOCKS = { alone: 1, compared: 9 };
 
 interface Asked {
   readonly against: string | undefined;
@@ -39,10 +40,9 @@ export function parse(args: readonly string[]): Asked {
   const blocks = values.blocks === undefined
     ? against === undefined ? BLOCKS.alone : BLOCKS.compared
     : Number(values.blocks);
-  const least = against === undefined ? 1 : 2; // one pair has no interval
-  if (!Number.isInteger(blocks) || blocks < least || blocks > 1000) {
+  if (!Number.isInteger(blocks) || blocks < 1 || blocks > 1000) {
     throw new UsageError(
-      `Cannot use "--blocks ${values.blocks}": allowed is an integer from ${least} to 1000`,
+      `Cannot use "--blocks ${values.blocks}": allowed is an integer from 1 to 1000`,
     );
   }
   return { against, blocks, names, serve };
@@ -59,19 +59,17 @@ async function compare({ against, blocks, names }: Asked, signal: AbortSignal): 
   const here = stack.use(await openServer(ROOT, "this checkout"));
   const cases = matching(here.info.cases, names);
   if (cases.length === 0) {
-    const all = here.info.cases.map(({ name }) => name).join(", ");
+    const all = here.info.cases.join(", ");
     throw new UsageError(`Cannot time "${names.join(" ")}": cases are ${all}`);
   }
-  const known = new Set(there?.info.cases.map(({ name }) => name));
-  const shared = cases.filter(({ name }) => there === undefined || known.has(name));
-  for (const { name } of cases) {
-    if (!shared.some((one) => one.name === name)) tell(`only here: ${name}`);
-  }
+  const known = new Set(there?.info.cases);
+  const shared = cases.filter((name) => there === undefined || known.has(name));
+  for (const name of cases) if (!shared.includes(name)) tell(`only here: ${name}`);
   const rows: Pairs[] = [];
-  for (const [i, one] of shared.entries()) {
+  for (const [i, name] of shared.entries()) {
     if (signal.aborted) break;
-    tell(`${i + 1} of ${shared.length}: ${one.name}`);
-    rows.push(await measure(one, { here, there, blocks }));
+    tell(`${i + 1} of ${shared.length}: ${name}`);
+    rows.push(await measure(name, { here, there, blocks }));
   }
   const head = `device ${here.info.device}, ${blocks} block${blocks === 1 ? "" : "s"}`;
   process.stdout.write(`${head}\n\n${table(rows, against)}\n`);
@@ -79,14 +77,14 @@ async function compare({ against, blocks, names }: Asked, signal: AbortSignal): 
 
 /** Block by block both sides, taking turns at being first. */
 async function measure(
-  one: CaseInfo,
+  name: string,
   { here, there, blocks }: { here: Server; there: Server | undefined; blocks: number },
 ): Promise<Pairs> {
-  const pairs = { one, here: [] as number[], there: [] as number[] };
-  const sides = [{ server: here, us: pairs.here }, { server: there, us: pairs.there }];
+  const pairs = { name, here: [] as Measured[], there: [] as Measured[] };
+  const sides = [{ server: here, runs: pairs.here }, { server: there, runs: pairs.there }];
   for (let block = 0; block < blocks; block++) {
-    for (const { server, us } of hereFirst(block) ? sides : sides.toReversed()) {
-      if (server) us.push(await server.measure(one.name));
+    for (const { server, runs } of hereFirst(block) ? sides : sides.toReversed()) {
+      if (server) runs.push(await server.measure(name));
     }
   }
   return pairs;

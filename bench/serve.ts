@@ -6,31 +6,23 @@ import { matmulCases } from "./cases/matmul.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
 
-/** What a server says of a case. */
-export interface CaseInfo {
-  readonly name: string;
-  readonly bytes: number;
-  readonly flops: number;
-}
-
 /** What a server says first. */
 export interface ServerInfo {
   readonly device: string;
-  readonly software: boolean;
-  readonly cases: readonly CaseInfo[];
+  /** Names of the cases. */
+  readonly cases: readonly string[];
 }
 
 /**
  * Measures the kernels of this checkout on request. First a `ServerInfo` line is written; then each
- * line of input is a case's name, answered by a line with its microseconds. The last case stays
- * open, so that asking again costs no compilation. Other checkouts ask this one: keep the protocol.
+ * line of input is a case's name, answered by a `Measured` line. The last case stays open, so that asking again costs no compilation. Other checkouts ask this one: keep the protocol.
  */
 export async function serve(): Promise<void> {
   using gpu = await openGpu();
   const { software, adapter, backend } = gpu.info;
   const cases = [...matmulCases(software), ...attentionCases(software), ...rowCases(software)];
-  const infos = cases.map(({ name, bytes, flops }) => ({ name, bytes, flops }));
-  const info: ServerInfo = { device: `${adapter}, ${backend}`, software, cases: infos };
+  const names = cases.map(({ name }) => name);
+  const info: ServerInfo = { device: `${adapter}, ${backend}`, cases: names };
   say(JSON.stringify(info));
   let open: { readonly name: string; readonly made: OpenCase } | undefined;
   for await (const name of createInterface({ input: process.stdin })) {
@@ -40,7 +32,7 @@ export async function serve(): Promise<void> {
       if (one === undefined) throw new Error(`no case ${name}`);
       open = { name, made: await openCase(gpu, one) };
     }
-    say(String(await open.made.measure()));
+    say(JSON.stringify(await open.made.measure()));
   }
   open?.made[Symbol.dispose]();
 }

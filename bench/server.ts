@@ -1,11 +1,11 @@
 import { UsageError } from "../src/errors.ts";
+import type { Measured } from "./measure.ts";
 import type { ServerInfo } from "./serve.ts";
 
 /** A process that measures the kernels of one checkout. */
 export interface Server extends AsyncDisposable {
   readonly info: ServerInfo;
-  /** Microseconds of one run of a case. */
-  measure(name: string): Promise<number>;
+  measure(name: string): Promise<Measured>;
 }
 
 const HARNESS = "bench/micro.ts";
@@ -42,7 +42,7 @@ export async function openServer(folder: string, called: string): Promise<Server
     info,
     async measure(name) {
       await input.write(new TextEncoder().encode(`${name}\n`));
-      return Number(await next());
+      return JSON.parse(await next());
     },
     async [Symbol.asyncDispose]() {
       await input.close().catch(() => {}); // broken where the child is gone already

@@ -20,8 +20,7 @@ function attentionCase({ name, ...heads }: Shape, context: number, count: number
   const width = count * heads.heads * heads.headDim;
   return {
     name: `attention/${name}/${context}/${count}`,
-    bytes: 2 * 4 * (kvCells + width),
-    flops: 4 * width * context,
+    context,
     make(from) {
       const [q, out] = [from.random(width), from.random(width)];
       const rows = from.words(new Uint32Array(packRows(Array(count).fill({ base: context }))));

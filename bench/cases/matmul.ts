@@ -36,8 +36,6 @@ function matmulCase({ name, n, k, finish }: Shape, rows: number): MicroCase {
   const outputs = finish === "swiglu" ? n / 2 : n;
   return {
     name: `matmul/${name}/${rows}`,
-    bytes: weightBytes + 4 * rows * (k + outputs * (finish === "add" ? 2 : 1)),
-    flops: 2 * rows * n * k,
     make(from) {
       // Whole tiles of rows are read and written; 16 more is enough for every tile.
       const [x, out] = [from.random((rows + 16) * k), from.random((rows + 16) * outputs)];

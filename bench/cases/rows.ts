@@ -12,8 +12,6 @@ function normCase(
 ): MicroCase {
   return {
     name: `rms_norm/${name}/${rows}`,
-    bytes: 4 * (2 * rows + 1) * cols,
-    flops: 4 * rows * cols,
     make(from) {
       const { rowLanes: lanes } = tuning(from.gpu.info.software);
       const [x, weight] = [from.random(rows * cols), from.random(cols)];
@@ -37,8 +35,6 @@ function chooseCase(
 ): MicroCase {
   return {
     name: `choose/${name}/${vocab}/${count}`,
-    bytes: 4 * count * vocab,
-    flops: count * vocab,
     make(from) {
       const { rowLanes: lanes } = tuning(from.gpu.info.software);
       const logits = from.random(count * vocab);

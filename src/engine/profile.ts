@@ -1,5 +1,6 @@
 import { readWords } from "../../shaders/read_words.ts";
 import type { Gpu } from "../gpu/device.ts";
+import { type Context, workAt } from "../gpu/kernel.ts";
 import { apart, openProfiler, type Profiler } from "../gpu/profile.ts";
 import { compiler, type Program, type Step } from "../gpu/program.ts";
 import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
@@ -211,20 +212,7 @@ function length({ begin, end }: { readonly begin: number; readonly end: number }
   return end - begin;
 }
 
-/**
- * @param context.cells cells that are read, over all sequences.
- * @param context.seen cells that a row sees, on average.
- */
-function launchOf(
-  { label, kernel, work }: Step,
-  { cells, seen }: { readonly cells: number; readonly seen: number },
-): Launch {
-  if (work === undefined) return { label, kernel, bytes: undefined, flops: undefined };
-  const { bytes, flops, context } = work;
-  return {
-    label,
-    kernel,
-    bytes: bytes + (context?.bytesPerCell ?? 0) * cells,
-    flops: flops + (context?.flopsPerCell ?? 0) * seen,
-  };
+function launchOf({ label, kernel, work }: Step, context: Context): Launch {
+  const said = work === undefined ? { bytes: undefined, flops: undefined } : workAt(work, context);
+  return { label, kernel, ...said };
 }

@@ -91,6 +91,20 @@ export function dispatch<Binding extends string, Constant extends string>(
   return work === undefined ? recorded : { ...recorded, work };
 }
 
+/** How long the context of a forward is. */
+export interface Context {
+  /** Cells that are read, over all sequences. */
+  readonly cells: number;
+  /** Cells that a row sees, on average. */
+  readonly seen: number;
+}
+
+/** A launch's work with what its context adds. */
+export function workAt(work: Work, { cells, seen }: Context): { bytes: number; flops: number } {
+  const { bytesPerCell = 0, flopsPerCell = 0 } = work.context ?? {};
+  return { bytes: work.bytes + bytesPerCell * cells, flops: work.flops + flopsPerCell * seen };
+}
+
 /** Bytes that an operand binds. */
 export function bytesOf({ buffer, offset = 0, size = buffer.size - offset }: Operand): number {
   return size;

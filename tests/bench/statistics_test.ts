@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import {
   interval,
+  medianRatio,
   pairedRatio,
   percentiles,
   spread,
@@ -47,6 +48,20 @@ Deno.test("pairedRatio is blind to what slows a whole block", () => {
   near(ratio, 1.5);
   near(low, 1.5);
   near(high, 1.5);
+});
+
+Deno.test("medianRatio: an interval of ranks, which a disturbed block does not widen", () => {
+  // 9 blocks: fewer than 2 of 9 coins, 10 / 512 at either end; 12: fewer than 3, 79 / 4096.
+  for (const [count, k] of [[6, 1], [8, 1], [9, 2], [11, 2], [12, 3]] as const) {
+    const logs = Array.from({ length: count }, (_, i) => (i * 5 % count) / 10);
+    const sorted = logs.toSorted((a, b) => a - b);
+    const { low, high } = medianRatio(logs);
+    near(low, Math.exp(sorted[k - 1] ?? NaN), `${count} low`);
+    near(high, Math.exp(sorted[count - k] ?? NaN), `${count} high`);
+  }
+  const calm = medianRatio([0, 0, 0, 0, 0, 0, 0, 0, 7].map((slow) => Math.log(2) + slow));
+  for (const value of [calm.ratio, calm.low, calm.high]) near(value, 2);
+  deepEqual(medianRatio([0, 0, 0, 0, 0]), { ratio: 1, low: null, high: null });
 });
 
 Deno.test("percentiles interpolate between ranks as numpy does", () => {
