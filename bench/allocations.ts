@@ -1,7 +1,14 @@
 import { fillParams, fillRandom } from "../shaders/fill_random.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import type { Operand } from "../src/gpu/kernel.ts";
-import { type Matrix, tuning } from "../src/gpu/matrix.ts";
+import {
+  lanesFor,
+  type Matrix,
+  scaleBytes,
+  tuning,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../src/gpu/matrix.ts";
 import { compiler, encode } from "../src/gpu/program.ts";
 
 /** Buffers of one case, all freed together. */
@@ -10,8 +17,8 @@ export interface Allocations extends Disposable {
   words(values: Uint32Array<ArrayBuffer>): Operand;
   /** `count` 4-byte elements, finite and not alike: zeros cost a GPU less power. */
   random(count: number): Operand;
-  /** A bf16 matrix [rows, cols], rows even, cut where one binding does not hold it. */
-  matrix(rows: number, cols: number): Matrix;
+  /** A matrix [rows, cols], rows even, cut where one binding does not hold it. */
+  matrix(rows: number, cols: number, format: WeightFormat): Matrix;
   /** Runs what fills the buffers. */
   filled(): Promise<void>;
 }
@@ -37,14 +44,18 @@ export function openAllocations(gpu: Gpu): Allocations {
     return out;
   }
 
-  function matrix(rows: number, cols: number): Matrix {
+  function matrix(rows: number, cols: number, format: WeightFormat): Matrix {
     const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-    const most = Math.min(rows, 2 * Math.floor(limit / cols / 4));
+    const rowBytes = cols * WEIGHT_BYTES[format];
+    const most = Math.min(rows, 2 * Math.floor(limit / rowBytes / 2));
     const shards = Array.from({ length: Math.ceil(rows / most) }, (_, i) => {
       const own = Math.min(most, rows - i * most);
-      return { operand: random(own * cols / 2), first: i * most, rows: own };
+      const operand = random(own * rowBytes / 4);
+      const scales = own * scaleBytes(format, cols) / 4;
+      return { operand, first: i * most, rows: own, ...scales ? { scales: random(scales) } : {} };
     });
-    return { format: "bf16", rows, cols, lanes: tuning(gpu.info.software).lanes, shards };
+    const lanes = lanesFor(format, cols, tuning(gpu.info.software).lanes);
+    return { format, rows, cols, lanes, shards };
   }
 
   return {

@@ -1,5 +1,5 @@
 import { type Finish, matmul } from "../../shaders/matmul.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 
 interface Shape {
@@ -7,6 +7,8 @@ interface Shape {
   readonly n: number;
   readonly k: number;
   readonly finish: Finish;
+  /** Default bf16. */
+  readonly format?: WeightFormat;
 }
 
 const FLEDGLING: readonly Shape[] = [
@@ -31,8 +33,8 @@ function llamaShapes(software: boolean): Shape[] {
   ];
 }
 
-function matmulCase({ name, n, k, finish }: Shape, rows: number): MicroCase {
-  const weightBytes = 2 * n * k;
+function matmulCase({ name, n, k, finish, format = "bf16" }: Shape, rows: number): MicroCase {
+  const weightBytes = n * k * WEIGHT_BYTES[format];
   const outputs = finish === "swiglu" ? n / 2 : n;
   return {
     name: `matmul/${name}/${rows}`,
@@ -41,15 +43,20 @@ function matmulCase({ name, n, k, finish }: Shape, rows: number): MicroCase {
       const [x, out] = [from.random((rows + 16) * k), from.random((rows + 16) * outputs)];
       const shape = { rows, finish, tuning: tuning(from.gpu.info.software), label: name };
       return copiesOf(weightBytes, from).map(() =>
-        matmul({ matrix: from.matrix(n, k), x, out }, shape)
+        matmul({ matrix: from.matrix(n, k, format), x, out }, shape)
       );
     },
   };
 }
 
 export function matmulCases(software: boolean): MicroCase[] {
+  const shapes = llamaShapes(software);
+  const quantized = shapes.filter(({ name }) => /(o|gateUp|down)$/.test(name)).flatMap((shape) =>
+    (["q8", "q4"] as const).map((format) => ({ ...shape, name: `${shape.name}-${format}`, format }))
+  );
   return [
-    ...llamaShapes(software).flatMap((shape) =>
+    ...quantized.flatMap((shape) => [1, 4, 8].map((rows) => matmulCase(shape, rows))),
+    ...shapes.flatMap((shape) =>
       [1, 2, 3, 4, 5, 6, 8, 12, 16].map((rows) => matmulCase(shape, rows))
     ),
     ...FLEDGLING.flatMap((shape) => [1, 4, 8].map((rows) => matmulCase(shape, rows))),
