@@ -44,25 +44,11 @@ export function openAllocations(gpu: Gpu): Allocations {
     return out;
   }
 
-  function matrix(rows: number, cols: number, format: WeightFormat): Matrix {
-    const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-    const rowBytes = cols * WEIGHT_BYTES[format];
-    const most = Math.min(rows, 2 * Math.floor(limit / rowBytes / 2));
-    const shards = Array.from({ length: Math.ceil(rows / most) }, (_, i) => {
-      const own = Math.min(most, rows - i * most);
-      const operand = random(own * rowBytes / 4);
-      const scales = own * scaleBytes(format, cols) / 4;
-      return { operand, first: i * most, rows: own, ...scales ? { scales: random(scales) } : {} };
-    });
-    const lanes = lanesFor(format, cols, tuning(gpu.info.software).lanes);
-    return { format, rows, cols, lanes, shards };
-  }
-
   return {
     gpu,
     words,
     random,
-    matrix,
+    matrix: (rows, cols, format) => randomMatrix(gpu, random, { rows, cols, format }),
     async filled() {
       const encoder = device.createCommandEncoder();
       const pass = encoder.beginComputePass();
@@ -72,4 +58,22 @@ export function openAllocations(gpu: Gpu): Allocations {
     },
     [Symbol.dispose]: () => stack.dispose(),
   };
+}
+
+function randomMatrix(
+  { limits, info }: Gpu,
+  random: Allocations["random"],
+  { rows, cols, format }: Pick<Matrix, "rows" | "cols" | "format">,
+): Matrix {
+  const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const rowBytes = cols * WEIGHT_BYTES[format];
+  const most = Math.min(rows, 2 * Math.floor(limit / rowBytes / 2));
+  const shards = Array.from({ length: Math.ceil(rows / most) }, (_, i) => {
+    const own = Math.min(most, rows - i * most);
+    const operand = random(own * rowBytes / 4);
+    const scales = own * scaleBytes(format, cols) / 4;
+    return { operand, first: i * most, rows: own, ...scales ? { scales: random(scales) } : {} };
+  });
+  const lanes = lanesFor(format, cols, tuning(info.software).lanes);
+  return { format, rows, cols, lanes, shards };
 }

@@ -177,7 +177,9 @@ const READ_TIMES = 16;
 
 async function readBandwidth(gpu: Gpu, profiler: Profiler): Promise<number> {
   const groups = READ_GROUPS;
-  const size = Math.min(READ_BYTES, Math.floor(gpu.limits.maxStorageBufferBindingSize / 16) * 16);
+  const { maxStorageBufferBindingSize, maxBufferSize } = gpu.limits;
+  const most = Math.min(READ_BYTES, maxStorageBufferBindingSize, maxBufferSize);
+  const size = Math.floor(most / 16) * 16;
   const words = storageBuffer(gpu, "bandwidth", size / 4);
   const out = storageBuffer(gpu, "bandwidth.sums", groups);
   try {

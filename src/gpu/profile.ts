@@ -30,57 +30,57 @@ export async function openProfiler(
   gpu: Gpu,
   { queries = MOST_QUERIES }: { readonly queries?: number } = {},
 ): Promise<Profiler> {
-  const { device, info } = gpu;
-  if (!info.features.includes("timestamp-query")) {
-    throw new UsageError(`Cannot profile "${info.adapter}": it has no timestamp queries`);
+  if (!gpu.info.features.includes("timestamp-query")) {
+    throw new UsageError(`Cannot profile "${gpu.info.adapter}": it has no timestamp queries`);
   }
-  using stack = new DisposableStack();
-  const size = queries * 8;
-  const querySet = stack.adopt(
-    device.createQuerySet({ type: "timestamp", count: queries }),
-    (made) => made.destroy(),
-  );
-  const resolved = stack.adopt(
-    device.createBuffer({
-      label: "timestamps",
-      size,
-      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
-    }),
-    (made) => made.destroy(),
-  );
-  const readback = stack.use(await openReadback(gpu, size / 4));
-
-  /** Nanoseconds, two a program. */
-  async function stamps(programs: readonly Program[]): Promise<BigUint64Array> {
-    const encoder = device.createCommandEncoder();
-    for (const [i, program] of programs.entries()) {
-      const pass = encoder.beginComputePass({
-        timestampWrites: {
-          querySet,
-          beginningOfPassWriteIndex: 2 * i,
-          endOfPassWriteIndex: 2 * i + 1,
-        },
-      });
-      encode(pass, program);
-      pass.end();
-    }
-    encoder.resolveQuerySet(querySet, 0, 2 * programs.length, resolved, 0);
-    encoder.copyBufferToBuffer(resolved, 0, readback.buffer, 0, programs.length * 16);
-    device.queue.submit([encoder.finish()]);
-    return new BigUint64Array((await readback.read()).buffer, 0, 2 * programs.length);
-  }
-
-  const owned = stack.move();
+  const stamps = await openStamps(gpu, queries);
   return {
     async time(programs) {
       const times: bigint[] = [];
       for (let from = 0; from < programs.length; from += queries / 2) {
-        times.push(...await stamps(programs.slice(from, from + queries / 2)));
+        times.push(...await stamps.of(programs.slice(from, from + queries / 2)));
       }
       const ms = times.map((time) => Number(time - (times[0] ?? 0n)) / 1e6);
       return programs.map((_, i) => ({ begin: ms[2 * i] ?? 0, end: ms[2 * i + 1] ?? 0 }));
     },
-    [Symbol.dispose]: () => owned.dispose(),
+    [Symbol.dispose]: () => stamps[Symbol.dispose](),
+  };
+}
+
+interface Stamps extends Disposable {
+  /** Runs the programs in one submission: begin and end of each, nanoseconds. */
+  of(programs: readonly Program[]): Promise<BigUint64Array>;
+}
+
+async function openStamps(gpu: Gpu, queries: number): Promise<Stamps> {
+  const { device } = gpu;
+  const readback = await openReadback(gpu, queries * 2);
+  const querySet = device.createQuerySet({ type: "timestamp", count: queries });
+  const resolved = device.createBuffer({
+    label: "timestamps",
+    size: queries * 8,
+    usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+  });
+  return {
+    async of(programs) {
+      const encoder = device.createCommandEncoder();
+      for (const [i, program] of programs.entries()) {
+        const [beginningOfPassWriteIndex, endOfPassWriteIndex] = [2 * i, 2 * i + 1];
+        const timestampWrites = { querySet, beginningOfPassWriteIndex, endOfPassWriteIndex };
+        const pass = encoder.beginComputePass({ timestampWrites });
+        encode(pass, program);
+        pass.end();
+      }
+      encoder.resolveQuerySet(querySet, 0, 2 * programs.length, resolved, 0);
+      encoder.copyBufferToBuffer(resolved, 0, readback.buffer, 0, programs.length * 16);
+      device.queue.submit([encoder.finish()]);
+      return new BigUint64Array((await readback.read()).buffer, 0, 2 * programs.length);
+    },
+    [Symbol.dispose](): void {
+      querySet.destroy();
+      resolved.destroy();
+      readback[Symbol.dispose]();
+    },
   };
 }
 

@@ -9,6 +9,10 @@ async function git(root: string, ...args: string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
+/** bench:micro alone needs git; the tests do not ask for it. */
+const ignore = await new Deno.Command("git", { args: ["--version"] }).output()
+  .then(({ success }) => !success, () => true);
+
 /** A repository whose file `version` says 1 at the tag v1, and 2 now. */
 async function inRepository(test: (root: string) => Promise<void>): Promise<void> {
   const root = await Deno.makeTempDir({ prefix: "eyrie-test-" });
@@ -32,23 +36,27 @@ async function inRepository(test: (root: string) => Promise<void>): Promise<void
 const worktrees = async (root: string) =>
   (await git(root, "worktree", "list")).trim().split("\n").length;
 
-Deno.test("a git ref becomes a worktree that is gone afterwards, on an error too", async () => {
-  await inRepository(async (root) => {
-    let folder = "";
-    const failing = async () => {
-      await using checkout = await openCheckout("v1", root);
-      folder = checkout.folder;
-      assert.equal(await Deno.readTextFile(`${folder}/version`), "1");
-      assert.equal(await worktrees(root), 2);
-      throw new Error("stopped");
-    };
-    await assert.rejects(failing, /stopped/);
-    assert.equal(await worktrees(root), 1);
-    await assert.rejects(() => Deno.stat(folder), Deno.errors.NotFound);
-  });
-});
+Deno.test(
+  "a git ref becomes a worktree that is gone afterwards, on an error too",
+  { ignore },
+  async () => {
+    await inRepository(async (root) => {
+      let folder = "";
+      const failing = async () => {
+        await using checkout = await openCheckout("v1", root);
+        folder = checkout.folder;
+        assert.equal(await Deno.readTextFile(`${folder}/version`), "1");
+        assert.equal(await worktrees(root), 2);
+        throw new Error("stopped");
+      };
+      await assert.rejects(failing, /stopped/);
+      assert.equal(await worktrees(root), 1);
+      await assert.rejects(() => Deno.stat(folder), Deno.errors.NotFound);
+    });
+  },
+);
 
-Deno.test("a folder is taken as it is and left as it was", async () => {
+Deno.test("a folder is taken as it is and left as it was", { ignore }, async () => {
   await inRepository(async (root) => {
     {
       await using checkout = await openCheckout(root, "/");
@@ -58,7 +66,7 @@ Deno.test("a folder is taken as it is and left as it was", async () => {
   });
 });
 
-Deno.test("neither folder nor ref; no harness: one line each", async () => {
+Deno.test("neither folder nor ref; no harness: one line each", { ignore }, async () => {
   await inRepository(async (root) => {
     await assert.rejects(
       () => openCheckout("--nowhere", root),
