@@ -24,7 +24,7 @@ export interface Allocations extends Disposable {
 }
 
 export function openAllocations(gpu: Gpu): Allocations {
-  const { device, limits } = gpu;
+  const { device } = gpu;
   const stack = new DisposableStack();
   const fills: ReturnType<typeof fillRandom>[] = [];
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
