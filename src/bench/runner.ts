@@ -106,6 +106,8 @@ export interface BenchSession extends Disposable {
 export interface ModelRequest {
   readonly model?: string;
   readonly draft?: string;
+  readonly quantize?: "q8" | "q4";
+  readonly quantizeDraft?: boolean;
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
   /** Config files of a checkpoint that is built of random weights. */

@@ -15,12 +15,14 @@ export async function openMeasured(
       readonly steps: readonly number[];
     },
 ): Promise<Engine> {
-  const { model, draft, algorithm, adapter, randomWeights, randomDraft } = request;
+  const { model, draft, quantize, algorithm, adapter, randomWeights, randomDraft } = request;
   const engine = await openEngine({
     speculate: statically(Math.max(...steps), steps),
     ...rest,
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...quantize === undefined ? {} : { quantize },
+    ...request.quantizeDraft ? { quantizeDraft: true } : {},
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...randomWeights === undefined ? {} : {
@@ -43,9 +45,14 @@ export async function openMeasured(
 /** What was opened, for rows and tables. */
 export function subjectOf(engine: Engine, request: ModelRequest): Subject {
   return {
-    model: engine.name,
-    draft: engine.draftName,
+    model: quantizedName(engine.name, engine.weights.quantize),
+    draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
     device: `${engine.device.adapter}, ${engine.device.backend}`,
     simulated: request.simulateAcceptance !== undefined,
   };
+}
+
+/** Rows of a quantized model are not those of the checkpoint. */
+function quantizedName(name: string, to: string | undefined): string {
+  return to === undefined ? name : `${name} ${to}`;
 }

@@ -93,11 +93,13 @@ export function modelRequest(
   options: BenchOptions,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, algorithm, adapter } = options;
+  const { model, draft, quantize, quantizeDraft, algorithm, adapter } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...quantize === undefined ? {} : { quantize },
+    ...quantizeDraft ? { quantizeDraft } : {},
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...randomWeights === undefined ? {} : { randomWeights },

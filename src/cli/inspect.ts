@@ -1,14 +1,17 @@
 /** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
+import type { Quantization } from "../gpu/matrix.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
 import { type ModelConfig, parseModelConfig, type Rope } from "../model/config.ts";
 import { parseDraftConfig } from "../model/draft_config.ts";
 import { openEmbedded } from "../model/embedded.ts";
+import { checkQuantize } from "../model/quantize_choice.ts";
 import {
   type DraftReport,
   type Inspected,
   inspectReport,
   type ModelReport,
   type PartReport,
+  type QuantizeReport,
   type TensorTotal,
   TIER_BATCH,
 } from "../model/report.ts";
@@ -20,6 +23,10 @@ export interface InspectOptions {
   readonly model?: string | undefined;
   /** Folder of the draft, or `none`; without it EAGLE-3 for the embedded target, else none. */
   readonly draft?: string | undefined;
+  /** What the target's matrices become at load. */
+  readonly quantize?: Quantization | undefined;
+  /** The draft's too. */
+  readonly quantizeDraft?: boolean;
   readonly json: boolean;
 }
 
@@ -30,13 +37,18 @@ const LABEL_WIDTH = 14;
  * @throws UsageError when a checkpoint cannot be used; a misfit of the two is part of the report.
  */
 export function runInspect(options: InspectOptions, out: (text: string) => void): void {
+  checkQuantize(options);
+  const { quantize, quantizeDraft } = options;
   using targetFiles = options.model === undefined
     ? openEmbedded("target")
     : openCheckpoint(options.model);
   using draftFiles = openDraft(options);
   const target = inspectTarget(targetFiles);
   const draft = draftFiles && inspectDraft(draftFiles, target.config);
-  const report = inspectReport(target, draft);
+  const report = inspectReport(
+    { ...target, quantize },
+    draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
+  );
   out(options.json ? `${JSON.stringify(inspectJson(report), null, 2)}\n` : renderInspect(report));
 }
 
@@ -100,6 +112,7 @@ function partLines(label: string, part: PartReport): string[] {
     line(label, `${part.name} (${part.architecture})`),
     line("parameters", count(part.parameters)),
     line("dtypes", part.dtypes.map(total).join(", ")),
+    ...part.quantized ? [line("quantized", quantized(part.quantized))] : [],
     line("layers", `${part.layers}, hidden ${part.hiddenSize}, mlp ${part.intermediateSize}`),
     line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
     line("vocabulary", count(part.vocabSize)),
@@ -129,6 +142,11 @@ function line(label: string, text: string): string {
 
 function total({ name, tensors, bytes: size }: TensorTotal): string {
   return `${name} (${tensors} ${tensors === 1 ? "tensor" : "tensors"}, ${bytes(size)})`;
+}
+
+function quantized({ to, matrices, kept }: QuantizeReport): string {
+  const stay = kept > 0 ? `; ${kept} stay: they are no multiple of 64 wide` : "";
+  return `${matrices} matrices to ${to}${stay}`;
 }
 
 function rope({ theta, scaling }: Rope): string {

@@ -24,6 +24,7 @@ export async function openWithProgress(
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, algorithm, adapter, contextLength, maxBatch = 1, maxKvTokens } = options;
+  const { quantize, quantizeDraft } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
@@ -32,6 +33,8 @@ export async function openWithProgress(
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...algorithm === undefined ? {} : { algorithm },
+    ...quantize === undefined ? {} : { quantize },
+    ...quantizeDraft ? { quantizeDraft } : {},
     ...adapter === undefined ? {} : { adapter },
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },

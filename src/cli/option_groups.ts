@@ -22,6 +22,27 @@ export const DRAFT = {
   },
 } as const;
 
+/** What the weights become on the GPU. */
+export const QUANTIZE = {
+  quantize: {
+    flag: "--quantize",
+    type: "choice",
+    choices: ["q8", "q4"],
+    help: "turn the target's matrices into 8 or 4 bit integers, one f16 scale for 32 of them",
+    absent: "as the checkpoint has them",
+    example: "--quantize q8",
+  },
+} as const;
+
+export const QUANTIZE_DRAFT = {
+  quantizeDraft: {
+    flag: "--quantize-draft",
+    type: "switch",
+    help: "the draft's matrices too, as --quantize says",
+    example: "--quantize q8 --quantize-draft",
+  },
+} as const;
+
 export const ADAPTER = {
   adapter: {
     flag: "--adapter",

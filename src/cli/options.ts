@@ -8,6 +8,8 @@ import {
   DOCTOR,
   DRAFT,
   JSON_OUTPUT,
+  QUANTIZE,
+  QUANTIZE_DRAFT,
   RAW,
   SAMPLING,
   SPECULATION,
@@ -20,6 +22,8 @@ import {
 export type GenerateOptions = Values<
   & typeof TARGET
   & typeof DRAFT
+  & typeof QUANTIZE
+  & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof SPECULATION
   & typeof SAMPLING
@@ -36,16 +40,29 @@ export type ChatOptions = Omit<GenerateOptions, "raw" | "json" | keyof typeof BA
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
-  typeof TARGET & typeof CHECK & typeof ADAPTER & typeof JSON_OUTPUT & Pick<typeof TALK, "quiet">
+  & typeof TARGET
+  & typeof QUANTIZE
+  & typeof CHECK
+  & typeof ADAPTER
+  & typeof JSON_OUTPUT
+  & Pick<typeof TALK, "quiet">
 >;
 
 /** Values of `eyrie inspect`. */
-export type InspectOptions = Values<typeof TARGET & typeof DRAFT & typeof JSON_OUTPUT>;
+export type InspectOptions = Values<
+  & typeof TARGET
+  & typeof DRAFT
+  & typeof QUANTIZE
+  & typeof QUANTIZE_DRAFT
+  & typeof JSON_OUTPUT
+>;
 
 /** Values of `eyrie bench`. */
 export type BenchOptions = Values<
   & typeof TARGET
   & typeof DRAFT
+  & typeof QUANTIZE
+  & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof BENCH_AXES
   & typeof BENCH_RUN
@@ -80,7 +97,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
     },
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...ADAPTER, ...CONTEXT },
+      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER, ...CONTEXT },
       Prompt: { ...SYSTEM, ...RAW },
       Batch: BATCH,
       Speculation: SPECULATION,
@@ -92,7 +109,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "talk with the model; /help inside lists its commands",
     usage: "eyrie chat [flags]",
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...ADAPTER, ...CONTEXT },
+      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER, ...CONTEXT },
       Prompt: SYSTEM,
       Speculation: SPECULATION,
       Sampling: SAMPLING,
@@ -109,6 +126,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Model: {
         ...TARGET,
         ...DRAFT,
+        ...QUANTIZE,
+        ...QUANTIZE_DRAFT,
         algorithm: SPECULATION.algorithm,
         ...ADAPTER,
         ...BENCH_RANDOM,
@@ -121,14 +140,14 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie check --expected FILE [flags]",
     groups: {
       Check: { ...TARGET, ...CHECK },
-      Model: ADAPTER,
+      Model: { ...QUANTIZE, ...ADAPTER },
       Output: { ...JSON_OUTPUT, quiet: TALK.quiet },
     },
   },
   inspect: {
     summary: "what a checkpoint is and the memory it needs; uses no GPU",
     usage: "eyrie inspect [flags]",
-    groups: { Model: { ...TARGET, ...DRAFT }, Output: JSON_OUTPUT },
+    groups: { Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT }, Output: JSON_OUTPUT },
   },
   doctor: {
     summary: "can this machine run eyrie, and how fast is its GPU",

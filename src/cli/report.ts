@@ -38,6 +38,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ["model", engine.name],
     ["draft", draftText(engine, result)],
     ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
+    ...weightRows(engine),
     ["load", seconds(engine.loadMs)],
     [
       "prompt",
@@ -55,6 +56,13 @@ export function statsTable({ engine, result, seed }: Finished): string {
   rows.push(...adaptiveRows(engine));
   if (seed !== undefined) rows.push(["seed", String(seed)]);
   return rows.map(([name, text]) => `${name.padEnd(12)}${text}`).join("\n");
+}
+
+function weightRows({ weights, draftName }: Engine): [string, string][] {
+  const { quantize, quantizeDraft, bytes } = weights;
+  if (quantize === undefined) return [];
+  const draft = draftName && !quantizeDraft ? ", the draft as it is" : "";
+  return [["weights", `${quantize}${draft}, ${size(bytes)}`]];
 }
 
 function speculationRows({ speculative }: GenerateResult): [string, string][] {
@@ -98,9 +106,17 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
       time_to_first_token_ms: thousandths(timing.timeToFirstTokenMs),
       tokens_per_second: thousandths(timing.tokensPerSecond),
     },
+    ...weightsReport(engine),
     speculative: { ...speculative, ...adaptiveReport(engine) },
     device: { adapter, backend, software, features },
   };
+}
+
+/** What the weights were quantized to; nothing where they were not. */
+function weightsReport({ weights }: Engine): Record<string, unknown> {
+  const { quantize, quantizeDraft, bytes } = weights;
+  if (quantize === undefined) return {};
+  return { weights: { quantize, quantize_draft: quantizeDraft ?? null, bytes } };
 }
 
 /** What the adaptive controller did; nothing where it does not run. */

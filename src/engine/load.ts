@@ -12,10 +12,11 @@ import { loadDraft } from "../model/eagle.ts";
 import { openEmbedded } from "../model/embedded.ts";
 import { checkFit } from "../model/fit.ts";
 import { loadTarget } from "../model/llama.ts";
+import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
 import { type Loader, loader } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
-import { openQuantizers, type Part, type QuantizeChoice } from "./quantize.ts";
+import { openQuantizers, type Part } from "./quantize.ts";
 import { turns } from "./turns.ts";
 
 /** Bytes that reached the GPU. */

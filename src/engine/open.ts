@@ -3,6 +3,7 @@ import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/d
 import type { Checkpoint } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { tierBytes } from "../model/memory.ts";
+import { checkQuantize, type QuantizeChoice } from "../model/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE, PREFILL_ROWS } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
@@ -13,7 +14,7 @@ import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { generate } from "./generate.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
 import type { Outputs } from "./output.ts";
-import { checkQuantize, type QuantizeChoice, quantizeWarnings } from "./quantize.ts";
+import { quantizeWarnings, type WeightReport, weightReport } from "./quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
@@ -67,6 +68,7 @@ export interface Engine extends Disposable {
   readonly name: string;
   readonly draftName: string | undefined;
   readonly algorithm: Outputs["algorithm"];
+  readonly weights: WeightReport;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
@@ -130,6 +132,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     name,
     draftName: models.draft?.checkpoint.name,
     algorithm,
+    weights: weightReport(models, options),
     contextLength,
     loadMs: performance.now() - started,
     device: gpu.info,

@@ -1,27 +1,13 @@
-import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Quantization } from "../gpu/matrix.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
-import { unquantizable } from "../model/memory.ts";
+import { unquantizable, weightBytes } from "../model/memory.ts";
 import { openQuantizer, type Quantizer } from "../model/quantizer.ts";
+import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../model/tensors.ts";
 import type { OpenedModels } from "./load.ts";
 
-/** What matrices are turned into at load. */
-export interface QuantizeChoice {
-  /** Of the target: all matrices but the embedding. Absent: they stay as they are. */
-  readonly quantize?: Quantization;
-  /** The draft's too. */
-  readonly quantizeDraft?: boolean;
-}
-
 export type Part = "target" | "draft";
-
-/** @throws UsageError where the draft is to be quantized and nothing says to what. */
-export function checkQuantize({ quantize, quantizeDraft }: QuantizeChoice): void {
-  if (quantize !== undefined || !quantizeDraft) return;
-  throw new UsageError(`Cannot use --quantize-draft: --quantize does not say to what`);
-}
 
 /** One line a model whose matrices cannot all be quantized. */
 export function quantizeWarnings(
@@ -41,6 +27,24 @@ export function quantizeWarnings(
     ...line(target.checkpoint, targetTensors(target.config)),
     ...draft && quantizeDraft ? line(draft.checkpoint, draftTensors(draft.config)) : [],
   ];
+}
+
+/** What lies on the GPU of both models. */
+export interface WeightReport {
+  readonly quantize: Quantization | undefined;
+  readonly quantizeDraft: Quantization | undefined;
+  readonly bytes: number;
+}
+
+/** What the weights come to, as `inspect` predicts it. */
+export function weightReport(
+  { target, draft }: OpenedModels,
+  { quantize, quantizeDraft }: QuantizeChoice,
+): WeightReport {
+  const drafts = quantizeDraft && draft ? quantize : undefined;
+  const bytes = weightBytes(target.checkpoint, targetTensors(target.config), quantize) +
+    (draft ? weightBytes(draft.checkpoint, draftTensors(draft.config), drafts) : 0);
+  return { quantize, quantizeDraft: drafts, bytes };
 }
 
 /** What each model's loader quantizes with. */

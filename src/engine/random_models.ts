@@ -1,9 +1,10 @@
 import type { Gpu } from "../gpu/device.ts";
+import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { randomCheckpoint } from "../model/random_checkpoint.ts";
 import { type RandomLoader, randomLoader } from "../model/random_weights.ts";
 import { checkModels, loadWith, type OpenedModels } from "./load.ts";
 import type { LoadedWeights } from "./models.ts";
-import { openQuantizers, type QuantizeChoice } from "./quantize.ts";
+import { openQuantizers } from "./quantize.ts";
 
 /**
  * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.

@@ -1,9 +1,17 @@
 /** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
+import type { Quantization } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { Algorithm, DraftConfig, ModelConfig, Rope } from "./config.ts";
 import { misfit } from "./fit.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
-import { kvBytesPerToken, parameterCount, scratchBytes, tierBytes, weightBytes } from "./memory.ts";
+import {
+  kvBytesPerToken,
+  parameterCount,
+  scratchBytes,
+  tierBytes,
+  unquantizable,
+  weightBytes,
+} from "./memory.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "./tensors.ts";
 
 /** An opened checkpoint whose tensors were checked. */
@@ -12,6 +20,16 @@ export interface Inspected<Config> {
   readonly config: Config;
   /** What `checkTensors` returned. */
   readonly warnings: readonly string[];
+  /** What matrices become at load. */
+  readonly quantize?: Quantization | undefined;
+}
+
+/** What quantization at load makes of a checkpoint. */
+export interface QuantizeReport {
+  readonly to: Quantization;
+  readonly matrices: number;
+  /** Matrices that stay as they are: no multiple of 64 wide. */
+  readonly kept: number;
 }
 
 /** Tensors of one dtype or of one file. */
@@ -43,6 +61,7 @@ export interface PartReport {
   readonly rope: Rope;
   readonly dtypes: readonly TensorTotal[];
   readonly files: readonly TensorTotal[];
+  readonly quantized: QuantizeReport | null;
   /** On the GPU. */
   readonly weightBytes: number;
   readonly kvBytesPerToken: number;
@@ -131,7 +150,7 @@ function draftReport(draft: Inspected<DraftConfig>, target: ModelConfig): DraftR
 }
 
 function partReport(
-  { checkpoint, warnings }: Inspected<unknown>,
+  { checkpoint, warnings, quantize }: Inspected<unknown>,
   config: ModelConfig,
   specs: readonly TensorSpec[],
 ): PartReport {
@@ -154,10 +173,16 @@ function partReport(
     rope: config.rope,
     dtypes: totals(tensors, ({ dtypeName }) => dtypeName),
     files: totals(tensors, ({ file }) => file),
-    weightBytes: weightBytes(checkpoint, specs),
+    quantized: quantize ? quantizeReport(specs, quantize) : null,
+    weightBytes: weightBytes(checkpoint, specs, quantize),
     kvBytesPerToken: kvBytesPerToken(config),
     warnings,
   };
+}
+
+function quantizeReport(specs: readonly TensorSpec[], to: Quantization): QuantizeReport {
+  const kept = unquantizable(specs).length;
+  return { to, matrices: specs.filter(({ kind }) => kind === "matrix").length - kept, kept };
 }
 
 function tierReports(target: ModelConfig, draft: DraftConfig | undefined): MemoryReport["tiers"] {

@@ -100,6 +100,7 @@ interface FakeEngineOptions {
   readonly contextLength?: number;
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
+  readonly weights?: Engine["weights"];
   /** Waits before each word: lets a test interrupt. */
   readonly beforeWord?: (word: string) => Promise<void>;
 }
@@ -141,6 +142,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
+    weights: options.weights ??
+      { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
     contextLength,
     loadMs: 12.3456,
     device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },

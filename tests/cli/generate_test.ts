@@ -135,11 +135,23 @@ Deno.test("--json prints the object of the specification", async () => {
   assert.equal(io.err(), "");
 });
 
+Deno.test("--stats and --json tell what the weights became", async () => {
+  const weights = { quantize: "q8", quantizeDraft: undefined, bytes: 7_100_000 } as const;
+  const io = fakeIo({ stdin: "" });
+  await run(["hi", "--json", "--stats"], fakeEngine({ weights }), io);
+  assert.match(io.err(), /^weights {5}q8, the draft as it is, 7\.1 MB$/m);
+  const told = { quantize: "q8", quantize_draft: null, bytes: 7_100_000 };
+  assert.deepEqual(JSON.parse(io.out()).weights, told);
+  const both = fakeIo({ stdin: "" });
+  await run(["hi", "--stats"], fakeEngine({ weights: { ...weights, quantizeDraft: "q8" } }), both);
+  assert.match(both.err(), /^weights {5}q8, 7\.1 MB$/m);
+});
+
 Deno.test("flags reach the engine", async () => {
   const engine = fakeEngine();
   const flags =
     "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software " +
-    "--context-length 64 " +
+    "--context-length 64 --quantize q4 --quantize-draft " +
     "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
   const { onProgress: _, onWarning: __, speculate, ...opened } = engine.opened[0] ??
@@ -151,6 +163,8 @@ Deno.test("flags reach the engine", async () => {
     adapter: "software",
     maxBatch: 1,
     contextLength: 64,
+    quantize: "q4",
+    quantizeDraft: true,
   });
   assert.deepEqual(speculate?.("EAGLE").steps, [5]);
   const { signal: ___, ...request } = engine.requests[0] ?? assert.fail();

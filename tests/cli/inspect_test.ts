@@ -50,6 +50,26 @@ Deno.test("inspect --json has the same facts in snake_case", () => {
   assert.ok(memory.total_bytes > memory.weight_bytes);
 });
 
+Deno.test("inspect --quantize predicts fewer bytes; the embedding and its tied head stay", () => {
+  const bytes = (options: Partial<InspectOptions>) =>
+    JSON.parse(inspect({ ...options, json: true })).memory.weight_bytes;
+  const embedding = 2048 * 256;
+  const matrices = 6_426_880 - embedding - (8 * 2 + 1) * 256;
+  const plain = bytes({ draft: "none" });
+  assert.equal(plain - bytes({ draft: "none", quantize: "q8" }), matrices * (2 - 1 - 1 / 16));
+  assert.equal(plain - bytes({ draft: "none", quantize: "q4" }), matrices * (2 - 1 / 2 - 1 / 16));
+  const draftKept = bytes({}) - bytes({ quantize: "q4" });
+  assert.equal(draftKept, plain - bytes({ draft: "none", quantize: "q4" }));
+  assert.ok(bytes({ quantize: "q4", quantizeDraft: true }) < bytes({ quantize: "q4" }));
+  assert.match(inspect({ quantize: "q4" }), /^quantized +56 matrices to q4$/m);
+  assert.throws(() => inspect({ quantizeDraft: true }), /Cannot use --quantize-draft/);
+});
+
+Deno.test("inspect says which matrices stay as they are", () => {
+  const model = folder("tests/golden/llama3");
+  assert.match(inspect({ model, quantize: "q8" }), /^quantized +\d+ matrices to q8; \d+ stay/m);
+});
+
 Deno.test("inspect of nothing is a usage error", () => {
   assert.throws(() => inspect({ model: "/nowhere" }), UsageError);
   assert.throws(() => inspect({ draft: folder("tests/golden/llama3") }), /not an EAGLE draft/);

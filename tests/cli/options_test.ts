@@ -121,6 +121,8 @@ Deno.test("defaults of generate", () => {
       adaptive: false,
       adaptiveConfig: undefined,
       preset: undefined,
+      quantize: undefined,
+      quantizeDraft: false,
       temperature: 0.7,
       topK: 0,
       topP: 1,

@@ -3,6 +3,7 @@ import type { Slot } from "../../src/engine/slot.ts";
 import { loadWeights, openModels } from "../../src/engine/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
+import type { QuantizeChoice } from "../../src/model/quantize_choice.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
 /** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */
@@ -33,11 +34,12 @@ export async function openFledgling(
   kind: "eagle3" | "eagle1",
   batch: number,
   gpu?: Gpu,
+  quantize: QuantizeChoice = {},
 ): Promise<Core> {
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
   const opened = gpu ?? await openGpu();
   const contextLength = 512;
-  return await openCore(opened, await loadWeights(opened, models), {
+  return await openCore(opened, await loadWeights(opened, models, quantize), {
     batch,
     steps: [0, 1, 2, 3, 4, 5, 6, 7],
     prefillRows: 256,
