@@ -12,12 +12,13 @@ export async function runCheck(
   options: CheckOptions,
   { check, io }: { check: CheckModel; io: Io },
 ): Promise<number> {
-  const { model, adapter, expected, tolerance } = options;
+  const { model, quantize, adapter, expected, tolerance } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({
     expected,
     tolerance,
     ...model === undefined ? {} : { model },
+    ...quantize === undefined ? {} : { quantize },
     ...adapter === undefined ? {} : { adapter },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status }),

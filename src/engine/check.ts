@@ -3,6 +3,7 @@ import { compiler, encode, type Program } from "../gpu/program.ts";
 import { readBuffer } from "../gpu/readback.ts";
 import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type Gpu, openGpu } from "../gpu/device.ts";
+import type { Quantization } from "../gpu/matrix.ts";
 import type { DType } from "../model/checkpoint.ts";
 import { type Tap, targetBody, targetHead } from "../model/llama.ts";
 import { MAX_STEPS, PAGE, ROW_WORDS } from "../model/rows_layout.ts";
@@ -12,6 +13,7 @@ import { GREEDY } from "../speculate/sampling.ts";
 import { storageBuffer } from "./buffers.ts";
 import { type Core, openCore } from "./core.ts";
 import type { Slot } from "./slot.ts";
+import { quantizeWarnings } from "./quantize.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load.ts";
 
 /** How far one computed tensor is from the expected one. */
@@ -45,6 +47,7 @@ const HEAD_ROWS = 8;
  */
 export async function checkModel(options: {
   readonly model?: string;
+  readonly quantize?: Quantization;
   readonly expected: string;
   /** Largest error allowed, in standard deviations of the expected tensor. */
   readonly tolerance: number;
@@ -54,7 +57,8 @@ export async function checkModel(options: {
 }): Promise<CheckReport> {
   const { model, expected: path, tolerance, adapter } = options;
   using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
-  for (const line of models.warnings) options.onWarning?.(line);
+  const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
+  for (const line of warnings) options.onWarning?.(line);
   using file = openTensorFile(path);
   const ids = readIds(file, path, "input_ids");
   const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
