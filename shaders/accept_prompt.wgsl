@@ -16,6 +16,6 @@ fn main() {
   slots[slot].length = extend[last[0]].cell + 1u;
   slots[slot].root = chosen[0];
   extend[last[0]].token = chosen[0];
-  results[0] = 0u;
+  results[0] = 1u;
   results[1] = chosen[0];
 }

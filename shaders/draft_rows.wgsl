@@ -1,5 +1,6 @@
 // The rows of one draft level: lane b feeds draft token STEP at position length + STEP. Its key
 // and value go to a cell past the committed ones; draft-extend overwrites it with true features.
+// Padding where the lane has no slot, or one that does not own the cell or has stopped.
 //
 // One invocation per lane of the batch.
 
@@ -13,7 +14,7 @@ override STEP: u32;
 @compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   let slot = lanes[tile.x];
-  if (slot == NO_SLOT) {
+  if (slot == NO_SLOT || slots[slot].length + STEP >= slots[slot].limit) {
     rows[tile.x] = Row(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
     return;
   }

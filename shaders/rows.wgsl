@@ -1,4 +1,4 @@
-// What the kernels share about rows and slots; src/engine/layout.ts mirrors the word offsets.
+// What the kernels share about rows and slots; src/model/rows_layout.ts mirrors the word offsets.
 
 // One row of a forward pass.
 struct Row {
@@ -21,7 +21,9 @@ struct Slot {
   temperature: f32, // 0 = greedy
   top_p: f32,
   min_p: f32,
-  unused: u32,
+  limit: u32, // cells that it owns; a round that might need more stores nothing; 0 once it has stopped
+  stops_lo: vec4<u32>, // token ids that end it, NOT_A_TOKEN where there are fewer than eight
+  stops_hi: vec4<u32>,
 }
 
 const PAGE = 16u; // tokens a KV page

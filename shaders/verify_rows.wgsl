@@ -1,4 +1,5 @@
 // The rows of a verify forward: per lane its root and then NUM_STEPS drafts, a chain.
+// Padding where the lane has no slot, or one that has stopped or owns too few cells for the chain.
 //
 // One invocation per row; row = lane * (NUM_STEPS + 1) + depth.
 
@@ -13,7 +14,7 @@ override NUM_STEPS: u32;
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   let slot = lanes[tile.x / (NUM_STEPS + 1u)];
   let depth = tile.x % (NUM_STEPS + 1u);
-  if (slot == NO_SLOT) {
+  if (slot == NO_SLOT || slots[slot].length + NUM_STEPS >= slots[slot].limit) {
     rows[tile.x] = Row(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
     return;
   }

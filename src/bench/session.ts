@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/programs.ts";
 import type { Slot } from "../engine/slot.ts";
 import type { Engine } from "../engine/open.ts";
-import { turns } from "../engine/turns.ts";
 import { presetConfig } from "../engine/presets.ts";
 import { openScheduler, type Scheduler } from "../engine/scheduler.ts";
 import { adaptively, asAsked, type Speculation } from "../engine/speculation.ts";
@@ -78,11 +77,7 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
     },
   });
   const places = openPlaces(engine, scheduler, { spec, workload, slots, filling });
-  const turn = turns();
-  while (!signal.aborted && places.next()) {
-    await scheduler.step();
-    await turn();
-  }
+  while (!signal.aborted && places.next()) await scheduler.step();
   const seconds = (performance.now() - start) / 1000;
   if (signal.aborted) await places.cancel();
   const { switches, tier_ms } = speculation.report;

@@ -1,6 +1,5 @@
 import { UsageError } from "../errors.ts";
 import type { GenerateRequest, GenerateResult } from "../engine/events.ts";
-import { turns } from "../engine/turns.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "./engine.ts";
 import { promptInput } from "./generate.ts";
@@ -35,9 +34,8 @@ export async function runBatch(
   using engine = await openWithProgress(options, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const run = openRun(engine, { options, surroundings, total: lines.length });
-  const turn = turns();
   for (const [i, text] of lines.entries()) run.submit(i + 1, text);
-  while (run.left() > 0 && await engine.scheduler.step()) await turn();
+  while (run.left() > 0 && await engine.scheduler.step());
   return run.close();
 }
 

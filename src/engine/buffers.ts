@@ -22,12 +22,12 @@ export function maxSteps({ steps }: Capacity): number {
 }
 
 /**
- * Cells a sequence must own before a round: what it has, and twice what a round can add
- * (SGLang `alloc_len` = max(num_steps * eagle_topk, num_draft_tokens) over all tiers, reserved
- * twice so that rounds may overlap).
+ * Cells a sequence must own before `rounds` rounds without the host: what it has, and for each and
+ * one more what a round can add (SGLang `alloc_len` = max(num_steps * eagle_topk, num_draft_tokens)
+ * over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
  */
-export function reservedCells(capacity: Capacity, length: number): number {
-  return length + 2 * (maxSteps(capacity) + 1);
+export function reservedCells(capacity: Capacity, length: number, rounds = 1): number {
+  return length + (rounds + 1) * (maxSteps(capacity) + 1);
 }
 
 /** Pages per slot in the block table: the whole context and what a last round reserves. */

@@ -1,12 +1,17 @@
+import { NOT_A_TOKEN } from "../../shaders/choose.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Created } from "../gpu/program.ts";
 import {
+  MOST_STOPS,
   NO_SLOT,
   PAGE,
   RESULT_CHOICES,
   RESULT_DRAFTS,
   RESULT_WORDS,
   ROW_WORDS,
+  SLOT_LIMIT,
+  SLOT_SEED,
+  SLOT_STOPS,
   SLOT_WORDS,
 } from "../model/rows_layout.ts";
 import type { Sampling } from "../speculate/sampling.ts";
@@ -16,13 +21,16 @@ import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
 import { type Slot, type Slots, slots } from "./slot.ts";
-import { openSubmitter, type Submitter } from "./submit.ts";
+import { openSubmitter, type Ran, type Submitter } from "./submit.ts";
 
 /** What one lane of a round did. */
 export interface LaneResult {
   /** Drafts accepted. */
   readonly accepted: number;
-  /** Tokens emitted: the accepted drafts and the bonus. NOT_A_TOKEN where logits were broken. */
+  /**
+   * Tokens emitted: the accepted drafts and the bonus. NOT_A_TOKEN where logits were broken; none
+   * once an earlier round emitted a token that ends the sequence.
+   */
   readonly ids: readonly number[];
   readonly drafts: readonly number[];
 }
@@ -33,6 +41,13 @@ export interface RoundResult {
   readonly draftMs: number;
   readonly verifyMs: number;
   readonly extendMs: number;
+}
+
+/** Rounds that ran without the host between them, in their order. */
+export interface RoundGroup {
+  readonly rounds: readonly RoundResult[];
+  /** From the first submission until all results were there. */
+  readonly busyMs: number;
 }
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
@@ -54,8 +69,11 @@ export interface Core {
   warmUp(steps: readonly number[]): Promise<void>;
   /** Gives the slot KV pages for `cells` tokens; false when there are not enough left. */
   reserve(slot: Slot, cells: number): boolean;
-  /** Sets how the slot's tokens are chosen. */
-  setSampling(slot: Slot, sampling: Sampling): void;
+  /**
+   * Sets how the slot's tokens are chosen, and the tokens after which the device does no further
+   * round of the slot, up to MOST_STOPS of them: until this is called again.
+   */
+  setSampling(slot: Slot, sampling: Sampling, stopIds?: readonly number[]): void;
   /**
    * Runs one chunk of a prompt: cells `from` to `to` of `ids`, whose pages are reserved. The chunk
    * that ends the prompt returns its first token; the others return undefined.
@@ -68,8 +86,14 @@ export interface Core {
   ): Promise<number | undefined>;
   /** Brings the draft's keys and values of these slots up to their tokens. */
   catchUp(slots: readonly Slot[]): Promise<void>;
-  /** One round of these slots, whose pages are reserved. */
-  round(slots: readonly Slot[], numSteps: number): Promise<RoundResult>;
+  /**
+   * `count` rounds of these slots (1 to MOST_ROUNDS), whose pages are reserved for all of them. What
+   * a slot stored is in its `tokens`, even where the host will not have it as output.
+   */
+  rounds(
+    slots: readonly Slot[],
+    of: { readonly numSteps: number; readonly count: number },
+  ): Promise<RoundGroup>;
 }
 
 export async function openCore(
@@ -138,32 +162,33 @@ class DeviceCore implements Core {
     this.#setLanes([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
       for (const numSteps of steps) {
-        const { draft, verify, extend } = await this.programs.round({ batch, numSteps });
-        await this.#submitter.run([draft, verify, extend], 0);
+        await this.#submitter.run(await this.programs.round({ batch, numSteps }));
       }
     }
     await this.programs.makePrompts();
     const { body, draft } = await this.programs.prompt(1);
-    await this.#submitter.run([body, draft], 0);
+    await this.#submitter.run({ programs: [body, draft], words: 0 });
   }
 
   reserve(slot: Slot, cells: number): boolean {
     const missing = Math.ceil(cells / PAGE) - slot.pages.length;
+    if (missing <= 0) return true;
     if (missing > this.#pool.free) return false;
-    for (let i = 0; i < missing; i++) {
-      const page = this.#pool.take() as number;
-      const at = slot.id * tablePages(this.capacity) + slot.pages.length;
-      this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.of(page));
-      slot.pages.push(page);
-    }
+    const taken = Array.from({ length: missing }, () => this.#pool.take() as number);
+    const at = slot.id * tablePages(this.capacity) + slot.pages.length;
+    this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(taken));
+    slot.pages.push(...taken);
+    this.#writeSlot(slot, SLOT_LIMIT, Uint32Array.of(slot.pages.length * PAGE));
     return true;
   }
 
-  setSampling(slot: Slot, sampling: Sampling): void {
-    const words = new Uint32Array(6);
+  setSampling(slot: Slot, sampling: Sampling, stopIds: readonly number[] = []): void {
+    const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
     words.set([sampling.seed, sampling.topK]);
     new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
-    this.#write(this.#buffers.slots.buffer, (slot.id * SLOT_WORDS + 2) * 4, words);
+    words[SLOT_LIMIT - SLOT_SEED] = slot.pages.length * PAGE;
+    words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
+    this.#writeSlot(slot, SLOT_SEED, words);
   }
 
   async prefill(
@@ -176,7 +201,7 @@ class DeviceCore implements Core {
     const done = to === ids.length;
     this.#writePrompt(slot, ids, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
-    const { words } = await this.#submitter.run(programs, RESULT_WORDS);
+    const { words } = await this.#submitter.run({ programs, words: RESULT_WORDS });
     slot.tokens.splice(from, Infinity, ...ids.slice(from, to));
     slot.draftLength = this.models.draft ? to : 0;
     if (!done) return undefined;
@@ -196,28 +221,19 @@ class DeviceCore implements Core {
       );
       this.#write(this.#buffers.last.buffer, 0, Uint32Array.from(ends));
       this.#setLanes(group.map(({ slot }) => slot.id));
-      await this.#submitter.run([body, head], 0);
+      await this.#submitter.run({ programs: [body, head], words: 0 });
       for (const { slot, to } of group) slot.draftLength = to;
     }
   }
 
-  async round(slots: readonly Slot[], numSteps: number): Promise<RoundResult> {
-    const { draft, verify, extend } = await this.programs.round({ batch: slots.length, numSteps });
+  async rounds(
+    slots: readonly Slot[],
+    { numSteps, count }: { readonly numSteps: number; readonly count: number },
+  ): Promise<RoundGroup> {
+    const work = await this.programs.round({ batch: slots.length, numSteps });
     this.#setLanes(slots.map(({ id }) => id));
-    const size = slots.length * RESULT_WORDS;
-    const { words, ms } = await this.#submitter.run([draft, verify, extend], size);
-    const lanes = slots.map((slot, lane) => {
-      const result = words.subarray(lane * RESULT_WORDS, (lane + 1) * RESULT_WORDS);
-      const accepted = result[0] ?? 0;
-      const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + accepted + 1)];
-      const drafts = [...result.subarray(RESULT_DRAFTS, RESULT_DRAFTS + numSteps)];
-      slot.tokens.push(slot.root, ...ids.slice(0, accepted));
-      slot.root = ids[accepted] ?? 0;
-      if (numSteps > 0) slot.draftLength = slot.tokens.length;
-      return { accepted, ids, drafts };
-    });
-    const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
-    return { lanes, draftMs, verifyMs, extendMs };
+    const { runs, busyMs } = await this.#submitter.repeat(work, count);
+    return { rounds: runs.map((ran) => roundResult(slots, numSteps, ran)), busyMs };
   }
 
   /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */
@@ -256,7 +272,29 @@ class DeviceCore implements Core {
     this.#write(this.#buffers.lanes.buffer, 0, lanes);
   }
 
+  /** Writes fields of the slot on the device, from word `field` on. */
+  #writeSlot(slot: Slot, field: number, words: Uint32Array): void {
+    this.#write(this.#buffers.slots.buffer, (slot.id * SLOT_WORDS + field) * 4, words);
+  }
+
   #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
     this.gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
   }
+}
+
+/** Reads what a round did, [batch, RESULT_WORDS], and takes note of it in the slots. */
+function roundResult(slots: readonly Slot[], numSteps: number, { words, ms }: Ran): RoundResult {
+  const lanes = slots.map((slot, lane): LaneResult => {
+    const result = words.subarray(lane * RESULT_WORDS, (lane + 1) * RESULT_WORDS);
+    const emitted = result[0] ?? 0;
+    if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
+    const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
+    const drafts = [...result.subarray(RESULT_DRAFTS, RESULT_DRAFTS + numSteps)];
+    slot.tokens.push(slot.root, ...ids.slice(0, -1));
+    slot.root = ids.at(-1) ?? 0;
+    if (numSteps > 0) slot.draftLength = slot.tokens.length;
+    return { accepted: emitted - 1, ids, drafts };
+  });
+  const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
+  return { lanes, draftMs, verifyMs, extendMs };
 }

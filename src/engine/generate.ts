@@ -1,7 +1,6 @@
 import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Scheduler } from "./scheduler.ts";
-import { turns } from "./turns.ts";
 
 /**
  * Runs one request in a slot of its own and yields its events. Stopping early cancels it.
@@ -15,7 +14,6 @@ export async function* generate(
 ): AsyncGenerator<EngineEvent> {
   const events: EngineEvent[] = [];
   const job = scheduler.submit(request, { slot, onEvent: (event) => events.push(event) });
-  const turn = turns();
   try {
     while (!job.done) {
       await scheduler.step();
@@ -23,7 +21,6 @@ export async function* generate(
         if (event.kind === "error") throw event.error;
         yield event;
       }
-      await turn();
     }
   } finally {
     if (!job.done) {

@@ -14,6 +14,7 @@ import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { generate } from "./generate.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
 import type { Outputs } from "./output.ts";
+import type { RoundsPerSync } from "./pace.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
@@ -35,6 +36,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   /** Accepted counts are drawn with these probabilities, not verified: for timing. */
   readonly simulateAcceptance?: readonly number[];
   readonly onRound?: (sample: RoundSample) => void;
+  /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
+  readonly roundsPerSync?: RoundsPerSync;
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
   readonly adapter?: AdapterChoice;
@@ -125,8 +128,11 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const { name } = checkpoint;
   const { eosTokenIds } = config;
   const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
-  const { onRound } = options;
-  const scheduler = openScheduler({ core, outputs, speculation, ...onRound ? { onRound } : {} });
+  const { onRound, roundsPerSync = "auto" } = options;
+  const scheduler = openScheduler({
+    ...{ core, outputs, speculation, roundsPerSync },
+    ...onRound ? { onRound } : {},
+  });
   const owned = stack.move();
   return {
     name,

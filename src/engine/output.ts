@@ -38,6 +38,8 @@ export interface Clock {
 export interface Output {
   readonly ids: readonly number[];
   readonly finished: FinishReason | undefined;
+  /** Tokens that may still be added. */
+  readonly left: number;
   /** Adds a round; what it makes visible. */
   take(round: Taken): EngineEvent[];
   /** The last events: what was held back, and the result. */
@@ -71,6 +73,9 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     ids,
     get finished() {
       return finished;
+    },
+    get left() {
+      return most - ids.length;
     },
     take(round) {
       const before = ids.length;

@@ -122,7 +122,7 @@ async function profileRounds(
   let warmFrom: number | undefined;
   for (let cycle = 0; cycle < cycles;) {
     for (const slot of slots) await core.prefill(slot, ids, ids.length - 1, ids.length);
-    await core.round(slots, numSteps); // sets the lanes
+    await core.rounds(slots, { numSteps, count: 1 }); // sets the lanes
     const warm = warmFrom !== undefined && performance.now() - warmFrom >= WARM_MS;
     for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
       const launches = await timeApart(profiler, programs);

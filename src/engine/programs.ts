@@ -1,15 +1,10 @@
 import type { Gpu } from "../gpu/device.ts";
 import { compiler, type Created, type Program } from "../gpu/program.ts";
 import type { Capacity, RoundBuffers } from "./buffers.ts";
+import { RESULT_WORDS } from "../model/rows_layout.ts";
 import type { Models } from "./models.ts";
+import type { Work } from "./submit.ts";
 import { catchUpPlan, draftHeadPlan, promptPlans, roundPlans } from "./tier.ts";
-
-/** A round compiled: what a tier is at one batch bucket. */
-export interface RoundPrograms {
-  readonly draft: Program;
-  readonly verify: Program;
-  readonly extend: Program;
-}
 
 export interface PromptPrograms {
   readonly body: Program;
@@ -23,9 +18,17 @@ export interface CatchUpPrograms {
   readonly head: Program;
 }
 
+/** A round compiled: what a tier is at one batch bucket. */
+export interface RoundPrograms extends Work {
+  readonly draft: Program;
+  readonly verify: Program;
+  readonly extend: Program;
+}
+
 /** Every program of an engine, each made once: at start for all tiers, or when first wanted. */
 export interface Programs {
   readonly created: Readonly<Created>;
+  /** The same object each time. */
   round(tier: { readonly batch: number; readonly numSteps: number }): Promise<RoundPrograms>;
   /** For a chunk of at most `rows` rows. */
   prompt(rows: number): Promise<PromptPrograms>;
@@ -67,11 +70,11 @@ export function enginePrograms(
   const { draft } = models;
   const round = once(async (batch = 0, numSteps = 0) => {
     const plans = roundPlans(models, buffers, { batch, numSteps, acceptance });
-    return {
-      draft: await compile(plans.draft),
-      verify: await compile(plans.verify),
-      extend: await compile(plans.extend),
-    };
+    const drafting = await compile(plans.draft);
+    const verify = await compile(plans.verify);
+    const extend = await compile(plans.extend);
+    const programs = [drafting, verify, extend];
+    return { draft: drafting, verify, extend, programs, words: batch * RESULT_WORDS };
   });
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(models, buffers, rows);

@@ -1,10 +1,11 @@
 import { UsageError } from "../errors.ts";
-import { PAGE } from "../model/rows_layout.ts";
-import { maxSteps, reservedCells } from "./buffers.ts";
-import type { Core, RoundResult } from "./core.ts";
+import { checkRequest, reserveRounds, reusable } from "./admission.ts";
+import { reservedCells } from "./buffers.ts";
+import type { Core, RoundGroup, RoundResult } from "./core.ts";
 import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
+import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
 import type { Speculation } from "./speculation.ts";
 
 /** A request on its way through the scheduler. */
@@ -18,10 +19,13 @@ export interface Job {
 /** One finished round, for statistics. */
 export interface RoundSample extends Omit<RoundResult, "lanes"> {
   readonly numSteps: number;
+  /** Sequences that it brought tokens for. */
   readonly batch: number;
-  /** Drafts accepted by each lane. */
+  /** Drafts accepted by each of them. */
   readonly accepted: readonly number[];
-  /** Wall time of the round. */
+  /** Rounds that were submitted at once, this one among them. */
+  readonly together: number;
+  /** Wall time of the round: an equal part of its group's. */
   readonly ms: number;
   /** When it ended, performance.now(). */
   readonly at: number;
@@ -36,6 +40,8 @@ export interface SchedulerCounts {
   /** Draft prefills after rounds without the draft, and the time they took. */
   catchUps: number;
   catchUpMs: number;
+  /** Rounds after the last token of every request in them: their group had been submitted whole. */
+  wasted: number;
 }
 
 /** Runs many requests at once: continuous batching over paged keys and values. */
@@ -52,8 +58,8 @@ export interface Scheduler {
     to: { readonly slot?: Slot; readonly onEvent: (event: EngineEvent) => void },
   ): Job;
   /**
-   * Admits what fits, runs one prefill chunk and one round of everything that decodes. False when
-   * there was nothing to do.
+   * Admits what fits, runs one prefill chunk and one group of rounds of everything that decodes.
+   * False when there was nothing to do.
    */
   step(): Promise<boolean>;
 }
@@ -76,14 +82,16 @@ interface Entry {
 }
 
 export function openScheduler(
-  { core, outputs, speculation, onRound = () => {} }: {
+  { core, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }: {
     readonly core: Core;
     readonly outputs: Outputs;
     readonly speculation: Speculation;
+    readonly roundsPerSync?: RoundsPerSync;
     readonly onRound?: (sample: RoundSample) => void;
   },
 ): Scheduler {
-  const counts: SchedulerCounts = { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0 };
+  const counts: SchedulerCounts = { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
+  const pace = openPace(roundsPerSync);
   const waiting: Entry[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: Entry[] = [];
@@ -117,7 +125,8 @@ export function openScheduler(
       waiting.shift();
       running.push(entry);
       entry.slot = slot;
-      core.setSampling(slot, entry.request.sampling);
+      const { sampling, ignoreEos } = entry.request;
+      core.setSampling(slot, sampling, ignoreEos ? [] : outputs.eosTokenIds);
       entry.stored = reusable(slot, entry.ids, core.models.draft !== undefined);
       entry.cached = Math.max(entry.cached, entry.stored);
       tellPrefill(entry);
@@ -129,6 +138,7 @@ export function openScheduler(
     if (!entry) return;
     const { ids, stored, slot } = entry;
     const to = Math.min(ids.length, stored + core.capacity.prefillRows);
+    pace.pause();
     const token = await core.prefill(slot as Slot, ids, stored, to);
     entry.stored = to;
     tellPrefill(entry);
@@ -173,20 +183,54 @@ export function openScheduler(
     counts.putBacks++;
   }
 
+  /** Rounds to submit at once, with their pages reserved: fewer where pages are short. */
+  function reserveGroup(entries: readonly Entry[], numSteps: number): number {
+    const left = entries.map(({ output }) => output.left);
+    const [prefilling, waits] = [running.length > entries.length, waiting.length > 0];
+    const useful = roundsUseful({ left, numSteps, prefilling, waiting: waits });
+    return reserveRounds(core, entries, Math.min(pace.pick(entries.length, numSteps), useful));
+  }
+
   async function round(): Promise<void> {
     const entries = grow();
     if (entries.length === 0) return;
     const slots = entries.map(({ slot }) => slot as Slot);
     const wanted = Math.max(...entries.map(({ request }) => request.numSteps));
     const numSteps = core.models.draft ? speculation.pick(entries.length, wanted) : 0;
+    const count = reserveGroup(entries, numSteps);
     const began = performance.now();
     if (numSteps > 0) await catchUp(slots);
-    const { lanes, ...times } = await core.round(slots, numSteps);
-    const at = performance.now();
-    const accepted = lanes.map((lane) => lane.accepted);
-    speculation.learn(entries.length, accepted, { numSteps, ms: at - began });
-    onRound({ ...times, numSteps, batch: entries.length, accepted, ms: at - began, at });
-    for (const [i, lane] of lanes.entries()) take(entries[i] as Entry, { ...lane, numSteps });
+    const group = await core.rounds(slots, { numSteps, count });
+    const ended = performance.now();
+    pace.learn(entries.length, numSteps, { count, busyMs: group.busyMs, ended });
+    takeGroup(entries, group, { numSteps, began, ms: (ended - began) / count });
+  }
+
+  /** Gives each request its tokens, round by round; what comes after its end is dropped. */
+  function takeGroup(
+    entries: readonly Entry[],
+    { rounds }: RoundGroup,
+    { numSteps, began, ms }: {
+      readonly numSteps: number;
+      readonly began: number;
+      readonly ms: number;
+    },
+  ): void {
+    for (const [i, { lanes, ...times }] of rounds.entries()) {
+      const taking = lanes
+        .map((lane, at) => ({ lane, entry: entries[at] as Entry }))
+        .filter(({ lane, entry }) => !entry.done && lane.ids.length > 0);
+      if (taking.length === 0) {
+        counts.wasted++;
+        continue;
+      }
+      const accepted = taking.map(({ lane }) => lane.accepted);
+      const batch = taking.length;
+      speculation.learn(entries.length, accepted, { numSteps, ms });
+      const at = began + ms * (i + 1);
+      onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
+      for (const { lane, entry } of taking) take(entry, { ...lane, numSteps });
+    }
   }
 
   async function catchUp(slots: readonly Slot[]): Promise<void> {
@@ -197,6 +241,7 @@ export function openScheduler(
     if (behind.length === 0) return;
     const began = performance.now();
     await core.catchUp(behind);
+    pace.pause();
     counts.catchUps++;
     counts.catchUpMs += performance.now() - began;
   }
@@ -204,7 +249,7 @@ export function openScheduler(
   return {
     counts,
     submit(request, { slot, onEvent }) {
-      checkRequest(core, outputs, request);
+      checkRequest(core.capacity, outputs, request);
       const entry: Entry = {
         request,
         output: openOutput(outputs, request),
@@ -248,46 +293,6 @@ function decoding(running: readonly Entry[]): Entry[] {
 
 function tellPrefill({ onEvent, ids, stored, cached }: Entry): void {
   onEvent({ kind: "prefill", done: stored, total: ids.length, cached });
-}
-
-/**
- * Tokens of the prompt whose keys and values the slot holds. The last of them is run again: its
- * draft entry pairs its hidden row with the next token, which may be another one now; and a prompt
- * that is cached whole still needs the logits of its last row.
- */
-function reusable(slot: Slot, ids: readonly number[], draft: boolean): number {
-  const most = Math.min(slot.tokens.length, ids.length);
-  let common = 0;
-  while (common < most && slot.tokens[common] === ids[common]) common++;
-  return Math.max(0, Math.min(common - 1, draft ? slot.draftLength : Infinity));
-}
-
-function checkRequest(
-  { capacity }: Core,
-  { name, contextLength }: Outputs,
-  { promptIds, maxTokens, numSteps }: GenerateRequest,
-): void {
-  const { length } = promptIds;
-  if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
-  if (length >= contextLength) {
-    throw new UsageError(
-      `Cannot generate: the prompt has ${length} tokens, ` +
-        `the context of "${name}" holds ${contextLength}`,
-    );
-  }
-  if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
-  if (numSteps > maxSteps(capacity)) {
-    throw new UsageError(
-      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${maxSteps(capacity)}`,
-    );
-  }
-  const cells = reservedCells(capacity, Math.min(length + maxTokens, contextLength));
-  if (cells > capacity.pages * PAGE) {
-    throw new UsageError(
-      `Cannot generate: prompt and output may take ${cells} tokens of keys and values, ` +
-        `--max-kv-tokens is ${capacity.pages * PAGE}`,
-    );
-  }
 }
 
 function remove<T>(list: T[], item: T): void {

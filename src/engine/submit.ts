@@ -1,88 +1,112 @@
 import type { Gpu } from "../gpu/device.ts";
 import { encode, type Program } from "../gpu/program.ts";
-import { openReadback, type Readback } from "../gpu/readback.ts";
+import { openReadback } from "../gpu/readback.ts";
+import { MOST_ROUNDS } from "./pace.ts";
+import { openStamps, passMs } from "./stamps.ts";
+import { turns } from "./turns.ts";
 
-/** Runs programs in one submission and reads one small buffer. */
-export interface Submitter {
-  /**
-   * Runs the programs in order, one pass each, and returns the first `words` words of `source`.
-   * `ms` holds the device time of each program where the submitter profiles.
-   */
-  run(programs: readonly Program[], words: number): Promise<Submitted>;
+/** Programs that run in order, in one submission. */
+export interface Work {
+  readonly programs: readonly Program[];
+  /** Words of the result to read once they have run. */
+  readonly words: number;
 }
 
-export interface Submitted {
+/** Runs programs and reads one small buffer. */
+export interface Submitter {
+  /** Runs the work once. */
+  run(work: Work): Promise<Ran>;
+  /**
+   * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
+   * place of its own and all are read at once. While the device works, the host encodes what the
+   * next call with the same (identical) work will submit first.
+   */
+  repeat(work: Work, count: number): Promise<Submitted>;
+}
+
+/** What one run left. */
+export interface Ran {
   readonly words: Uint32Array;
   /** Device time of each program; empty when not profiling. */
   readonly ms: readonly number[];
 }
 
-/** Programs of one submission that can be timed. */
-const MOST_TIMED = 8;
+export interface Submitted {
+  readonly runs: readonly Ran[];
+  /** From the first submission until the results were there: what the host did meanwhile was free. */
+  readonly busyMs: number;
+}
 
-/** @param profile time each program with timestamp queries, where the adapter has them. */
+/**
+ * Command buffers kept ready. They are single use and depend on the work alone, so one whose turn
+ * does not come next waits; the one that waited longest gives way (Deno frees it unsubmitted).
+ */
+const MOST_READY = 8;
+
+/**
+ * @param source the result, `words` long at most.
+ * @param options.profile time each program with timestamp queries, where the adapter has them.
+ */
 export async function openSubmitter(
   gpu: Gpu,
   source: GPUBuffer,
   { words, profile }: { readonly words: number; readonly profile: boolean },
 ): Promise<Submitter> {
-  const timed = profile && gpu.info.features.includes("timestamp-query");
-  const readback = await openReadback(gpu, words);
-  const clock = timed ? await openClock(gpu) : undefined;
-  return {
-    async run(programs, words) {
-      const encoder = gpu.device.createCommandEncoder();
-      if (clock) programs.forEach((program, i) => clock.pass(encoder, program, i));
-      else {
-        const pass = encoder.beginComputePass();
-        for (const program of programs) encode(pass, program);
-        pass.end();
-      }
-      encoder.copyBufferToBuffer(source, 0, readback.buffer, 0, words * 4);
-      clock?.resolve(encoder, programs.length);
-      gpu.device.queue.submit([encoder.finish()]);
-      const result = (await readback.read()).subarray(0, words);
-      return { words: result, ms: clock ? await clock.read(programs.length) : [] };
-    },
-  };
-}
-
-interface Clock {
-  pass(encoder: GPUCommandEncoder, program: Program, index: number): void;
-  resolve(encoder: GPUCommandEncoder, count: number): void;
-  read(count: number): Promise<number[]>;
-}
-
-async function openClock(gpu: Gpu): Promise<Clock> {
   const { device } = gpu;
-  const querySet = device.createQuerySet({ type: "timestamp", count: 2 * MOST_TIMED });
-  const resolved = device.createBuffer({
-    label: "timestamps",
-    size: 2 * MOST_TIMED * 8,
-    usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
-  });
-  const readback: Readback = await openReadback(gpu, 2 * MOST_TIMED * 2);
-  return {
-    pass(encoder, program, index) {
-      const timestampWrites = {
-        querySet,
-        beginningOfPassWriteIndex: 2 * index,
-        endOfPassWriteIndex: 2 * index + 1,
-      };
-      const pass = encoder.beginComputePass({ timestampWrites });
-      encode(pass, program);
+  const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
+  const stride = words * 4 + (stamps?.bytes ?? 0);
+  const readback = await openReadback(gpu, MOST_ROUNDS * stride / 4);
+  const ready = new Map<Work, GPUCommandBuffer>();
+  const turn = turns();
+
+  /** One run whose result goes to place `at` of the readback. */
+  function record({ programs, words: size }: Work, at: number): GPUCommandBuffer {
+    const encoder = device.createCommandEncoder();
+    // Unless each is timed, all programs share a pass.
+    for (const [i, group] of (stamps ? programs.map((one) => [one]) : [programs]).entries()) {
+      const timestampWrites = stamps?.writes(at, i);
+      const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
+      for (const program of group) encode(pass, program);
       pass.end();
+    }
+    const offset = at * stride;
+    encoder.copyBufferToBuffer(source, 0, readback.buffer, offset, size * 4);
+    const to = { buffer: readback.buffer, offset: offset + words * 4 };
+    stamps?.copy(encoder, { region: at, count: programs.length }, to);
+    return encoder.finish();
+  }
+
+  function keepReady(work: Work): void {
+    const [longest] = ready.keys();
+    if (longest && ready.size >= MOST_READY) ready.delete(longest);
+    ready.set(work, record(work, 0));
+  }
+
+  async function read({ programs, words: size }: Work, count: number): Promise<Ran[]> {
+    const all = await readback.read(count * stride / 4);
+    return Array.from({ length: count }, (_, at) => {
+      const own = all.subarray(at * stride / 4, (at + 1) * stride / 4);
+      const ms = stamps ? passMs(own.subarray(words), programs.length) : [];
+      return { words: own.subarray(0, size), ms };
+    });
+  }
+
+  return {
+    async run(work) {
+      device.queue.submit([record(work, 0)]);
+      await turn();
+      return (await read(work, 1))[0] as Ran;
     },
-    resolve(encoder, count) {
-      encoder.resolveQuerySet(querySet, 0, 2 * count, resolved, 0);
-      encoder.copyBufferToBuffer(resolved, 0, readback.buffer, 0, 2 * count * 8);
-    },
-    async read(count) {
-      const stamps = new BigUint64Array((await readback.read()).buffer);
-      return Array.from(
-        { length: count },
-        (_, i) => Number((stamps[2 * i + 1] ?? 0n) - (stamps[2 * i] ?? 0n)) / 1e6,
-      );
+    async repeat(work, count) {
+      device.queue.submit([ready.get(work) ?? record(work, 0)]);
+      ready.delete(work);
+      const began = performance.now();
+      // A submission each: the device begins the first while the others are encoded.
+      for (let at = 1; at < count; at++) device.queue.submit([record(work, at)]);
+      keepReady(work);
+      await turn();
+      const runs = await read(work, count);
+      return { runs, busyMs: performance.now() - began };
     },
   };
 }

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 
-/** Timers and signals wait while the GPU is read or fed; a turn costs 2 ms, so not each time. */
+/** Timers and signals wait while the GPU is read or fed; a turn takes 2 ms, so not each time. */
 const TURN_MS = 100;
 
 /** Gives timers and signals a turn, at once and then every TURN_MS. */

@@ -4,8 +4,8 @@ import type { Gpu } from "./device.ts";
 export interface Readback extends Disposable {
   /** Copy the result here within the round's submission. */
   readonly buffer: GPUBuffer;
-  /** Waits for the queue and returns a copy of the words. */
-  read(): Promise<Uint32Array>;
+  /** Waits for the queue and returns a copy of the first `count` words, or of all. */
+  read(count?: number): Promise<Uint32Array>;
 }
 
 /**
@@ -26,7 +26,7 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   buffer.unmap();
   return {
     buffer,
-    async read(): Promise<Uint32Array> {
+    async read(count = words): Promise<Uint32Array> {
       const mapped = buffer.mapAsync(GPUMapMode.READ);
       mapped.catch(() => {});
       let range: ArrayBuffer;
@@ -36,10 +36,10 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
         await mapped;
         range = buffer.getMappedRange();
       }
-      const words = new Uint32Array(range).slice();
+      const copy = new Uint32Array(range, 0, count).slice();
       buffer.unmap();
       gpu.check();
-      return words;
+      return copy;
     },
     [Symbol.dispose](): void {
       buffer.destroy();

@@ -125,7 +125,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     // Runs what was submitted to its end, a request a step.
     scheduler: {
-      counts: { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0 },
+      counts: { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
       submit(request, { onEvent }) {
         requests.push(request);
         const events = play(request, answer(requests.length), options.beforeWord);

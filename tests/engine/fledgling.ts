@@ -70,16 +70,19 @@ export async function decode(
   core: Core,
   slots: readonly Slot[],
   prompts: readonly (readonly number[])[],
-  { numSteps, most, sampling }: {
+  { numSteps, most, sampling, perSync = 1 }: {
     readonly numSteps: number;
     readonly most: number;
     readonly sampling: readonly Sampling[];
+    /** Rounds without the host; with more than one the device stops lanes at EOS. */
+    readonly perSync?: number;
   },
 ): Promise<Decoded[]> {
   const outputs: Decoded[] = [];
   for (const [i, slot] of slots.entries()) {
     const ids = prompts[i] ?? [];
-    core.setSampling(slot, sampling[i % sampling.length] as Sampling);
+    const stopIds = perSync > 1 ? [EOS] : [];
+    core.setSampling(slot, sampling[i % sampling.length] as Sampling, stopIds);
     // What the slot holds of the prompt stays; its last token is run again.
     const from = slot.tokens.length < ids.length ? 0 : ids.length - 1;
     const first = await core.prefill(slot, ids, from, ids.length);
@@ -87,8 +90,8 @@ export async function decode(
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
-    const { lanes } = await core.round(slots, numSteps);
-    for (const [i, lane] of lanes.entries()) {
+    const { rounds } = await core.rounds(slots, { numSteps, count: perSync });
+    for (const [i, lane] of rounds.flatMap(({ lanes }) => [...lanes.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;
       const stop = lane.ids.indexOf(EOS);

@@ -126,7 +126,8 @@ Deno.test("a request on the embedded model", async (t) => {
 });
 
 Deno.test("a conversation computes only what is new, and answers as from the start", async (t) => {
-  using engine = await openEngine({ speculate: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) });
+  const speculate = statically(3, [0, 1, 2, 3, 4, 5, 6, 7]);
+  using engine = await openEngine({ speculate, roundsPerSync: 3 });
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
   for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
     await t.step(`num_steps ${drafting}`, async () => {

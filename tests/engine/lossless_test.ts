@@ -21,10 +21,17 @@ function promptIds(prompts: readonly string[]): number[][] {
   });
 }
 
-/** Decodes every prompt at every num_steps with both drafts; all must give the tokens of the first. */
+/**
+ * Decodes every prompt at every num_steps with both drafts; all must give the tokens of the first.
+ * Also with that many rounds without the host, one number for each num_steps.
+ */
 async function sameAtEverySetting(
   prompts: readonly (readonly number[])[],
-  { most, sampling }: { readonly most: number; readonly sampling: readonly Sampling[] },
+  { most, sampling, perSync = [1] }: {
+    readonly most: number;
+    readonly sampling: readonly Sampling[];
+    readonly perSync?: readonly number[];
+  },
 ): Promise<void> {
   const plain = new Map<number, string>();
   for (const kind of ["eagle3", "eagle1"] as const) {
@@ -35,9 +42,11 @@ async function sameAtEverySetting(
       using stack = new DisposableStack();
       const slots = group.map(() => stack.use(openSlot(core)));
       for (const numSteps of STEPS) {
-        const found = await decode(core, slots, group, { numSteps, most, sampling });
+        const together = perSync[numSteps % perSync.length] ?? 1;
+        const how = { numSteps, most, sampling, perSync: together };
+        const found = await decode(core, slots, group, how);
         drafted += found.reduce((sum, { accepted }) => sum + accepted.length * numSteps, 0);
-        check(plain, first, found, `${kind}, num_steps ${numSteps}`);
+        check(plain, first, found, `${kind}, num_steps ${numSteps}, ${together} rounds per sync`);
       }
     }
     assert.ok(drafted > 0);
@@ -60,6 +69,13 @@ Deno.test("greedy text is the same at num_steps 0 to 7 with both drafts: golden 
 Deno.test("greedy text is the same at num_steps 0 to 7 with both drafts: 200 prompts", async () => {
   const prompts = promptIds(Array.from({ length: 200 }, (_, n) => generatedPrompt(n)));
   await sameAtEverySetting(prompts, { most: 12, sampling: [GREEDY] });
+});
+
+Deno.test("greedy and sampled text is the same with 1 to 8 rounds per sync", async () => {
+  const sampling = [GREEDY, { ...GREEDY, temperature: 0.8, seed: 5, topK: 20 }];
+  const prompts = promptIds(Array.from({ length: BATCH }, (_, n) => generatedPrompt(n + 500)));
+  const perSync = [1, 2, 3, 8, 5, 2, 3, 8];
+  await sameAtEverySetting(prompts, { most: 32, sampling, perSync });
 });
 
 Deno.test("sampled text is a function of the seed, whatever num_steps and draft", async () => {

@@ -43,7 +43,7 @@ async function together(
 }
 
 async function open(options: OpenOptions): Promise<Engine> {
-  return await openEngine({ speculate: statically(3), ...options });
+  return await openEngine({ speculate: statically(3), roundsPerSync: 1, ...options });
 }
 
 /** Outputs of the requests, each run by itself. */
@@ -80,15 +80,18 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
 Deno.test("a request's output is what it gets alone", async (t) => {
   const expected = await alone(34);
   const steps = [3, 0, 0, 7, 1, 0, 5];
+  const perSync = { EAGLE3: [8, 3, 2, 3, "auto"], EAGLE: [1, 2, "auto", 8, 3] } as const;
   for (const algorithm of ["EAGLE3", "EAGLE"] as const) {
-    for (const batch of [1, 2, 3, 8, 17]) {
+    for (const [i, batch] of [1, 2, 3, 8, 17].entries()) {
+      const roundsPerSync = perSync[algorithm][i] ?? "auto";
       await t.step(
-        `${algorithm}, ${batch} in flight, joins and leaves, restless tiers`,
+        `${algorithm}, ${batch} in flight, ${roundsPerSync} rounds per sync, restless tiers`,
         async () => {
           const speculation = restless(steps);
           const rounds: RoundSample[] = [];
           using engine = await open({
             algorithm,
+            roundsPerSync,
             maxBatch: batch,
             speculate: () => ({ numSteps: 3, steps: [...new Set(steps)], speculation }),
             onRound: (round) => rounds.push(round),
@@ -99,6 +102,9 @@ Deno.test("a request's output is what it gets alone", async (t) => {
           assert.deepEqual(results.map(outcome), expected.slice(0, length));
           assert.equal(speculation.picked.size, new Set(steps).size);
           assert.ok(rounds.some((round) => round.batch > batch / 2));
+          const most = Math.max(...rounds.map((round) => round.together));
+          if (roundsPerSync === 1) assert.equal(most, 1);
+          else if (roundsPerSync !== "auto") assert.ok(most > 1 && most <= roundsPerSync);
           assert.ok(engine.scheduler.counts.catchUps > 0);
         },
       );
@@ -106,7 +112,7 @@ Deno.test("a request's output is what it gets alone", async (t) => {
   }
 
   await t.step("put-backs: pages for three, twelve requests", async () => {
-    using engine = await open({ maxBatch: 8, maxKvTokens: 256 });
+    using engine = await open({ maxBatch: 8, maxKvTokens: 256, roundsPerSync: 3 });
     const requests = Array.from({ length: 24 }, (_, n) => mixed(engine, n));
     const results = await together(engine, requests, 0);
     assert.deepEqual(results.map(outcome), expected.slice(0, 24));
@@ -151,6 +157,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
   const steps = [0, 1, 3, 7];
   using engine = await open({
     maxBatch: 3,
+    roundsPerSync: 3,
     speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
   });
   await engine.core.warmUp(steps);
@@ -173,7 +180,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
 Deno.test("1,000 requests with few pages finish as with many", async () => {
   const outputs: string[][] = [];
   for (const maxKvTokens of [8 * 1056, 176]) {
-    using engine = await open({ maxBatch: 8, maxKvTokens });
+    using engine = await open({ maxBatch: 8, maxKvTokens, roundsPerSync: 8 });
     const requests = Array.from({ length: 1000 }, (_, n) => {
       const { promptIds, sampling } = mixed(engine, n);
       return { ...mixed(engine, n), promptIds, sampling, maxTokens: 1 + n % 9 + (n % 50 ? 0 : 40) };

@@ -7,6 +7,8 @@ import {
   RESULT_DRAFTS,
   RESULT_WORDS,
   ROW_WORDS,
+  SLOT_LIMIT,
+  SLOT_WORDS,
 } from "../../src/model/rows_layout.ts";
 import { acceptChain } from "../../src/speculate/acceptance.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -121,7 +123,7 @@ function assertResult(
   choices: readonly number[],
 ): void {
   const { accepted, ids } = acceptChain(drafts, choices);
-  assert.equal(words[0], accepted);
+  assert.equal(words[0], accepted + 1);
   const emitted = words.subarray(RESULT_CHOICES, RESULT_CHOICES + accepted + 1);
   assert.deepEqual([...emitted], ids);
   const reported = words.subarray(RESULT_DRAFTS, RESULT_DRAFTS + drafts.length);
@@ -140,7 +142,7 @@ for (const numSteps of [0, 1, 3, 7]) {
         const result = results.subarray(b * RESULT_WORDS, (b + 1) * RESULT_WORDS);
         if (slot === NO_SLOT) {
           assert.equal(last[b], first);
-          assert.deepEqual([...result], Array(RESULT_WORDS).fill(LEFT_ALONE));
+          assert.deepEqual([...result], [0, ...Array(RESULT_WORDS - 1).fill(LEFT_ALONE)]);
           return;
         }
         const chosen = choices[b] ?? [];
@@ -175,7 +177,89 @@ Deno.test("accept: a choice that is no token is not accepted as a draft", async 
   };
   await device.run([accept(buffers, { batch: 1, numSteps: 1 })]);
   const results = await device.readWords(buffers.results);
-  assert.deepEqual([...results.subarray(0, 2)], [0, 0xffffffff]);
+  assert.deepEqual([...results.subarray(0, 2)], [1, 0xffffffff]);
+  const [, slot] = SLOTS.entries().map(([i, of]) => i === 1 ? { ...of, limit: 0 } : of).toArray();
+  const words = (await device.readWords(buffers.slots)).subarray(SLOT_WORDS, 2 * SLOT_WORDS);
+  const expected = { ...slot, length: lengthOf(1) + 1, root: 0xffffffff };
+  assert.deepEqual(words, packSlots([expected]), "broken logits stop the lane");
+});
+
+for (const numSteps of [0, 3]) {
+  Deno.test(`rounds of ${numSteps} drafts: a slot that stopped or owns too few cells is padding`, async () => {
+    const enough = lengthOf(2) + numSteps + 1;
+    for (const [limit, live] of [[0, false], [enough - 1, false], [enough, true]] as const) {
+      const slots = SLOTS.map((slot, i) => i === 2 ? { ...slot, limit } : slot);
+      const buffers = {
+        ...sources(LANES.length * (numSteps + 1)),
+        slots: device.words(packSlots(slots)),
+      };
+      await device.run([verifyRows(buffers, { batch: LANES.length, numSteps })]);
+      const rows = chains(numSteps);
+      if (!live) rows.fill(PADDING, 0, numSteps + 1);
+      assert.deepEqual(await device.readWords(buffers.rows), packRows(rows), `limit ${limit}`);
+    }
+  });
+}
+
+Deno.test("draft_rows: no row past the cells that a slot owns", async () => {
+  for (const [limit, live] of [[0, false], [lengthOf(2) + 3, false], [lengthOf(2) + 4, true]]) {
+    const slots = SLOTS.map((slot, i) => i === 2 ? { ...slot, limit: Number(limit) } : slot);
+    const buffers = { ...sources(LANES.length), slots: device.words(packSlots(slots)) };
+    await device.run([draftRows(buffers, { batch: LANES.length, step: 3 })]);
+    const row = (await device.readWords(buffers.rows)).subarray(0, ROW_WORDS);
+    const token = DRAFTS[2 * MAX_STEPS + 3] ?? NaN;
+    const expected = live ? chainRow(2, lengthOf(2) + 3, token) : PADDING;
+    assert.deepEqual(row, packRows([expected]), `limit ${limit}`);
+  }
+});
+
+Deno.test("accept: padding emits nothing and leaves its slot alone", async () => {
+  const rows = [chainRow(0, 0, 11), chainRow(0, 1, 1000), PADDING, PADDING];
+  const buffers = {
+    ...sources(1),
+    lanes: device.words([0, 2]),
+    rows: device.words(packRows(rows)),
+    chosen: device.words([7, 8, 1016, 9]),
+    extend: untouched(rows.length * ROW_WORDS),
+    last: untouched(2),
+    results: untouched(2 * RESULT_WORDS),
+  };
+  await device.run([accept(buffers, { batch: 2, numSteps: 1 })]);
+  const results = await device.readWords(buffers.results);
+  assert.deepEqual([results[0], results[RESULT_WORDS]], [1, 0]);
+  const extend = await device.readWords(buffers.extend);
+  assert.deepEqual(extend.subarray(2 * ROW_WORDS), packRows([PADDING, PADDING]));
+  assert.deepEqual([...await device.readWords(buffers.last)], [0, 2]);
+  const slots = SLOTS.map((slot, i) => i === 0 ? { ...slot, length: 1, root: 7 } : slot);
+  assert.deepEqual(await device.readWords(buffers.slots), packSlots(slots));
+});
+
+Deno.test("accept: each of eight stop ids ends a lane, emitted and not drafted ones alone", async () => {
+  const stops = [0, 5, 1001, 77, 1 << 20, 9, 3, 500];
+  // Two drafts are right, then the choice is 42; the draft that was refused does not count.
+  const cases = [[1000, 1001], [42], [1002, 1003]].map((ids) => ({
+    ids,
+    stopped: ids[0] !== 1002,
+  }));
+  for (const end of stops.keys()) {
+    for (const { ids, stopped } of cases) {
+      const own = stops.with(end, ids.at(-1) ?? NaN).map((id, i) => i === end ? id : id + 5000);
+      const buffers = {
+        ...sources(1),
+        slots: device.words(packSlots([{ ...SLOTS[0], stops: own }])),
+        lanes: device.words([0]),
+        rows: device.words(packRows([11, 1000, 1001, 1002].map((t, j) => chainRow(0, j, t)))),
+        chosen: device.words([1000, 1001, 42, 1003]),
+        extend: untouched(4 * ROW_WORDS),
+        last: untouched(1),
+        results: untouched(RESULT_WORDS),
+      };
+      await device.run([accept(buffers, { batch: 1, numSteps: 3 })]);
+      const limit = (await device.readWords(buffers.slots))[SLOT_LIMIT];
+      assert.equal(limit === 0, stopped, `id ${ids.at(-1)} as stop ${end}`);
+      assert.equal((await device.readWords(buffers.results))[0], 3);
+    }
+  }
 });
 
 Deno.test("accept_prompt: the choice after the last row is the root and the last token", async () => {
@@ -194,5 +278,5 @@ Deno.test("accept_prompt: the choice after the last row is the root and the last
   const extend = rows.map((row, i) => i === 2 ? { ...row, token: 77 } : row);
   assert.deepEqual(await device.readWords(buffers.extend), packRows(extend));
   const results = await device.readWords(buffers.results);
-  assert.deepEqual([...results.subarray(0, 2)], [0, 77]);
+  assert.deepEqual([...results.subarray(0, 2)], [1, 77]);
 });

@@ -1,4 +1,4 @@
-import { ROW_WORDS, SLOT_WORDS } from "../../src/model/rows_layout.ts";
+import { MOST_STOPS, ROW_WORDS, SLOT_LIMIT, SLOT_WORDS } from "../../src/model/rows_layout.ts";
 import { shuffled } from "../gpu/numbers.ts";
 
 /** `Row` of shaders/rows.wgsl. */
@@ -22,7 +22,12 @@ export interface SlotFields {
   readonly temperature: number;
   readonly topP: number;
   readonly minP: number;
+  /** Cells owned; 0 = stopped. */
+  readonly limit: number;
+  readonly stops: readonly number[];
 }
+
+const NO_TOKEN = 0xffffffff;
 
 /** Words of rows; what is not given is 0, except live = 1. */
 export function packRows(rows: readonly Partial<RowFields>[]): Uint32Array {
@@ -35,7 +40,7 @@ export function packRows(rows: readonly Partial<RowFields>[]): Uint32Array {
   return words;
 }
 
-/** Words of slots; what is not given is greedy or 0. */
+/** Words of slots; what is not given is greedy or 0, the limit far away. */
 export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
   const words = new Uint32Array(slots.length * SLOT_WORDS);
   const floats = new Float32Array(words.buffer);
@@ -43,6 +48,9 @@ export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
     const { length = 0, root = 0, seed = 0, topK = 0, temperature = 0, topP = 1, minP = 0 } = slot;
     words.set([length, root, seed, topK], i * SLOT_WORDS);
     floats.set([temperature, topP, minP], i * SLOT_WORDS + 4);
+    const { limit = 1 << 20, stops = [] } = slot;
+    const ends = [...stops, ...Array<number>(MOST_STOPS - stops.length).fill(NO_TOKEN)];
+    words.set([limit, ...ends], i * SLOT_WORDS + SLOT_LIMIT);
   });
   return words;
 }

@@ -1,0 +1,95 @@
+/** Most rounds that are submitted without the host between them. */
+export const MOST_ROUNDS = 8;
+
+/** Share of the time that the host may keep the device waiting. */
+const SHARE = 0.05;
+/** Milliseconds a group of rounds may last, so that text still flows. */
+const LONGEST_MS = 50;
+/** Weight of the newest measurement in a moving average. */
+const NEWEST = 0.25;
+
+/** How many rounds to submit at once; "auto" decides by what host and device take. */
+export type RoundsPerSync = number | "auto";
+
+/** Means of a group: what the host adds to it once, and what each of its rounds takes. */
+export interface GroupTimes {
+  readonly hostMs: number;
+  readonly roundMs: number;
+}
+
+/**
+ * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS:
+ *
+ *     n = ceil(host / round * (1 - SHARE) / SHARE)
+ */
+export function roundsWorth({ hostMs, roundMs }: GroupTimes): number {
+  const wanted = Math.ceil(hostMs / roundMs * (1 - SHARE) / SHARE);
+  const flowing = Math.floor(LONGEST_MS / roundMs);
+  return Math.max(1, Math.min(wanted, flowing, MOST_ROUNDS));
+}
+
+/** The sequences of a group to come. */
+export interface GroupOf {
+  /** Tokens that each may still get. */
+  readonly left: readonly number[];
+  readonly numSteps: number;
+  /** A prompt is not stored yet: it gets a chunk between any two rounds. */
+  readonly prefilling: boolean;
+  /** Requests wait for a place. */
+  readonly waiting: boolean;
+}
+
+/**
+ * Rounds that surely have something to do. A round gives at most num_steps + 1 tokens, so none is
+ * wasted on a sequence with left tokens before round ceil(left / (num_steps + 1)). While others wait
+ * for a place the sequence that may end first decides, else the one that may go on longest: what
+ * ended earlier is a dead lane meanwhile. A prompt is not kept waiting by more than one round; a
+ * waiting request may be, by an end of sequence within the group, for LONGEST_MS at most.
+ */
+export function roundsUseful({ left, numSteps, prefilling, waiting }: GroupOf): number {
+  if (prefilling) return 1;
+  const rounds = left.map((tokens) => Math.ceil(tokens / (numSteps + 1)));
+  return Math.max(1, waiting ? Math.min(...rounds) : Math.max(...rounds));
+}
+
+/** Chooses the number of rounds in a group. */
+export interface Pace {
+  pick(batch: number, numSteps: number): number;
+  /**
+   * Takes note of a group of `count` rounds whose results were there at `ended`, `busyMs` after it was
+   * submitted. What lies between the groups is the host's time.
+   */
+  learn(
+    batch: number,
+    numSteps: number,
+    group: { readonly count: number; readonly busyMs: number; readonly ended: number },
+  ): void;
+  /** Something else runs before the next group: the time between says nothing of the host. */
+  pause(): void;
+}
+
+/** Always the rounds that were asked for, or moving averages of each batch and depth. */
+export function openPace(asked: RoundsPerSync): Pace {
+  const known = new Map<string, GroupTimes>();
+  let last: number | undefined;
+  const key = (batch: number, numSteps: number) => `${batch} ${numSteps}`;
+  return {
+    pick(batch, numSteps) {
+      if (asked !== "auto") return asked;
+      const times = known.get(key(batch, numSteps));
+      return times ? roundsWorth(times) : 1;
+    },
+    learn(batch, numSteps, { count, busyMs, ended }) {
+      const before = last;
+      last = ended;
+      if (before === undefined) return;
+      const newest = { hostMs: ended - before - busyMs, roundMs: busyMs / count };
+      const { hostMs, roundMs } = known.get(key(batch, numSteps)) ?? newest;
+      known.set(key(batch, numSteps), {
+        hostMs: hostMs + NEWEST * (newest.hostMs - hostMs),
+        roundMs: roundMs + NEWEST * (newest.roundMs - roundMs),
+      });
+    },
+    pause: () => void (last = undefined),
+  };
+}
