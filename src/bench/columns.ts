@@ -28,6 +28,7 @@ const CASE: readonly (readonly [title: string, of: (row: BenchRow) => string])[]
   ["output", ({ output_tokens }) => String(output_tokens)],
   ["temp", ({ temperature }) => String(temperature)],
   ["depth", ({ depth }) => String(depth)],
+  ["rounds per sync", ({ rounds_per_sync }) => String(rounds_per_sync)],
 ];
 
 const MEASURED: readonly Column[] = [
@@ -54,6 +55,7 @@ const MEASURED: readonly Column[] = [
   number("verify ms", ({ round_ms }) => digits(round_ms.verify)),
   number("extend ms", ({ round_ms }) => digits(round_ms.extend)),
   number("host ms", ({ round_ms }) => digits(round_ms.host)),
+  number("rounds a sync", ({ mean_rounds_per_sync }) => fixed(mean_rounds_per_sync, 1)),
   number("c(M)/c(1)", ({ verify_cost_ratio }) => fixed(verify_cost_ratio, 2)),
   number("TTFT p50/p90/p99 ms", ({ ttft_ms }) => percentilesText(ttft_ms)),
   number("TPOT p50/p90/p99 ms", ({ tpot_ms }) => percentilesText(tpot_ms)),

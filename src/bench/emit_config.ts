@@ -35,8 +35,9 @@ function winner(rows: readonly BenchRow[]): number {
 
 function ratiosOf(rows: readonly BenchRow[]): Ratios {
   return new Map(rows.map((row) => {
-    const { workload, prompt_tokens, output_tokens, temperature, depth } = row;
-    const key = [workload, prompt_tokens, output_tokens, temperature, depth].join("|");
+    const { workload, prompt_tokens, output_tokens, temperature, depth, rounds_per_sync } = row;
+    const key = [workload, prompt_tokens, output_tokens, temperature, depth, rounds_per_sync]
+      .join("|");
     return [key, row.speedup.log_ratios];
   }));
 }

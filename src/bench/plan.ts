@@ -79,6 +79,7 @@ export function caseText(one: Case): string {
     `${one.outputTokens} output tokens`,
     `temperature ${one.temperature}`,
     ...one.depth === 0 ? [] : [`depth ${one.depth}`],
+    ...typeof one.roundsPerSync === "number" ? [`${one.roundsPerSync} rounds a sync`] : [],
   ].join(", ");
 }
 
@@ -90,8 +91,9 @@ export function rowKey(
 ): string {
   const { model, draft, device, simulated } = subject;
   const { workload, batch, promptTokens, outputTokens, temperature, depth } = one;
+  const { roundsPerSync = "auto" } = one;
   return JSON.stringify([
     ...[model, draft ?? null, device, simulated, workload, batch, promptTokens ?? null],
-    ...[outputTokens, temperature, depth, seed, label],
+    ...[outputTokens, temperature, depth, roundsPerSync, seed, label],
   ]);
 }

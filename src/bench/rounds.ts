@@ -51,6 +51,12 @@ export function roundMs(rounds: readonly RoundSample[]): RoundMs {
   };
 }
 
+/** Rounds over syncs: a round of `together` is that part of one. Null where there was none. */
+export function meanRoundsPerSync(rounds: readonly RoundSample[]): number | null {
+  const syncs = rounds.reduce((sum, { together }) => sum + 1 / together, 0);
+  return syncs === 0 ? null : rounds.length / syncs;
+}
+
 /**
  * c(M) / c(1): the median verify of a round over the median decode step of plain rounds, both
  * with the whole batch in flight where there are such rounds. Null where one is not measured.

@@ -1,12 +1,13 @@
+import type { RoundsPerSync } from "../engine/pace.ts";
 import { type Arm, PLAIN_AGAIN } from "./plan.ts";
-import { acceptanceOf, type RoundMs, roundMs, tierShare } from "./rounds.ts";
+import { acceptanceOf, meanRoundsPerSync, type RoundMs, roundMs, tierShare } from "./rounds.ts";
 import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
 import type { Case, CellResult, Subject, Switch } from "./runner.ts";
 import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
 import { average, pairedRatio } from "./statistics.ts";
 
 /** Of rows written to a file; another number when a field changes its meaning. */
-export const ROW_FORMAT = "eyrie-bench-1";
+export const ROW_FORMAT = "eyrie-bench-2";
 
 /** One setting in one case, over all blocks. The names are those of the files. */
 export interface BenchRow {
@@ -21,6 +22,8 @@ export interface BenchRow {
   readonly output_tokens: number;
   readonly temperature: number;
   readonly depth: number;
+  /** As asked. */
+  readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;
   readonly setting_kind: "plain" | "plain again" | "static" | "preset";
@@ -35,6 +38,8 @@ export interface BenchRow {
   readonly draft_acceptance_rate: number | null;
   readonly acceptance_per_position: readonly number[];
   readonly round_ms: RoundMs;
+  /** Rounds submitted at once, over the syncs; null where there was no round. */
+  readonly mean_rounds_per_sync: number | null;
   readonly verify_cost_ratio: number | null;
   readonly ttft_ms: Percentiles;
   readonly tpot_ms: Percentiles;
@@ -78,6 +83,7 @@ export function rowOf(
     draft_acceptance_rate: acceptance.draftAcceptanceRate,
     acceptance_per_position: acceptance.perPosition,
     round_ms: roundMs(rounds),
+    mean_rounds_per_sync: meanRoundsPerSync(rounds),
     verify_cost_ratio: verifyCostRatio(rounds, plainRounds, place.one.batch),
     ...latencies(own),
     switches: average(own.map((block) => block.switches.length)),
@@ -109,6 +115,7 @@ function identity(
     output_tokens: one.outputTokens,
     temperature: one.temperature,
     depth: one.depth,
+    rounds_per_sync: one.roundsPerSync ?? "auto",
     seed,
     setting: label,
     setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
@@ -161,6 +168,7 @@ function gap(row: BenchRow, best: BenchRow): Ratio {
 export function keyOfRow(row: BenchRow): string {
   return JSON.stringify([
     ...[row.model, row.draft, row.device, row.acceptance === "SIMULATED", row.workload, row.batch],
-    ...[row.prompt_tokens, row.output_tokens, row.temperature, row.depth, row.seed, row.setting],
+    ...[row.prompt_tokens, row.output_tokens, row.temperature, row.depth, row.rounds_per_sync],
+    ...[row.seed, row.setting],
   ]);
 }

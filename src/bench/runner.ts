@@ -1,4 +1,5 @@
 import type { LoadProgress } from "../engine/load.ts";
+import type { RoundsPerSync } from "../engine/pace.ts";
 import type { Workload } from "./workload.ts";
 
 /** How a cell decodes. */
@@ -20,6 +21,8 @@ export interface Case {
   readonly temperature: number;
   /** Tokens whose keys and values are in the cache before the prompt. */
   readonly depth: number;
+  /** Rounds submitted without the host between; absent = auto. */
+  readonly roundsPerSync?: RoundsPerSync;
 }
 
 /** One measurement: a case, a setting, a block. */
@@ -42,6 +45,8 @@ export interface RoundSample {
   readonly draftMs: number;
   readonly verifyMs: number;
   readonly extendMs: number;
+  /** Rounds that were submitted at once, this one among them. */
+  readonly together: number;
   /** What is left of `ms`: the host's work and waiting. */
   readonly hostMs: number;
   readonly ms: number;

@@ -70,10 +70,12 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
     core: engine.core,
     outputs: engine.outputs,
     speculation,
-    onRound: ({ numSteps, batch, accepted, draftMs, verifyMs, extendMs, ms, at }) => {
+    roundsPerSync: spec.roundsPerSync ?? "auto",
+    onRound: ({ at, ...round }) => {
+      const { draftMs, verifyMs, extendMs, ms } = round;
       const hostMs = Math.max(0, ms - draftMs - verifyMs - extendMs);
       const tMs = at - ms - start;
-      rounds.push({ numSteps, batch, accepted, draftMs, verifyMs, extendMs, hostMs, ms, tMs });
+      rounds.push({ ...round, hostMs, tMs });
     },
   });
   const places = openPlaces(engine, scheduler, { spec, workload, slots, filling });

@@ -10,7 +10,8 @@ import { checkWritable, openRowFile, readNamed, writeNamed } from "./bench_files
 import { hasDraft } from "./bench_flags.ts";
 import { type BenchSurroundings, openResults } from "./bench_results.ts";
 import { type Io, unlessAborted } from "./io.ts";
-import { INTERRUPTED, warn } from "./open.ts";
+import { INTERRUPTED, roundsOf, warn } from "./open.ts";
+import { ROUNDS } from "./option_groups.ts";
 import type { BenchOptions } from "./options.ts";
 import { type StatusLine, statusLine } from "./progress.ts";
 
@@ -56,6 +57,7 @@ function workloadName({ workload, randomWeights }: BenchOptions): string {
 
 function planOf(options: BenchOptions, workload: Workload): Plan {
   const { promptTokens, batchSizes, outputTokens, temperatures, depths, presets } = options;
+  const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
       `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
@@ -69,11 +71,26 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
     outputTokens,
     temperature: temperatures,
     depth: depths,
+    roundsPerSync,
     batch: batchSizes,
-  }).map(({ promptTokens, ...rest }): Case =>
-    promptTokens === undefined ? rest : { ...rest, promptTokens }
-  );
+  }).map(({ promptTokens, roundsPerSync, ...rest }): Case => ({
+    ...rest,
+    ...promptTokens === undefined ? {} : { promptTokens },
+    ...roundsPerSync === undefined ? {} : { roundsPerSync },
+  }));
   return { cases, arms: armsOf({ numSteps, presets }), blocks: options.repeat, seed: options.seed };
+}
+
+/** @throws UsageError for what the flag of the other commands would refuse too. */
+function roundsAxis(names: readonly string[]): readonly Case["roundsPerSync"][] {
+  const { choices } = ROUNDS.roundsPerSync;
+  const refused = names.find((name) => !choices.some((choice) => choice === name));
+  if (refused !== undefined) {
+    throw new UsageError(
+      `Cannot use "--rounds-per-sync ${refused}": allowed is some of ${choices.join(", ")}`,
+    );
+  }
+  return names.length === 0 ? [undefined] : names.map(roundsOf);
 }
 
 function requestOf(

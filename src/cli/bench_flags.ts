@@ -69,6 +69,13 @@ export const BENCH_AXES = {
     help: "tokens in the cache before the prompt",
     example: "--depth 0,1024",
   },
+  roundsPerSync: {
+    flag: "--rounds-per-sync",
+    type: "names",
+    help: "rounds the GPU does before the host looks: auto, or 1 to 8",
+    absent: "auto",
+    example: "--rounds-per-sync 1,2,4,auto",
+  },
 } as const;
 
 /** How it is measured. */
@@ -187,6 +194,7 @@ const SWEEP_ONLY = {
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
   temperatures: BENCH_AXES.temperatures,
+  roundsPerSync: BENCH_AXES.roundsPerSync,
   workload: BENCH_RUN.workload,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,

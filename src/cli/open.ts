@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import type { RoundsPerSync } from "../engine/pace.ts";
 import type { Sampling } from "../speculate/sampling.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "./io.ts";
@@ -24,7 +25,7 @@ export async function openWithProgress(
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, algorithm, adapter, contextLength, maxBatch = 1, maxKvTokens } = options;
-  const { quantize, quantizeDraft } = options;
+  const { quantize, quantizeDraft, roundsPerSync } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
@@ -38,6 +39,7 @@ export async function openWithProgress(
     ...adapter === undefined ? {} : { adapter },
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
+    ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
     onProgress: status.load,
     onWarning,
   });
@@ -57,6 +59,11 @@ export async function openWithProgress(
 export function warn(line: string, { io, status }: { io: Io; status?: StatusLine }): void {
   status?.clear();
   io.stderr.write(`warning: ${line}\n`);
+}
+
+/** A choice of `--rounds-per-sync`. */
+export function roundsOf(choice: string): RoundsPerSync {
+  return choice === "auto" ? choice : Number(choice);
 }
 
 /** Uniform over the seeds that `--seed` takes. */

@@ -11,6 +11,7 @@ import {
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
+  ROUNDS,
   SAMPLING,
   SPECULATION,
   SYSTEM,
@@ -26,6 +27,7 @@ export type GenerateOptions = Values<
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof SPECULATION
+  & typeof ROUNDS
   & typeof SAMPLING
   & typeof SYSTEM
   & typeof RAW
@@ -100,7 +102,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER, ...CONTEXT },
       Prompt: { ...SYSTEM, ...RAW },
       Batch: BATCH,
-      Speculation: SPECULATION,
+      Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
       Output: { ...JSON_OUTPUT, ...TALK },
     },
@@ -111,7 +113,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER, ...CONTEXT },
       Prompt: SYSTEM,
-      Speculation: SPECULATION,
+      Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
       Output: TALK,
     },

@@ -47,7 +47,8 @@ export function checkRequest(
 
 /**
  * Gives each sequence pages for `count` rounds without the host, or for as many rounds as there are
- * pages for all; one is reserved already. Nobody needs more than it may store until its end.
+ * pages for all; one is reserved already. Nobody needs more than it may store until its end, and half
+ * of the free pages stay free: what is reserved ahead must not keep others from being admitted.
  *
  * @returns the number of rounds.
  */
@@ -66,7 +67,7 @@ export function reserveRounds(
       return sum + Math.max(0, Math.ceil(cells(lane, rounds) / PAGE) - lane.slot.pages.length);
     }, 0);
   let rounds = count;
-  while (rounds > 1 && missing(rounds) > core.freePages) rounds--;
+  while (rounds > 1 && missing(rounds) > core.freePages / 2) rounds--;
   if (rounds > 1) { for (const lane of lanes) core.reserve(lane.slot, cells(lane, rounds)); }
   return rounds;
 }

@@ -37,6 +37,8 @@ export interface GroupOf {
   readonly prefilling: boolean;
   /** Requests wait for a place. */
   readonly waiting: boolean;
+  /** They wait for pages: none is to be reserved ahead. */
+  readonly short: boolean;
 }
 
 /**
@@ -46,8 +48,8 @@ export interface GroupOf {
  * ended earlier is a dead lane meanwhile. A prompt is not kept waiting by more than one round; a
  * waiting request may be, by an end of sequence within the group, for LONGEST_MS at most.
  */
-export function roundsUseful({ left, numSteps, prefilling, waiting }: GroupOf): number {
-  if (prefilling) return 1;
+export function roundsUseful({ left, numSteps, prefilling, waiting, short }: GroupOf): number {
+  if (prefilling || short) return 1;
   const rounds = left.map((tokens) => Math.ceil(tokens / (numSteps + 1)));
   return Math.max(1, waiting ? Math.min(...rounds) : Math.max(...rounds));
 }

@@ -2,10 +2,11 @@ import { UsageError } from "../errors.ts";
 import { checkRequest, reserveRounds, reusable } from "./admission.ts";
 import { reservedCells } from "./buffers.ts";
 import type { Core, RoundGroup, RoundResult } from "./core.ts";
-import type { Slot } from "./slot.ts";
+import { decoding, type Entry, tellPrefill } from "./entry.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
+import type { Slot } from "./slot.ts";
 import type { Speculation } from "./speculation.ts";
 
 /** A request on its way through the scheduler. */
@@ -25,7 +26,7 @@ export interface RoundSample extends Omit<RoundResult, "lanes"> {
   readonly accepted: readonly number[];
   /** Rounds that were submitted at once, this one among them. */
   readonly together: number;
-  /** Wall time of the round: an equal part of its group's. */
+  /** Wall time: its device time, and an equal part of what its group took beyond device times. */
   readonly ms: number;
   /** When it ended, performance.now(). */
   readonly at: number;
@@ -64,23 +65,6 @@ export interface Scheduler {
   step(): Promise<boolean>;
 }
 
-interface Entry {
-  readonly request: GenerateRequest;
-  readonly output: Output;
-  readonly onEvent: (event: EngineEvent) => void;
-  readonly started: number;
-  readonly own: Slot | undefined;
-  slot: Slot | undefined;
-  /** Tokens to have stored before rounds begin: the prompt, and the output after a put-back. */
-  ids: readonly number[];
-  /** Of these, how many are stored. */
-  stored: number;
-  cached: number;
-  prefilled: number | undefined;
-  cancelled: boolean;
-  done: boolean;
-}
-
 export function openScheduler(
   { core, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }: {
     readonly core: Core;
@@ -112,13 +96,18 @@ export function openScheduler(
     }
   }
 
+  /** Requests wait because pages are short. */
+  let short = false;
+
   function admit(): void {
+    short = false;
     while (waiting.length > 0) {
       const entry = waiting[0] as Entry;
       const slot = entry.own ?? core.openSlot();
       if (!slot) return;
       if (!core.reserve(slot, reservedCells(core.capacity, entry.ids.length))) {
         if (!entry.own) slot[Symbol.dispose]();
+        short = true;
         counts.waits++;
         return;
       }
@@ -186,8 +175,12 @@ export function openScheduler(
   /** Rounds to submit at once, with their pages reserved: fewer where pages are short. */
   function reserveGroup(entries: readonly Entry[], numSteps: number): number {
     const left = entries.map(({ output }) => output.left);
-    const [prefilling, waits] = [running.length > entries.length, waiting.length > 0];
-    const useful = roundsUseful({ left, numSteps, prefilling, waiting: waits });
+    const waits = {
+      prefilling: running.length > entries.length,
+      waiting: waiting.length > 0,
+      short,
+    };
+    const useful = roundsUseful({ left, numSteps, ...waits });
     return reserveRounds(core, entries, Math.min(pace.pick(entries.length, numSteps), useful));
   }
 
@@ -203,20 +196,25 @@ export function openScheduler(
     const group = await core.rounds(slots, { numSteps, count });
     const ended = performance.now();
     pace.learn(entries.length, numSteps, { count, busyMs: group.busyMs, ended });
-    takeGroup(entries, group, { numSteps, began, ms: (ended - began) / count });
+    takeGroup(entries, group, { numSteps, began, ended });
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     entries: readonly Entry[],
     { rounds }: RoundGroup,
-    { numSteps, began, ms }: {
+    { numSteps, began, ended }: {
       readonly numSteps: number;
       readonly began: number;
-      readonly ms: number;
+      readonly ended: number;
     },
   ): void {
-    for (const [i, { lanes, ...times }] of rounds.entries()) {
+    const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
+      rounds.length;
+    let at = began;
+    for (const { lanes, ...times } of rounds) {
+      const ms = deviceMs(times) + hostMs;
+      at += ms;
       const taking = lanes
         .map((lane, at) => ({ lane, entry: entries[at] as Entry }))
         .filter(({ lane, entry }) => !entry.done && lane.ids.length > 0);
@@ -227,7 +225,6 @@ export function openScheduler(
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
       speculation.learn(entries.length, accepted, { numSteps, ms });
-      const at = began + ms * (i + 1);
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
       for (const { lane, entry } of taking) take(entry, { ...lane, numSteps });
     }
@@ -286,13 +283,8 @@ export function openScheduler(
   };
 }
 
-/** Those whose prompt is stored and whose first token is known. */
-function decoding(running: readonly Entry[]): Entry[] {
-  return running.filter(({ ids, stored }) => stored === ids.length);
-}
-
-function tellPrefill({ onEvent, ids, stored, cached }: Entry): void {
-  onEvent({ kind: "prefill", done: stored, total: ids.length, cached });
+function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "lanes">): number {
+  return draftMs + verifyMs + extendMs;
 }
 
 function remove<T>(list: T[], item: T): void {

@@ -101,7 +101,8 @@ function fakeRound(
   const extendMs = numSteps === 0 ? 0 : 0.4 * slow;
   const hostMs = 0.3 * slow;
   const ms = draftMs + verifyMs + extendMs + hostMs;
-  return { numSteps, batch: spec.batch, accepted, draftMs, verifyMs, extendMs, hostMs, ms, tMs };
+  const times = { draftMs, verifyMs, extendMs, hostMs, ms, tMs };
+  return { numSteps, batch: spec.batch, accepted, together: 1, ...times };
 }
 
 /** A session of the made-up machine; `cells` has what was asked of it. */

@@ -93,7 +93,7 @@ Deno.test("a row file that ends in mid-line loses that line only; the last of tw
 
 Deno.test("a line that is no row is a mistake with its number", () => {
   const cases: [string, RegExp][] = [
-    ["{}\n", /^Cannot resume from "f": line 1: no row of eyrie bench \(format "eyrie-bench-1"\)$/],
+    ["{}\n", /^Cannot resume from "f": line 1: no row of eyrie bench \(format "eyrie-bench-2"\)$/],
     [`${rowLine(ROWS[0]!)}\nx\n`, /^Cannot resume from "f": line 3: not JSON: /],
   ];
   for (const [text, message] of cases) {

@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import {
   acceptanceOf,
+  meanRoundsPerSync,
   roundMs,
   tierShare,
   timelineOf,
@@ -9,7 +10,7 @@ import {
 import type { CellResult, RoundSample } from "../../src/bench/runner.ts";
 
 function round(numSteps: number, accepted: readonly number[], times: Partial<RoundSample> = {}) {
-  const parts = { draftMs: 1, verifyMs: 4, extendMs: 2, hostMs: 1, ms: 8, tMs: 0 };
+  const parts = { draftMs: 1, verifyMs: 4, extendMs: 2, hostMs: 1, ms: 8, tMs: 0, together: 1 };
   return { numSteps, batch: accepted.length, accepted, ...parts, ...times };
 }
 
@@ -43,6 +44,13 @@ Deno.test("acceptanceOf: a position counts where it was drafted; plain rounds dr
 Deno.test("roundMs is the mean of each part", () => {
   const rounds = [round(1, [0]), round(1, [0], { draftMs: 3, ms: 12 })];
   deepEqual(roundMs(rounds), { draft: 2, verify: 4, extend: 2, host: 1, total: 10 });
+});
+
+Deno.test("meanRoundsPerSync counts syncs, not rounds", () => {
+  const group = (together: number) => Array(together).fill(round(1, [0], { together }));
+  equal(meanRoundsPerSync([...group(1), ...group(4), ...group(4)]), 3);
+  equal(meanRoundsPerSync([...group(8), ...group(8)]), 8);
+  equal(meanRoundsPerSync([]), null);
 });
 
 Deno.test("verifyCostRatio compares medians of whole batches", () => {

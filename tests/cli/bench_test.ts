@@ -83,6 +83,22 @@ Deno.test("the axes make all combinations; doubles count once", async () => {
   assert.deepEqual(requests[0]?.settings.at(-1), { kind: "preset", name: "aggressive" });
 });
 
+Deno.test("rounds per sync are an axis of numbers and auto", async () => {
+  const { requests, out } = await run([...QUICK, "--rounds-per-sync", "auto,1,8,1"]);
+  assert.deepEqual(requests[0]?.cases.map((one) => one.roundsPerSync), ["auto", 1, 8]);
+  assert.match(out, /\| rounds per sync \|/);
+  for (const value of ["0", "9", "1-4", "2.5", "many"]) {
+    await assert.rejects(run([...QUICK, "--rounds-per-sync", value]), (error) => {
+      assert.ok(error instanceof UsageError);
+      assert.match(
+        error.message,
+        /^Cannot use "--rounds-per-sync [^"]+": allowed is some of auto, 1, /,
+      );
+      return true;
+    });
+  }
+});
+
 Deno.test("without a draft only plain decoding is measured", async () => {
   for (const args of [["--draft", "none"], ["--model", "m"], ["--random-weights", "c.json"]]) {
     const { requests } = await run(["--repeat", "1", ...args]);

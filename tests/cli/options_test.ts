@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { ROUNDS } from "../../src/cli/option_groups.ts";
+import { MOST_ROUNDS } from "../../src/engine/pace.ts";
 import { allowed, type Flag } from "../../src/cli/flag.ts";
 import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
 import { type Invocation, parseArguments } from "../../src/cli/parse.ts";
@@ -100,6 +102,12 @@ Deno.test("choices outside the list are refused by name", () => {
   );
 });
 
+Deno.test("--rounds-per-sync is auto or any number that the engine takes", () => {
+  const { choices } = ROUNDS.roundsPerSync;
+  const numbers = Array.from({ length: MOST_ROUNDS }, (_, i) => `${i + 1}`);
+  assert.deepEqual(choices, ["auto", ...numbers]);
+});
+
 Deno.test("defaults of generate", () => {
   assert.deepEqual(parseArguments(["generate"]), {
     command: "generate",
@@ -123,6 +131,7 @@ Deno.test("defaults of generate", () => {
       preset: undefined,
       quantize: undefined,
       quantizeDraft: false,
+      roundsPerSync: undefined,
       temperature: 0.7,
       topK: 0,
       topP: 1,

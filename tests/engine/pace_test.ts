@@ -1,0 +1,60 @@
+import { equal } from "node:assert/strict";
+import { MOST_ROUNDS, openPace, roundsUseful, roundsWorth } from "../../src/engine/pace.ts";
+
+Deno.test("roundsWorth: the fewest rounds with the host below 5 %, within 50 ms and MOST_ROUNDS", () => {
+  const cases: [hostMs: number, roundMs: number, rounds: number][] = [
+    [0, 5, 1],
+    [0.26, 5, 1], // 0.26 / 5.26 = 4.94 %
+    [0.27, 5, 2],
+    [0.5, 5, 2], // 0.5 / 10.5 = 4.8 %
+    [0.6, 5, 3],
+    [0.2, 0.54, 8], // 7.04 rounds
+    [0.15, 0.54, 6],
+    [100, 0.5, MOST_ROUNDS],
+    [100, 12, 4], // 48 ms
+    [100, 26, 1],
+    [100, 400, 1],
+  ];
+  for (const [hostMs, roundMs, rounds] of cases) {
+    equal(roundsWorth({ hostMs, roundMs }), rounds, `host ${hostMs}, round ${roundMs}`);
+    const share = (n: number) => hostMs / (hostMs + n * roundMs);
+    if (rounds > 1 && rounds < MOST_ROUNDS) equal(share(rounds - 1) > 0.05, true);
+  }
+});
+
+Deno.test("roundsUseful: none that surely does nothing, one while a prompt is stored", () => {
+  const calm = { numSteps: 0, prefilling: false, waiting: false, short: false };
+  equal(roundsUseful({ ...calm, left: [1] }), 1);
+  equal(roundsUseful({ ...calm, left: [7] }), 7);
+  equal(roundsUseful({ ...calm, left: [7], numSteps: 3 }), 2); // 4 tokens a round at most
+  equal(roundsUseful({ ...calm, left: [8], numSteps: 3 }), 2);
+  equal(roundsUseful({ ...calm, left: [9], numSteps: 3 }), 3);
+  equal(roundsUseful({ ...calm, left: [2, 40, 11] }), 40);
+  equal(roundsUseful({ ...calm, left: [2, 40, 11], waiting: true }), 2);
+  equal(roundsUseful({ ...calm, left: [2, 40, 11], prefilling: true }), 1);
+  equal(roundsUseful({ ...calm, left: [2, 40, 11], waiting: true, short: true }), 1);
+});
+
+Deno.test("openPace: a number is taken as it is", () => {
+  const pace = openPace(3);
+  equal(pace.pick(1, 0), 3);
+  pace.learn(1, 0, { count: 3, busyMs: 3, ended: 10 });
+  pace.learn(1, 0, { count: 3, busyMs: 3, ended: 20 });
+  equal(pace.pick(1, 0), 3);
+});
+
+Deno.test("openPace auto: measures each batch and depth between groups that follow each other", () => {
+  const pace = openPace("auto");
+  equal(pace.pick(1, 0), 1, "nothing is known");
+  pace.learn(1, 0, { count: 1, busyMs: 5, ended: 100 });
+  equal(pace.pick(1, 0), 1, "the host is not known");
+  pace.learn(1, 0, { count: 1, busyMs: 5, ended: 105.6 }); // 0.6 ms of host
+  equal(pace.pick(1, 0), 3);
+  equal(pace.pick(2, 0), 1);
+  equal(pace.pick(1, 3), 1);
+  pace.pause();
+  pace.learn(1, 0, { count: 3, busyMs: 15, ended: 5000 });
+  equal(pace.pick(1, 0), 3, "an idle second is not the host's work");
+  for (let i = 1; i < 40; i++) pace.learn(1, 0, { count: 3, busyMs: 15, ended: 5000 + 15.1 * i });
+  equal(pace.pick(1, 0), 1, "the mean follows");
+});

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import type { Core } from "../../src/engine/core.ts";
+import type { GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import { openEngine, statically } from "../../src/engine/open.ts";
+import type { RoundSample } from "../../src/engine/scheduler.ts";
+import type { Slot } from "../../src/engine/slot.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { EOS, goldenCases, openFledgling } from "./fledgling.ts";
+
+const [CASE] = goldenCases().toSorted((a, b) => b.greedy_ids.length - a.greedy_ids.length);
+const PROMPT = CASE?.prompt_ids ?? [];
+const GREEDY_IDS = CASE?.greedy_ids ?? [];
+
+const core = await openFledgling("eagle3", 3);
+Deno.test.afterAll(() => core.gpu[Symbol.dispose]());
+
+/** A slot that holds the prompt and has pages for `more` tokens beyond it. */
+async function prompted(more: number, stopIds: readonly number[] = []): Promise<Slot> {
+  const slot = core.openSlot();
+  assert.ok(slot && core.reserve(slot, PROMPT.length + more));
+  core.setSampling(slot, GREEDY, stopIds);
+  await core.prefill(slot, PROMPT, 0, PROMPT.length);
+  return slot;
+}
+
+/** The keys of layer 0 in pages that are not among `but`, [pages, kvHeads, PAGE, headDim]. */
+async function otherKeys({ gpu, models: { target }, capacity }: Core, but: readonly number[]) {
+  const words = new Uint32Array(await readBuffer(gpu, target.kv[0]!.keys.buffer));
+  const size = words.length / capacity.pages;
+  return Array.from({ length: capacity.pages }, (_, page) => page)
+    .filter((page) => !but.includes(page))
+    .flatMap((page) => [...words.subarray(page * size, (page + 1) * size)]);
+}
+
+const idsOf = (rounds: readonly { lanes: readonly { ids: readonly number[] }[] }[], lane: number) =>
+  rounds.map(({ lanes }) => lanes[lane]?.ids ?? []);
+
+for (const numSteps of [0, 3]) {
+  Deno.test(`num_steps ${numSteps}: a lane stops on its own pages, the others go on`, async () => {
+    using short = await prompted(1);
+    using long = await prompted(100);
+    const own = [...short.pages, ...long.pages];
+    const before = await otherKeys(core, own);
+    const { rounds } = await core.rounds([short, long], { numSteps, count: 8 });
+    assert.deepEqual(await otherKeys(core, own), before);
+    const [cut, whole] = [idsOf(rounds, 0), idsOf(rounds, 1)];
+    assert.ok(whole.every((ids) => ids.length > 0));
+    assert.deepEqual(whole.flat(), GREEDY_IDS.slice(1, 1 + whole.flat().length));
+    // Both decode the same text, so the short lane has the long one's rounds until its cells end.
+    const room = short.pages.length * PAGE;
+    const fitting: (readonly number[])[] = [];
+    for (let length = PROMPT.length; length + numSteps + 1 <= room && fitting.length < 8;) {
+      const ids = whole[fitting.length] ?? [];
+      fitting.push(ids);
+      length += ids.length;
+    }
+    assert.deepEqual(cut, [...fitting, ...Array(8 - fitting.length).fill([])]);
+    assert.equal(short.tokens.length, PROMPT.length + fitting.flat().length);
+    // With more pages it goes on where it was.
+    assert.ok(core.reserve(short, PROMPT.length + 100));
+    const { rounds: more } = await core.rounds([short], { numSteps, count: 2 });
+    const found = [...cut, ...idsOf(more, 0)].flat();
+    assert.deepEqual(found, GREEDY_IDS.slice(1, 1 + found.length));
+  });
+}
+
+Deno.test("a stop id ends a lane in the middle of a group, and its slot can be used again", async () => {
+  const stop = GREEDY_IDS[9] ?? NaN;
+  const first = GREEDY_IDS.indexOf(stop);
+  using slot = await prompted(100, [EOS, stop]);
+  const { rounds } = await core.rounds([slot], { numSteps: 2, count: 8 });
+  const ids = idsOf(rounds, 0).flat();
+  assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
+  const last = rounds.findLast(({ lanes }) => lanes[0]?.ids.length);
+  assert.ok(last?.lanes[0]?.ids.includes(stop) && ids.indexOf(stop) === first - 1);
+  assert.equal(rounds.at(-1)?.lanes[0]?.ids.length, 0);
+  assert.deepEqual(slot.tokens, [
+    ...PROMPT,
+    ...GREEDY_IDS.slice(0, slot.tokens.length - PROMPT.length),
+  ]);
+  // The same prompt again, without that stop.
+  core.setSampling(slot, GREEDY, [EOS]);
+  await core.prefill(slot, PROMPT, PROMPT.length - 1, PROMPT.length);
+  const again = await core.rounds([slot], { numSteps: 2, count: 8 });
+  const whole = idsOf(again.rounds, 0).flat();
+  assert.ok(whole.length > ids.length);
+  assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
+});
+
+async function run(
+  roundsPerSync: number,
+  requests: readonly Partial<GenerateRequest>[],
+): Promise<{ results: GenerateResult[]; wasted: number; rounds: RoundSample[] }> {
+  const rounds: RoundSample[] = [];
+  using engine = await openEngine({
+    ...{ speculate: statically(2), maxBatch: requests.length, roundsPerSync },
+    onRound: (round) => rounds.push(round),
+  });
+  const results: GenerateResult[] = [];
+  for (const [n, request] of requests.entries()) {
+    engine.scheduler.submit({
+      ...{ promptIds: PROMPT, sampling: GREEDY, maxTokens: 40, stop: [], ignoreEos: false },
+      numSteps: 2,
+      ...request,
+    }, { onEvent: (event) => event.kind === "finish" && (results[n] = event.result) });
+  }
+  while (await engine.scheduler.step());
+  return { results, wasted: engine.scheduler.counts.wasted, rounds };
+}
+
+Deno.test("requests that end within a group get what they get alone, and count only their rounds", async () => {
+  const requests = [{ maxTokens: 5 }, { stop: [CASE?.text.slice(8, 12) ?? ""] }, { maxTokens: 33 }];
+  const one = await run(1, requests);
+  const eight = await run(8, requests);
+  const told = ({ results }: typeof one) =>
+    results.map(({ text, outputIds, finishReason, speculative, drafts }) => (
+      { text, outputIds, finishReason, speculative, drafts }
+    ));
+  assert.deepEqual(told(eight), told(one));
+  assert.deepEqual(eight.results.map(({ finishReason }) => finishReason), [
+    "length",
+    "stop",
+    "length",
+  ]);
+  const accepted = ({ rounds }: typeof one) => rounds.flatMap((round) => round.accepted).toSorted();
+  assert.deepEqual(accepted(eight), accepted(one));
+  assert.equal(one.wasted, 0);
+  assert.ok(eight.wasted < 8);
+  assert.ok(eight.rounds.some(({ together }) => together > 4));
+});
+
+Deno.test("a stop text that the device knows nothing of wastes the rest of its group alone", async () => {
+  const stop = [CASE?.text.slice(8, 12) ?? ""];
+  const { results: [result], wasted, rounds } = await run(8, [{ stop }]);
+  assert.equal(result?.finishReason, "stop");
+  assert.equal((rounds.length + wasted) % 8, 0);
+  assert.ok(wasted > 0 && wasted < 8);
+  const { results: [plain] } = await run(1, [{ stop }]);
+  assert.deepEqual(result?.outputIds, plain?.outputIds);
+});
