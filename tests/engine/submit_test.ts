@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { openSubmitter, type Work } from "../../src/engine/submit.ts";
+import { dispatch, kernel } from "../../src/gpu/kernel.ts";
+import { compiler } from "../../src/gpu/program.ts";
+import { openDevice } from "../gpu/device.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const ADD = kernel(
+  "add",
+  `
+override BY: u32;
+@group(0) @binding(0) var<storage, read_write> sum: array<u32>;
+@compute @workgroup_size(1) fn main() { sum[0] += BY; sum[1] = BY; }
+`,
+  { bindings: ["sum"], constants: ["BY"] },
+);
+
+async function openAdder({ profile = false } = {}) {
+  const sum = device.words([0, 0, 0, 0]);
+  const { compile } = compiler(device.gpu);
+  const work = async (by: number): Promise<Work> => {
+    const add = dispatch(ADD, { buffers: { sum }, constants: { BY: by }, workgroups: [1] });
+    return { programs: [await compile([add]), await compile([])], words: 2 };
+  };
+  const submitter = await openSubmitter(device.gpu, sum.buffer, { words: 4, profile });
+  return { work, submitter };
+}
+
+Deno.test("submit: each run of a group has its own result, whatever was encoded ahead", async () => {
+  const { work, submitter } = await openAdder();
+  const works = await Promise.all([1, 10, 100].map(work));
+  let sum = 0;
+  for (const [which, count] of [[0, 1], [0, 3], [1, 8], [0, 2], [2, 1], [1, 1], [0, 8]] as const) {
+    const { runs } = await submitter.repeat(works[which] as Work, count);
+    const by = 10 ** which;
+    const expected = Array.from({ length: count }, (_, i) => [sum + by * (i + 1), by]);
+    assert.deepEqual(runs.map(({ words }) => [...words]), expected);
+    sum += by * count;
+  }
+  const { words } = await submitter.run(works[2] as Work);
+  assert.deepEqual([...words], [sum + 100, 100]);
+});
+
+Deno.test("submit: what was encoded ahead and gave way is encoded again, and runs once", async () => {
+  const { work, submitter } = await openAdder();
+  const works = await Promise.all(Array.from({ length: 12 }, (_, i) => work(i + 1)));
+  let sum = 0;
+  for (let turn = 0; turn < 3; turn++) {
+    for (const [i, one] of works.entries()) {
+      sum += i + 1;
+      const { runs } = await submitter.repeat(one, 1);
+      assert.deepEqual([...runs[0]?.words ?? []], [sum, i + 1]);
+    }
+  }
+});
+
+Deno.test({
+  name: "submit: with a profile every run of a group has the times of its programs",
+  ignore: !device.gpu.info.features.includes("timestamp-query"),
+  async fn() {
+    const { work, submitter } = await openAdder({ profile: true });
+    const one = await work(5);
+    for (const count of [8, 1, 3]) {
+      const { runs, busyMs } = await submitter.repeat(one, count);
+      assert.equal(runs.length, count);
+      for (const { words, ms } of runs) {
+        assert.equal(words[1], 5);
+        assert.equal(ms.length, 2);
+        assert.ok(ms.every((time) => time >= 0 && time < busyMs));
+      }
+      const total = runs.flatMap(({ ms }) => ms).reduce((sum, time) => sum + time, 0);
+      assert.ok(total > 0);
+    }
+  },
+});
