@@ -11,7 +11,7 @@ import { hasDraft } from "./bench_flags.ts";
 import { type BenchSurroundings, openResults } from "./bench_results.ts";
 import { type Io, unlessAborted } from "./io.ts";
 import { INTERRUPTED, roundsOf, warn } from "./open.ts";
-import { ROUNDS } from "./option_groups.ts";
+import { ROUNDS } from "./option_flight.ts";
 import type { BenchOptions } from "./options.ts";
 import { type StatusLine, statusLine } from "./progress.ts";
 

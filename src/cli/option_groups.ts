@@ -114,60 +114,6 @@ export const SPECULATION = {
   },
 } as const;
 
-/** How much is in flight. */
-export const CONTEXT = {
-  contextLength: {
-    flag: "--context-length",
-    type: "integer",
-    min: 1,
-    max: 16_777_216,
-    help: "tokens a sequence may hold, prompt and output",
-    absent: "the model's most, at most 8192",
-    example: "--context-length 4096",
-  },
-} as const;
-
-export const BATCH = {
-  batch: {
-    flag: "--batch",
-    type: "file",
-    help: "answer the prompts of a JSONL file, one JSON line each, in order of completion",
-    absent: "one prompt",
-    example: "--batch prompts.jsonl",
-  },
-  maxBatch: {
-    flag: "--max-batch",
-    type: "integer",
-    min: 1,
-    max: 128,
-    default: 8,
-    help: "requests in flight, with --batch",
-    example: "--max-batch 32",
-  },
-  maxKvTokens: {
-    flag: "--max-kv-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000_000,
-    help: "tokens whose keys and values are kept, over all requests; shortage makes them wait",
-    absent: "what the batch can use",
-    example: "--max-kv-tokens 65536",
-  },
-} as const;
-
-export const ROUNDS = {
-  roundsPerSync: {
-    flag: "--rounds-per-sync",
-    type: "choice",
-    // 1 to MOST_ROUNDS of src/engine/pace.ts.
-    choices: ["auto", "1", "2", "3", "4", "5", "6", "7", "8"],
-    help:
-      "rounds the GPU does before the host looks; more hide the host, text comes in larger pieces",
-    absent: "auto: as few as keep the host's share below 5 %",
-    example: "--rounds-per-sync 4",
-  },
-} as const;
-
 export const SAMPLING = {
   temperature: {
     flag: "--temperature",

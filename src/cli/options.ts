@@ -1,17 +1,15 @@
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
+import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
-  BATCH,
   CHECK,
-  CONTEXT,
   DOCTOR,
   DRAFT,
   JSON_OUTPUT,
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
-  ROUNDS,
   SAMPLING,
   SPECULATION,
   SYSTEM,

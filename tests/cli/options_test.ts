@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ROUNDS } from "../../src/cli/option_groups.ts";
+import { ROUNDS } from "../../src/cli/option_flight.ts";
 import { MOST_ROUNDS } from "../../src/engine/pace.ts";
 import { allowed, type Flag } from "../../src/cli/flag.ts";
 import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
