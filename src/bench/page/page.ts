@@ -115,6 +115,7 @@ function groups(rows: readonly BenchRow[]): Group[] {
     ["output", `${row.output_tokens} tokens`],
     ["temperature", String(row.temperature)],
     ["depth", String(row.depth)],
+    ["rounds per sync", String(row.rounds_per_sync)],
   ];
   const differs = (at: number) => new Set(rows.map((row) => parts(row)[at]?.[1])).size > 1;
   const title = (row: BenchRow) =>
