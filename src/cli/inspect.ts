@@ -1,7 +1,7 @@
 /** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
 import type { Quantization } from "../gpu/matrix.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig, type Rope } from "../model/config.ts";
+import { type ModelConfig, parseModelConfig } from "../model/config.ts";
 import { parseDraftConfig } from "../model/draft_config.ts";
 import { openEmbedded } from "../model/embedded.ts";
 import { checkQuantize } from "../model/quantize_choice.ts";
@@ -15,6 +15,7 @@ import {
   type TensorTotal,
   TIER_BATCH,
 } from "../model/report.ts";
+import type { Rope } from "../model/rope_config.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
 
 /** The command's options. */
@@ -107,7 +108,7 @@ function inspectDraft(
 
 function partLines(label: string, part: PartReport): string[] {
   const heads = `${part.heads} query, ${part.kvHeads} key/value, ${part.headDim} wide`;
-  const marks = [part.tied ? "tied lm_head" : "", part.qkNorm ? "q and k normed" : ""];
+  const marks = [part.tied ? "tied lm_head" : "", part.qkNorm === "none" ? "" : "q and k normed"];
   return [
     line(label, `${part.name} (${part.architecture})`),
     line("parameters", count(part.parameters)),
@@ -117,7 +118,10 @@ function partLines(label: string, part: PartReport): string[] {
     line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
     line("vocabulary", count(part.vocabSize)),
     line("context", `${count(part.context)} tokens`),
-    line("rope", rope(part.rope)),
+    ...part.window === null ? [] : [
+      line("window", `${count(part.window)} tokens in ${part.windowLayers} layers`),
+    ],
+    ...part.ropes.map((each, index) => line(index === 0 ? "rope" : "", rope(each))),
     ...part.files.map((file, index) => line(index === 0 ? "files" : "", total(file))),
   ];
 }
@@ -149,11 +153,12 @@ function quantized({ to, matrices, kept }: QuantizeReport): string {
   return `${matrices} matrices to ${to}${stay}`;
 }
 
-function rope({ theta, scaling }: Rope): string {
-  if (scaling.kind === "default") return `theta ${theta}`;
-  const range = `${scaling.lowFreqFactor} to ${scaling.highFreqFactor}`;
-  const from = `from ${count(scaling.originalMaxPositions)} positions`;
-  return `theta ${theta}, llama3 scaling by ${scaling.factor} ${from}, bands ${range}`;
+function rope({ theta, scaling: { kind, ...scaling } }: Rope): string {
+  const words = Object.entries(scaling).filter(([, value]) => !Array.isArray(value))
+    .map(([key, value]) =>
+      `${key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${value}`
+    );
+  return [`theta ${theta}`, ...kind === "default" ? [] : [kind, ...words]].join(", ");
 }
 
 function count(number: number): string {

@@ -65,7 +65,8 @@ export async function checkModel(options: {
   using gpu = await openGpu(adapter);
   const weights = await loadWeights(gpu, models, options);
   const { config } = models.target;
-  const longest = Math.max(ids.length, greedyIds?.length ?? 0) + MAX_STEPS;
+  // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
+  const longest = Math.max(ids.length, greedyIds?.length ?? 0);
   const core = await openCore(gpu, weights, {
     batch: 1,
     steps: [0],
@@ -75,7 +76,7 @@ export async function checkModel(options: {
   });
   using slot = core.openSlot() as Slot;
   core.reserve(slot, longest);
-  const names = ["logits", ...Array.from({ length: config.numLayers + 1 }, (_, i) => hidden(i))]
+  const names = ["logits", ...Array.from({ length: config.layers.length + 1 }, (_, i) => hidden(i))]
     .filter((name) => file.tensors.has(name));
   const actual = await forward(core, slot, ids, names);
   const tensors = names.map((name) => {
@@ -111,7 +112,7 @@ async function forward(
   names: readonly string[],
 ): Promise<Map<string, Float32Array>> {
   const { gpu, models: { target }, capacity } = core;
-  const { hiddenSize, vocabSize, numLayers } = target.config;
+  const { hiddenSize, vocabSize, layers: { length: numLayers } } = target.config;
   const rows = Math.min(capacity.prefillRows, Math.ceil(ids.length / HEAD_ROWS) * HEAD_ROWS);
   const taps: (Tap & { name: string })[] = Array.from({ length: numLayers }, (_, layer) => layer)
     .filter((layer) => names.includes(hidden(layer)))

@@ -6,6 +6,7 @@ import type { DraftConfig, ModelConfig } from "../model/config.ts";
 import type { DecoderContext, LayerKv, Scratch } from "../model/decoder.ts";
 import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
 import type { Target, TargetWeights } from "../model/llama.ts";
+import { attentionSizes, type AttentionSpec, type LayerSpec } from "../model/layer_spec.ts";
 import { ropeTable } from "../model/rope.ts";
 import { PAGE } from "../model/rows_layout.ts";
 import { vectorBuffer } from "../model/weights.ts";
@@ -52,10 +53,7 @@ export function prepareModels(
   const target: Target = {
     ...context(gpu, "target", config, capacity, buffers),
     weights,
-    kv: Array.from(
-      { length: config.numLayers },
-      (_, i) => layerKv(gpu, `kv.${i}`, config, capacity),
-    ),
+    kv: config.layers.map(({ attention }, i) => layerKv(gpu, `kv.${i}`, attention, capacity)),
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
     logits: storageBuffer(gpu, "logits", verifyRowCount(capacity) * weights.head.rows),
   };
@@ -83,7 +81,7 @@ function prepareDraft(
     ...context(gpu, "draft", config.layer, capacity, buffers),
     draft: config,
     weights,
-    kv: layerKv(gpu, "draft.kv", config.layer, capacity),
+    kv: layerKv(gpu, "draft.kv", (config.layer.layers[0] as LayerSpec).attention, capacity),
     wide: floats("wide", rows * 2 * hiddenSize),
     ends: floats("ends", batch * hiddenSize),
     carry: floats("carry", capacity.batch * hiddenSize),
@@ -102,12 +100,18 @@ function context(
   capacity: Capacity,
   buffers: RoundBuffers,
 ): DecoderContext {
-  const positions = tablePages(capacity) * PAGE;
+  const lengths = {
+    positions: tablePages(capacity) * PAGE,
+    context: capacity.contextLength,
+  };
+  const { headDim } = (config.layers[0] as LayerSpec).attention;
   return {
     config,
     tuning: tuning(gpu.info.software, gpu.limits.maxComputeInvocationsPerWorkgroup),
     scratch: scratch(gpu, name, config, maxRows(capacity)),
-    rope: vectorBuffer(gpu, `${name}.rope`, ropeTable(config.rope, config.headDim, positions)),
+    ropes: config.ropes.map((rope, i) =>
+      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, headDim, lengths))
+    ),
     pages: buffers.pages,
     tablePages: tablePages(capacity),
   };
@@ -116,19 +120,20 @@ function context(
 function scratch(gpu: Gpu, name: string, config: ModelConfig, rows: number): Scratch {
   const floats = (label: string, cols: number) =>
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
-  const { hiddenSize, numHeads, numKvHeads, headDim } = config;
+  const { hiddenSize, layers } = config;
+  const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
   return {
     x: floats("x", hiddenSize),
     normed: floats("normed", hiddenSize),
-    qkv: floats("qkv", (numHeads + 2 * numKvHeads) * headDim),
-    q: floats("q", numHeads * headDim),
-    mixed: floats("mixed", numHeads * headDim),
-    act: floats("act", config.intermediateSize),
+    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
+    q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
+    mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
+    act: floats("act", widest(({ mlp }) => mlp.intermediateSize)),
   };
 }
 
-function layerKv(gpu: Gpu, label: string, config: ModelConfig, capacity: Capacity): LayerKv {
-  const words = capacity.pages * PAGE * config.numKvHeads * config.headDim;
+function layerKv(gpu: Gpu, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
+  const words = capacity.pages * PAGE * spec.numKvHeads * spec.headDim;
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   if (words * 4 > limit) {
     throw new UsageError(

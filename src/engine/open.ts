@@ -2,6 +2,7 @@ import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
+import { attentionSizes } from "../model/layer_spec.ts";
 import { tierBytes } from "../model/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE, PREFILL_ROWS } from "../model/rows_layout.ts";
@@ -186,10 +187,11 @@ function capacityOf(
   return { ...sized, pages: Math.max(1, Math.min(asked, most)) };
 }
 
-/** Pages whose keys fit one binding of the adapter. */
-function kvLimit({ limits }: Gpu, { numKvHeads, headDim }: ModelConfig): number {
+/** Pages whose keys fit one binding of the adapter in every layer. */
+function kvLimit({ limits }: Gpu, { layers }: ModelConfig): number {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-  return Math.floor(bytes / (PAGE * numKvHeads * headDim * 4));
+  const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).kv / 2));
+  return Math.floor(bytes / (PAGE * widest * 4));
 }
 
 /** Made-up weights come without a vocabulary: their tokens are no text. */

@@ -1,41 +1,32 @@
-import { parseArchitecture, parseDecoder } from "./decoder_config.ts";
-import { type Fields, integer, integers, isObject, quote, value } from "./fields.ts";
 import { UsageError } from "../errors.ts";
-
-/** Rotary embedding: angle(p, i) = p * theta^(-2i/headDim), adjusted by `scaling`. */
-export interface Rope {
-  readonly theta: number;
-  readonly scaling:
-    | { readonly kind: "default" }
-    | {
-      readonly kind: "llama3";
-      readonly factor: number;
-      readonly lowFreqFactor: number;
-      readonly highFreqFactor: number;
-      readonly originalMaxPositions: number;
-    };
-}
+import { readArchitecture } from "./architectures.ts";
+import { type Fields, integer, integers, isObject, quote, value } from "./fields.ts";
+import type { LayerSpec } from "./layer_spec.ts";
+import type { Rope } from "./rope_config.ts";
+import type { TensorNames } from "./tensor_names.ts";
 
 /** What config.json says of a decoder, checked and frozen. Names follow Hugging Face, camel-cased. */
 export interface ModelConfig {
   /** config.json `model_type`. */
-  readonly modelType: "llama" | "qwen3";
+  readonly modelType: string;
   readonly architecture: string;
   readonly hiddenSize: number;
-  readonly intermediateSize: number;
-  readonly numLayers: number;
-  readonly numHeads: number;
-  readonly numKvHeads: number;
-  readonly headDim: number;
   readonly vocabSize: number;
-  /** Longest context in tokens (`max_position_embeddings`). */
+  /** Longest context in tokens (`max_position_embeddings`, or what its rope scaling reaches). */
   readonly maxPositions: number;
   readonly rmsNormEps: number;
-  readonly rope: Rope;
+  /** What is added to the weights of every norm: 1 for Gemma's (1 + w), else 0. */
+  readonly normOffset: number;
+  /** The embedding enters the first layer times this. */
+  readonly embedScale: number;
+  /** Logits are cap tanh(logits / cap) (Gemma 2). */
+  readonly logitCap: number | undefined;
   /** lm_head shares the embedding matrix. */
   readonly tied: boolean;
-  /** RMSNorm over each head of q and k before rope (Qwen3). */
-  readonly qkNorm: boolean;
+  readonly layers: readonly LayerSpec[];
+  /** Rotary embeddings; an attention names one by its place here. */
+  readonly ropes: readonly Rope[];
+  readonly names: TensorNames;
   readonly bosTokenId: number | undefined;
   /** From generation_config.json where present, else config.json. */
   readonly eosTokenIds: readonly number[];
@@ -55,7 +46,7 @@ export function parseModelConfig(
 ): ModelConfig {
   const fields = fieldsOf(name, "config.json", config);
   const generation = fieldsOf(name, "generation_config.json", generationConfig ?? {});
-  const decoder = parseDecoder(fields, parseArchitecture(fields));
+  const decoder = readArchitecture(fields);
   const last = decoder.vocabSize - 1;
   const eosTokenIds = integers(generation, "eos_token_id", last) ??
     integers(fields, "eos_token_id", last) ?? [];
@@ -76,7 +67,7 @@ export type Algorithm = "EAGLE" | "EAGLE3";
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
   readonly algorithm: Algorithm;
-  /** The one layer, in the draft's own sizes (numLayers = 1). */
+  /** The one layer, in the draft's own sizes. */
   readonly layer: ModelConfig;
   /** Width of the target's hidden states (`target_hidden_size`, else `hidden_size`). */
   readonly targetHiddenSize: number;

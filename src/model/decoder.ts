@@ -7,10 +7,12 @@ import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import type { Matrix, Tuning } from "../gpu/matrix.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 import type { ModelConfig } from "./config.ts";
+import type { LayerSpec } from "./layer_spec.ts";
 import type { Loader } from "./weights.ts";
 
 /** Weights of one decoder layer. */
 export interface DecoderLayer {
+  readonly spec: LayerSpec;
   /** [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]. */
   readonly qkv: Matrix;
   /** Per-head norms of q and k, [headDim] each (Qwen3). */
@@ -52,8 +54,8 @@ export interface DecoderContext {
   readonly config: ModelConfig;
   readonly tuning: Tuning;
   readonly scratch: Scratch;
-  /** cos and sin, [positions, headDim / 2, 2]. */
-  readonly rope: Operand;
+  /** Of each of the config's ropes: cos and sin, [positions, headDim / 2, 2]. */
+  readonly ropes: readonly Operand[];
   /** Block table, [slots, tablePages]. */
   readonly pages: Operand;
   readonly tablePages: number;
@@ -70,12 +72,13 @@ export function loadLayer(
   load: Loader,
   label: string,
   tensor: (role: string) => TensorInfo,
-  qkNorm: boolean,
+  spec: LayerSpec,
 ): DecoderLayer {
   const of = (role: string) => tensor(`${label}.${role}`);
   return {
+    spec,
     qkv: load.matrix(`${label}.qkv`, [of("q"), of("k"), of("v")]),
-    qkNorm: qkNorm
+    qkNorm: spec.attention.qkNorm === "head"
       ? {
         q: load.vector(`${label}.qNorm`, of("qNorm")),
         k: load.vector(`${label}.kNorm`, of("kNorm")),
@@ -95,13 +98,14 @@ export function attentionBlock(
   input: Operand,
   { rows, count }: RowsOf,
 ): Dispatch[] {
-  const { config, tuning, scratch, rope, pages } = context;
-  const { kv: { keys, values }, label } = layer;
+  const { config, tuning, scratch, ropes, pages } = context;
+  const { kv: { keys, values }, label, spec: { attention: spec } } = layer;
+  const rope = ropes[spec.rope] as Operand;
   const { qkv, q, mixed, x } = scratch;
   const heads: Heads = {
-    heads: config.numHeads,
-    kvHeads: config.numKvHeads,
-    headDim: config.headDim,
+    heads: spec.numHeads,
+    kvHeads: spec.numKvHeads,
+    headDim: spec.headDim,
     tablePages: context.tablePages,
   };
   const norms = layer.qkNorm

@@ -1,21 +1,48 @@
+/** Reads what decoders have in common from a config.json; families add what sets them apart. */
 import type { ModelConfig } from "./config.ts";
 import { type Fields, flag, integer, nested, positive, quote, unusable, value } from "./fields.ts";
-import { MOST_POSITIONS, parseRope } from "./rope_config.ts";
-
-/** The families Eyrie runs, with what transformers assumes where their config.json is silent. */
-const FAMILIES: Readonly<Record<ModelConfig["modelType"], Family>> = {
-  llama: { architecture: "LlamaForCausalLM", qkNorm: false, maxPositions: 2048 },
-  qwen3: { architecture: "Qwen3ForCausalLM", qkNorm: true, maxPositions: 32768 },
-};
-
-interface Family {
-  readonly architecture: string;
-  readonly qkNorm: boolean;
-  readonly maxPositions: number;
-}
+import type { Activation, DenseMlp, HeadAttention, LayerSpec } from "./layer_spec.ts";
+import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
+import { LLAMA_NAMES, type TensorNames } from "./tensor_names.ts";
 
 /** What a target and a draft layer have in common: all but the special tokens. */
 export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
+
+/** How the config.json of one architecture is read: see docs/models.md. */
+export interface Family {
+  /** In config.json `architectures`. */
+  readonly architecture: string;
+  /** config.json `model_type`. */
+  readonly modelType: string;
+  /** Key of the object with the decoder's fields, where they are not at the top. */
+  readonly nested?: string;
+  /** What transformers assumes where config.json is silent, by its keys. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
+  readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerSpec;
+  /** The embeddings that layers name; default: the one of `parseRope`. */
+  readonly ropes?: (config: Fields, headDim: number) => readonly Rope[];
+  /** What is neither in a layer nor shared. */
+  readonly model?: (config: Fields, hiddenSize: number) => Partial<ModelExtras>;
+  /** Default: Llama's. */
+  readonly names?: TensorNames;
+}
+
+type ModelExtras = Pick<ModelConfig, "normOffset" | "embedScale" | "logitCap" | "maxPositions">;
+
+/** A layer of causal attention over heads and a gated MLP, without any family's particulars. */
+export interface BaseLayer {
+  readonly attention: HeadAttention;
+  readonly mlp: DenseMlp;
+}
+
+const DEFAULTS = {
+  max_position_embeddings: 2048,
+  rms_norm_eps: 1e-6,
+  rope_theta: 10_000,
+  tie_word_embeddings: false,
+  hidden_act: "silu",
+};
 
 /** Limits far above any published model: a number past them is a mistake or an attack. */
 const MOST = { hidden: 2 ** 17, intermediate: 2 ** 20, layers: 1024, heads: 1024, headDim: 1024 };
@@ -24,66 +51,76 @@ const MOST_VOCAB = 2 ** 22;
 /** bf16 weights are read 8 at a time, so every row a kernel reduces over is whole eights. */
 const ROW_STEP = 8;
 
+/** config.json `hidden_act` and the like. */
+const ACTIVATIONS: Readonly<Record<string, Activation>> = {
+  silu: "silu",
+  gelu_pytorch_tanh: "gelu_tanh",
+};
+
 /**
  * The decoder that `config` describes.
- * @param architecture already recognised by the caller, for display.
+ * @param architecture for display.
  * @throws UsageError for sizes that cannot be, and for what would run wrong.
  */
-export function parseDecoder(config: Fields, architecture: string): DecoderConfig {
-  const modelType = parseModelType(config);
-  const family = FAMILIES[modelType];
+export function readDecoder(family: Family, file: Fields, architecture: string): DecoderConfig {
+  const config = withDefaults(family, file);
   refuseUnsupported(config);
-  const heads = parseHeads(config);
+  const hiddenSize = size(config, "hidden_size", MOST.hidden);
+  const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config) };
+  const { headDim } = base.attention;
+  const layer = family.layer ?? ((_, same): LayerSpec => ({ ...same, norms: "before" }));
+  const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
+  checkLayerTypes(config, layers);
+  const ropes = family.ropes?.(config, headDim) ?? [parseRope(config, headDim)];
+  refuseUnplanned(config, layers, ropes);
   return {
-    modelType,
+    modelType: family.modelType,
     architecture,
-    ...heads,
-    intermediateSize: size(config, "intermediate_size", MOST.intermediate),
-    numLayers: integer(config, "num_hidden_layers", { least: 1, most: MOST.layers }),
+    hiddenSize,
+    layers,
     vocabSize: integer(config, "vocab_size", { least: 2, most: MOST_VOCAB }),
-    maxPositions: integer(config, "max_position_embeddings", {
-      least: 1,
-      most: MOST_POSITIONS,
-      fallback: family.maxPositions,
-    }),
-    rmsNormEps: positive(config, "rms_norm_eps", 1e-6),
-    rope: parseRope(config),
+    maxPositions: mostPositions(config, ropes[0]),
+    rmsNormEps: positive(config, "rms_norm_eps"),
+    normOffset: 0,
+    embedScale: 1,
+    logitCap: undefined,
+    ropes,
     tied: flag(config, "tie_word_embeddings", false),
-    qkNorm: family.qkNorm,
+    names: family.names ?? LLAMA_NAMES,
+    ...family.model?.(config, hiddenSize),
   };
 }
 
+/** Tells by `layer_types` (transformers 5), or else by `fallback`, whether layer `i` has a window. */
+export function isSliding(config: Fields, i: number, fallback: boolean): boolean {
+  const types = value(config, "layer_types");
+  return types === undefined ? fallback : Array.isArray(types) && types[i] === SLIDING;
+}
+
+/** `sliding_window` in tokens; undefined where null or absent. @throws UsageError */
+export function slidingWindow(config: Fields): number | undefined {
+  if (value(config, "sliding_window") === undefined) return undefined;
+  return integer(config, "sliding_window", { least: LEAST_WINDOW, most: 2 ** 31 });
+}
+
 /**
- * The first entry of `architectures`, or what `model_type` implies.
- * @throws UsageError naming the known ones.
+ * Drafts of a tree lie up to MAX_STEPS cells from their position; a window wider than that sees
+ * all of a row's ancestors, so that cells may be told by their index.
  */
-export function parseArchitecture(config: Fields): string {
-  const listed = value(config, "architectures");
-  const first: unknown = Array.isArray(listed) ? listed[0] : listed;
-  const name = first ?? FAMILIES[parseModelType(config)].architecture;
-  const family = Object.values(FAMILIES).find(({ architecture }) => architecture === name);
-  if (family === undefined) {
-    const known = Object.values(FAMILIES).map(({ architecture }) => architecture).join(", ");
-    throw unusable(config, `has architecture ${quote(name)}, known are ${known}`);
-  }
-  if (family !== FAMILIES[parseModelType(config)]) {
-    const type = quote(value(config, "model_type"));
-    throw unusable(config, `has architecture ${quote(name)} but model_type ${type}`);
-  }
-  return family.architecture;
+const LEAST_WINDOW = 8;
+
+const SLIDING = "sliding_attention";
+const LAYER_TYPES = ["full_attention", SLIDING];
+
+/** The decoder's fields, on top of the family's defaults. */
+function withDefaults(family: Family, file: Fields): Fields {
+  const config = family.nested === undefined ? file : nested(file, family.nested);
+  if (config === undefined) throw unusable(file, `has no ${family.nested}`);
+  return { ...config, values: { ...DEFAULTS, ...family.defaults, ...config.values } };
 }
 
-function parseModelType(config: Fields): ModelConfig["modelType"] {
-  const type = value(config, "model_type");
-  if (type === "llama" || type === "qwen3") return type;
-  const known = Object.keys(FAMILIES).join(", ");
-  throw unusable(config, `has model_type ${quote(type ?? null)}, known are ${known}`);
-}
-
-function parseHeads(
-  config: Fields,
-): Pick<DecoderConfig, "hiddenSize" | "numHeads" | "numKvHeads" | "headDim"> {
-  const hiddenSize = size(config, "hidden_size", MOST.hidden);
+function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
   const numHeads = integer(config, "num_attention_heads", { least: 1, most: MOST.heads });
   const numKvHeads = integer(config, "num_key_value_heads", {
     least: 1,
@@ -104,7 +141,32 @@ function parseHeads(
     const why = `has ${numHeads} heads of ${headDim}, expected a product that is a multiple of`;
     throw unusable(config, `${why} ${ROW_STEP}`);
   }
-  return { hiddenSize, numHeads, numKvHeads, headDim };
+  const plain = {
+    cap: undefined,
+    window: undefined,
+    bias: false,
+    qkNorm: "none",
+    rope: 0,
+  } as const;
+  return { kind: "heads", numHeads, numKvHeads, headDim, scale: headDim ** -0.5, ...plain };
+}
+
+function parseMlp(config: Fields): DenseMlp {
+  return {
+    kind: "dense",
+    intermediateSize: size(config, "intermediate_size", MOST.intermediate),
+    activation: parseActivation(config, "hidden_act"),
+  };
+}
+
+/** The activation of gated MLPs. @throws UsageError naming the known ones. */
+export function parseActivation(config: Fields, key: string): Activation {
+  const name = value(config, key);
+  if (typeof name === "string" && Object.hasOwn(ACTIVATIONS, name)) {
+    return ACTIVATIONS[name] as Activation;
+  }
+  const known = Object.keys(ACTIVATIONS).map(quote).join(", ");
+  throw unusable(config, `has ${key} ${quote(name ?? null)}, known are ${known}`);
 }
 
 function size(config: Fields, key: string, most: number): number {
@@ -113,17 +175,42 @@ function size(config: Fields, key: string, most: number): number {
 
 /** What the kernels do not compute must not pass: the output would be wrong without a word. */
 function refuseUnsupported(config: Fields): void {
-  for (const key of ["attention_bias", "mlp_bias", "use_sliding_window"]) {
+  for (const key of ["attention_bias", "mlp_bias"]) {
     if (flag(config, key, false)) throw unusable(config, `has ${key} true, expected false`);
   }
-  const activation = value(config, "hidden_act") ?? "silu";
-  if (activation !== "silu") {
-    throw unusable(config, `has hidden_act ${quote(activation)}, expected "silu"`);
-  }
-  const layers = value(config, "layer_types");
-  const other = Array.isArray(layers) && layers.find((kind) => kind !== "full_attention");
-  if (other) throw unusable(config, `has layers of type ${quote(other)}, known is full_attention`);
   if (nested(config, "quantization_config") !== undefined) {
     throw unusable(config, "says that the weights are quantized, expected F32, F16 or BF16");
+  }
+}
+
+/** What is read but not computed yet. */
+function refuseUnplanned(
+  config: Fields,
+  layers: readonly LayerSpec[],
+  ropes: readonly Rope[],
+): void {
+  for (const { attention } of layers) {
+    if (attention.window !== undefined) throw unusable(config, "has a sliding window");
+    if (ropes.some(({ width }) => width !== attention.headDim)) {
+      throw unusable(config, "has a partial_rotary_factor, expected 1");
+    }
+  }
+}
+
+/** `layer_types` must say nothing that the layers do not do. */
+function checkLayerTypes(config: Fields, layers: readonly LayerSpec[]): void {
+  const types = value(config, "layer_types");
+  if (types === undefined) return;
+  if (!Array.isArray(types) || types.length !== layers.length) {
+    throw unusable(config, `has no layer_types of its ${layers.length} layers`);
+  }
+  for (const [i, type] of types.entries()) {
+    if (!LAYER_TYPES.includes(type)) {
+      const known = LAYER_TYPES.join(", ");
+      throw unusable(config, `has a layer of type ${quote(type)}, known are ${known}`);
+    }
+    if (type === SLIDING && layers[i]?.attention.window === undefined) {
+      throw unusable(config, `has a layer of type ${quote(type)}, but no sliding_window for it`);
+    }
   }
 }

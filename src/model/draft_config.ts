@@ -1,8 +1,10 @@
 /** Reads what an EAGLE head is from its config.json and, where they disagree, its tensors. */
 import type { Checkpoint } from "./checkpoint.ts";
 import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
-import { type DecoderConfig, parseDecoder } from "./decoder_config.ts";
+import { parseDecoder } from "./architectures.ts";
+import type { DecoderConfig } from "./decoder_config.ts";
 import { type Fields, flag, integer, integers, nested, quote, unusable, value } from "./fields.ts";
+import type { LayerSpec } from "./layer_spec.ts";
 
 /**
  * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
@@ -60,26 +62,32 @@ export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): D
     : { ownHead: false, reducedVocab: false, draftVocabSize: decoder.vocabSize };
   const ownEmbedding = layout.has("embed_tokens.weight");
   if (eagle3) refuseTiedHead(config, { ...heads, ownEmbedding, target });
-  const qkNorm = layout.has(`${layout.layerPrefix}.self_attn.q_norm.weight`);
   return Object.freeze({
     algorithm,
     layer: {
       ...decoder,
-      numLayers: 1,
+      layers: [draftLayer(decoder, layout)],
       tied: false,
-      qkNorm,
       bosTokenId: undefined,
       eosTokenIds: [],
     },
     targetHiddenSize,
     ...heads,
     fcBias: layout.has("fc.bias"),
-    auxLayers: eagle3 ? parseAuxLayers(config, target.numLayers) : [],
+    auxLayers: eagle3 ? parseAuxLayers(config, target.layers.length) : [],
     ownEmbedding,
     normBeforeResidual: eagle3 && parseNormBeforeResidual(config),
     prefix: layout.prefix,
     layerPrefix: layout.layerPrefix,
   });
+}
+
+/** The draft's one layer; the tensors tell whether it norms q and k. */
+function draftLayer({ layers: [layer] }: DecoderConfig, layout: Layout): LayerSpec {
+  const { attention, mlp, norms } = layer as LayerSpec;
+  const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
+  const qkNorm = has("q_norm.weight") ? "head" : "none";
+  return { attention: { ...attention, qkNorm }, mlp, norms };
 }
 
 /** What config.json alone says of a draft. */

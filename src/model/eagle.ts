@@ -19,6 +19,7 @@ import {
   type RowsOf,
 } from "./decoder.ts";
 import { byRole, type TargetWeights } from "./llama.ts";
+import type { LayerSpec } from "./layer_spec.ts";
 import { draftTensors } from "./tensors.ts";
 import { type Loader, vectorBuffer } from "./weights.ts";
 
@@ -58,7 +59,7 @@ export function loadDraft(
     embed: config.ownEmbedding ? load.table("draft.embed", tensor("embed")) : target.embed,
     fc: matrix("fc"),
     fcBias: config.fcBias ? vector("fcBias") : undefined,
-    layer: loadLayer(load, "layers.0", tensor, config.layer.qkNorm),
+    layer: loadLayer(load, "layers.0", tensor, config.layer.layers[0] as LayerSpec),
     norms: config.algorithm === "EAGLE3"
       ? {
         input: vector("layers.0.inputNorm"),

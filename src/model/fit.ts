@@ -23,9 +23,9 @@ export function misfit(draft: DraftConfig, target: ModelConfig): string | undefi
     const sizes = `hidden size is ${draft.layer.hiddenSize}, not ${target.hiddenSize}`;
     return `the draft shares the target's ${shared.join(" and ")}, but its ${sizes}`;
   }
-  const outside = draft.auxLayers.find((layer) => layer < 0 || layer >= target.numLayers);
+  const outside = draft.auxLayers.find((layer) => layer < 0 || layer >= target.layers.length);
   if (outside !== undefined) {
-    const layers = `${target.numLayers} layers`;
+    const layers = `${target.layers.length} layers`;
     return `the draft reads the input of layer ${outside}, the target has ${layers}`;
   }
   return undefined;

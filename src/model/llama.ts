@@ -14,7 +14,8 @@ import {
   norm,
   type RowsOf,
 } from "./decoder.ts";
-import { targetTensors, type TensorSpec } from "./tensors.ts";
+import type { LayerSpec } from "./layer_spec.ts";
+import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
 import type { Loader } from "./weights.ts";
 
 /** Weights of a Llama or Qwen3 target. */
@@ -33,9 +34,10 @@ export function byRole(
   checkpoint: Checkpoint,
   specs: readonly TensorSpec[],
 ): (role: string) => TensorInfo {
-  const names = new Map(specs.map(({ role, name }) => [role, name]));
+  const roles = new Map(specs.map((spec) => [spec.role, spec]));
   return (role) => {
-    const tensor = checkpoint.tensors.get(names.get(role) ?? "");
+    const spec = roles.get(role);
+    const tensor = spec && findTensor(checkpoint, spec);
     if (!tensor) throw new Error(`${checkpoint.name} has no tensor for the role ${role}`);
     return tensor;
   };
@@ -55,10 +57,10 @@ export async function loadTarget(
   const tensor = byRole(checkpoint, targetTensors(config));
   const table = load.table("embed", tensor("embed"));
   const layers = [];
-  for (let i = 0; i < config.numLayers; i++) {
+  for (let i = 0; i < config.layers.length; i++) {
     await pause();
     layers.push({
-      ...loadLayer(load, `layers.${i}`, tensor, config.qkNorm),
+      ...loadLayer(load, `layers.${i}`, tensor, config.layers[i] as LayerSpec),
       inputNorm: load.vector(`layers.${i}.inputNorm`, tensor(`layers.${i}.inputNorm`)),
     });
   }

@@ -3,7 +3,8 @@ import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../g
 import type { Checkpoint } from "./checkpoint.ts";
 import { PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
-import type { TensorSpec } from "./tensors.ts";
+import { attentionSizes } from "./layer_spec.ts";
+import { findTensor, type TensorSpec } from "./tensors.ts";
 
 const F32_BYTES = 4;
 
@@ -24,7 +25,7 @@ export function weightBytes(
   quantize?: Quantization,
 ): number {
   return sum(specs.map((spec) => {
-    const tensor = checkpoint.tensors.get(spec.name);
+    const tensor = findTensor(checkpoint, spec);
     if (tensor === undefined) return 0;
     if (spec.kind === "vector" || spec.kind === "ids") return F32_BYTES * elements(spec);
     const [rows = 0, cols = 0] = spec.shape;
@@ -40,7 +41,7 @@ export function unquantizable(specs: readonly TensorSpec[]): TensorSpec[] {
 
 /** Bytes of f32 keys and values that one token takes in all layers. */
 export function kvBytesPerToken(config: ModelConfig): number {
-  return 2 * F32_BYTES * config.numLayers * config.numKvHeads * config.headDim;
+  return F32_BYTES * sum(config.layers.map(({ attention }) => attentionSizes(attention).kv));
 }
 
 /**
@@ -87,9 +88,13 @@ export function tierBytes(
   return F32_BYTES * (logits + beyond * perRow + kept);
 }
 
-function rowElements(config: ModelConfig): number {
-  const attention = (3 * config.numHeads + 2 * config.numKvHeads) * config.headDim;
-  return 2 * config.hiddenSize + attention + config.intermediateSize;
+/** Of the widest layer: attention and MLP take turns in the same buffers. */
+function rowElements({ hiddenSize, layers }: ModelConfig): number {
+  const scratch = layers.map(({ attention, mlp }) => {
+    const { qkv, q, mixed } = attentionSizes(attention);
+    return qkv + q + mixed + mlp.intermediateSize;
+  });
+  return 2 * hiddenSize + Math.max(...scratch);
 }
 
 function elements(spec: TensorSpec): number {

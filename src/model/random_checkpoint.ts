@@ -74,7 +74,13 @@ function draftOf(config: Fields): DraftConfig {
     : vocabSize;
   return {
     algorithm: eagle3 ? "EAGLE3" : "EAGLE",
-    layer: { ...decoder, numLayers: 1, tied: false, bosTokenId: undefined, eosTokenIds: [] },
+    layer: {
+      ...decoder,
+      layers: decoder.layers.slice(0, 1),
+      tied: false,
+      bosTokenId: undefined,
+      eosTokenIds: [],
+    },
     targetHiddenSize,
     draftVocabSize,
     fcBias: !eagle3 && flag(config, "bias", true),

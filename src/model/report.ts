@@ -1,8 +1,10 @@
 /** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
 import type { Quantization } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
-import type { Algorithm, DraftConfig, ModelConfig, Rope } from "./config.ts";
+import type { Algorithm, DraftConfig, ModelConfig } from "./config.ts";
 import { misfit } from "./fit.ts";
+import type { HeadAttention, LayerSpec } from "./layer_spec.ts";
+import type { Rope } from "./rope_config.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
 import {
   kvBytesPerToken,
@@ -57,8 +59,11 @@ export interface PartReport {
   /** Tokens. */
   readonly context: number;
   readonly tied: boolean;
-  readonly qkNorm: boolean;
-  readonly rope: Rope;
+  readonly qkNorm: HeadAttention["qkNorm"];
+  /** Keys that a query sees in the layers that have a window, null where none has. */
+  readonly window: number | null;
+  readonly windowLayers: number;
+  readonly ropes: readonly Rope[];
   readonly dtypes: readonly TensorTotal[];
   readonly files: readonly TensorTotal[];
   readonly quantized: QuantizeReport | null;
@@ -154,23 +159,28 @@ function partReport(
   config: ModelConfig,
   specs: readonly TensorSpec[],
 ): PartReport {
+  // What differs between layers besides the window is told by the first alone.
+  const { attention, mlp } = config.layers[0] as LayerSpec;
+  const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
   const tensors = [...checkpoint.tensors.values()];
   return {
     name: checkpoint.name,
     architecture: config.architecture,
     modelType: config.modelType,
     parameters: parameterCount(specs),
-    layers: config.numLayers,
+    layers: config.layers.length,
     hiddenSize: config.hiddenSize,
-    intermediateSize: config.intermediateSize,
-    heads: config.numHeads,
-    kvHeads: config.numKvHeads,
-    headDim: config.headDim,
+    intermediateSize: mlp.intermediateSize,
+    heads: attention.numHeads,
+    kvHeads: attention.numKvHeads,
+    headDim: attention.headDim,
     vocabSize: config.vocabSize,
     context: config.maxPositions,
     tied: config.tied,
-    qkNorm: config.qkNorm,
-    rope: config.rope,
+    qkNorm: attention.qkNorm,
+    window: windows[0] ?? null,
+    windowLayers: windows.length,
+    ropes: config.ropes,
     dtypes: totals(tensors, ({ dtypeName }) => dtypeName),
     files: totals(tensors, ({ file }) => file),
     quantized: quantize ? quantizeReport(specs, quantize) : null,

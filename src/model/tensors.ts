@@ -2,6 +2,8 @@ import { UsageError } from "../errors.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import { quote } from "./fields.ts";
+import type { LayerSpec } from "./layer_spec.ts";
+import type { LayerRole, TensorNames } from "./tensor_names.ts";
 
 /** One tensor that a model needs. */
 export interface TensorSpec {
@@ -9,9 +11,13 @@ export interface TensorSpec {
   readonly role: string;
   /** Its name in the checkpoint. */
   readonly name: string;
+  /** Names it may have instead. */
+  readonly aliases?: readonly string[];
   /** Matrices are [rows out, columns in], row after row. */
   readonly shape: readonly number[];
   readonly kind: TensorKind;
+  /** Where it is rows of a larger tensor (fused matrices): its first row, and how many that has. */
+  readonly part?: { readonly first: number; readonly of: number };
 }
 
 /**
@@ -30,27 +36,31 @@ const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
 
 /**
  * Tensors that checkpoints carry and no forward needs: the inverse of d2t, rope frequencies (they
- * are computed), and the lm_head of a tied model, which is the embedding once more.
+ * are computed), the lm_head of a tied model, which is the embedding once more, and all that sees.
  */
-export const IGNORABLE: RegExp = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
+export const IGNORABLE: RegExp =
+  /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$|^(model\.)?(vision_tower|multi_modal_projector)\./;
 
-/** The tensors of a Llama or Qwen3 decoder, in the order of the forward pass. */
+/** The tensors of a decoder, in the order of the forward pass. */
 export function targetTensors(config: ModelConfig): TensorSpec[] {
-  const { vocabSize, hiddenSize, numLayers } = config;
-  const layers = Array.from({ length: numLayers }, (_, layer) => {
-    const at = place(`layers.${layer}`, `model.layers.${layer}`);
-    return [
-      at.vector("inputNorm", "input_layernorm", hiddenSize),
-      ...attentionTensors(at, config, hiddenSize),
-      ...mlpTensors(at, config),
-    ];
-  });
+  const { vocabSize, hiddenSize, names } = config;
+  const layers = config.layers.flatMap((spec, i) =>
+    layerTensors(spec, { names, roles: `layers.${i}`, prefix: `layers.${i}`, hiddenSize })
+  );
+  const prefixed = [
+    table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]),
+    ...layers,
+    vector("norm", "norm.weight", hiddenSize),
+  ];
   return [
-    table("embed", "model.embed_tokens.weight", [vocabSize, hiddenSize]),
-    ...layers.flat(),
-    vector("norm", "model.norm.weight", hiddenSize),
+    ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
     ...config.tied ? [] : [matrix("head", "lm_head.weight", [vocabSize, hiddenSize])],
   ];
+}
+
+function withPrefixes(spec: TensorSpec, prefixes: readonly string[]): TensorSpec {
+  const [name = spec.name, ...aliases] = prefixes.map((prefix) => prefix + spec.name);
+  return { ...spec, name, ...aliases.length > 0 ? { aliases } : {} };
 }
 
 /** The tensors of an EAGLE head, in the order of the forward pass; its layer is `layers.0`. */
@@ -59,11 +69,17 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
   const { hiddenSize, vocabSize } = layer;
   const eagle3 = config.algorithm === "EAGLE3";
   const fcWidth = eagle3 ? 3 * config.targetHiddenSize : 2 * hiddenSize;
-  const at = place("layers.0", prefix + config.layerPrefix);
+  const at: Place = {
+    names: layer.names,
+    roles: "layers.0",
+    prefix: prefix + config.layerPrefix,
+    hiddenSize,
+  };
+  const [spec] = layer.layers as [LayerSpec];
   const embed = table("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
   const norms = [
-    at.vector("inputNorm", "input_layernorm", hiddenSize),
-    at.vector("hiddenNorm", "hidden_norm", hiddenSize),
+    vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize),
+    vector("layers.0.hiddenNorm", `${at.prefix}.hidden_norm.weight`, hiddenSize),
   ];
   return [
     ...config.ownEmbedding ? [embed] : [],
@@ -71,8 +87,8 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
     ...config.fcBias ? [vector("fcBias", `${prefix}fc.bias`, hiddenSize)] : [],
     ...eagle3 ? norms : [],
     // EAGLE-3 attends over concat(embedding, hidden), both normed: twice as wide.
-    ...attentionTensors(at, layer, eagle3 ? 2 * hiddenSize : hiddenSize),
-    ...mlpTensors(at, layer),
+    ...attentionTensors(spec, at, eagle3 ? 2 * hiddenSize : hiddenSize),
+    ...mlpTensors(spec, at),
     ...eagle3 ? [vector("norm", `${prefix}norm.weight`, hiddenSize)] : [],
     ...config.ownHead ? [matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize])] : [],
     ...config.reducedVocab
@@ -94,8 +110,9 @@ export function checkTensors(
   ignorable: RegExp = IGNORABLE,
 ): string[] {
   for (const spec of specs) checkTensor(checkpoint, spec);
-  const wanted = new Set(specs.map(({ name }) => name));
-  const modules = new Set(specs.map(({ name }) => name.replace(/\.weight$/, "")));
+  const names = specs.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
+  const wanted = new Set(names);
+  const modules = new Set(names.map((name) => name.replace(/\.(weight|bias)$/, "")));
   const extra = [...checkpoint.tensors.values()].filter(({ name }) => !wanted.has(name));
   for (const tensor of extra) {
     const module = tensor.name.slice(0, tensor.name.lastIndexOf("."));
@@ -107,15 +124,32 @@ export function checkTensors(
     .map(({ name, file }) => `${checkpoint.name}/${file}: tensor ${quote(name)} is not used`);
 }
 
+/**
+ * What a spec asks for, as it lies in the checkpoint; of a fused tensor the spec's rows alone.
+ * Undefined when it is missing.
+ */
+export function findTensor(
+  { tensors }: Pick<Checkpoint, "tensors">,
+  { name, aliases = [], shape, part }: TensorSpec,
+): TensorInfo | undefined {
+  const found = [name, ...aliases].flatMap((each) => tensors.get(each) ?? [])[0];
+  if (found === undefined || part === undefined) return found;
+  const rowBytes = found.size / part.of;
+  const [rows = 0] = shape;
+  return { ...found, shape, begin: found.begin + part.first * rowBytes, size: rows * rowBytes };
+}
+
 function checkTensor(checkpoint: Checkpoint, spec: TensorSpec): void {
-  const tensor = checkpoint.tensors.get(spec.name);
+  const { part, ...whole } = spec;
+  const tensor = findTensor(checkpoint, whole);
   if (tensor === undefined) {
     const why = `tensor ${quote(spec.name)} is missing`;
     throw new UsageError(`Cannot use ${quote(checkpoint.name)}: ${why}`);
   }
   const { shape } = tensor;
-  if (shape.length !== spec.shape.length || shape.some((size, i) => size !== spec.shape[i])) {
-    const expected = `expected ${quote(spec.shape)}`;
+  const wanted = part ? [part.of, ...spec.shape.slice(1)] : spec.shape;
+  if (shape.length !== wanted.length || shape.some((size, i) => size !== wanted[i])) {
+    const expected = `expected ${quote(wanted)}`;
     throw mismatch(checkpoint, tensor, `has shape ${quote(shape)}, ${expected} by config.json`);
   }
   const allowed = DTYPES[spec.kind];
@@ -130,44 +164,83 @@ function mismatch(checkpoint: Checkpoint, tensor: TensorInfo, why: string): Usag
   return new UsageError(`Cannot use ${quote(path)}: tensor ${quote(tensor.name)} ${why}`);
 }
 
-/** Writes specs of one layer: role and tensor name after the layer's own. */
+/** Where the tensors of one layer are. */
 interface Place {
-  matrix(role: string, module: string, shape: readonly [number, number]): TensorSpec;
-  vector(role: string, module: string, size: number): TensorSpec;
+  readonly names: TensorNames;
+  /** Before roles: `layers.3`. */
+  readonly roles: string;
+  /** Before the names of modules. */
+  readonly prefix: string;
+  readonly hiddenSize: number;
 }
 
-function place(roles: string, names: string): Place {
-  return {
-    matrix: (role, module, shape) => matrix(`${roles}.${role}`, `${names}.${module}.weight`, shape),
-    vector: (role, module, size) => vector(`${roles}.${role}`, `${names}.${module}.weight`, size),
-  };
-}
-
-function attentionTensors(at: Place, config: ModelConfig, width: number): TensorSpec[] {
-  const { hiddenSize, headDim } = config;
-  const queries = config.numHeads * headDim;
-  const keys = config.numKvHeads * headDim;
-  const norms = [
-    at.vector("qNorm", "self_attn.q_norm", headDim),
-    at.vector("kNorm", "self_attn.k_norm", headDim),
-  ];
+function layerTensors(spec: LayerSpec, at: Place): TensorSpec[] {
+  const before = spec.norms !== "after";
+  const after = spec.norms !== "before";
+  const norm = (role: LayerRole) => normTensor(role, at, at.hiddenSize);
   return [
-    at.matrix("q", "self_attn.q_proj", [queries, width]),
-    at.matrix("k", "self_attn.k_proj", [keys, width]),
-    at.matrix("v", "self_attn.v_proj", [keys, width]),
-    ...config.qkNorm ? norms : [],
-    at.matrix("o", "self_attn.o_proj", [hiddenSize, queries]),
+    ...before ? [norm("inputNorm")] : [],
+    ...attentionTensors(spec, at, at.hiddenSize),
+    ...after ? [norm("attentionNorm")] : [],
+    ...mlpTensors(spec, at),
+    ...after ? [norm("mlpNorm")] : [],
   ];
 }
 
-function mlpTensors(at: Place, config: ModelConfig): TensorSpec[] {
-  const { hiddenSize, intermediateSize } = config;
+/** @param width of what the attention reads. */
+function attentionTensors({ attention }: LayerSpec, at: Place, width: number): TensorSpec[] {
+  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
+  const queries = numHeads * headDim;
+  const keys = numKvHeads * headDim;
+  const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
+  const whole = qkNorm === "whole";
   return [
-    at.vector("postNorm", "post_attention_layernorm", hiddenSize),
-    at.matrix("gate", "mlp.gate_proj", [intermediateSize, hiddenSize]),
-    at.matrix("up", "mlp.up_proj", [intermediateSize, hiddenSize]),
-    at.matrix("down", "mlp.down_proj", [hiddenSize, intermediateSize]),
+    ...matrices(qkv, at, width),
+    ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
+    ...qkNorm === "none" ? [] : [
+      normTensor("qNorm", at, whole ? queries : headDim),
+      normTensor("kNorm", at, whole ? keys : headDim),
+    ],
+    ...matrices([["o", at.hiddenSize]], at, queries),
   ];
+}
+
+function mlpTensors({ mlp, norms }: LayerSpec, at: Place): TensorSpec[] {
+  const { hiddenSize } = at;
+  const { intermediateSize } = mlp;
+  return [
+    ...norms === "after" ? [] : [normTensor("postNorm", at, hiddenSize)],
+    ...matrices([["gate", intermediateSize], ["up", intermediateSize]], at, hiddenSize),
+    ...matrices([["down", hiddenSize]], at, intermediateSize),
+  ];
+}
+
+type RowsOfRole = readonly [role: LayerRole, rows: number];
+
+/** Matrices of one width; those that share a module are its rows one after the other. */
+function matrices(roles: readonly RowsOfRole[], at: Place, cols: number): TensorSpec[] {
+  const moduleOf = ([role]: RowsOfRole) => at.names.modules[role];
+  const groups = [...Map.groupBy(roles, moduleOf)];
+  return groups.flatMap(([module, group]) => {
+    const of = group.reduce((sum, [, rows]) => sum + rows, 0);
+    let first = 0;
+    return group.map(([role, rows]) => {
+      const name = `${at.prefix}.${module}.weight`;
+      const spec = matrix(`${at.roles}.${role}`, name, [rows, cols]);
+      const part = { first, of };
+      first += rows;
+      return group.length > 1 ? { ...spec, part } : spec;
+    });
+  });
+}
+
+function normTensor(role: LayerRole, at: Place, size: number): TensorSpec {
+  return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, size);
+}
+
+/** Its role is the matrix's and "Bias". */
+function biasTensor(role: LayerRole, at: Place, size: number): TensorSpec {
+  return vector(`${at.roles}.${role}Bias`, `${at.prefix}.${at.names.modules[role]}.bias`, size);
 }
 
 function matrix(role: string, name: string, shape: readonly [number, number]): TensorSpec {

@@ -43,8 +43,8 @@ for (const kind of ["eagle3", "eagle1"] as const) {
 // up to 3.1e-3 away.
 Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async () => {
   const core = await openFledgling("eagle3", 1);
-  const { logits, rope, config } = core.models.target;
-  core.gpu.device.queue.writeBuffer(rope.buffer, 0, bf16RopeTable(config, 64));
+  const { logits, ropes, config } = core.models.target;
+  core.gpu.device.queue.writeBuffer(ropes[0]!.buffer, 0, bf16RopeTable(config, 64));
   for (const golden of cases) {
     using slot = openSlot(core);
     core.setSampling(slot, GREEDY);
@@ -64,10 +64,10 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
 
 /** cos and sin as src/model/rope.ts makes them, but of frequencies rounded to bfloat16. */
 function bf16RopeTable(
-  { rope, headDim }: ModelConfig,
+  { ropes: [rope] }: ModelConfig,
   positions: number,
 ): Float32Array<ArrayBuffer> {
-  const frequencies = inverseFrequencies(rope, headDim).map(toBf16);
+  const frequencies = inverseFrequencies(rope!, positions).map(toBf16);
   const table = Array.from(
     { length: positions },
     (_, position) =>

@@ -37,7 +37,8 @@ Deno.test({
     const [draft, verify, extend] = parts as [PartSamples, PartSamples, PartSamples];
     assert.equal(launchesOf(draft, "draft.head").length, 2);
     assert.equal(launchesOf(extend, "draft.head").length, 1);
-    const { numLayers, hiddenSize, intermediateSize, numHeads, numKvHeads, headDim } = config;
+    const { hiddenSize, layers: { 0: layer, length: numLayers } } = config;
+    const { attention: { numHeads, numKvHeads, headDim }, mlp: { intermediateSize } } = layer!;
     const down = launchesOf(verify, ".down");
     assert.equal(down.length, numLayers);
     const rows = 2 * 4;
@@ -68,7 +69,7 @@ Deno.test({
     assert.deepEqual(plain.parts.map(({ part }) => part), ["verify"]);
     const prefill = await profiler.prefill({ slot, ids: IDS, times: 2 });
     checkTimes(prefill, 2);
-    assert.equal(launchesOf(prefill, ".down").length, 2 * (config.numLayers + 1));
+    assert.equal(launchesOf(prefill, ".down").length, 2 * (config.layers.length + 1));
     assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
     const { rounds: [again] } = await core.rounds([slot], round);
     assert.deepEqual(again?.lanes[0]?.ids, first?.lanes[0]?.ids);

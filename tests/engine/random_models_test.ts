@@ -50,7 +50,8 @@ async function load(draft: unknown, seed: number): Promise<LoadedWeights> {
 }
 
 function context(config: ModelConfig): DecoderContext {
-  const { hiddenSize, numHeads, numKvHeads, headDim, intermediateSize } = config;
+  const { hiddenSize, layers: [layer], ropes } = config;
+  const { attention: { numHeads, numKvHeads, headDim }, mlp: { intermediateSize } } = layer!;
   const floats = (cols: number) => device.filled(ROWS * cols);
   return {
     config,
@@ -63,13 +64,16 @@ function context(config: ModelConfig): DecoderContext {
       mixed: floats(numHeads * headDim),
       act: floats(intermediateSize),
     },
-    rope: device.floats(ropeTable(config.rope, headDim, PAGE)),
+    ropes: ropes.map((rope) =>
+      device.floats(ropeTable(rope, headDim, { positions: PAGE, context: PAGE }))
+    ),
     pages: device.words([0]),
     tablePages: 1,
   };
 }
 
-function layerKv({ numKvHeads, headDim }: ModelConfig): LayerKv {
+function layerKv({ layers: [layer] }: ModelConfig): LayerKv {
+  const { numKvHeads, headDim } = layer!.attention;
   const cells = () => device.filled(PAGE * numKvHeads * headDim);
   return { keys: cells(), values: cells() };
 }
@@ -79,7 +83,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
   const target: Target = {
     ...context(config),
     weights,
-    kv: Array.from({ length: config.numLayers }, () => layerKv(config)),
+    kv: config.layers.map(() => layerKv(config)),
     final: device.filled(ROWS * config.hiddenSize),
     logits: device.filled(ROWS * weights.head.rows, NaN),
   };

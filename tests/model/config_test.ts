@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { UsageError } from "../../src/errors.ts";
 import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
+import type { HeadAttention } from "../../src/model/layer_spec.ts";
+import { LLAMA_NAMES } from "../../src/model/tensor_names.ts";
 
 /** A small Llama as transformers writes it. */
 const LLAMA = {
@@ -27,32 +29,55 @@ function parse(config: unknown, generation?: unknown): ModelConfig {
   return parseModelConfig("toy", config, generation);
 }
 
+function attention({ layers: [layer] }: ModelConfig): HeadAttention {
+  return layer!.attention;
+}
+
 Deno.test("what config.json leaves unsaid is what transformers assumes", () => {
-  assert.deepEqual(parse(LLAMA), {
+  const { layers, names, ...model } = parse(LLAMA);
+  assert.deepEqual(model, {
     modelType: "llama",
     architecture: "LlamaForCausalLM",
     hiddenSize: 64,
-    intermediateSize: 160,
-    numLayers: 4,
-    numHeads: 4,
-    numKvHeads: 4,
-    headDim: 16,
     vocabSize: 320,
     maxPositions: 2048,
     rmsNormEps: 1e-6,
-    rope: { theta: 10000, scaling: { kind: "default" } },
+    normOffset: 0,
+    embedScale: 1,
+    logitCap: undefined,
+    ropes: [{ theta: 10000, width: 16, scaling: { kind: "default" } }],
     tied: false,
-    qkNorm: false,
     bosTokenId: undefined,
     eosTokenIds: [],
   });
+  assert.equal(names, LLAMA_NAMES);
+  assert.equal(layers.length, 4);
+  for (const layer of layers) {
+    assert.deepEqual(layer, {
+      attention: {
+        kind: "heads",
+        numHeads: 4,
+        numKvHeads: 4,
+        headDim: 16,
+        scale: 0.25,
+        cap: undefined,
+        window: undefined,
+        bias: false,
+        qkNorm: "none",
+        rope: 0,
+      },
+      mlp: { kind: "dense", intermediateSize: 160, activation: "silu" },
+      norms: "before",
+    });
+  }
 });
 
 Deno.test("Qwen3 norms q and k and has its own head size", () => {
   const config = parse({ ...QWEN3, num_key_value_heads: 2, tie_word_embeddings: true });
-  const { qkNorm, headDim, numKvHeads, tied, maxPositions } = config;
+  const { qkNorm, headDim, numKvHeads } = attention(config);
+  const { tied, maxPositions } = config;
   assert.deepEqual({ qkNorm, headDim, numKvHeads, tied, maxPositions }, {
-    qkNorm: true,
+    qkNorm: "head",
     headDim: 32,
     numKvHeads: 2,
     tied: true,
@@ -62,7 +87,7 @@ Deno.test("Qwen3 norms q and k and has its own head size", () => {
 
 Deno.test("null counts as unsaid", () => {
   const config = { ...LLAMA, head_dim: null, rope_scaling: null, num_key_value_heads: null };
-  assert.equal(parse({ ...config, eos_token_id: null }).headDim, 16);
+  assert.equal(attention(parse({ ...config, eos_token_id: null })).headDim, 16);
 });
 
 Deno.test("generation_config.json has the last word on end tokens", () => {
@@ -77,6 +102,7 @@ Deno.test("generation_config.json has the last word on end tokens", () => {
 Deno.test("every spelling of the same rope parses to the same", () => {
   const expected = {
     theta: 500000,
+    width: 16,
     scaling: {
       kind: "llama3",
       factor: 8,
@@ -91,11 +117,11 @@ Deno.test("every spelling of the same rope parses to the same", () => {
     { rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3", rope_theta: 500000 } },
     { rope_theta: 500000, rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3" } },
   ];
-  for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).rope, expected);
+  for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).ropes, [expected]);
 });
 
 Deno.test("rope without scaling", () => {
-  const plain = { theta: 1e6, scaling: { kind: "default" } };
+  const plain = { theta: 1e6, width: 16, scaling: { kind: "default" } };
   const spellings = [
     { rope_theta: 1e6 },
     { rope_theta: 1e6, rope_scaling: null },
@@ -103,7 +129,7 @@ Deno.test("rope without scaling", () => {
     { rope_parameters: { rope_type: "default", rope_theta: 1e6 } },
     { rope_parameters: { rope_theta: 1e6 } },
   ];
-  for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).rope, plain);
+  for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).ropes, [plain]);
 });
 
 for (
@@ -139,12 +165,17 @@ for (
     [{ attention_bias: true }, /attention_bias true, expected false/],
     [{ mlp_bias: true }, /mlp_bias true, expected false/],
     [{ use_sliding_window: true }, /use_sliding_window true, expected false/],
-    [{ layer_types: ["full_attention", "sliding_attention"] }, /"sliding_attention"/],
-    [{ hidden_act: "gelu" }, /hidden_act "gelu", expected "silu"/],
+    [{ layer_types: ["full_attention"] }, /no layer_types of its 4 layers/],
+    [{ layer_types: Array(4).fill("sliding_attention") }, /"sliding_attention", but no sliding_w/],
+    [{ layer_types: Array(4).fill("linear_attention") }, /"linear_attention", known are full_att/],
+    [{ hidden_act: "gelu" }, /hidden_act "gelu", known are "silu", "gelu_pytorch_tanh"/],
     [{ quantization_config: { quant_method: "awq" } }, /quantized/],
     [{ tie_word_embeddings: "yes" }, /tie_word_embeddings "yes", expected true or false/],
-    [{ rope_scaling: { rope_type: "yarn" } }, /rope_type "yarn", known are default, llama3/],
-    [{ rope_scaling: { type: "linear", factor: 2 } }, /rope_type "linear", known are/],
+    [{ rope_scaling: { rope_type: "mrope" } }, /rope_type "mrope", known are default, linear/],
+    [{ rope_scaling: { type: "toString" } }, /rope_type "toString", known are/],
+    [{ rope_scaling: { type: "linear" } }, /rope_scaling has no factor/],
+    [{ rope_scaling: { type: "linear", factor: 0.5 } }, /factor 0.5, expected at least 1/],
+    [{ rope_scaling: { type: "su", short_factor: [1] } }, /no short_factor of 8 numbers above 0/],
     [{ rope_scaling: { factor: 2 } }, /rope_type null, known are/],
     [{ rope_scaling: { rope_type: "llama3", factor: 2 } }, /rope_scaling has no low_freq_factor/],
     [
@@ -153,7 +184,8 @@ for (
     ],
     [{ rope_scaling: "llama3" }, /rope_scaling "llama3", expected an object/],
     [{ rope_parameters: { full_attention: { rope_theta: 1 } } }, /rope_type null/],
-    [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor 0.5, expected 1/],
+    [{ partial_rotary_factor: 0.1 }, /partial_rotary_factor 0.1, expected an even number of/],
+    [{ partial_rotary_factor: 2 }, /partial_rotary_factor 2, expected an even number of the 16/],
   ] as const
 ) {
   Deno.test(`config with ${JSON.stringify(change)} is refused`, () => {

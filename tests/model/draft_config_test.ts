@@ -20,8 +20,8 @@ Deno.test("an EAGLE-3 head as its authors publish it, under a Llama's name", () 
     prefix: "",
     layerPrefix: "midlayer",
   });
-  assert.equal(layer.numLayers, 1);
-  assert.deepEqual(layer.rope, { theta: 10000, scaling: { kind: "default" } });
+  assert.equal(layer.layers.length, 1);
+  assert.deepEqual(layer.ropes, [{ theta: 10000, width: 4, scaling: { kind: "default" } }]);
   assert.deepEqual(checkTensors(checkpoint, draftTensors({ layer, ...config })), []);
 });
 

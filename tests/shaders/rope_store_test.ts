@@ -34,7 +34,10 @@ function rotated(x: Float32Array, table: Float32Array, position: number): number
 
 async function run(heads: number, kvHeads: number, headDim: number) {
   const theta = 10000;
-  const table = ropeTable({ theta, scaling: { kind: "default" } }, headDim, POSITIONS);
+  const table = ropeTable({ theta, width: headDim, scaling: { kind: "default" } }, headDim, {
+    positions: POSITIONS,
+    context: POSITIONS,
+  });
   const pages = blockTable(SLOTS, TABLE_PAGES);
   const qkv = numbers(ROWS.length * (heads + 2 * kvHeads) * headDim, headDim);
   const kv = () => device.filled(SLOTS * TABLE_PAGES * PAGE * kvHeads * headDim, LEFT_ALONE);

@@ -85,7 +85,9 @@ def make(case, folder: Path) -> dict:
             tried.append(f"margin {margin:.4f}, {distinct} distinct")
             continue
         for stem, run in runs.items():
-            save_expected(folder / f"{stem}.safetensors", run.tensors, run.min_margin)
+            kept = {name: tensor for name, tensor in run.tensors.items()
+                    if stem not in case.logits_only or not name.startswith("greedy")}
+            save_expected(folder / f"{stem}.safetensors", kept, run.min_margin)
         if nextn_layers(case):
             save_nextn(case, folder, runs["expected"].tensors["input_ids"])
         return {

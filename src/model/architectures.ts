@@ -1,0 +1,45 @@
+/** The architectures Eyrie runs; docs/models.md says how to add one. */
+import { LLAMA } from "./architectures/llama.ts";
+import { QWEN3 } from "./architectures/qwen.ts";
+import { type DecoderConfig, type Family, readDecoder } from "./decoder_config.ts";
+import { type Fields, quote, unusable, value } from "./fields.ts";
+
+const FAMILIES: readonly Family[] = [LLAMA, QWEN3];
+
+/**
+ * The decoder of a target, by the first entry of `architectures` or by `model_type`, which must
+ * agree.
+ * @throws UsageError naming the known ones, or what in the config is not supported.
+ */
+export function readArchitecture(config: Fields): DecoderConfig {
+  const listed = value(config, "architectures");
+  const name: unknown = Array.isArray(listed) ? listed[0] : listed;
+  if (name === undefined) return parseDecoder(config, familyByType(config).architecture);
+  const family = FAMILIES.find(({ architecture }) => architecture === name);
+  if (family === undefined) {
+    const known = FAMILIES.map(({ architecture }) => architecture).join(", ");
+    throw unusable(config, `has architecture ${quote(name)}, known are ${known}`);
+  }
+  if (family !== familyByType(config)) {
+    const type = quote(value(config, "model_type"));
+    throw unusable(config, `has architecture ${quote(name)} but model_type ${type}`);
+  }
+  return readDecoder(family, config, family.architecture);
+}
+
+/**
+ * The decoder of a config, by `model_type` alone.
+ * @param architecture for display.
+ * @throws UsageError as above.
+ */
+export function parseDecoder(config: Fields, architecture: string): DecoderConfig {
+  return readDecoder(familyByType(config), config, architecture);
+}
+
+function familyByType(config: Fields): Family {
+  const type = value(config, "model_type");
+  const family = FAMILIES.find(({ modelType }) => modelType === type);
+  if (family !== undefined) return family;
+  const known = FAMILIES.map(({ modelType }) => modelType).join(", ");
+  throw unusable(config, `has model_type ${quote(type ?? null)}, known are ${known}`);
+}

@@ -1,0 +1,52 @@
+/** What a checkpoint calls its tensors. */
+export interface TensorNames {
+  /** Before every tensor but lm_head: one of these. */
+  readonly prefixes: readonly string[];
+  /**
+   * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
+   * in the order in which they are asked for.
+   */
+  readonly modules: Readonly<Record<LayerRole, string>>;
+}
+
+/** A module of a layer: a matrix or the weights of a norm. */
+export type LayerRole =
+  | "inputNorm"
+  | "q"
+  | "k"
+  | "v"
+  | "qNorm"
+  | "kNorm"
+  | "o"
+  | "attentionNorm"
+  | "postNorm"
+  | "gate"
+  | "up"
+  | "down"
+  | "mlpNorm";
+
+/** Llama's names, which most families share. */
+export const LLAMA_NAMES: TensorNames = {
+  prefixes: ["model."],
+  modules: {
+    inputNorm: "input_layernorm",
+    q: "self_attn.q_proj",
+    k: "self_attn.k_proj",
+    v: "self_attn.v_proj",
+    qNorm: "self_attn.q_norm",
+    kNorm: "self_attn.k_norm",
+    o: "self_attn.o_proj",
+    // Norms after a branch are not Llama's; these are the names where a family has all four.
+    attentionNorm: "post_attention_layernorm",
+    postNorm: "post_attention_layernorm",
+    gate: "mlp.gate_proj",
+    up: "mlp.up_proj",
+    down: "mlp.down_proj",
+    mlpNorm: "post_feedforward_layernorm",
+  },
+};
+
+/** Llama's names but for `modules`. */
+export function llamaNamesBut(modules: Partial<TensorNames["modules"]>): TensorNames {
+  return { ...LLAMA_NAMES, modules: { ...LLAMA_NAMES.modules, ...modules } };
+}
