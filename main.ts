@@ -60,8 +60,9 @@ async function run(
     }
     case "check": {
       const { checkModel } = await import("./src/engine/check.ts");
+      const { checkQuantized } = await import("./src/engine/check_quantized.ts");
       const { runCheck } = await import("./src/cli/check.ts");
-      return await runCheck(invocation.options, { check: checkModel, io });
+      return await runCheck(invocation.options, { check: checkModel, checkQuantized, io });
     }
     case "inspect": {
       const { runInspect } = await import("./src/cli/inspect.ts");

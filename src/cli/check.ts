@@ -1,6 +1,8 @@
 import type { checkModel, CheckReport } from "../engine/check.ts";
+import { UsageError } from "../errors.ts";
 import type { Io } from "./io.ts";
 import { statusLine } from "./progress.ts";
+import { type CheckQuantized, runQuantized } from "./check_quantized.ts";
 import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";
 
@@ -10,6 +12,23 @@ export type CheckModel = typeof checkModel;
 /** `eyrie check`: exit code 1 when a tensor is past the tolerance. */
 export async function runCheck(
   options: CheckOptions,
+  { check, checkQuantized, io }: {
+    check: CheckModel;
+    checkQuantized: CheckQuantized;
+    io: Io;
+  },
+): Promise<number> {
+  const { expected, draft, quantizeDraft } = options;
+  if (expected !== undefined && (draft !== undefined || quantizeDraft)) {
+    const flag = quantizeDraft ? "--quantize-draft" : "--draft";
+    throw new UsageError(`Cannot use "${flag}" with "--expected": only the target is compared`);
+  }
+  if (expected !== undefined) return await runExpected({ ...options, expected }, { check, io });
+  return await runQuantized(options, { check: checkQuantized, io });
+}
+
+async function runExpected(
+  options: CheckOptions & { readonly expected: string },
   { check, io }: { check: CheckModel; io: Io },
 ): Promise<number> {
   const { model, quantize, adapter, expected, tolerance } = options;

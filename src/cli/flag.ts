@@ -24,7 +24,6 @@ interface NumberFlag extends Named {
 
 interface TextFlag extends Named {
   readonly type: "text" | "folder" | "file";
-  readonly required?: true;
 }
 
 interface ChoiceFlag extends Named {
@@ -76,7 +75,6 @@ export type ValueOf<F> = F extends { type: "switch" } ? boolean
   : F extends { type: "choice"; choices: readonly (infer C)[] } ? C | undefined
   : F extends { type: "number" | "integer" }
     ? F extends { default: number } ? number : number | undefined
-  : F extends { required: true } ? string
   : string | undefined;
 
 /** The values of a table, checked and with defaults filled in. */

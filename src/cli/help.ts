@@ -33,7 +33,6 @@ function flagHelp(flag: Flag): string[] {
   const names = flag.alias === undefined ? flag.flag : `${flag.flag}, ${flag.alias}`;
   const facts = [flag.type === "switch" ? "switch" : allowed(flag)];
   if (flag.type === "switch") facts.push("default off");
-  else if ("required" in flag) facts.push("needed");
   else if ("default" in flag) facts.push(`default ${flag.default}`);
   else facts.push(`default: ${flag.absent}`);
   return [

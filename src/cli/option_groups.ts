@@ -232,8 +232,8 @@ export const CHECK = {
   expected: {
     flag: "--expected",
     type: "file",
-    required: true,
     help: "safetensors file with input_ids and logits; hidden_states.N and greedy_ids if there",
+    absent: "with --quantize: what the model computes as it is",
     example: "--expected expected.safetensors",
   },
   tolerance: {

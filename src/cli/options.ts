@@ -41,7 +41,9 @@ export type ChatOptions = Omit<GenerateOptions, "raw" | "json" | keyof typeof BA
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
   & typeof TARGET
+  & typeof DRAFT
   & typeof QUANTIZE
+  & typeof QUANTIZE_DRAFT
   & typeof CHECK
   & typeof ADAPTER
   & typeof JSON_OUTPUT
@@ -136,11 +138,11 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   check: {
-    summary: "compare a checkpoint's logits with expected values",
-    usage: "eyrie check --expected FILE [flags]",
+    summary: "compare logits with expected values, or quantized weights with the checkpoint's",
+    usage: "eyrie check (--expected FILE | --quantize q8|q4) [flags]",
     groups: {
       Check: { ...TARGET, ...CHECK },
-      Model: { ...QUANTIZE, ...ADAPTER },
+      Model: { ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER },
       Output: { ...JSON_OUTPUT, quiet: TALK.quiet },
     },
   },

@@ -61,7 +61,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (given["help"] === true) return print(commandHelp(name));
   if (name === "bench") refuseImpossibleBench(given);
   else refuseImpossible(given);
-  const options = Object.freeze(withDefaults(name, flags, given));
+  const options = Object.freeze(withDefaults(flags, given));
   // The table's types are lost on the way through commander; `withDefaults` restored its values.
   return { command: name, prompt: operands[0], options } as unknown as Invocation;
 }
@@ -142,15 +142,12 @@ function unknownFlag(name: CommandName, flags: FlagTable, typed: string, message
   return `Cannot use "${bare}": ${name} has no such flag${hint} (eyrie ${name} --help lists them)`;
 }
 
-function withDefaults(name: CommandName, flags: FlagTable, given: Given): Record<string, unknown> {
+function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
     if (flag.type === "switch") values[key] = given[key] === true;
     else if (flag.type === "list" || flag.type === "names") values[key] = given[key] ?? [];
     else values[key] = given[key] ?? ("default" in flag ? flag.default : undefined);
-    if ("required" in flag && values[key] === undefined) {
-      throw new UsageError(`Cannot run "${name}": ${flag.flag} ${placeholder(flag)} is needed`);
-    }
   }
   return values;
 }

@@ -1,17 +1,13 @@
-import type { Operand } from "../gpu/kernel.ts";
-import { compiler, encode, type Program } from "../gpu/program.ts";
-import { readBuffer } from "../gpu/readback.ts";
 import { UsageError } from "../errors.ts";
-import { type AdapterChoice, type Gpu, openGpu } from "../gpu/device.ts";
+import { type AdapterChoice, openGpu } from "../gpu/device.ts";
 import type { Quantization } from "../gpu/matrix.ts";
 import type { DType } from "../model/checkpoint.ts";
-import { type Tap, targetBody, targetHead } from "../model/llama.ts";
-import { MAX_STEPS, PAGE, ROW_WORDS } from "../model/rows_layout.ts";
+import { MAX_STEPS, PAGE } from "../model/rows_layout.ts";
 import { openTensorFile, type TensorFiles } from "../model/tensor_files.ts";
 import { widen } from "../model/weights.ts";
 import { GREEDY } from "../speculate/sampling.ts";
-import { storageBuffer } from "./buffers.ts";
 import { type Core, openCore } from "./core.ts";
+import { forward, hidden } from "./forward.ts";
 import type { Slot } from "./slot.ts";
 import { quantizeWarnings } from "./quantize.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load.ts";
@@ -33,9 +29,6 @@ export interface CheckReport {
   readonly greedyAgreement: { readonly same: number; readonly total: number } | undefined;
   readonly ok: boolean;
 }
-
-/** Logits of this many rows at a time: eight rows of any width lie 256 bytes aligned. */
-const HEAD_ROWS = 8;
 
 /**
  * Runs the target over `input_ids` of a file of expected values (transformers' `logits` [tokens,
@@ -100,86 +93,6 @@ export async function checkModel(options: {
   };
 }
 
-function hidden(layer: number): string {
-  return `hidden_states.${layer}`;
-}
-
-/** The named tensors over all of `ids`, in prefill chunks. */
-async function forward(
-  core: Core,
-  slot: Slot,
-  ids: readonly number[],
-  names: readonly string[],
-): Promise<Map<string, Float32Array>> {
-  const { gpu, models: { target }, capacity } = core;
-  const { hiddenSize, vocabSize, layers: { length: numLayers } } = target.config;
-  const rows = Math.min(capacity.prefillRows, Math.ceil(ids.length / HEAD_ROWS) * HEAD_ROWS);
-  const taps: (Tap & { name: string })[] = Array.from({ length: numLayers }, (_, layer) => layer)
-    .filter((layer) => names.includes(hidden(layer)))
-    .map((layer) => ({
-      name: hidden(layer),
-      layer,
-      out: storageBuffer(gpu, hidden(layer), rows * hiddenSize),
-      outCols: hiddenSize,
-      outFirst: 0,
-    }));
-  const rowBuffer = storageBuffer(gpu, "check.rows", rows * ROW_WORDS);
-  const make = compiler(gpu);
-  const body = await make.compile(targetBody(target, { rows: rowBuffer, count: rows }, taps));
-  const out = new Map<string, Float32Array>();
-  const put = (name: string, width: number, first: number, values: Float32Array) => {
-    const whole = out.getOrInsertComputed(name, () => new Float32Array(ids.length * width));
-    whole.set(
-      values.subarray(0, Math.min(values.length, whole.length - first * width)),
-      first * width,
-    );
-  };
-  for (let first = 0; first < ids.length; first += rows) {
-    gpu.device.queue.writeBuffer(rowBuffer.buffer, 0, rowWords(slot, ids, first, rows));
-    run(gpu, body);
-    for (const { name, out: tap } of taps) put(name, hiddenSize, first, await floats(gpu, tap));
-    put(hidden(numLayers), hiddenSize, first, await floats(gpu, target.final));
-    for (let row = 0; row < rows && first + row < ids.length; row += HEAD_ROWS) {
-      const x = { buffer: target.final.buffer, offset: row * hiddenSize * 4 };
-      run(gpu, await make.compile(targetHead(target, HEAD_ROWS, x)));
-      const padded = await floats(gpu, target.logits);
-      put("logits", vocabSize, first + row, unpad(padded, target.weights.head.rows, vocabSize));
-    }
-  }
-  return out;
-}
-
-function rowWords(slot: Slot, ids: readonly number[], first: number, rows: number) {
-  const words = new Uint32Array(rows * ROW_WORDS);
-  for (let row = 0; row < rows && first + row < ids.length; row++) {
-    const cell = first + row;
-    words.set([ids[cell] ?? 0, cell, slot.id, cell, cell + 1, 0, 0, 1], row * ROW_WORDS);
-  }
-  return words;
-}
-
-function run(gpu: Gpu, program: Program): void {
-  const encoder = gpu.device.createCommandEncoder();
-  const pass = encoder.beginComputePass();
-  encode(pass, program);
-  pass.end();
-  gpu.device.queue.submit([encoder.finish()]);
-}
-
-async function floats(gpu: Gpu, { buffer }: Operand): Promise<Float32Array> {
-  return new Float32Array(await readBuffer(gpu, buffer));
-}
-
-/** HEAD_ROWS rows of `stride`, without what lies past `width`. */
-function unpad(values: Float32Array, stride: number, width: number): Float32Array {
-  if (stride === width) return values;
-  const out = new Float32Array(HEAD_ROWS * width);
-  for (let row = 0; row < HEAD_ROWS; row++) {
-    out.set(values.subarray(row * stride, row * stride + width), row * width);
-  }
-  return out;
-}
-
 /** Decodes what follows the part that both begin with. */
 async function greedyAgreement(
   core: Core,
@@ -223,20 +136,23 @@ function compare(
   return { name, maxAbs, maxRel, relToStd, ok: relToStd <= tolerance };
 }
 
-function deviation(values: Float32Array): number {
+export function deviation(values: Float32Array): number {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
   return Math.sqrt(square);
 }
 
-function argmaxes(logits: Float32Array, vocab: number): number[] {
+export function argmaxes(logits: Float32Array, vocab: number): number[] {
   return Array.from({ length: logits.length / vocab }, (_, row) => {
     const values = logits.subarray(row * vocab, (row + 1) * vocab);
     return values.reduce((best, value, i) => value > (values[best] ?? NaN) ? i : best, 0);
   });
 }
 
-function agreement(found: readonly number[], wanted: readonly number[]) {
+export function agreement(
+  found: readonly number[],
+  wanted: readonly number[],
+): { same: number; total: number } {
   return { same: wanted.filter((id, i) => id === found[i]).length, total: wanted.length };
 }
 

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { checkTable, runCheck } from "../../src/cli/check.ts";
 import type { CheckReport } from "../../src/engine/check.ts";
 import { parseArguments } from "../../src/cli/parse.ts";
+import type { QuantizedCheck, QuantizedReport } from "../../src/engine/check_quantized.ts";
+import { TASKS } from "../../src/bench/tasks.ts";
 import { fakeIo } from "./fake.ts";
 
 const GOOD: CheckReport = {
@@ -21,10 +23,45 @@ const BAD: CheckReport = {
   ok: false,
 };
 
-function run(args: string[], report: CheckReport, io = fakeIo()): Promise<number> {
-  const invocation = parseArguments(["check", "--expected", "e.safetensors", ...args]);
+const QUANTIZED: QuantizedReport = {
+  quantize: "q4",
+  quantizeDraft: true,
+  weightBytes: { plain: 15_500_000, quantized: 5_100_000 },
+  prompts: 12,
+  positions: 641,
+  logits: { rms: 0.104, max: 1.25 },
+  klDivergence: 0.00134,
+  argmaxAgreement: { same: 610, total: 641 },
+  textAgreement: { same: 8, total: 12 },
+  acceptLength: { plain: 3.16, quantized: 3.03, numSteps: 3 },
+};
+
+function checkOptions(args: readonly string[]) {
+  const invocation = parseArguments(["check", ...args]);
   assert.ok(invocation.command === "check");
-  return runCheck(invocation.options, { check: () => Promise.resolve(report), io });
+  return invocation.options;
+}
+
+function run(args: string[], report: CheckReport, io = fakeIo()): Promise<number> {
+  return runCheck(checkOptions(["--expected", "e.safetensors", ...args]), {
+    check: () => Promise.resolve(report),
+    checkQuantized: () => assert.fail("expected values were given"),
+    io,
+  });
+}
+
+/** Runs without expected values; also what the check was asked. */
+async function runQuantized(args: string[], report = QUANTIZED, io = fakeIo()) {
+  const asked: QuantizedCheck[] = [];
+  const code = await runCheck(checkOptions(args), {
+    check: () => assert.fail("no expected values were given"),
+    checkQuantized: (options) => {
+      asked.push(options);
+      return Promise.resolve(report);
+    },
+    io,
+  });
+  return { code, io, asked: asked[0] ?? assert.fail() };
 }
 
 Deno.test("check: the table", () => {
@@ -63,4 +100,34 @@ Deno.test("check --json", async () => {
     argmax_agreement: { same: 31, total: 32 },
     greedy_agreement: null,
   });
+});
+
+Deno.test("check --quantize: what quantization costs, on a prompt of each task", async () => {
+  const { code, io, asked } = await runQuantized(["--quantize", "q4", "--quantize-draft"]);
+  assert.equal(code, 0);
+  const { quantize, quantizeDraft, prompts } = asked;
+  assert.deepEqual([quantize, quantizeDraft, prompts.length], ["q4", true, TASKS.length]);
+  assert.equal(
+    io.out(),
+    [
+      "weights     q4, draft too, 5.1 MB instead of 15.5 MB",
+      "compared    641 positions of 12 prompts and their answers",
+      "logits      off by 10.40% of their standard deviation (rms), 125.00% at most",
+      "divergence  1.34e-3 nats a token",
+      "argmax      agrees at 610 of 641 positions",
+      "texts       8 of 12 greedy answers are the same",
+      "accepted    3.03 tokens a round instead of 3.16, 3 steps",
+      "",
+    ].join("\n"),
+  );
+  const without = { ...QUANTIZED, acceptLength: undefined };
+  const json = await runQuantized(["--quantize", "q4", "--json"], without);
+  const told = JSON.parse(json.io.out());
+  assert.deepEqual(told.weight_bytes, { plain: 15_500_000, quantized: 5_100_000 });
+  assert.equal(told.accept_length, null);
+});
+
+Deno.test("check: something to compare with is needed, drafts are not compared", async () => {
+  await assert.rejects(runQuantized([]), /--expected FILE or --quantize q8\|q4 is needed/);
+  await assert.rejects(async () => await run(["--draft", "d"], GOOD), /Cannot use "--draft" with/);
 });

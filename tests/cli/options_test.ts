@@ -180,7 +180,6 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
   ["chat hello", 'Cannot run "chat": too many arguments, allowed is none'],
   ["generate a b", 'Cannot run "generate": too many arguments, allowed is one (quote it)'],
-  ["check", 'Cannot run "check": --expected FILE is needed'],
   ["generate --top-p 0", 'Cannot use "--top-p 0": allowed is a number above 0, at most 1'],
   ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 7'],
   [
