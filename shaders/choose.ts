@@ -1,26 +1,46 @@
+import { expand } from "../src/gpu/expand.ts";
 import { type Dispatch, dispatch, kernel, type Operand } from "../src/gpu/kernel.ts";
 import body from "./choose.wgsl" with { type: "text" };
-import draftBody from "./draft_choose.wgsl" with { type: "text" };
 import noise from "./noise.wgsl" with { type: "text" };
+import peakCode from "./peak.wgsl" with { type: "text" };
+import { peaks as peaksPass, peaksOf } from "./peaks.ts";
 import rowsCode from "./rows.wgsl" with { type: "text" };
-
-const CHOOSE = kernel("choose", [rowsCode, noise, body].join("\n"), {
-  bindings: ["logits", "rows", "slots", "chosen"],
-  constants: ["VOCAB", "STRIDE", "LANES"],
-});
-
-const DRAFT_CHOOSE = kernel("draft_choose", [rowsCode, draftBody].join("\n"), {
-  bindings: ["logits", "offsets", "lanes", "drafts"],
-  constants: ["VOCAB", "STRIDE", "STEP", "LANES"],
-});
+import { workgroupPeak, workgroupSum } from "./workgroup.ts";
 
 /** What `chosen` holds where the logits were not numbers. */
 export const NOT_A_TOKEN = 0xffffffff;
 
-/** Records the target's choice at each of `count` rows; logits is [count, stride]. */
+/** Loads in flight of a lane; few lanes are a processor's, which gains nothing from them. */
+function unrolled(lanes: number): number {
+  return lanes < 64 ? 1 : 4;
+}
+
+/**
+ * Enough lanes that none sees over 2048 tokens a pass: Mesa's software driver ends an invocation's
+ * loops after 65,535 iterations in total, and there are up to 18 passes.
+ */
+function lanesOf(vocab: number, lanes: number): number {
+  return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
+}
+
+function chooseKernel(lanes: number) {
+  const main = expand(body, { UNROLL: unrolled(lanes), QUADS: 4 });
+  const folds = [workgroupPeak(lanes), workgroupSum(lanes)];
+  return kernel(`choose_${lanes}`, [rowsCode, noise, peakCode, ...folds, main].join("\n"), {
+    bindings: ["logits", "peaks", "rows", "slots", "chosen"],
+    constants: ["VOCAB", "STRIDE", "PEAKS", "LANES"],
+  });
+}
+
+const kernels = new Map<number, ReturnType<typeof chooseKernel>>();
+
+/** Records the target's choice at each of `count` rows. */
 export function choose(
   buffers: {
+    /** [count, stride] */
     readonly logits: Operand;
+    /** Scratch, [count, peakWords(vocab)] u32. */
+    readonly peaks: Operand;
     readonly rows: Operand;
     readonly slots: Operand;
     readonly chosen: Operand;
@@ -30,44 +50,20 @@ export function choose(
     readonly vocab: number;
     /** Row stride of logits. */
     readonly stride: number;
+    /** A power of two. */
     readonly lanes: number;
   },
-): Dispatch {
-  return dispatch(CHOOSE, {
-    buffers,
-    constants: { VOCAB: shape.vocab, STRIDE: shape.stride, LANES: shape.lanes },
-    workgroups: [shape.count],
-    work: { bytes: 4 * shape.count * shape.vocab, flops: shape.count * shape.vocab },
-  });
-}
-
-/** Records the draft's top-1 of each lane into draft position `step`; logits is [batch, stride]. */
-export function draftChoose(
-  buffers: {
-    readonly logits: Operand;
-    readonly offsets: Operand;
-    readonly lanes: Operand;
-    readonly drafts: Operand;
-  },
-  shape: {
-    readonly batch: number;
-    readonly vocab: number;
-    /** Row stride of logits. */
-    readonly stride: number;
-    readonly step: number;
-    readonly lanes: number;
-  },
-): Dispatch {
-  return dispatch(DRAFT_CHOOSE, {
-    buffers,
-    constants: {
-      VOCAB: shape.vocab,
-      STRIDE: shape.stride,
-      STEP: shape.step,
-      LANES: shape.lanes,
-    },
-    workgroups: [shape.batch],
-    label: `draft_choose.${shape.step}`,
-    work: { bytes: 4 * shape.batch * shape.vocab, flops: shape.batch * shape.vocab },
-  });
+): Dispatch[] {
+  const { logits, peaks } = buffers;
+  const { count: rows, vocab, stride } = shape;
+  const lanes = lanesOf(vocab, shape.lanes);
+  return [
+    peaksPass({ logits, peaks }, { rows, vocab, stride, lanes, label: "choose.peaks" }),
+    dispatch(kernels.getOrInsertComputed(lanes, chooseKernel), {
+      buffers,
+      constants: { VOCAB: vocab, STRIDE: stride, PEAKS: peaksOf(vocab), LANES: lanes },
+      workgroups: [rows],
+      label: "choose",
+    }),
+  ];
 }

@@ -8,140 +8,143 @@
 // falling order) less than top_p of the probability lies; of these min-p = at least min_p times
 // the largest probability. src/speculate/choose.ts is the same rule in float64.
 //
-// One workgroup per row. A logit of NaN or plus infinity, or none above minus infinity, gives
-// NOT_A_TOKEN: a broken model, not a choice. `Row`, `Slot` and the noise come
-// from the files around this one.
+// One workgroup per row; the largest logit comes from the row's peaks. A logit of NaN or plus
+// infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice. `Row`,
+// `Slot`, the noise, `Peak`, `best_of` and `total` come from the files around this one.
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
+override PEAKS: u32; // peaks a row
 override LANES: u32;
 
-const NOT_A_TOKEN = 0xffffffffu;
+alias Sum = vec4<f32>;
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
-@group(0) @binding(1) var<storage, read> rows: array<Row>; // [rows]
-@group(0) @binding(2) var<storage, read> slots: array<Slot>; // [slots]
-@group(0) @binding(3) var<storage, read_write> chosen: array<u32>; // [rows]
+@group(0) @binding(1) var<storage, read> peaks: array<Peak>; // [rows, PEAKS]
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
+@group(0) @binding(4) var<storage, read_write> chosen: array<u32>; // [rows]
 
-var<workgroup> best_score: array<f32, LANES>;
-var<workgroup> best_token: array<u32, LANES>;
-var<workgroup> partial: array<f32, LANES>;
-
-// Bits in the order of the float values.
-fn ordered(x: f32) -> u32 {
-  let bits = bitcast<u32>(x);
-  return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
+// The weight of a logit: exp((logit - peak) * scale), or 1 where tokens are counted.
+struct Weigh {
+  row: u32, // first logit
+  peak: f32,
+  scale: f32,
+  count: bool,
 }
 
-// NaN or plus infinity. By the bits: a compiler may assume that x == x.
-fn is_broken(x: f32) -> bool {
-  let bits = bitcast<u32>(x);
-  return (bits & 0x7fffffffu) > 0x7f800000u || bits == 0x7f800000u;
+fn weight(by: Weigh, logit: f32) -> f32 {
+  return select(exp((logit - by.peak) * by.scale), 1.0, by.count);
 }
 
-// The lane's best, folded over the workgroup in the order of the lanes; lowest token on a tie.
-fn winner(score: f32, token: u32, lane: u32) -> vec2<u32> {
-  best_score[lane] = score;
-  best_token[lane] = token;
-  workgroupBarrier();
-  var s = best_score[0];
-  var t = best_token[0];
-  for (var l = 1u; l < LANES; l++) {
-    let other = best_score[l];
-    let first = other == s && best_token[l] < t;
-    if (other > s || first) {
-      s = other;
-      t = best_token[l];
+// The mass of the tokens of each of 16 digits at bit `shift` of the key, among those that share
+// the bits above it with `prefix` and are not below `floor`: digit d in [d / 4][d % 4].
+fn digits(by: Weigh, floor: u32, prefix: u32, shift: u32, lane: u32) -> array<vec4<f32>, 4> {
+  var sums: array<vec4<f32>, 4>;
+  //for q in QUADS
+  var sums$q = vec4<f32>();
+  //end
+  for (var i = lane; i < VOCAB; i += $UNROLLu * LANES) {
+    //for j in UNROLL
+    let logit$j = logits[by.row + min(i + $ju * LANES, VOCAB - 1u)];
+    //end
+    //for j in UNROLL
+    {
+      let key = ordered(logit$j);
+      let shares = ((key ^ prefix) >> shift) < 16u;
+      if (i + $ju * LANES < VOCAB && key >= floor && shares) {
+        let digit = vec4<u32>((key >> shift) & 15u);
+        let w = vec4<f32>(weight(by, logit$j));
+        //for q in QUADS
+        sums$q += select(vec4<f32>(), w, digit == $qu * 4u + vec4<u32>(0u, 1u, 2u, 3u));
+        //end
+      }
     }
+    //end
   }
-  workgroupBarrier();
-  return vec2<u32>(bitcast<u32>(s), t);
+  //for q in QUADS
+  sums[$q] = sums$q;
+  //end
+  // A loop, and not four calls: the code of `total` is long.
+  for (var q = 0u; q < 4u; q++) {
+    sums[q] = total(sums[q], lane);
+  }
+  return sums;
 }
 
-fn total(x: f32, lane: u32) -> f32 {
-  partial[lane] = x;
-  workgroupBarrier();
-  var sum = 0.0;
-  for (var l = 0u; l < LANES; l++) {
-    sum += partial[l];
-  }
-  workgroupBarrier();
-  return sum;
-}
-
-// The mass of tokens whose ordered logit is at least `key`: their number, or their weight.
-fn mass(row: u32, key: u32, peak: f32, scale: f32, count: bool, lane: u32) -> f32 {
-  var sum = 0.0;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    let logit = logits[row + i];
-    if (ordered(logit) >= key) {
-      sum += select(exp((logit - peak) * scale), 1.0, count);
-    }
-  }
-  return total(sum, lane);
-}
-
-// The largest key not below `floor` that still has `wanted` mass at or above it, bit by bit.
-fn threshold(row: u32, floor: u32, wanted: f32, peak: f32, scale: f32, count: bool, lane: u32) -> u32 {
+// The largest key not below `floor` that has enough mass at or above it, digit by digit: as many
+// tokens as `wanted` where they are counted, that share of the mass from `floor` on otherwise.
+fn threshold(by: Weigh, floor: u32, wanted: f32, lane: u32) -> u32 {
+  var enough = wanted;
   var key = 0u;
-  for (var bit = 0x80000000u; bit != 0u; bit >>= 1u) {
-    let candidate = key | bit;
-    if (mass(row, max(candidate, floor), peak, scale, count, lane) >= wanted) {
-      key = candidate;
+  var above = 0.0; // the mass of the keys above all those that share the digits found so far
+  for (var place = 0u; place < 8u; place++) {
+    let shift = 28u - 4u * place;
+    var sums = digits(by, floor, key, shift, lane); // var: naga indexes no let by a variable
+    if (place == 0u && !by.count) {
+      let all = sums[0] + sums[1] + sums[2] + sums[3];
+      enough = wanted * (all.x + all.y + all.z + all.w);
     }
+    var digit = 15u;
+    for (; digit > 0u; digit--) {
+      let sum = above + sums[digit / 4u][digit % 4u];
+      if (sum >= enough) {
+        break;
+      }
+      above = sum;
+    }
+    key |= digit << shift;
   }
   return max(key, floor);
 }
 
+// The lowest key that top-k and then, of what that keeps, top-p keep.
+fn kept_from(by: Weigh, slot: Slot, lane: u32) -> u32 {
+  let limits = slot.top_k > 0u && slot.top_k < VOCAB;
+  let narrows = slot.top_p < 1.0;
+  var floor = 0u;
+  for (var rule = 0u; rule < 2u; rule++) {
+    let count = rule == 0u;
+    if (select(narrows, limits, count)) {
+      let wanted = select(max(slot.top_p, 1e-30), f32(slot.top_k), count);
+      floor = threshold(Weigh(by.row, by.peak, by.scale, count), floor, wanted, lane);
+    }
+  }
+  return floor;
+}
+
+// The winner of the race among the tokens that are kept.
+fn race(by: Weigh, slot: Slot, position: u32, floor: u32, lane: u32) -> Peak {
+  var best = NO_PEAK;
+  for (var i = lane; i < VOCAB; i += LANES) {
+    let logit = logits[by.row + i];
+    let key = ordered(logit);
+    if (key > NOTHING && key >= floor && weight(by, logit) >= slot.min_p) {
+      let noise = exponential(hash32(slot.seed, position, i));
+      best = better(best, peak_of((logit - by.peak) * by.scale - log(noise), i));
+    }
+  }
+  return best_of(best, lane);
+}
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let row = tile.x * STRIDE;
   let slot = slots[rows[tile.x].slot];
-  var score = -3.4028234e38;
-  var token = NOT_A_TOKEN;
-  var broken = 0.0;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    let logit = logits[row + i];
-    if (is_broken(logit)) {
-      broken = 1.0;
-    }
-    if (logit > score) {
-      score = logit;
-      token = i;
-    }
+  var best = NO_PEAK;
+  for (var i = lane; i < PEAKS; i += LANES) {
+    best = better(best, peaks[tile.x * PEAKS + i]);
   }
-  let best = winner(score, token, lane);
-  if (total(broken, lane) > 0.0 || best.y == NOT_A_TOKEN) {
-    chosen[tile.x] = NOT_A_TOKEN;
-    return;
+  best = best_of(best, lane);
+  if (best.x == BROKEN || best.x <= NOTHING) {
+    best.y = NOT_A_TOKEN;
+  } else if (slot.temperature > 0.0) {
+    let row = tile.x * STRIDE;
+    let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
+    let by = Weigh(row, logits[row + best.y], scale, false);
+    let floor = kept_from(by, slot, lane);
+    best = race(by, slot, rows[tile.x].position + 1u, floor, lane);
   }
-  if (slot.temperature <= 0.0) {
+  if (lane == 0u) {
     chosen[tile.x] = best.y;
-    return;
   }
-
-  let peak = bitcast<f32>(best.x);
-  let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
-  var key = 0u;
-  if (slot.top_k > 0u && slot.top_k < VOCAB) {
-    key = threshold(row, 0u, f32(slot.top_k), peak, scale, true, lane);
-  }
-  if (slot.top_p < 1.0) {
-    let wanted = max(slot.top_p, 1e-30) * mass(row, key, peak, scale, false, lane);
-    key = threshold(row, key, wanted, peak, scale, false, lane);
-  }
-
-  let position = rows[tile.x].position + 1u;
-  score = -3.4028234e38;
-  token = NOT_A_TOKEN;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    let logit = logits[row + i];
-    let kept = ordered(logit) >= key && exp((logit - peak) * scale) >= slot.min_p;
-    let race = (logit - peak) * scale - log(exponential(hash32(slot.seed, position, i)));
-    if (kept && race > score) {
-      score = race;
-      token = i;
-    }
-  }
-  chosen[tile.x] = winner(score, token, lane).y;
 }

@@ -1,47 +1,32 @@
 // The draft's top-1 token in the target's vocabulary:
-//   drafts[lanes[b], STEP] = i + offsets[i], i = argmax(logits[b]) (the lowest on a tie).
+//   drafts[lanes[b], STEP] = i + offsets[i], i = the token of row b's largest logit.
 // offsets is d2t of EAGLE-3 (target id minus draft id), zeros where the vocabulary is not reduced.
+// Logits that are no numbers give some token: the target will not agree.
 //
-// One workgroup per lane of the batch.
+// One workgroup per lane of the batch. `Peak`, `best_of` and `next`, what else is to be done with
+// the token, come from the files around this one.
 
-override VOCAB: u32;
-override STRIDE: u32; // row stride of logits
+override PEAKS: u32; // peaks a row
 override STEP: u32;
 override LANES: u32;
 
-@group(0) @binding(0) var<storage, read> logits: array<f32>; // [batch, STRIDE]
-@group(0) @binding(1) var<storage, read> offsets: array<i32>; // [VOCAB]
+@group(0) @binding(0) var<storage, read> peaks: array<Peak>; // [batch, PEAKS]
+@group(0) @binding(1) var<storage, read> offsets: array<i32>; // [draft vocabulary]
 @group(0) @binding(2) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
 @group(0) @binding(3) var<storage, read_write> drafts: array<u32>; // [slots, MAX_STEPS]
 
-var<workgroup> best_score: array<f32, LANES>;
-var<workgroup> best_token: array<u32, LANES>;
-
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let row = tile.x * STRIDE;
-  var score = -3.4028234e38;
-  var token = 0u;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    if (logits[row + i] > score) {
-      score = logits[row + i];
-      token = i;
-    }
+  var best = NO_PEAK;
+  for (var i = lane; i < PEAKS; i += LANES) {
+    best = better(best, peaks[tile.x * PEAKS + i]);
   }
-  best_score[lane] = score;
-  best_token[lane] = token;
-  workgroupBarrier();
+  best = best_of(best, lane);
   let slot = lanes[tile.x];
   if (lane != 0u || slot == NO_SLOT) {
     return;
   }
-  for (var l = 1u; l < LANES; l++) {
-    let other = best_score[l];
-    let first = other == score && best_token[l] < token;
-    if (other > score || first) {
-      score = other;
-      token = best_token[l];
-    }
-  }
-  drafts[slot * MAX_STEPS + STEP] = u32(i32(token) + offsets[token]);
+  let token = u32(i32(best.y) + offsets[best.y]);
+  drafts[slot * MAX_STEPS + STEP] = token;
+  next(tile.x, slot, token);
 }

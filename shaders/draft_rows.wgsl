@@ -1,6 +1,5 @@
-// The rows of one draft level: lane b feeds draft token STEP at position length + STEP. Its key
-// and value go to a cell past the committed ones; draft-extend overwrites it with true features.
-// Padding where the lane has no slot, or one that does not own the cell or has stopped.
+// The rows of a round's first draft level: lane b feeds draft token STEP, see draft_row.wgsl;
+// padding where the lane has no slot. draft_choose leaves the rows of the further levels.
 //
 // One invocation per lane of the batch.
 
@@ -14,10 +13,9 @@ override STEP: u32;
 @compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   let slot = lanes[tile.x];
-  if (slot == NO_SLOT || slots[slot].length + STEP >= slots[slot].limit) {
-    rows[tile.x] = Row(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
+  if (slot == NO_SLOT) {
+    rows[tile.x] = Row();
     return;
   }
-  let cell = slots[slot].length + STEP;
-  rows[tile.x] = Row(drafts[slot * MAX_STEPS + STEP], cell, slot, cell, cell + 1u, 0u, 0u, 1u);
+  rows[tile.x] = draft_row(slot, drafts[slot * MAX_STEPS + STEP]);
 }

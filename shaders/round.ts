@@ -3,10 +3,11 @@ import matchCode from "./accept.wgsl" with { type: "text" };
 import commitCode from "./accept_commit.wgsl" with { type: "text" };
 import promptBody from "./accept_prompt.wgsl" with { type: "text" };
 import draftBody from "./draft_rows.wgsl" with { type: "text" };
+import draftRow from "./draft_row.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
 import verifyBody from "./verify_rows.wgsl" with { type: "text" };
 
-const DRAFT_ROWS = kernel("draft_rows", [rowsCode, draftBody].join("\n"), {
+const DRAFT_ROWS = kernel("draft_rows", [rowsCode, draftRow, draftBody].join("\n"), {
   bindings: ["lanes", "slots", "drafts", "rows"],
   constants: ["STEP"],
 });
@@ -30,7 +31,7 @@ interface RowSources {
   readonly rows: Operand;
 }
 
-/** Records the rows of draft level `step` (1-based after the first candidate): one a lane. */
+/** Records the rows that feed draft token `step`: one a lane. */
 export function draftRows(
   buffers: RowSources,
   shape: { readonly batch: number; readonly step: number },

@@ -1,4 +1,5 @@
 import { expand } from "../src/gpu/expand.ts";
+import peakBody from "./workgroup_peak.wgsl" with { type: "text" };
 import sumBody from "./workgroup_sum.wgsl" with { type: "text" };
 
 /** Partial results that each lane folds alone after the last stage. */
@@ -12,6 +13,16 @@ const MOST_REST = 16;
  */
 export function workgroupSum(lanes: number): string {
   return expand(sumBody, stages(lanes));
+}
+
+/**
+ * WGSL `fn best_of(x: Peak, lane: u32) -> Peak` for `lanes` invocations; the kernel declares
+ * `override LANES` and includes peak.wgsl.
+ *
+ * @param lanes a power of two.
+ */
+export function workgroupPeak(lanes: number): string {
+  return expand(peakBody, stages(lanes));
 }
 
 /** How a workgroup folds `lanes` partial results: stages that leave an eighth each, and a rest. */

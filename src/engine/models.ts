@@ -1,3 +1,4 @@
+import { peakWords } from "../../shaders/peaks.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
@@ -56,6 +57,7 @@ export function prepareModels(
     kv: config.layers.map(({ attention }, i) => layerKv(gpu, `kv.${i}`, attention, capacity)),
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
     logits: storageBuffer(gpu, "logits", verifyRowCount(capacity) * weights.head.rows),
+    peaks: storageBuffer(gpu, "peaks", verifyRowCount(capacity) * peakWords(config.vocabSize)),
   };
   return {
     target,
@@ -86,6 +88,7 @@ function prepareDraft(
     ends: floats("ends", batch * hiddenSize),
     carry: floats("carry", capacity.batch * hiddenSize),
     logits: floats("logits", batch * weights.head.rows),
+    peaks: floats("peaks", batch * peakWords(config.draftVocabSize)),
     drafts: buffers.drafts,
     features: eagle3 ? floats("features", rows * featureCols) : target.final,
     featureCols,

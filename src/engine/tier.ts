@@ -49,11 +49,17 @@ export function roundPlans(
   const { lanes, slots, drafts, rows, extendRows, chosen, last, results } = buffers;
   const count = batch * (numSteps + 1);
   const levels = draft
-    ? Array.from({ length: Math.max(0, numSteps - 1) }, (_, step) => [
-      draftRows({ lanes, slots, drafts, rows: buffers.draftRows }, { batch, step }),
-      ...draftBody(draft, { rows: buffers.draftRows, count: batch }, { lanes }),
-      ...draftHead(draft, { lanes }, { batch, step: step + 1, carry: step + 2 < numSteps }),
-    ])
+    ? Array.from({ length: Math.max(0, numSteps - 1) }, (_, level) => {
+      const carry = level + 2 < numSteps;
+      const next = carry ? { slots, rows: buffers.draftRows } : undefined;
+      return [
+        ...level === 0
+          ? [draftRows({ lanes, slots, drafts, rows: buffers.draftRows }, { batch, step: 0 })]
+          : [],
+        ...draftBody(draft, { rows: buffers.draftRows, count: batch }, { lanes }),
+        ...draftHead(draft, { lanes }, { batch, step: level + 1, carry, next }),
+      ];
+    })
     : [];
   const accepted = { lanes, rows, chosen, drafts, slots, extend: extendRows, last, results };
   const keeps = draft?.store !== undefined && numSteps === 0;
@@ -64,7 +70,7 @@ export function roundPlans(
       ...targetBody(target, { rows, count }, numSteps > 0 || keeps ? featureTaps(models) : []),
       ...keeps ? [keepFeatures(draft, buffers, count)] : [],
       ...targetHead(target, count),
-      chooseRows(models, buffers, count),
+      ...chooseRows(models, buffers, count),
       acceptance
         ? acceptSimulated(accepted, { batch, numSteps, acceptance })
         : accept(accepted, { batch, numSteps }),
@@ -127,17 +133,17 @@ export function promptPlans(models: Models, buffers: RoundBuffers, count: number
     head: [
       ...targetHeadAt(target, last),
       // The one row to choose for lies in draftRows, see `writePrompt`.
-      chooseRows(models, { ...buffers, rows: buffers.draftRows }, 1),
+      ...chooseRows(models, { ...buffers, rows: buffers.draftRows }, 1),
       acceptPrompt({ lanes, last, chosen, slots, extend: extendRows, results }),
     ],
     draft: draft ? draftBody(draft, extend, { features: draft.features }) : [],
   };
 }
 
-function chooseRows({ target }: Models, buffers: RoundBuffers, count: number): Dispatch {
+function chooseRows({ target }: Models, buffers: RoundBuffers, count: number): Dispatch[] {
   const { rows, slots, chosen } = buffers;
-  const { config, weights, tuning, logits } = target;
-  return choose({ logits, rows, slots, chosen }, {
+  const { config, weights, tuning, logits, peaks } = target;
+  return choose({ logits, peaks, rows, slots, chosen }, {
     count,
     vocab: config.vocabSize,
     stride: weights.head.rows,

@@ -1,4 +1,4 @@
-import { draftChoose } from "../../shaders/choose.ts";
+import { draftChoose, type NextLevel } from "../../shaders/draft_choose.ts";
 import { embed } from "../../shaders/embed.ts";
 import { matmul } from "../../shaders/matmul.ts";
 import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/move_rows.ts";
@@ -110,6 +110,8 @@ export interface Draft extends DecoderContext {
   readonly carry: Operand;
   /** [batch, head.rows] */
   readonly logits: Operand;
+  /** Largest logits of slices, u32 [batch, peakWords(draft vocab)]. */
+  readonly peaks: Operand;
   /** Draft tokens of each slot, [slots, MAX_STEPS]. */
   readonly drafts: Operand;
 }
@@ -198,14 +200,16 @@ export interface DraftEnd {
   readonly step: number;
   /** Row of `scratch.x` of each lane, [batch]; absent: lane b is row b. */
   readonly last?: Operand;
-  /** Whether a further level follows. */
+  /** Whether a further level follows, at once or in the next round. */
   readonly carry: boolean;
+  /** Where that level's rows go, if it follows at once. */
+  readonly next?: NextLevel | undefined;
 }
 
 /** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
 export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
-  const { weights, ends, scratch, logits, tuning } = draft;
-  const { batch, step, last } = end;
+  const { weights, ends, scratch, logits, peaks, drafts, tuning } = draft;
+  const { batch, step, last, next } = end;
   const [x, input] = weights.norms
     ? [scratch.normed, normedEnds(draft, lanes, end, weights.norms.final)]
     : [last ? ends : scratch.x, plainEnds(draft, lanes, end)];
@@ -215,7 +219,7 @@ export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispat
       { matrix: weights.head, x, out: logits },
       { rows: batch, finish: "store", tuning, label: "draft.head" },
     ),
-    draftChoose({ logits, offsets: weights.offsets, lanes, drafts: draft.drafts }, {
+    ...draftChoose({ logits, peaks, offsets: weights.offsets, lanes, drafts, next }, {
       batch,
       vocab: draft.draft.draftVocabSize,
       stride: weights.head.rows,

@@ -81,6 +81,8 @@ export interface Target extends DecoderContext {
   readonly final: Operand;
   /** [rows that get logits, head.rows] */
   readonly logits: Operand;
+  /** Largest logits of slices, u32 [rows that get logits, peakWords(vocab)]. */
+  readonly peaks: Operand;
 }
 
 /** Where a forward leaves copies of the residual stream entering a layer. */

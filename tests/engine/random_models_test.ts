@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { peakWords } from "../../shaders/peaks.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -86,6 +87,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     kv: config.layers.map(() => layerKv(config)),
     final: device.filled(ROWS * config.hiddenSize),
     logits: device.filled(ROWS * weights.head.rows, NaN),
+    peaks: device.filled(ROWS * peakWords(config.vocabSize)),
   };
   const { layer } = draft.config;
   const head: Draft = {
@@ -97,6 +99,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     ends: device.filled(8 * layer.hiddenSize),
     carry: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),
+    peaks: device.filled(8 * peakWords(draft.config.draftVocabSize)),
     drafts: device.words(Array(MAX_STEPS).fill(4242)),
   };
   return { target, head };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose.ts";
+import { peakWords } from "../../shaders/peaks.ts";
 import { allowed, choose as reference } from "../../src/speculate/choose.ts";
 import { exponential, hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -29,11 +30,12 @@ async function chosen(rows: readonly Row[], lanes: number): Promise<number[]> {
   const order = rows.map(({ position }, slot) => ({ slot, position: position - 1 }));
   const buffers = {
     logits: device.floats(logits),
+    peaks: device.filled(rows.length * peakWords(vocab)),
     rows: device.words(packRows(order)),
     slots: device.words(packSlots(rows.map(({ sampling }) => sampling))),
     chosen: out,
   };
-  await device.run([choose(buffers, { count: rows.length, vocab, stride, lanes })]);
+  await device.run(choose(buffers, { count: rows.length, vocab, stride, lanes }));
   return [...await device.readWords(out)];
 }
 
@@ -164,4 +166,39 @@ Deno.test("choose: settings below what f32 holds still give the likeliest token"
     return { logits, sampling: { ...GREEDY, ...extreme }, position: 1 };
   });
   assert.deepEqual(await chosen(rows, 16), [33, 33, 33, 33]);
+});
+
+// Slices: exactly one, one more column, and real vocabularies, the last slice not full.
+for (const vocab of [2048, 2049, 128_256, 151_936]) {
+  Deno.test(`choose: greedy over ${vocab} tokens, rows 1 to 17 of the same`, async () => {
+    const places = [0, 2047, vocab - 1, Math.floor(vocab / 2)];
+    const peaked = (r: number) => {
+      const logits = numbers(vocab, 1);
+      logits[places[r % 4] ?? 0] = 2;
+      logits[vocab - 1] = 2; // a tie: the lower id is chosen
+      return { logits, sampling: GREEDY, position: 1 };
+    };
+    const count = vocab > 100_000 ? 5 : 17;
+    const all = Array.from({ length: count }, (_, r) => peaked(r));
+    const expected = all.map((_, r) => places[r % 4]);
+    assert.deepEqual(await chosen(all, 16), expected);
+    assert.deepEqual(await chosen(all.slice(3, 4), 256), expected.slice(3, 4));
+  });
+}
+
+Deno.test("choose: minus zero is zero", async () => {
+  const rows = [greedy(at(300, { 8: -0, 9: 0 }, -1)), greedy(at(300, { 8: 0, 9: -0 }, -1))];
+  assert.deepEqual(await chosen(rows, 16), [8, 8]);
+});
+
+Deno.test("choose: sampling 128,256 tokens with everything on", async () => {
+  const vocab = 128_256;
+  const sampling = { ...GREEDY, temperature: 0.8, topK: 60, topP: 0.9, minP: 0.01 };
+  const rows = [1, 2, 3].map((seed) => ({
+    logits: numbers(vocab, seed).map((value) => value * 30),
+    sampling: { ...sampling, seed },
+    position: 9,
+  }));
+  const expected = rows.map((row) => reference(row.logits, row.sampling, row.position));
+  for (const lanes of [16, 512]) assert.deepEqual(await chosen(rows, lanes), expected);
 });

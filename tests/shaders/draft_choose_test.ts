@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { draftChoose } from "../../shaders/choose.ts";
+import { draftChoose } from "../../shaders/draft_choose.ts";
+import { peakWords } from "../../shaders/peaks.ts";
 import { MAX_STEPS, NO_SLOT } from "../../src/model/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
+import { packRows, packSlots } from "./rows.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -29,12 +31,13 @@ async function drafted(
   const drafts = device.words(Array(SLOTS * MAX_STEPS).fill(LEFT_ALONE));
   const buffers = {
     logits: device.floats(logits),
+    peaks: device.filled(chosen.length * peakWords(VOCAB)),
     offsets: device.words(offsets),
     lanes: device.words(chosen.map(({ slot }) => slot)),
     drafts,
   };
   const shape = { batch: chosen.length, vocab: VOCAB, stride: STRIDE, step, lanes };
-  await device.run([draftChoose(buffers, shape)]);
+  await device.run(draftChoose(buffers, shape));
   return [...await device.readWords(drafts)];
 }
 
@@ -86,4 +89,28 @@ Deno.test("draft_choose: NaN logits give some token, never one outside of the vo
     const draft = drafts[slot * MAX_STEPS] ?? NaN;
     assert.ok(draft < VOCAB, `${draft}`);
   }
+});
+
+Deno.test("draft_choose: leaves the rows of a further level; padding stays padding", async () => {
+  const padding = { live: 0 };
+  const rows = device.words(packRows([padding, padding, padding]));
+  const slots = device.words(packSlots([{ length: 40 }, { length: 7 }, {}, {}]));
+  const logits = new Float32Array(3 * STRIDE);
+  logits[11] = logits[STRIDE + 12] = logits[2 * STRIDE + 13] = 1;
+  const buffers = {
+    logits: device.floats(logits),
+    peaks: device.filled(3 * peakWords(VOCAB)),
+    offsets: device.words(Array(VOCAB).fill(100)),
+    lanes: device.words([1, NO_SLOT, 0]),
+    drafts: device.filled(SLOTS * MAX_STEPS),
+    next: { slots, rows },
+  };
+  const shape = { batch: 3, vocab: VOCAB, stride: STRIDE, step: 2, lanes: 16 };
+  await device.run(draftChoose(buffers, shape));
+  const expected = packRows([
+    { token: 111, slot: 1, position: 9, cell: 9, base: 10 },
+    padding,
+    { token: 113, slot: 0, position: 42, cell: 42, base: 43 },
+  ]);
+  assert.deepEqual(await device.readWords(rows), expected);
 });

@@ -1,0 +1,3 @@
+// No further level after draft_choose.
+
+fn next(lane: u32, slot: u32, token: u32) {}

@@ -1,0 +1,11 @@
+// The row of draft token STEP of a slot, at position length + STEP. Its key and value go to a cell
+// past the committed ones; draft-extend overwrites it with true features. Padding where the slot
+// does not own the cell or has stopped. `slots` and STEP come from the kernel.
+
+fn draft_row(slot: u32, token: u32) -> Row {
+  let cell = slots[slot].length + STEP;
+  if (cell >= slots[slot].limit) {
+    return Row();
+  }
+  return Row(token, cell, slot, cell, cell + 1u, 0u, 0u, 1u);
+}
