@@ -1,10 +1,18 @@
 import { choose } from "../../shaders/choose.ts";
+import { draftChoose } from "../../shaders/draft_choose.ts";
+import { peakWords } from "../../shaders/peaks.ts";
 import { rmsNorm } from "../../shaders/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
+import { MAX_STEPS } from "../../src/model/rows_layout.ts";
 import { packRows, packSlots } from "../../tests/shaders/rows.ts";
+import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";
 
 const COUNTS = [1, 4, 8, 16];
+
+function lanesOf({ gpu: { info, limits } }: Allocations): number {
+  return tuning(info.software, limits.maxComputeInvocationsPerWorkgroup).rowLanes;
+}
 
 function normCase(
   { name, hidden: cols }: { name: string; hidden: number },
@@ -13,7 +21,7 @@ function normCase(
   return {
     name: `rms_norm/${name}/${rows}`,
     make(from) {
-      const { rowLanes: lanes } = tuning(from.gpu.info.software);
+      const lanes = lanesOf(from);
       const [x, weight] = [from.random(rows * cols), from.random(cols)];
       const out = from.random(rows * cols);
       return [rmsNorm({ from: { x }, weight, out }, { rows, cols, eps: 1e-5, lanes, label: name })];
@@ -36,12 +44,33 @@ function chooseCase(
   return {
     name: `choose/${name}/${vocab}/${count}`,
     make(from) {
-      const { rowLanes: lanes } = tuning(from.gpu.info.software);
+      const lanes = lanesOf(from);
       const logits = from.random(count * vocab);
       const rows = from.words(new Uint32Array(packRows(Array(count).fill({}))));
       const slots = from.words(new Uint32Array(packSlots([sampling])));
       const chosen = from.random(count);
-      return [[choose({ logits, rows, slots, chosen }, { count, vocab, stride: vocab, lanes })]];
+      const peaks = from.random(count * peakWords(vocab));
+      const shape = { count, vocab, stride: vocab, lanes };
+      return [choose({ logits, peaks, rows, slots, chosen }, shape)];
+    },
+  };
+}
+
+function draftChooseCase(
+  { name, draftVocab: vocab }: { name: string; draftVocab: number },
+  batch: number,
+): MicroCase {
+  return {
+    name: `draft_choose/${name}/${batch}`,
+    make(from) {
+      const logits = from.random(batch * vocab);
+      const peaks = from.random(batch * peakWords(vocab));
+      const offsets = from.words(new Uint32Array(vocab));
+      const slots = Uint32Array.from({ length: batch }, (_, i) => i);
+      const lanes = from.words(slots);
+      const drafts = from.random(batch * MAX_STEPS);
+      const shape = { batch, vocab, stride: vocab, step: 0, lanes: lanesOf(from) };
+      return [draftChoose({ logits, peaks, offsets, lanes, drafts }, shape)];
     },
   };
 }
@@ -50,6 +79,7 @@ function chooseCase(
 export function rowCases(software: boolean): MicroCase[] {
   return [
     ...COUNTS.map((rows) => normCase(llama(software), rows)),
+    ...[1, 8].map((batch) => draftChooseCase(llama(software), batch)),
     ...SAMPLINGS.flatMap((sampling) => [1, 8].map((count) => chooseCase(sampling, 128_256, count))),
   ];
 }
