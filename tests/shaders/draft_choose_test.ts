@@ -91,26 +91,29 @@ Deno.test("draft_choose: NaN logits give some token, never one outside of the vo
   }
 });
 
-Deno.test("draft_choose: leaves the rows of a further level; padding stays padding", async () => {
+Deno.test("draft_choose: leaves the rows of a further level, padding where cells end", async () => {
   const padding = { live: 0 };
-  const rows = device.words(packRows([padding, padding, padding]));
-  const slots = device.words(packSlots([{ length: 40 }, { length: 7 }, {}, {}]));
-  const logits = new Float32Array(3 * STRIDE);
+  const live = { token: 5, position: 9, cell: 9, base: 10 };
+  const rows = device.words(packRows([padding, padding, padding, live]));
+  const full = { length: 8, limit: 10 };
+  const slots = device.words(packSlots([{ length: 40 }, { length: 7, limit: 10 }, full, {}]));
+  const logits = new Float32Array(4 * STRIDE);
   logits[11] = logits[STRIDE + 12] = logits[2 * STRIDE + 13] = 1;
   const buffers = {
     logits: device.floats(logits),
-    peaks: device.filled(3 * peakWords(VOCAB)),
+    peaks: device.filled(4 * peakWords(VOCAB)),
     offsets: device.words(Array(VOCAB).fill(100)),
-    lanes: device.words([1, NO_SLOT, 0]),
+    lanes: device.words([1, NO_SLOT, 0, 2]),
     drafts: device.filled(SLOTS * MAX_STEPS),
     next: { slots, rows },
   };
-  const shape = { batch: 3, vocab: VOCAB, stride: STRIDE, step: 2, lanes: 16 };
+  const shape = { batch: 4, vocab: VOCAB, stride: STRIDE, step: 2, lanes: 16 };
   await device.run(draftChoose(buffers, shape));
   const expected = packRows([
     { token: 111, slot: 1, position: 9, cell: 9, base: 10 },
     padding,
     { token: 113, slot: 0, position: 42, cell: 42, base: 43 },
+    padding,
   ]);
   assert.deepEqual(await device.readWords(rows), expected);
 });
