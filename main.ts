@@ -2,6 +2,7 @@ import denoJson from "./deno.json" with { type: "json" };
 import { runChat } from "./src/cli/chat.ts";
 import { runGenerate } from "./src/cli/generate.ts";
 import { denoIo, type Io } from "./src/cli/io.ts";
+import { locate, located } from "./src/cli/locate.ts";
 import { INTERRUPTED } from "./src/cli/open.ts";
 import { type Invocation, parseArguments } from "./src/cli/parse.ts";
 import { UsageError } from "./src/errors.ts";
@@ -13,6 +14,8 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
     if (error instanceof Deno.errors.BrokenPipe) return 0;
+    // What Ctrl+C stopped has said so.
+    if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
     const told = mistake || !(error instanceof Error)
       ? String(error)
@@ -36,11 +39,13 @@ async function run(
       return 0;
     case "generate": {
       const { openEngine } = await import("./src/engine/open.ts");
-      return await runGenerate(invocation, { open: openEngine, io });
+      const { quiet } = invocation.options;
+      return await runGenerate(invocation, { open: located(openEngine, { io, quiet }), io });
     }
     case "chat": {
       const { openEngine } = await import("./src/engine/open.ts");
-      return await runChat(invocation.options, { open: openEngine, io });
+      const { quiet } = invocation.options;
+      return await runChat(invocation.options, { open: located(openEngine, { io, quiet }), io });
     }
     case "bench": {
       if (invocation.options.profile) {
@@ -52,7 +57,7 @@ async function run(
       const { runBench } = await import("./src/cli/bench.ts");
       const { version } = denoJson;
       return await runBench(invocation.options, {
-        open: openBench,
+        open: located(openBench, { io, quiet: invocation.options.quiet }),
         io,
         args: args.slice(1),
         version,
@@ -62,12 +67,30 @@ async function run(
       const { checkModel } = await import("./src/engine/check.ts");
       const { checkQuantized } = await import("./src/engine/check_quantized.ts");
       const { runCheck } = await import("./src/cli/check.ts");
-      return await runCheck(invocation.options, { check: checkModel, checkQuantized, io });
+      const { quiet } = invocation.options;
+      return await runCheck(invocation.options, {
+        check: located(checkModel, { io, quiet }),
+        checkQuantized: located(checkQuantized, { io, quiet }),
+        io,
+      });
     }
     case "inspect": {
       const { runInspect } = await import("./src/cli/inspect.ts");
-      runInspect(invocation.options, io.stdout.write);
+      const options = await locate(invocation.options, { io, quiet: false });
+      runInspect(options, io.stdout.write);
       return 0;
+    }
+    case "pull": {
+      const { runPull } = await import("./src/cli/pull.ts");
+      return await runPull(invocation, io);
+    }
+    case "models": {
+      const { runModels } = await import("./src/cli/models.ts");
+      return await runModels(invocation.options, io.stdout.write);
+    }
+    case "rm": {
+      const { runRemove } = await import("./src/cli/rm.ts");
+      return await runRemove(invocation, io);
     }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor.ts");

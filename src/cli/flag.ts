@@ -23,7 +23,7 @@ interface NumberFlag extends Named {
 }
 
 interface TextFlag extends Named {
-  readonly type: "text" | "folder" | "file";
+  readonly type: "text" | "model" | "file";
 }
 
 interface ChoiceFlag extends Named {
@@ -102,9 +102,10 @@ export function allowed(flag: Flag): string {
       return `one of ${flag.choices.join(", ")}`;
     case "switch":
       return "no value";
-    case "folder":
+    case "model":
+      return "a folder or org/name[@revision]";
     case "file":
-      return `a ${flag.type}`;
+      return "a file";
     default:
       return "text, not empty";
   }
@@ -114,7 +115,7 @@ export function allowed(flag: Flag): string {
 export function placeholder(flag: Flag): string {
   if (flag.type === "switch") return "";
   if (flag.type === "choice") return flag.choices.join("|");
-  return { folder: "DIR", list: "TEXT", axis: "LIST", names: "LIST" }[flag.type as string] ??
+  return { list: "TEXT", axis: "LIST", names: "LIST" }[flag.type as string] ??
     flag.type.toUpperCase();
 }
 

@@ -4,10 +4,10 @@
 export const TARGET = {
   model: {
     flag: "--model",
-    type: "folder",
-    help: "checkpoint folder of the target model",
+    type: "model",
+    help: "target model: a checkpoint folder, or a name on the Hugging Face hub",
     absent: "the embedded fledgling",
-    example: "--model ./Llama-3.2-1B-Instruct",
+    example: "--model Qwen/Qwen3-4B",
   },
 } as const;
 
@@ -15,10 +15,10 @@ export const DRAFT = {
   draft: {
     flag: "--draft",
     alias: "--speculative-draft-model-path",
-    type: "folder",
-    help: "checkpoint folder of the EAGLE head, or none",
+    type: "model",
+    help: "EAGLE head: a folder or a name, auto (one known for the model), or none",
     absent: "the embedded EAGLE-3 head with the embedded model, else none",
-    example: "--draft ./EAGLE3-LLaMA3.2-1B",
+    example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },
 } as const;
 
@@ -253,5 +253,15 @@ export const DOCTOR = {
     type: "switch",
     help: "install the software Vulkan driver where there is no adapter (Debian-like, as root)",
     example: "--fix",
+  },
+} as const;
+
+export const REMOVAL = {
+  yes: {
+    flag: "--yes",
+    alias: "-y",
+    type: "switch",
+    help: "remove without asking",
+    example: "--yes",
   },
 } as const;

@@ -10,6 +10,7 @@ import {
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
+  REMOVAL,
   SAMPLING,
   SPECULATION,
   SYSTEM,
@@ -78,14 +79,32 @@ export type BenchOptions = Values<
 /** Values of `eyrie doctor`. */
 export type DoctorOptions = Values<typeof DOCTOR & typeof JSON_OUTPUT>;
 
-export type CommandName = "generate" | "chat" | "bench" | "check" | "inspect" | "doctor";
+/** Values of `eyrie pull`. */
+export type PullOptions = Values<Pick<typeof TALK, "quiet">>;
+
+/** Values of `eyrie models`. */
+export type ModelsOptions = Values<typeof JSON_OUTPUT>;
+
+/** Values of `eyrie rm`. */
+export type RemoveOptions = Values<typeof REMOVAL>;
+
+export type CommandName =
+  | "generate"
+  | "chat"
+  | "bench"
+  | "check"
+  | "inspect"
+  | "pull"
+  | "models"
+  | "rm"
+  | "doctor";
 
 /** One command: its line in the overview and its flags in groups, in the order help shows them. */
 export interface CommandSpec {
   readonly summary: string;
   readonly usage: string;
-  /** Positional arguments, at most one: name and help. */
-  readonly argument?: { readonly name: string; readonly help: string };
+  /** Positional arguments: at most one, or, where `many`, one or more. */
+  readonly argument?: { readonly name: string; readonly help: string; readonly many?: true };
   readonly groups: Readonly<Record<string, FlagTable>>;
 }
 
@@ -150,6 +169,23 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "what a checkpoint is and the memory it needs; uses no GPU",
     usage: "eyrie inspect [flags]",
     groups: { Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT }, Output: JSON_OUTPUT },
+  },
+  pull: {
+    summary: "download models into the Hugging Face cache; prints their folders",
+    usage: "eyrie pull [flags] NAME...",
+    argument: { name: "NAME", help: "org/name or org/name@revision", many: true },
+    groups: { Output: { quiet: TALK.quiet } },
+  },
+  models: {
+    summary: "the models in the Hugging Face cache, and which run here",
+    usage: "eyrie models [flags]",
+    groups: { Output: JSON_OUTPUT },
+  },
+  rm: {
+    summary: "remove models from the Hugging Face cache",
+    usage: "eyrie rm [flags] NAME...",
+    argument: { name: "NAME", help: "org/name, or org/name@revision for one revision", many: true },
+    groups: { Removal: REMOVAL },
   },
   doctor: {
     summary: "can this machine run eyrie, and how fast is its GPU",

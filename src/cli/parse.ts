@@ -13,6 +13,9 @@ import {
   flagsOf,
   type GenerateOptions,
   type InspectOptions,
+  type ModelsOptions,
+  type PullOptions,
+  type RemoveOptions,
 } from "./options.ts";
 
 /** What the command line asks for. */
@@ -26,6 +29,9 @@ export type Invocation =
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
+  | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
+  | { readonly command: "models"; readonly options: ModelsOptions }
+  | { readonly command: "rm"; readonly names: readonly string[]; readonly options: RemoveOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   /** Help: print it and leave. */
   | { readonly command: "print"; readonly text: string }
@@ -61,9 +67,18 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (given["help"] === true) return print(commandHelp(name));
   if (name === "bench") refuseImpossibleBench(given);
   else refuseImpossible(given);
+<<<<<<< HEAD
   const options = Object.freeze(withDefaults(flags, given));
+=======
+  const options = Object.freeze(withDefaults(name, flags, given));
+  const { argument } = COMMANDS[name];
+  if (argument?.many && operands.length === 0) {
+    throw new UsageError(`Cannot run "${name}": ${argument.name} is missing; ${argument.help}`);
+  }
+  const taken = argument?.many ? { names: operands } : { prompt: operands[0] };
+>>>>>>> bf3887d (Hub: models by name, resumable and checked downloads into the Hugging Face cache)
   // The table's types are lost on the way through commander; `withDefaults` restored its values.
-  return { command: name, prompt: operands[0], options } as unknown as Invocation;
+  return { command: name, ...taken, options } as unknown as Invocation;
 }
 
 /** Commander splits the arguments (`--a=b`, `--`, suggestions); the table checks the values. */
@@ -74,7 +89,8 @@ function readFlags(name: CommandName, flags: FlagTable, args: readonly string[])
     .helpOption(false)
     .allowExcessArguments(false)
     .addOption(new Option("-h, --help"));
-  if (COMMANDS[name].argument !== undefined) command.argument("[operand]");
+  const { argument } = COMMANDS[name];
+  if (argument !== undefined) command.argument(argument.many ? "[operands...]" : "[operand]");
   const keys = new Map<string, string>();
   for (const [key, flag] of Object.entries(flags)) {
     const option = commanderOption(flag, args);
@@ -173,10 +189,14 @@ function refuseImpossible(given: Given): void {
     );
   }
   if (speculates && model !== undefined && draft === undefined) {
-    clash(`--speculative-algorithm ${algorithm}`, "--model", "it needs a draft; give --draft DIR");
+    clash(
+      `--speculative-algorithm ${algorithm}`,
+      "--model",
+      "it needs a draft; give --draft MODEL",
+    );
   }
   if (without === undefined && model !== undefined && draft === undefined && drafts(numSteps)) {
-    clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft DIR");
+    clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
   }
   if (algorithm === "NONE" && draft !== undefined && draft !== "none") {
     clash("--speculative-algorithm NONE", `--draft ${draft}`, "allowed is --draft none");

@@ -1,4 +1,5 @@
 import type { LoadProgress } from "../engine/load.ts";
+import type { DownloadProgress } from "../hub/download.ts";
 import type { Output } from "./io.ts";
 
 const BAR_WIDTH = 24;
@@ -11,12 +12,31 @@ export function progressLine(
   progress: LoadProgress,
   { elapsedMs, columns }: { elapsedMs: number; columns: number },
 ): string {
-  const { label, bytes, total } = progress;
-  const share = total > 0 ? Math.min(1, bytes / total) : 0;
+  const { bytes, total } = progress;
+  const rate = elapsedMs > 0 ? `, ${size(bytes / elapsedMs * 1000)}/s` : "";
+  return barLine(progress, { numbers: `${size(bytes)} of ${size(total)}${rate}`, columns });
+}
+
+/** `org/name [####----] 1.2 of 8.0 GB, 45.6 MB/s, 3 min left`: by what came since it began. */
+export function downloadLine(
+  progress: DownloadProgress,
+  { elapsedMs, columns }: { elapsedMs: number; columns: number },
+): string {
+  const { bytes, total, before } = progress;
+  const perMs = elapsedMs > 0 ? Math.max(0, bytes - before) / elapsedMs : 0;
+  const left = perMs > 0 && bytes < total ? `, ${duration((total - bytes) / perMs)} left` : "";
+  const rate = elapsedMs > 0 ? `, ${size(perMs * 1000)}/s` : "";
+  return barLine(progress, { numbers: `${size(bytes)} of ${size(total)}${rate}${left}`, columns });
+}
+
+/** Label, bar and numbers; without the bar where the terminal is narrow. */
+function barLine(
+  { label, bytes, total }: LoadProgress,
+  { numbers, columns }: { numbers: string; columns: number },
+): string {
+  const share = total > 0 ? Math.max(0, Math.min(1, bytes / total)) : 0;
   const filled = Math.floor(share * BAR_WIDTH);
   const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}]`;
-  const rate = elapsedMs > 0 ? `, ${size(bytes / elapsedMs * 1000)}/s` : "";
-  const numbers = `${size(bytes)} of ${size(total)}${rate}`;
   const line = `${label} ${bar} ${numbers}`;
   if (line.length < columns) return line;
   return `${label} ${numbers}`.slice(0, Math.max(0, columns - 1));
@@ -68,6 +88,7 @@ export function size(bytes: number): string {
 /** A status line on a terminal that is redrawn in place; draws nothing anywhere else. */
 export interface StatusLine {
   load(progress: LoadProgress): void;
+  download(progress: DownloadProgress): void;
   prefill(done: number, total: number): void;
   bench(progress: BenchProgress): void;
   /** Requests of a batch. */
@@ -95,6 +116,10 @@ export function statusLine(
     load(progress) {
       const at = place(progress.label);
       draw(() => progressLine(progress, at), progress.bytes === progress.total);
+    },
+    download(progress) {
+      const at = place(progress.label);
+      draw(() => downloadLine(progress, at), false);
     },
     prefill(done, total) {
       if (done < total) draw(() => `prompt ${done} of ${total} tokens`, false);

@@ -99,7 +99,7 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
   if (model === undefined) return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
   if (algorithm === undefined) return undefined;
   throw new UsageError(
-    `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft DIR`,
+    `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
   );
 }
 

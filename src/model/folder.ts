@@ -28,10 +28,17 @@ export function diskFolder(path: string): Folder {
   }
   const within = (file: string): string => `${path}/${file}`;
   return {
-    name: path,
+    name: shownName(path),
     bytes: (file) => ifFound(within(file), () => Deno.readFileSync(within(file))),
     open: (file) => ifFound(within(file), () => diskSource(within(file))),
   };
+}
+
+/** A snapshot in the Hugging Face cache goes by the model's name: `org/name@1a2b3c4`. */
+function shownName(path: string): string {
+  const snapshot = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\]([0-9a-f]{7})[0-9a-f]{33}$/;
+  const [, repo, commit] = snapshot.exec(path) ?? [];
+  return repo === undefined ? path : `${repo.replace("--", "/")}@${commit}`;
 }
 
 /** A folder in memory: `lookup` answers with a file's bytes, which must not change afterwards. */

@@ -188,7 +188,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --model m --speculative-algorithm EAGLE",
-    'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft DIR',
+    'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "generate --draft d --speculative-algorithm NONE",
@@ -200,7 +200,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --model m --num-steps 2",
-    'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft DIR',
+    'Cannot use "--speculative-num-steps 2" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "bench --batch-sizes 0",
@@ -246,7 +246,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "bench --model m --presets aggressive",
-    'Cannot use "--presets aggressive" with "--model": it needs a draft; give --draft DIR',
+    'Cannot use "--presets aggressive" with "--model": it needs a draft; give --draft MODEL',
   ],
   [
     "bench --random-weights c --num-steps 1",

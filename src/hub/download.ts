@@ -1,0 +1,225 @@
+/** A model from the hub, or from the cache where the hub cannot be asked, as a folder. */
+import { statfsSync } from "node:fs";
+import { reason, UsageError } from "../errors.ts";
+import {
+  cachedCommit,
+  linkBlob,
+  readText,
+  type RepoFolders,
+  repoFolders,
+  sizeOf,
+  writeRef,
+} from "./cache.ts";
+import { asker } from "./http.ts";
+import { isCommit, type ModelName, modelText } from "./names.ts";
+import { lacking, type RemoteFile, textFiles, weightFiles } from "./needed.ts";
+import { listRepository } from "./repository.ts";
+import { type Persistence, UnreachableError, WAITS } from "./retry.ts";
+import type { HubSettings } from "./settings.ts";
+import { transfer, type Transport } from "./transfer.ts";
+
+/** Bytes of a download. */
+export interface DownloadProgress {
+  readonly label: string;
+  readonly bytes: number;
+  readonly total: number;
+  /** Of `bytes`: were there when it began. */
+  readonly before: number;
+}
+
+/** Where to look, and whom to tell. */
+export interface Hub {
+  readonly settings: HubSettings;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: DownloadProgress) => void;
+  /** Lines about what was done otherwise than asked. */
+  readonly onWarning?: (line: string) => void;
+  /** Milliseconds between attempts, and of silence that end one; tests are less patient. */
+  readonly waits?: readonly number[];
+  readonly idleMs?: number;
+  /** Free bytes on the disk of a folder. */
+  readonly freeBytes?: (folder: string) => number;
+}
+
+/** A model in the cache. */
+export interface Snapshot {
+  readonly name: ModelName;
+  readonly commit: string;
+  readonly folder: string;
+  /** Bytes that came over the network for it. */
+  readonly downloaded: number;
+}
+
+/** Files received side by side. */
+const PARALLEL = 4;
+const IDLE_MS = 30_000;
+
+/**
+ * Makes sure that the cache has what Eyrie reads of a model.
+ * @throws UsageError; whatever happens, a later call goes on from what was received.
+ */
+export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
+  const folders = repoFolders(hub.settings.cache, name.repo);
+  if (hub.settings.offline) return fromCache(name, folders, "HF_HUB_OFFLINE is set");
+  const cached = cachedSnapshot(name, folders);
+  // With the model at hand, it is not worth much waiting to learn whether there is a newer one.
+  const patience = hub.waits ?? WAITS;
+  const waits = "lacks" in cached ? patience : patience.slice(0, 1);
+  try {
+    return await fromHub(name, folders, { ...hub, waits });
+  } catch (error) {
+    if (!(error instanceof UnreachableError) || "lacks" in cached) throw error;
+    hub.onWarning?.(`${error.message}; using ${cached.commit.slice(0, 7)} from the cache`);
+    return cached;
+  }
+}
+
+async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise<Snapshot> {
+  const { endpoint } = hub.settings;
+  const stop = new AbortController();
+  const signal = hub.signal ? AbortSignal.any([hub.signal, stop.signal]) : stop.signal;
+  const persistence: Persistence = { waits: hub.waits ?? WAITS, signal };
+  const ask = asker(name, hub.settings);
+  const { commit, files } = await listRepository(name, { endpoint, ask, persistence });
+  const place = { name, commit, folders, endpoint };
+  const fetching = { ask, persistence, idleMs: hub.idleMs ?? IDLE_MS, stop };
+  const texts = await fetchFiles(textFiles(files), place, hub, fetching);
+  const snapshot = `${folders.snapshots}/${commit}`;
+  const weights = weightFiles(modelText(name), files, (file) => readJson(`${snapshot}/${file}`));
+  const rest = await fetchFiles(weights, place, hub, fetching);
+  if (!isCommit(name.revision)) writeRef(folders, name.revision, commit);
+  return { name, commit, folder: snapshot, downloaded: texts + rest };
+}
+
+interface Place {
+  readonly name: ModelName;
+  readonly commit: string;
+  readonly folders: RepoFolders;
+  readonly endpoint: string;
+}
+
+/** Puts files into the snapshot, several at once; returns the bytes received. */
+async function fetchFiles(
+  files: readonly RemoteFile[],
+  { name, commit, folders, endpoint }: Place,
+  hub: Hub,
+  { stop, ...transport }: Omit<Transport, "onBytes"> & { readonly stop: AbortController },
+): Promise<number> {
+  const missing = files.filter(({ path, size }) =>
+    sizeOf(`${folders.snapshots}/${commit}/${path}`) !== size
+  );
+  const absent = missing.filter(({ etag, size }) => sizeOf(`${folders.blobs}/${etag}`) !== size);
+  const before = partialBytes(absent, folders);
+  const total = sum(absent);
+  checkSpace(name, { ...hub, needed: total - before });
+  let bytes = 0;
+  const onBytes = (more: number): void => {
+    bytes += more;
+    hub.onProgress?.({ label: modelText(name), bytes, total, before });
+  };
+  await eachOf(missing, stop, async (file) => {
+    const blob = `${folders.blobs}/${file.etag}`;
+    if (absent.includes(file)) {
+      const path = file.path.split("/").map(encodeURIComponent).join("/");
+      const url = `${endpoint}/${name.repo}/resolve/${commit}/${path}`;
+      const lock = `${folders.locks}/${file.etag}.lock`;
+      await transfer({ file, url, blob, lock }, { ...transport, onBytes });
+    }
+    linkBlob(folders, { commit, file: file.path, etag: file.etag });
+  });
+  return total - before;
+}
+
+/** Works on several at once; the first failure stops the others before it is thrown. */
+async function eachOf<T>(
+  items: readonly T[],
+  stop: AbortController,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = [...items];
+  let failure: { readonly error: unknown } | undefined;
+  const worker = async (): Promise<void> => {
+    for (let item; !failure && (item = queue.shift()) !== undefined;) {
+      await work(item).catch((error) => {
+        failure ??= { error };
+        stop.abort();
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, worker));
+  if (failure) throw failure.error;
+}
+
+/** @throws UsageError before anything is written where the disk is too small. */
+function checkSpace(
+  name: ModelName,
+  { settings, needed, freeBytes = freeOn }: Hub & { readonly needed: number },
+): void {
+  const free = freeBytes(settings.cache);
+  if (needed <= free) return;
+  throw new UsageError(
+    `Cannot download "${modelText(name)}": ${inUnits(needed)} are to come, the disk of ` +
+      `"${settings.cache}" has ${inUnits(free)} free; free some or set HF_HUB_CACHE`,
+  );
+}
+
+/** Free bytes on the disk of the nearest folder that is there; unknown counts as enough. */
+function freeOn(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize;
+  } catch {
+    const parent = folder.slice(0, folder.lastIndexOf("/"));
+    return parent === "" || parent === folder ? Infinity : freeOn(parent);
+  }
+}
+
+function fromCache(name: ModelName, folders: RepoFolders, why: string): Snapshot {
+  const cached = cachedSnapshot(name, folders);
+  if (!("lacks" in cached)) return cached;
+  throw new UsageError(
+    `Cannot use "${modelText(name)}": ${why}, and "${folders.root}" has no ${cached.lacks}`,
+  );
+}
+
+/** The snapshot that the cache has for a name, or what it lacks. */
+function cachedSnapshot(
+  name: ModelName,
+  folders: RepoFolders,
+): Snapshot | { readonly lacks: string } {
+  const commit = cachedCommit(folders, name);
+  if (commit === undefined) return { lacks: `revision "${name.revision}"` };
+  const folder = `${folders.snapshots}/${commit}`;
+  const lacks = lacking(
+    (file) => sizeOf(`${folder}/${file}`) !== undefined,
+    (file) => readJson(`${folder}/${file}`),
+  );
+  return lacks === undefined ? { name, commit, folder, downloaded: 0 } : { lacks };
+}
+
+/** @throws UsageError when the file is not JSON. */
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readText(path) ?? "null") as unknown;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const why = reason(error).replace(/\s+/g, " ");
+    throw new UsageError(`Cannot read "${path}": not JSON (${why})`, { cause: error });
+  }
+}
+
+function partialBytes(files: readonly RemoteFile[], { blobs }: RepoFolders): number {
+  return files.reduce((total, { etag, size }) => {
+    const there = sizeOf(`${blobs}/${etag}.incomplete`) ?? 0;
+    return total + (there <= size ? there : 0);
+  }, 0);
+}
+
+function sum(files: readonly RemoteFile[]): number {
+  return files.reduce((total, { size }) => total + size, 0);
+}
+
+function inUnits(bytes: number): string {
+  const [unit, name] = bytes >= 1e9 ? [1e9, "GB"] : bytes >= 1e6 ? [1e6, "MB"] : [1e3, "kB"];
+  return `${(bytes / unit).toFixed(1)} ${name}`;
+}

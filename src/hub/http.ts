@@ -1,0 +1,94 @@
+/** Requests to the hub: one attempt each, with its refusals told in a person's words. */
+import { reason, UsageError } from "../errors.ts";
+import { MAIN, type ModelName, modelText } from "./names.ts";
+import type { HubSettings } from "./settings.ts";
+import { TransientError } from "./retry.ts";
+
+/** Asks for a URL and answers with a successful response. */
+export type Ask = (url: string, init: RequestInit) => Promise<Response>;
+
+const RETRIED = new Set([408, 429, 500, 502, 503, 504]);
+
+/**
+ * Requests on behalf of one model. The token goes to the hub itself only, never to the servers it
+ * redirects to.
+ * @throws (each request) TransientError, or UsageError for what will not change by asking again.
+ */
+export function asker(
+  name: ModelName,
+  { endpoint, token }: Pick<HubSettings, "endpoint" | "token">,
+): Ask {
+  const origin = originOf(endpoint);
+  return async (url, init) => {
+    const headers = new Headers(init.headers);
+    headers.set("User-Agent", "eyrie");
+    // Compressed bytes cannot be resumed by range, and their length is not the file's.
+    headers.set("Accept-Encoding", "identity");
+    if (token !== undefined && new URL(url).origin === origin) {
+      headers.set("Authorization", `Bearer ${token}`);
+    }
+    const response = await connect(url, { ...init, headers });
+    if (response.ok) return response;
+    await response.body?.cancel();
+    throw refusal(response, { name, endpoint, token });
+  };
+}
+
+async function connect(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    throw lost(new URL(url).host, error);
+  }
+}
+
+/** A connection that was not made or broke off. */
+export function lost(host: string, error: unknown): TransientError {
+  // Deno puts the URL, which may carry a signature, between the words; the cause is at the end.
+  const why = reason(error).replace(/error sending request[^:]*(: client error \(Connect\))?: /, "")
+    .replace(/for url \([^)]*\)/, "").replace(/\s+/g, " ");
+  return new TransientError(`no connection to ${host} (${why})`);
+}
+
+function originOf(endpoint: string): string {
+  if (URL.canParse(endpoint) && /^https?:/.test(endpoint)) return new URL(endpoint).origin;
+  throw new UsageError(`Cannot use HF_ENDPOINT "${endpoint}": not an http or https URL`);
+}
+
+function refusal(
+  { status, headers, url }: Response,
+  { name, endpoint, token }: { name: ModelName } & Pick<HubSettings, "endpoint" | "token">,
+): Error {
+  const cannot = (why: string) => new UsageError(`Cannot get "${modelText(name)}": ${why}`);
+  const code = headers.get("X-Error-Code");
+  const message = headers.get("X-Error-Message") ?? "";
+  const page = `${endpoint}/${name.repo}`;
+  if (RETRIED.has(status)) {
+    const seconds = Number(headers.get("Retry-After"));
+    const waitMs = Number.isFinite(seconds) ? seconds * 1000 : 0;
+    return new TransientError(`${new URL(url).host} answers ${status}`, waitMs);
+  }
+  if (status === 401 && /invalid credentials/i.test(message)) {
+    return cannot(`${endpoint} does not accept HF_TOKEN`);
+  }
+  if (status === 403 || code === "GatedRepo") {
+    const account = token === undefined
+      ? "set HF_TOKEN"
+      : "set HF_TOKEN to a token of that account";
+    return cannot(`gated: accept the licence at ${page} and ${account}`);
+  }
+  if (status === 401) {
+    const gated = `gated: accept the licence at ${page} and set HF_TOKEN`;
+    return cannot(`there is no such model at ${endpoint}, or it is private or ${gated}`);
+  }
+  if (status === 404 && code === "RevisionNotFound") {
+    return cannot(`there is no revision "${name.revision}" at ${page}`);
+  }
+  if (status === 404) {
+    const file = /\/resolve\/[^/]+\/([^?]+)/.exec(url)?.[1];
+    if (file !== undefined) return cannot(`there is no file "${file}" at ${page}`);
+    const revision = name.revision === MAIN ? "" : ` or no revision "${name.revision}" of it`;
+    return cannot(`there is no such model at ${endpoint}${revision}`);
+  }
+  return cannot(`${new URL(url).host} answers ${status}${message === "" ? "" : `: ${message}`}`);
+}

@@ -1,0 +1,97 @@
+/** Which files of a repository a model or a draft needs. Pure. */
+import { UsageError } from "../errors.ts";
+
+/** A file as the hub lists it. */
+export interface RemoteFile {
+  readonly path: string;
+  readonly size: number;
+  /** What it is called among the blobs: its hash. */
+  readonly etag: string;
+  /** Which hash that is: of the content (LFS, Xet), or git's of a small file. */
+  readonly hash: "sha256" | "git-sha1";
+}
+
+/** Everything but weights that some part of Eyrie reads. */
+const TEXTS = new Set([
+  "config.json",
+  "generation_config.json",
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "chat_template.jinja",
+]);
+
+/** Formats of weights in the order they are preferred: a single file, else shards by an index. */
+const WEIGHTS = ["model.safetensors", "pytorch_model.bin"].map((single) => ({
+  single,
+  index: `${single}.index.json`,
+}));
+
+/** Texts, and the index of the weights where they are in shards: what to fetch first. */
+export function textFiles(files: readonly RemoteFile[]): RemoteFile[] {
+  const index = weightsOf(files)?.index;
+  return files.filter(({ path }) => TEXTS.has(path) || path === index);
+}
+
+/**
+ * The weights: one file, or the shards that the index names.
+ * @param readIndex the parsed index, fetched by then.
+ * @throws UsageError where there are none in a known format, or the index names what is not there.
+ */
+export function weightFiles(
+  name: string,
+  files: readonly RemoteFile[],
+  readIndex: (file: string) => unknown,
+): RemoteFile[] {
+  const weights = weightsOf(files);
+  if (weights === undefined) throw noWeights(name, files);
+  const wanted = weights.index === undefined
+    ? [weights.single]
+    : shardsOf(readIndex(weights.index));
+  return wanted.map((path) => {
+    const file = files.find((each) => each.path === path);
+    if (file !== undefined) return file;
+    throw new UsageError(`Cannot get "${name}": ${weights.index} names "${path}", which it lacks`);
+  });
+}
+
+/** The distinct shards that the `weight_map` of an index names. */
+export function shardsOf(index: unknown): string[] {
+  const map = (index as { weight_map?: unknown } | null | undefined)?.weight_map;
+  const values: unknown[] = typeof map === "object" && map !== null ? Object.values(map) : [];
+  return [...new Set(values.filter((value) => typeof value === "string"))];
+}
+
+/** What a snapshot lacks to be run, by the files it has; undefined where it has what it needs. */
+export function lacking(
+  has: (file: string) => boolean,
+  readIndex: (file: string) => unknown,
+): string | undefined {
+  if (!has("config.json")) return "config.json";
+  const { single, index } = WEIGHTS.find(({ single, index }) => has(single) || has(index)) ??
+    { single: "model.safetensors", index: "" };
+  if (has(single)) return undefined;
+  if (index === "") return single;
+  const shards = shardsOf(readIndex(index));
+  return shards.length === 0 ? `the shards that ${index} names` : shards.find((f) => !has(f));
+}
+
+function weightsOf(files: readonly RemoteFile[]) {
+  const has = (path: string) => files.some((file) => file.path === path);
+  const found = WEIGHTS.find(({ single, index }) => has(single) || has(index));
+  if (found === undefined) return undefined;
+  return has(found.single)
+    ? { single: found.single, index: undefined }
+    : { single: found.single, index: found.index };
+}
+
+function noWeights(name: string, files: readonly RemoteFile[]): UsageError {
+  const others = files.map(({ path }) => path)
+    .filter((path) => /\.(safetensors|bin|pth?|gguf|h5|onnx|msgpack)$/.test(path));
+  const has = others.length === 0 ? "" : `; it has ${others.slice(0, 3).join(", ")}`;
+  const more = others.length > 3 ? ` and ${others.length - 3} more` : "";
+  return new UsageError(
+    `Cannot get "${name}": no weights that Eyrie reads ` +
+      `(model.safetensors or pytorch_model.bin)${has}${more}`,
+  );
+}

@@ -1,0 +1,93 @@
+/** Takes a model, or one revision of it, out of the cache. */
+import { UsageError } from "../errors.ts";
+import { removeIfThere, repoFolders, writing } from "./cache.ts";
+import { isCommit, MAIN, type ModelName, modelText } from "./names.ts";
+import { type CachedRepo, type CachedRevision, filesUnder, scanRepo } from "./scan.ts";
+
+/** What would go. */
+export interface Removal {
+  readonly name: ModelName;
+  readonly revisions: readonly CachedRevision[];
+  /** Whole repository: its folder goes. */
+  readonly whole: boolean;
+  /** Files that go and leave nothing that another snapshot needs. */
+  readonly blobs: readonly string[];
+  readonly freedBytes: number;
+}
+
+/**
+ * What `name` stands for in the cache: all of a model, or the revision after the `@` (a branch, a
+ * tag or the beginning of a commit).
+ * @throws UsageError where the cache has no such thing.
+ */
+export function planRemoval(cache: string, text: string, name: ModelName): Removal {
+  const repo = scanRepo(cache, name.repo);
+  const there = filesUnder(repo.folder).length > 0;
+  if (!there) throw new UsageError(`Cannot remove "${text}": it is not in "${cache}"`);
+  if (name.revision === MAIN && !text.endsWith(`@${MAIN}`)) return wholeRemoval(repo, name);
+  const revisions = repo.revisions.filter(({ commit, refs }) =>
+    refs.includes(name.revision) || /^[0-9a-f]{4,}$/.test(name.revision) &&
+      commit.startsWith(name.revision)
+  );
+  if (revisions.length === 1) return revisionRemoval(repo, name, revisions);
+  const has = repo.revisions.map(({ commit, refs }) => [...refs, commit.slice(0, 7)].join(" = "));
+  const why = revisions.length === 0 ? "no such revision is in the cache" : "it is not unique";
+  throw new UsageError(`Cannot remove "${text}": ${why}; there is ${has.join(", ") || "none"}`);
+}
+
+function wholeRemoval(repo: CachedRepo, name: ModelName): Removal {
+  const blobs = filesUnder(repo.folder);
+  return { name, revisions: repo.revisions, whole: true, blobs, freedBytes: bytesOf(blobs) };
+}
+
+function revisionRemoval(
+  repo: CachedRepo,
+  name: ModelName,
+  revisions: readonly CachedRevision[],
+): Removal {
+  const kept = new Set(
+    repo.revisions.filter((each) => !revisions.includes(each)).flatMap(({ blobs }) => [...blobs]),
+  );
+  // Python may keep content in a store that all repositories share: only links to it are ours.
+  const blobs = filesUnder(`${repo.folder}/blobs`)
+    .filter((path) => {
+      const real = Deno.realPathSync(path);
+      return !kept.has(real) && revisions.some(({ blobs }) => blobs.has(real));
+    });
+  const copies = revisions.flatMap(({ folder }) => filesUnder(folder));
+  const files = [...blobs, ...copies];
+  return { name, revisions, whole: false, blobs: files, freedBytes: bytesOf(files) };
+}
+
+/** Bytes that come free when these files go: links have none, a file of two names counts once. */
+function bytesOf(files: readonly string[]): number {
+  const seen = new Set<string>();
+  return files.reduce((total, path) => {
+    const { isFile, size, ino, dev } = Deno.lstatSync(path);
+    const key = ino === null ? path : `${dev}:${ino}`;
+    if (!isFile || seen.has(key)) return total;
+    seen.add(key);
+    return total + size;
+  }, 0);
+}
+
+/** Does it. Links go before content: what is left after a failure is never a link to nothing. */
+export function remove(cache: string, { name, revisions, whole, blobs }: Removal): void {
+  const { root, refs } = repoFolders(cache, name.repo);
+  writing(root, () => {
+    for (const { folder, refs: named } of revisions) {
+      Deno.removeSync(folder, { recursive: true });
+      for (const ref of named) removeIfThere(`${refs}/${ref}`);
+    }
+    for (const path of blobs) removeIfThere(path);
+    if (whole) Deno.removeSync(root, { recursive: true });
+  });
+}
+
+/** For messages. */
+export function removalText({ name, revisions, whole }: Removal): string {
+  const [only] = revisions;
+  const commit = only?.commit ?? name.revision;
+  if (!whole) return modelText({ ...name, revision: isCommit(commit) ? commit : name.revision });
+  return revisions.length === 1 ? name.repo : `${name.repo} (${revisions.length} revisions)`;
+}

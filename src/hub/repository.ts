@@ -1,0 +1,91 @@
+/** What the hub says about a model: which commit a revision is, and the files of it. */
+import { reason, UsageError } from "../errors.ts";
+import type { Ask } from "./http.ts";
+import { isCommit, type ModelName, modelText } from "./names.ts";
+import type { RemoteFile } from "./needed.ts";
+import { persist, type Persistence } from "./retry.ts";
+import type { HubSettings } from "./settings.ts";
+
+/** A model at one commit. */
+export interface Listing {
+  readonly commit: string;
+  readonly files: readonly RemoteFile[];
+}
+
+const ANSWER_MS = 30_000;
+
+/**
+ * Asks which commit the revision is and what files it has.
+ * @throws UsageError where the hub refuses, UnreachableError where it does not answer.
+ */
+export async function listRepository(
+  name: ModelName,
+  { endpoint, ask, persistence }: Pick<HubSettings, "endpoint"> & {
+    readonly ask: Ask;
+    readonly persistence: Persistence;
+  },
+): Promise<Listing> {
+  const cannot = `Cannot get "${modelText(name)}"`;
+  // The package knows the API; our `fetch` gives it the token, retries, time limits and words.
+  const options = {
+    hubUrl: endpoint,
+    fetch: ((url: string, init: RequestInit = {}) =>
+      persist(
+        cannot,
+        () => ask(url, { ...init, signal: limited(persistence.signal) }),
+        persistence,
+      )) as typeof fetch,
+  };
+  const { listFiles, modelInfo } = await import("@huggingface/hub");
+  try {
+    const additionalFields = ["sha"] as const;
+    const { repo, revision } = name;
+    const { sha } = await modelInfo({
+      ...options,
+      name: repo,
+      revision,
+      additionalFields: [...additionalFields],
+    });
+    if (typeof sha !== "string" || !isCommit(sha)) throw new TypeError("it names no commit");
+    const entries = await Array.fromAsync(
+      listFiles({
+        ...options,
+        repo: { type: "model", name: repo },
+        revision: sha,
+        recursive: true,
+      }),
+    );
+    return { commit: sha, files: entries.filter(({ type }) => type === "file").map(remoteFile) };
+  } catch (error) {
+    persistence.signal?.throwIfAborted();
+    if (error instanceof UsageError) throw error;
+    const why = reason(error).replace(/\s+/g, " ");
+    throw new UsageError(`${cannot}: ${endpoint} does not answer as a hub does (${why})`, {
+      cause: error,
+    });
+  }
+}
+
+function limited(signal: AbortSignal | undefined): AbortSignal {
+  const limit = AbortSignal.timeout(ANSWER_MS);
+  return signal === undefined ? limit : AbortSignal.any([signal, limit]);
+}
+
+/** @throws TypeError for an entry whose path or hash would leave the cache. */
+function remoteFile(
+  { path, size, oid, lfs }: {
+    path: string;
+    size: number;
+    oid?: string;
+    lfs?: { oid: string; size: number };
+  },
+): RemoteFile {
+  const file = lfs === undefined
+    ? { path, size, etag: oid ?? "", hash: "git-sha1" as const }
+    : { path, size: lfs.size, etag: lfs.oid, hash: "sha256" as const };
+  const inside = path.split("/").every((part) => !["", ".", ".."].includes(part));
+  const digits = file.hash === "sha256" ? 64 : 40;
+  const hashed = file.etag.length === digits && /^[0-9a-f]+$/.test(file.etag);
+  if (inside && !/[\\:\0]/.test(path) && hashed && Number.isSafeInteger(file.size)) return file;
+  throw new TypeError(`a file is listed as ${JSON.stringify({ path, size, oid, lfs })}`);
+}

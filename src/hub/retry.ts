@@ -1,0 +1,63 @@
+import { setTimeout } from "node:timers/promises";
+import { UsageError } from "../errors.ts";
+
+/** The hub or the way to it fails, and may be well soon: a lost connection, 429, 5xx. */
+export class TransientError extends Error {
+  override readonly name = "TransientError";
+  /** How long the server asks us to wait. */
+  readonly waitMs: number;
+
+  constructor(message: string, waitMs: number = 0) {
+    super(message);
+    this.waitMs = waitMs;
+  }
+}
+
+/** Given up on the hub: what is in the cache may still do. */
+export class UnreachableError extends UsageError {}
+
+/** Milliseconds between attempts: one attempt more than there are waits. */
+export const WAITS: readonly number[] = [500, 1000, 2000, 4000, 8000];
+
+const LONGEST_WAIT_MS = 120_000;
+/** Bytes that show a connection works; the attempts are counted anew after them. */
+const PROGRESS_BYTES = 1 << 20;
+
+/** How often and how long. */
+export interface Persistence {
+  readonly waits: readonly number[];
+  readonly signal?: AbortSignal | undefined;
+  /** Bytes received so far, over all attempts. */
+  readonly received?: () => number;
+}
+
+/**
+ * Tries until it works, or the waits are used up without progress.
+ * @param what for the message: `Cannot get "org/name"`.
+ * @throws UnreachableError with the last reason, or what `attempt` throws otherwise.
+ */
+export async function persist<T>(
+  what: string,
+  attempt: () => Promise<T>,
+  { waits, signal, received = () => 0 }: Persistence,
+): Promise<T> {
+  let failures = 0;
+  let before = received();
+  while (true) {
+    try {
+      return await attempt();
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!(error instanceof TransientError)) throw error;
+      if (received() - before >= PROGRESS_BYTES) failures = 0;
+      before = received();
+      const wait = waits[failures];
+      failures += 1;
+      if (wait === undefined || error.waitMs > LONGEST_WAIT_MS) {
+        const times = failures === 1 ? "" : `, ${failures} times`;
+        throw new UnreachableError(`${what}: ${error.message}${times}`, { cause: error });
+      }
+      await setTimeout(Math.max(wait, error.waitMs), undefined, signal ? { signal } : {});
+    }
+  }
+}

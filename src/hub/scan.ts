@@ -1,0 +1,85 @@
+/**
+ * What is in the cache. The package's `scanCacheDir` skips files in subfolders and drops
+ * repositories without refs/, so that a removal by it could free what another snapshot needs.
+ */
+import { isAbsent, readText, repoFolders, repoOfFolder } from "./cache.ts";
+
+/** One commit of a repository. */
+export interface CachedRevision {
+  readonly commit: string;
+  readonly folder: string;
+  /** Branches and tags that are this commit. */
+  readonly refs: readonly string[];
+  /** Of all its files. */
+  readonly bytes: number;
+  /** Real paths of its files' content. */
+  readonly blobs: ReadonlySet<string>;
+  /** When a file of it was last read or written. */
+  readonly usedAt: Date | undefined;
+}
+
+/** One repository. */
+export interface CachedRepo {
+  readonly repo: string;
+  readonly folder: string;
+  readonly revisions: readonly CachedRevision[];
+}
+
+/** The models in the cache, by name; none where there is no cache. */
+export function scanCache(cache: string): CachedRepo[] {
+  return list(cache)
+    .flatMap(({ name, isDirectory }) => isDirectory ? repoOfFolder(name) ?? [] : [])
+    .map((repo) => scanRepo(cache, repo))
+    .toSorted((a, b) => a.repo < b.repo ? -1 : 1);
+}
+
+/** One repository of the cache; without revisions where it is not there. */
+export function scanRepo(cache: string, repo: string): CachedRepo {
+  const { root, snapshots, refs } = repoFolders(cache, repo);
+  const commits = list(snapshots).filter(({ isDirectory }) => isDirectory);
+  const named = filesUnder(refs).map((path) => ({
+    ref: path.slice(refs.length + 1),
+    commit: readText(path)?.trim(),
+  }));
+  const revisions = commits.map(({ name }) => {
+    const folder = `${snapshots}/${name}`;
+    const refsHere = named.filter(({ commit }) => commit === name).map(({ ref }) => ref);
+    return { commit: name, folder, refs: refsHere.toSorted(), ...measure(folder) };
+  });
+  return { repo, folder: root, revisions };
+}
+
+function measure(folder: string): Pick<CachedRevision, "bytes" | "blobs" | "usedAt"> {
+  const blobs = new Set<string>();
+  let bytes = 0;
+  let used = 0;
+  for (const path of filesUnder(folder)) {
+    const info = ifThere(() => Deno.statSync(path)); // absent: the link leads nowhere
+    if (info === undefined) continue;
+    blobs.add(Deno.realPathSync(path));
+    bytes += info.size;
+    used = Math.max(used, info.atime?.getTime() ?? 0, info.mtime?.getTime() ?? 0);
+  }
+  return { bytes, blobs, usedAt: used === 0 ? undefined : new Date(used) };
+}
+
+/** Paths of all files and links below a folder. */
+export function filesUnder(folder: string): string[] {
+  return list(folder).flatMap(({ name, isDirectory }) => {
+    const path = `${folder}/${name}`;
+    return isDirectory ? filesUnder(path) : [path];
+  });
+}
+
+function list(folder: string): Deno.DirEntry[] {
+  return ifThere(() => [...Deno.readDirSync(folder)]) ?? [];
+}
+
+function ifThere<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}

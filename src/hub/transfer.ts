@@ -1,0 +1,195 @@
+/** One file from the hub into the cache: resumed, checked, and only then given its name. */
+import { UsageError } from "../errors.ts";
+import { cannotWrite, sizeOf, writing } from "./cache.ts";
+import { startDigest } from "./digest.ts";
+import { type Ask, lost } from "./http.ts";
+import { lock } from "./lock.ts";
+import type { RemoteFile } from "./needed.ts";
+import { persist, type Persistence, TransientError } from "./retry.ts";
+
+/** Where a file comes from and goes to. */
+export interface Route {
+  readonly file: RemoteFile;
+  readonly url: string;
+  /** Path of the blob; `.incomplete` is added while it is being received. */
+  readonly blob: string;
+  readonly lock: string;
+}
+
+/** How to get it. */
+export interface Transport {
+  readonly ask: Ask;
+  readonly persistence: Persistence;
+  /** Milliseconds without a byte after which a connection counts as lost. */
+  readonly idleMs: number;
+  /** Told of bytes as they are there; negative where some turned out wrong. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+const READ_BYTES = 1 << 20;
+
+/**
+ * Receives the file, unless another process does so meanwhile. Interrupted at any moment it leaves
+ * the blob as it was and a beginning in `.incomplete`, which the next call goes on from.
+ * @throws UsageError for a full disk, for content that is not what the hub lists, for a refusal.
+ */
+export async function transfer(route: Route, transport: Transport): Promise<void> {
+  const { file, blob } = route;
+  using _held = await lock(route.lock, transport.persistence.signal);
+  if (sizeOf(blob) === file.size) return transport.onBytes(file.size);
+  const path = `${blob}.incomplete`;
+  using partial = await openPartial(path, file);
+  transport.onBytes(partial.size());
+  const resumed = partial.size() > 0;
+  await receive(partial, route, transport);
+  let hash = partial.hash();
+  if (hash !== file.etag && resumed) {
+    // The beginning may be somebody else's leavings: once more from the start.
+    transport.onBytes(-file.size);
+    partial.restart();
+    await receive(partial, route, transport);
+    hash = partial.hash();
+  }
+  if (hash !== file.etag) {
+    writing(path, () => Deno.removeSync(path));
+    throw new UsageError(
+      `Cannot download "${route.url}": its ${file.hash} is ${hash}, the hub lists ${file.etag}; ` +
+        `what came was thrown away`,
+    );
+  }
+  await partial.flush();
+  writing(blob, () => Deno.renameSync(path, blob));
+}
+
+/** The bytes received so far, and their hash. */
+interface Partial extends Disposable {
+  size(): number;
+  append(bytes: Uint8Array): void;
+  restart(): void;
+  /** Of all bytes; once, when they are there. */
+  hash(): string;
+  flush(): Promise<void>;
+}
+
+async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
+  using stack = new DisposableStack();
+  const handle = stack.use(writing(path, () => {
+    Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+    return Deno.openSync(path, { read: true, write: true, create: true });
+  }));
+  let digest = startDigest(file);
+  let size = 0;
+  const restart = (): void => {
+    digest = startDigest(file);
+    size = 0;
+    writing(path, () => handle.truncateSync(0));
+    handle.seekSync(0, Deno.SeekMode.Start);
+  };
+  const buffer = new Uint8Array(READ_BYTES);
+  // Awaited reads: hashing gigabytes must not keep Ctrl+C from being heard.
+  for (let count; (count = await handle.read(buffer)) !== null; size += count) {
+    digest.update(buffer.subarray(0, count));
+  }
+  if (size > file.size) restart();
+  stack.move();
+  return {
+    size: () => size,
+    restart,
+    append(bytes) {
+      writing(path, () => {
+        for (let done = 0; done < bytes.length;) done += handle.writeSync(bytes.subarray(done));
+      });
+      digest.update(bytes);
+      size += bytes.length;
+    },
+    hash: () => digest.finish(),
+    async flush() {
+      await handle.syncData().catch((error) => {
+        throw cannotWrite(path, error);
+      });
+    },
+    [Symbol.dispose]: () => handle.close(),
+  };
+}
+
+/** Asks for what is missing until nothing is. */
+async function receive(
+  partial: Partial,
+  { file, url }: Route,
+  { ask, persistence, idleMs, onBytes }: Transport,
+): Promise<void> {
+  let received = 0;
+  const attempt = async (): Promise<void> => {
+    if (partial.size() === file.size) return;
+    using watch = watchIdle(idleMs);
+    const signals = [watch.signal, ...persistence.signal ? [persistence.signal] : []];
+    const response = await ask(url, {
+      headers: { Range: `bytes=${partial.size()}-` },
+      signal: AbortSignal.any(signals),
+    });
+    if (!continues(response, partial.size(), file)) {
+      onBytes(-partial.size());
+      partial.restart();
+    }
+    for await (const bytes of bodyOf(response, url)) {
+      watch.reset();
+      if (partial.size() + bytes.length > file.size) throw tooLong(url, file);
+      partial.append(bytes);
+      received += bytes.length;
+      onBytes(bytes.length);
+    }
+    const { size } = file;
+    if (partial.size() < size) {
+      throw new TransientError(`the transfer ended at ${partial.size()} of ${size} bytes`);
+    }
+  };
+  const cannot = `Cannot download "${url}"`;
+  await persist(cannot, attempt, { ...persistence, received: () => received });
+}
+
+/** Whether the body goes on at `offset`; where not, it begins anew. @throws UsageError */
+function continues(response: Response, offset: number, file: RemoteFile): boolean {
+  if (response.status !== 206) return offset === 0;
+  const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("Content-Range") ?? "");
+  if (range?.[2] !== undefined && range[2] !== "*" && Number(range[2]) !== file.size) {
+    throw new UsageError(
+      `Cannot download "${response.url}": it has ${range[2]} bytes, the hub lists ${file.size}`,
+    );
+  }
+  if (Number(range?.[1]) === offset) return true;
+  throw new TransientError(`the server sent another range than the one asked for`);
+}
+
+async function* bodyOf(response: Response, url: string): AsyncGenerator<Uint8Array> {
+  const reader = response.body?.getReader();
+  try {
+    while (reader !== undefined) {
+      const { done, value } = await reader.read().catch((error) => {
+        throw lost(new URL(url).host, error);
+      });
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader?.cancel().catch(() => {});
+  }
+}
+
+function tooLong(url: string, { size }: RemoteFile): UsageError {
+  return new UsageError(`Cannot download "${url}": it has more than the ${size} bytes listed`);
+}
+
+/** A signal that aborts when nothing was heard for `idleMs`. */
+function watchIdle(idleMs: number) {
+  const silence = new AbortController();
+  const stop = () => silence.abort(new Error(`nothing came for ${idleMs / 1000} s`));
+  let timer = setTimeout(stop, idleMs);
+  return {
+    signal: silence.signal,
+    reset(): void {
+      clearTimeout(timer);
+      timer = setTimeout(stop, idleMs);
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { download } from "../../src/hub/download.ts";
+import { parseModelName } from "../../src/hub/names.ts";
+import { COMMIT, noise, SECOND, testCache, text, toyFiles } from "./caches.ts";
+import { etagOf, gitSha1, sha256, startHub } from "./hub.ts";
+
+const TOY = parseModelName("org/toy");
+const FILES = toyFiles();
+const WEIGHTS = FILES["model.safetensors"] as Uint8Array;
+const BLOB = `models--org--toy/blobs/${sha256(WEIGHTS)}`;
+
+Deno.test("a model comes into the cache as Python lays it out, only what is needed", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  const snapshot = await download(TOY, cache.hub(server));
+  const needed = ["config.json", "model.safetensors", "tokenizer.json"];
+  const etags = needed.map((file) => etagOf(FILES[file] as Uint8Array));
+  assert.equal(etags[0], gitSha1(FILES["config.json"] as Uint8Array));
+  assert.deepEqual(
+    cache.tree(),
+    [
+      ...etags.map((etag) => `.locks/models--org--toy/${etag}.lock`),
+      ...etags.map((etag) => `models--org--toy/blobs/${etag}`),
+      "models--org--toy/refs/main",
+      ...needed.map((file, i) =>
+        `models--org--toy/snapshots/${COMMIT}/${file} -> ../../blobs/${etags[i]}`
+      ),
+    ].toSorted(),
+  );
+  assert.equal(Deno.readTextFileSync(`${cache.path}/models--org--toy/refs/main`), COMMIT);
+  assert.equal(snapshot.folder, `${cache.path}/models--org--toy/snapshots/${COMMIT}`);
+  assert.deepEqual(Deno.readFileSync(`${snapshot.folder}/model.safetensors`), WEIGHTS);
+  const size = needed.reduce((sum, file) => sum + (FILES[file] as Uint8Array).length, 0);
+  assert.equal(snapshot.downloaded, size);
+  assert.equal(server.sent(), size);
+  const last = cache.progress.at(-1);
+  assert.deepEqual(last, { label: "org/toy", bytes: 300_000, total: 300_000, before: 0 });
+});
+
+Deno.test("what is there is not downloaded again, nor written to", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  await download(TOY, cache.hub(server));
+  const sent = server.sent();
+  const before = Deno.statSync(`${cache.path}/models--org--toy/refs/main`).mtime;
+  const again = await download(TOY, cache.hub(server));
+  assert.equal(again.downloaded, 0);
+  assert.equal(server.sent(), sent);
+  assert.deepEqual(Deno.statSync(`${cache.path}/models--org--toy/refs/main`).mtime, before);
+});
+
+Deno.test("a branch that moves: the new commit, and content that both have comes once", async () => {
+  const changed = { ...FILES, "config.json": text('{"seed":2}') };
+  using cache = testCache();
+  {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    await download(TOY, cache.hub(server));
+  }
+  await using server = startHub({
+    "org/toy": [
+      { files: FILES, commit: COMMIT, refs: ["v1", "refs/pr/1"] },
+      { files: changed, commit: SECOND },
+    ],
+  });
+  const moved = await download(TOY, cache.hub(server));
+  assert.equal(moved.commit, SECOND);
+  assert.equal(moved.downloaded, 10);
+  assert.equal(Deno.readTextFileSync(`${moved.folder}/config.json`), '{"seed":2}');
+  for (const revision of ["v1", "refs/pr/1", COMMIT]) {
+    const pinned = await download(parseModelName(`org/toy@${revision}`), cache.hub(server));
+    assert.equal(pinned.commit, COMMIT, revision);
+    assert.equal(pinned.downloaded, 0);
+  }
+  const refs = cache.tree().filter((path) => path.includes("/refs/"));
+  assert.deepEqual(refs.map((path) => path.split("/refs/").slice(1).join("/refs/")), [
+    "main",
+    "refs/pr/1",
+    "v1",
+  ]);
+});
+
+Deno.test("shards are those that the index names; no safetensors, then pickles", async () => {
+  const index = text(JSON.stringify({
+    weight_map: {
+      a: "model-1.safetensors",
+      b: "deep/model-2.safetensors",
+      c: "model-1.safetensors",
+    },
+  }));
+  const sharded = {
+    "config.json": text("{}"),
+    "model.safetensors.index.json": index,
+    "model-1.safetensors": noise(100),
+    "deep/model-2.safetensors": noise(200),
+    "model-3.safetensors": noise(300),
+    "pytorch_model.bin": noise(400),
+  };
+  const pickled = { "config.json": text("{}"), "pytorch_model.bin": noise(400) };
+  await using server = startHub({
+    "org/sharded": [{ files: sharded, commit: COMMIT }],
+    "org/pickled": [{ files: pickled, commit: COMMIT }],
+  });
+  using cache = testCache();
+  await download(parseModelName("org/sharded"), cache.hub(server));
+  await download(parseModelName("org/pickled"), cache.hub(server));
+  const files = cache.tree().flatMap((path) => path.split(`/snapshots/${COMMIT}/`)[1] ?? []);
+  assert.deepEqual(files.map((link) => link.replace(/[0-9a-f]{40}$/, "")), [
+    "config.json -> ../../blobs/",
+    "pytorch_model.bin -> ../../blobs/",
+    "config.json -> ../../blobs/",
+    "deep/model-2.safetensors -> ../../../blobs/",
+    "model-1.safetensors -> ../../blobs/",
+    "model.safetensors.index.json -> ../../blobs/",
+  ]);
+});
+
+Deno.test("offline, and with the hub away, the cache does", async () => {
+  using cache = testCache();
+  const offline = cache.hub(undefined, { offline: true });
+  await assert.rejects(download(TOY, offline), {
+    name: "UsageError",
+    message: `Cannot use "org/toy": HF_HUB_OFFLINE is set, and ` +
+      `"${cache.path}/models--org--toy" has no revision "main"`,
+  });
+  await assert.rejects(download(TOY, cache.hub(undefined)), {
+    name: "UsageError",
+    message: /^Cannot get "org\/toy": no connection to 127.0.0.1:2 .*, 4 times$/,
+  });
+  {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    await download(TOY, cache.hub(server));
+  }
+  assert.equal((await download(TOY, offline)).commit, COMMIT);
+  assert.deepEqual(cache.warnings, []);
+  const away = await download(TOY, cache.hub(undefined));
+  assert.equal(away.commit, COMMIT);
+  assert.match(cache.warnings.join(), /^Cannot get .*, 2 times; using 1111111 from the cache$/);
+  Deno.removeSync(`${away.folder}/model.safetensors`);
+  await assert.rejects(download(TOY, offline), { message: /has no model\.safetensors$/ });
+});
+
+Deno.test("a cache that Python wrote is used as it is", async () => {
+  // What huggingface_hub 2.0.0 leaves behind: refs without newline, relative links, no lock needed.
+  using cache = testCache();
+  const root = `${cache.path}/models--org--toy`;
+  for (const folder of ["blobs", "refs", `snapshots/${COMMIT}`, ".no_exist/x"]) {
+    Deno.mkdirSync(`${root}/${folder}`, { recursive: true });
+  }
+  for (const [file, bytes] of Object.entries(FILES)) {
+    if (file.includes("/")) continue;
+    Deno.writeFileSync(`${root}/blobs/${etagOf(bytes)}`, bytes);
+    Deno.symlinkSync(`../../blobs/${etagOf(bytes)}`, `${root}/snapshots/${COMMIT}/${file}`);
+  }
+  Deno.writeTextFileSync(`${root}/refs/main`, COMMIT);
+  const before = cache.tree();
+  const offline = await download(TOY, cache.hub(undefined, { offline: true }));
+  assert.equal(offline.folder, `${root}/snapshots/${COMMIT}`);
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  assert.equal((await download(TOY, cache.hub(server))).downloaded, 0);
+  assert.equal(server.sent(), 0);
+  assert.deepEqual(cache.tree(), before);
+});
+
+Deno.test("a beginning that Python or a killed process left is gone on from", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  Deno.mkdirSync(`${cache.path}/models--org--toy/blobs`, { recursive: true });
+  Deno.writeFileSync(`${cache.path}/${BLOB}.incomplete`, WEIGHTS.subarray(0, 123_456));
+  const { folder, downloaded } = await download(TOY, cache.hub(server));
+  const others = ["config.json", "tokenizer.json"]
+    .reduce((sum, file) => sum + (FILES[file] as Uint8Array).length, 0);
+  assert.equal(downloaded, 300_000 - 123_456 + others);
+  assert.equal(server.sent(), downloaded);
+  assert.deepEqual(Deno.readFileSync(`${folder}/model.safetensors`), WEIGHTS);
+  const ranges = server.asked.filter(({ path }) => path.endsWith("/model.safetensors"));
+  assert.deepEqual([...new Set(ranges.map(({ range }) => range))], ["bytes=123456-"]);
+  const [first] = cache.progress.filter(({ total }) => total === 300_000);
+  assert.equal(first?.before, 123_456);
+});
+
+Deno.test("beginnings that are wrong or too long start over, with the right content", async () => {
+  for (const left of [noise(1000, 7), noise(300_000, 7), noise(400_000, 7)]) {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    using cache = testCache();
+    Deno.mkdirSync(`${cache.path}/models--org--toy/blobs`, { recursive: true });
+    Deno.writeFileSync(`${cache.path}/${BLOB}.incomplete`, left);
+    const { folder } = await download(TOY, cache.hub(server));
+    assert.deepEqual(Deno.readFileSync(`${folder}/model.safetensors`), WEIGHTS);
+    assert.equal(cache.progress.at(-1)?.bytes, 300_000);
+  }
+});
+
+Deno.test("the token goes to the hub and not to the servers it redirects to", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  await download(TOY, cache.hub(server, { token: "hf_right" }));
+  const tokens = Map.groupBy(server.asked, ({ path }) => path === "/model.safetensors");
+  assert.deepEqual(tokens.get(true)?.map(({ token }) => token), [null]);
+  assert.ok(tokens.get(false)?.some(({ token }) => token === "Bearer hf_right"));
+});

@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { download, type Hub } from "../../src/hub/download.ts";
+import { parseModelName } from "../../src/hub/names.ts";
+import { COMMIT, testCache, toyFiles } from "./caches.ts";
+import { type Fault, sha256, startHub } from "./hub.ts";
+
+const TOY = parseModelName("org/toy");
+const FILES = toyFiles();
+const WEIGHTS = FILES["model.safetensors"] as Uint8Array;
+const BLOB = `models--org--toy/blobs/${sha256(WEIGHTS)}`;
+
+const MENDED: Readonly<Record<string, readonly Fault[]>> = {
+  "two cuts": [{ kind: "cut", after: 40_000 }, { kind: "cut", after: 90_000 }],
+  "silence": [{ kind: "stall", after: 50_000 }],
+  "429, 500, 503": [
+    { kind: "status", status: 429, headers: { "Retry-After": "0" } },
+    { kind: "status", status: 500 },
+    { kind: "status", status: 503 },
+  ],
+  "a cut, then a server without ranges": [{ kind: "cut", after: 40_000 }, { kind: "no-ranges" }],
+};
+
+for (const [name, faults] of Object.entries(MENDED)) {
+  Deno.test(`a transfer survives ${name}`, async () => {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    using cache = testCache();
+    server.fail("/model.safetensors", ...faults);
+    const { folder } = await download(TOY, cache.hub(server));
+    assert.deepEqual(Deno.readFileSync(`${folder}/model.safetensors`), WEIGHTS);
+    assert.equal(cache.progress.at(-1)?.bytes, WEIGHTS.length);
+    assert.deepEqual(cache.tree().filter((path) => path.endsWith(".incomplete")), []);
+  });
+}
+
+Deno.test("a hub that is busy is asked again", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  server.fail("/revision/main", { kind: "status", status: 502 }, { kind: "status", status: 429 });
+  assert.equal((await download(TOY, cache.hub(server))).commit, COMMIT);
+});
+
+Deno.test("cuts without end are given up; the beginning is kept and gone on from", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  server.fail("/model.safetensors", ...Array<Fault>(4).fill({ kind: "cut", after: 32_768 }));
+  await assert.rejects(download(TOY, cache.hub(server)), {
+    name: "UsageError",
+    message: /^Cannot download ".*\/model\.safetensors": .*, 4 times$/,
+  });
+  const there = Deno.statSync(`${cache.path}/${BLOB}.incomplete`).size;
+  assert.ok(there > 32_768 && there <= 4 * 32_768, `${there}`);
+  assert.ok(!cache.tree().some((path) => path === BLOB || path.includes("/refs/")));
+  const sent = server.sent();
+  await download(TOY, cache.hub(server));
+  assert.equal(server.sent() - sent, WEIGHTS.length - there);
+});
+
+Deno.test("wrong content is an error and stays nowhere", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  server.fail("/model.safetensors", { kind: "corrupt" });
+  await assert.rejects(download(TOY, cache.hub(server)), {
+    name: "UsageError",
+    message: new RegExp(`its sha256 is [0-9a-f]{64}, the hub lists ${sha256(WEIGHTS)}; `),
+  });
+  assert.ok(!cache.tree().some((path) => path.startsWith(BLOB) || /model.safetensors/.test(path)));
+  await download(TOY, cache.hub(server));
+});
+
+Deno.test("a small file of wrong content is one too", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  server.fail("/config.json", { kind: "corrupt" });
+  await assert.rejects(download(TOY, cache.hub(server)), {
+    message: /its git-sha1 is [0-9a-f]{40},/,
+  });
+});
+
+Deno.test("a file of another size than listed is an error", async () => {
+  for (const faults of [[{ kind: "longer" }], [{ kind: "longer" }, { kind: "longer" }]] as const) {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    using cache = testCache();
+    server.fail("/model.safetensors", ...faults);
+    await assert.rejects(download(TOY, cache.hub(server)), {
+      message: /it has 300001 bytes, the hub lists 300000$/,
+    });
+    assert.ok(!cache.tree().includes(BLOB));
+  }
+});
+
+const REFUSALS: readonly [string, Partial<Hub["settings"]>, string][] = [
+  [
+    "org/none",
+    {},
+    'Cannot get "org/none": there is no such model at HUB, or it is private or gated: ' +
+    "accept the licence at HUB/org/none and set HF_TOKEN",
+  ],
+  ["org/none", { token: "hf_right" }, 'Cannot get "org/none": there is no such model at HUB'],
+  [
+    "org/toy@v9",
+    {},
+    'Cannot get "org/toy@v9": there is no revision "v9" at HUB/org/toy',
+  ],
+  ["org/toy", { token: "hf_wrong" }, 'Cannot get "org/toy": HUB does not accept HF_TOKEN'],
+  [
+    "org/gated",
+    {},
+    'Cannot get "org/gated": gated: accept the licence at HUB/org/gated and set HF_TOKEN',
+  ],
+  [
+    "org/gguf",
+    {},
+    'Cannot get "org/gguf": no weights that Eyrie reads (model.safetensors or pytorch_model.bin); ' +
+    "it has q4.gguf",
+  ],
+];
+
+Deno.test("refusals say what is to be done", async () => {
+  await using server = startHub({
+    "org/toy": [{ files: FILES, commit: COMMIT }],
+    "org/gated": [{ files: FILES, commit: COMMIT, gated: true }],
+    "org/gguf": [{ files: { "q4.gguf": WEIGHTS }, commit: COMMIT }],
+  });
+  using cache = testCache();
+  for (const [name, settings, message] of REFUSALS) {
+    await assert.rejects(download(parseModelName(name), cache.hub(server, settings)), {
+      name: "UsageError",
+      message: message.replaceAll("HUB", server.endpoint),
+    });
+  }
+  server.fail("/model.safetensors", { kind: "status", status: 403 });
+  await assert.rejects(download(TOY, cache.hub(server, { token: "hf_right" })), {
+    message: `Cannot get "org/toy": gated: accept the licence at ${server.endpoint}/org/toy ` +
+      "and set HF_TOKEN to a token of that account",
+  });
+  await download(parseModelName("org/gated"), cache.hub(server, { token: "hf_right" }));
+});
+
+Deno.test("a server that is no hub, a broken endpoint", async () => {
+  using cache = testCache();
+  const answers = [
+    new Response("<html>"),
+    Response.json({ sha: "../../x" }),
+    Response.json([]),
+  ];
+  await using plain = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    () => answers.shift() ?? new Response("{}"),
+  );
+  const endpoint = `http://127.0.0.1:${plain.addr.port}`;
+  for (let i = 0; i < 3; i++) {
+    await assert.rejects(download(TOY, cache.hub(undefined, { endpoint })), {
+      name: "UsageError",
+      message: /^Cannot get "org\/toy": http:.* does not answer as a hub does \(/,
+    });
+  }
+  await assert.rejects(download(TOY, cache.hub(undefined, { endpoint: "hub.example" })), {
+    message: 'Cannot use HF_ENDPOINT "hub.example": not an http or https URL',
+  });
+  assert.deepEqual(cache.tree(), []);
+});
+
+Deno.test("names that would leave the cache are refused", async () => {
+  for (const path of ["../../config.json", "a\\b", "/config.json", "c:x"]) {
+    const files = { ...FILES, [path]: WEIGHTS };
+    await using server = startHub({ "org/toy": [{ files, commit: COMMIT }] });
+    using cache = testCache();
+    await assert.rejects(download(TOY, cache.hub(server)), { message: /a file is listed as/ });
+    assert.deepEqual(cache.tree(), []);
+  }
+});
+
+Deno.test("a full disk: told before, or when it is full", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  await assert.rejects(download(TOY, cache.hub(server, { freeBytes: () => 10_000 })), {
+    name: "UsageError",
+    message: `Cannot download "org/toy": 50.0 kB are to come, the disk of "${cache.path}" has ` +
+      "10.0 kB free; free some or set HF_HUB_CACHE",
+  });
+  // Every write to this device says that it is full.
+  Deno.symlinkSync("/dev/full", `${cache.path}/${BLOB}.incomplete`);
+  await assert.rejects(download(TOY, cache.hub(server)), {
+    name: "UsageError",
+    message: /^Cannot write ".*\.incomplete": No space left on device .*; free some space or set/,
+  });
+  assert.ok(!cache.tree().includes(BLOB));
+  Deno.removeSync(`${cache.path}/${BLOB}.incomplete`);
+  await download(TOY, cache.hub(server));
+});
+
+Deno.test("a cache that cannot be written is one clear line", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  Deno.writeTextFileSync(`${cache.path}/file`, "");
+  const hub = cache.hub(server, { cache: `${cache.path}/file/hub` });
+  await assert.rejects(download(TOY, hub), { name: "UsageError", message: /^Cannot write ".*": / });
+});
+
+Deno.test("stopped by a signal: the beginning is kept, the next call goes on", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  const stop = new AbortController();
+  server.fail("/model.safetensors", { kind: "slow", bytes: 20_000, ms: 5 });
+  const onProgress: Hub["onProgress"] = ({ bytes, total }) => {
+    if (total === 300_000 && bytes >= 60_000) stop.abort();
+  };
+  const stopped = download(TOY, cache.hub(server, { signal: stop.signal, onProgress }));
+  await assert.rejects(stopped, { name: "AbortError" });
+  const there = Deno.readFileSync(`${cache.path}/${BLOB}.incomplete`);
+  assert.deepEqual(there, WEIGHTS.slice(0, there.length));
+  assert.ok(there.length >= 60_000 && there.length < 300_000);
+  const sent = server.sent();
+  await download(TOY, cache.hub(server));
+  assert.equal(server.sent() - sent, 300_000 - there.length);
+});
+
+Deno.test("two at once in one cache: each byte comes once, both have the model", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  const both = await Promise.all([
+    download(TOY, cache.hub(server)),
+    download(TOY, cache.hub(server)),
+  ]);
+  assert.deepEqual(both.map(({ commit }) => commit), [COMMIT, COMMIT]);
+  assert.deepEqual(Deno.readFileSync(`${both[1]?.folder}/model.safetensors`), WEIGHTS);
+  const files = ["config.json", "tokenizer.json", "model.safetensors"];
+  assert.equal(server.sent(), files.reduce((sum, f) => sum + (FILES[f] as Uint8Array).length, 0));
+});
