@@ -17,7 +17,7 @@ interface Entry {
   readonly verdict: Verdict;
 }
 
-/** Hands the table, or with `--json` an array, to `out`. Returns the exit code. */
+/** Hands the table, or with `--json` an object, to `out`. Returns the exit code. */
 export async function runModels(
   options: ModelsOptions,
   out: (text: string) => void,
@@ -26,7 +26,7 @@ export async function runModels(
   const repos = scanCache(cache);
   const machine = repos.length === 0 ? { adapter: false, bytes: undefined } : await thisMachine();
   const entries = entriesOf(repos, machine);
-  if (options.json) out(`${JSON.stringify(entries.map(entryJson), null, 2)}\n`);
+  if (options.json) out(`${JSON.stringify({ cache, models: entries.map(entryJson) }, null, 2)}\n`);
   else if (entries.length === 0) out(`no models in ${cache}; eyrie pull org/name gets one\n`);
   else out(modelsTable(entries, new Date()));
   return 0;

@@ -36,7 +36,7 @@ export function planRemoval(cache: string, text: string, name: ModelName): Remov
 }
 
 function wholeRemoval(repo: CachedRepo, name: ModelName): Removal {
-  const blobs = filesUnder(repo.folder);
+  const blobs = ["blobs", "snapshots"].flatMap((part) => filesUnder(`${repo.folder}/${part}`));
   return { name, revisions: repo.revisions, whole: true, blobs, freedBytes: bytesOf(blobs) };
 }
 

@@ -85,12 +85,16 @@ async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
     writing(path, () => handle.truncateSync(0));
     handle.seekSync(0, Deno.SeekMode.Start);
   };
+  const there = handle.statSync().size;
+  if (there > file.size) restart();
   const buffer = new Uint8Array(READ_BYTES);
   // Awaited reads: hashing gigabytes must not keep Ctrl+C from being heard.
-  for (let count; (count = await handle.read(buffer)) !== null; size += count) {
+  while (there <= file.size && size < there) {
+    const count = await handle.read(buffer.subarray(0, there - size));
+    if (count === null) break;
     digest.update(buffer.subarray(0, count));
+    size += count;
   }
-  if (size > file.size) restart();
   stack.move();
   return {
     size: () => size,

@@ -40,7 +40,7 @@ const GOOD: Record<Flag["type"], string> = {
   number: "0.5",
   integer: "2",
   text: "some text",
-  folder: "dir",
+  model: "dir",
   file: "file",
   list: "END",
   axis: "1",

@@ -179,6 +179,7 @@ Deno.test("a full disk: told before, or when it is full", async () => {
       "10.0 kB free; free some or set HF_HUB_CACHE",
   });
   // Every write to this device says that it is full.
+  Deno.mkdirSync(`${cache.path}/models--org--toy/blobs`, { recursive: true });
   Deno.symlinkSync("/dev/full", `${cache.path}/${BLOB}.incomplete`);
   await assert.rejects(download(TOY, cache.hub(server)), {
     name: "UsageError",

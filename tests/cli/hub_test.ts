@@ -1,0 +1,192 @@
+/** The program as a person runs it, against a hub on this machine. */
+import assert from "node:assert/strict";
+import { COMMIT, SECOND, testCache, toyFiles } from "../hub/caches.ts";
+import { type FakeRepo, type LocalHub, sha256, startHub } from "../hub/hub.ts";
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+const FLEDGLING = new URL("../../models/fledgling/", import.meta.url).pathname;
+const TOY = toyFiles();
+const WEIGHTS = TOY["model.safetensors"] as Uint8Array;
+const BLOB = `models--org--toy/blobs/${sha256(WEIGHTS)}`;
+
+interface Place {
+  readonly cache: string;
+  readonly server?: LocalHub;
+  readonly env?: Record<string, string>;
+}
+
+function start(args: readonly string[], { cache, server, env = {} }: Place): Deno.ChildProcess {
+  return new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-check", MAIN, ...args],
+    env: {
+      HF_ENDPOINT: server?.endpoint ?? "http://127.0.0.1:2",
+      HF_HUB_CACHE: cache,
+      HF_TOKEN: "",
+      XDG_RUNTIME_DIR: "/tmp",
+      ...env,
+    },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function run(args: readonly string[], place: Place & { readonly stdin?: string }) {
+  const child = start(args, place);
+  const writer = child.stdin.getWriter();
+  if (place.stdin !== undefined) await writer.write(new TextEncoder().encode(place.stdin));
+  await writer.close().catch(() => {});
+  const { code, stdout, stderr } = await child.output();
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+function fledgling(part: string): FakeRepo {
+  const files = [...Deno.readDirSync(FLEDGLING + part)]
+    .map(({ name }) => [name, Deno.readFileSync(`${FLEDGLING}${part}/${name}`)] as const);
+  return { files: Object.fromEntries(files), commit: part === "target" ? COMMIT : SECOND };
+}
+
+Deno.test("names give the text that folders give, then offline too", async () => {
+  await using server = startHub({
+    "org/fledgling": [fledgling("target")],
+    "org/fledgling-eagle3": [fledgling("eagle3")],
+  });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  const flags = ["--temperature", "0", "--json", "--quiet", "Count from 1 to 9."];
+  const named = ["--model", "org/fledgling", "--draft", "hf://org/fledgling-eagle3@main"];
+  const folders = ["--model", `${FLEDGLING}target`, "--draft", `${FLEDGLING}eagle3`];
+  const text = (output: { code: number; out: string; err: string }) => {
+    assert.equal(output.code, 0, output.err);
+    const { text, speculative } = JSON.parse(output.out);
+    return { text, algorithm: speculative.algorithm, rounds: speculative.rounds };
+  };
+  const expected = text(await run(["generate", ...folders, ...flags], place));
+  assert.equal(expected.algorithm, "EAGLE3");
+  assert.deepEqual(text(await run(["generate", ...named, ...flags], place)), expected);
+  const env = { HF_HUB_OFFLINE: "1" };
+  const offline = { cache: cache.path, env };
+  assert.deepEqual(text(await run(["generate", ...named, ...flags], offline)), expected);
+
+  const inspected = await run(["inspect", ...named], offline);
+  assert.match(inspected.out, /^target +org\/fledgling@1111111 \(LlamaForCausalLM\)\n/);
+  assert.match(inspected.out, /\ndraft +org\/fledgling-eagle3@2222222 /);
+
+  const listed = await run(["models", "--json"], offline);
+  const { models } = JSON.parse(listed.out);
+  assert.deepEqual(
+    models.map(({ name, kind, algorithm, runs, refs }: Record<string, unknown>) => [
+      name,
+      kind,
+      algorithm,
+      runs,
+      refs,
+    ]),
+    [
+      ["org/fledgling", "target", null, models[0].runs, ["main"]],
+      ["org/fledgling-eagle3", "draft", "EAGLE3", models[1].runs, ["main"]],
+    ],
+  );
+  assert.notEqual(models[0].runs, false);
+  assert.ok(models[0].memory_bytes > 12_000_000);
+});
+
+Deno.test("pull, models, rm", async () => {
+  await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  const folder = `${cache.path}/models--org--toy/snapshots/${COMMIT}\n`;
+  const pulled = await run(["pull", "org/toy"], place);
+  assert.deepEqual(pulled, { code: 0, out: folder, err: "org/toy: 1111111, 350 kB downloaded\n" });
+  const again = await run(["pull", "hf://org/toy", `org/toy@${COMMIT}`], place);
+  assert.equal(again.out, folder + folder);
+  assert.match(again.err, /^hf:\/\/org\/toy: 1111111, nothing to download\n/);
+  const models = await run(["models"], place);
+  assert.match(
+    models.out,
+    /^NAME +REVISION +SIZE +LAST USED +RUNS HERE\norg\/toy +1111111 main +350 kB +just now +no: .*\n$/,
+  );
+  const no = await run(["rm", "org/toy"], { ...place, stdin: "n\n" });
+  assert.equal(no.code, 1);
+  assert.equal(no.err, "Remove org/toy and free 350 kB? [y/N] nothing was removed\n");
+  assert.equal((await run(["rm", "org/toy"], place)).code, 1, "the end of the input is no yes");
+  const yes = await run(["rm", "org/toy"], { ...place, stdin: "y\n" });
+  assert.equal(yes.code, 0);
+  assert.equal(yes.out, "removed org/toy, 350 kB freed\n");
+  const gone = await run(["rm", "--yes", "org/toy"], place);
+  assert.deepEqual([gone.code, gone.out], [2, ""]);
+  const empty = await run(["models"], place);
+  assert.equal(empty.out, `no models in ${cache.path}; eyrie pull org/name gets one\n`);
+});
+
+Deno.test("mistakes are one line, code 2", async () => {
+  using cache = testCache();
+  const place = { cache: cache.path };
+  const cases: [string[], RegExp][] = [
+    [["pull"], /^eyrie: Cannot run "pull": NAME is missing; org\/name or org\/name@revision\n$/],
+    [["pull", "./folder"], /^eyrie: Cannot use "\.\/folder": not the name of a model; /],
+    [["inspect", "--model", "org/new", "--draft", "auto"], /^eyrie: Cannot use "--draft auto": no/],
+    [["inspect", "--model", "org/toy"], /^eyrie: Cannot use "org\/toy": HF_HUB_OFFLINE is set, /],
+  ];
+  for (const [args, message] of cases) {
+    const { code, out, err } = await run(args, { ...place, env: { HF_HUB_OFFLINE: "1" } });
+    assert.deepEqual([code, out], [2, ""], err);
+    assert.match(err, message);
+  }
+});
+
+Deno.test("Ctrl+C leaves a beginning that the next pull goes on from", async () => {
+  await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  server.fail("/model.safetensors", { kind: "slow", bytes: 10_000, ms: 50 });
+  const child = start(["pull", "org/toy"], place);
+  while (sizeOf(`${cache.path}/${BLOB}.incomplete`) < 30_000) {
+    await new Promise((go) => setTimeout(go, 10));
+  }
+  child.kill("SIGINT");
+  await child.stdin.close();
+  const { code, stderr } = await child.output();
+  assert.equal(code, 130);
+  assert.equal(
+    new TextDecoder().decode(stderr),
+    "stopped; what has been downloaded is kept, the same command goes on\n",
+  );
+  const there = sizeOf(`${cache.path}/${BLOB}.incomplete`);
+  assert.ok(there >= 30_000 && there < WEIGHTS.length);
+  const sent = server.sent();
+  assert.equal((await run(["pull", "org/toy"], place)).code, 0);
+  assert.equal(server.sent() - sent, WEIGHTS.length - there);
+});
+
+Deno.test("two processes that pull at once, one of them killed", async () => {
+  await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  server.fail("/model.safetensors", { kind: "slow", bytes: 10_000, ms: 50 });
+  const first = start(["pull", "org/toy"], place);
+  while (sizeOf(`${cache.path}/${BLOB}.incomplete`) < 30_000) {
+    await new Promise((go) => setTimeout(go, 10));
+  }
+  const second = run(["pull", "org/toy"], place);
+  const third = run(["pull", "org/toy"], place);
+  await new Promise((go) => setTimeout(go, 300));
+  first.kill("SIGKILL");
+  await first.stdin.close();
+  await first.output();
+  const outputs = await Promise.all([second, third]);
+  assert.deepEqual(outputs.map(({ code }) => code), [0, 0], outputs[0]?.err);
+  const folder = outputs[0]?.out.trim();
+  assert.deepEqual(Deno.readFileSync(`${folder}/model.safetensors`), WEIGHTS);
+  const ranges = server.asked.filter(({ path }) => path === "/model.safetensors");
+  assert.equal(ranges.length, 2, "the killed one, and one that went on for both");
+});
+
+function sizeOf(path: string): number {
+  try {
+    return Deno.statSync(path).size;
+  } catch {
+    return 0;
+  }
+}

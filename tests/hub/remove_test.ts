@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { linkBlob, repoFolders } from "../../src/hub/cache.ts";
+import { download } from "../../src/hub/download.ts";
+import { parseModelName } from "../../src/hub/names.ts";
+import { planRemoval, remove } from "../../src/hub/remove.ts";
+import { scanCache } from "../../src/hub/scan.ts";
+import { COMMIT, noise, SECOND, type TestCache, testCache, text, toyFiles } from "./caches.ts";
+import { startHub } from "./hub.ts";
+
+/** Two commits of a model that share all but config.json and 100 bytes of weights, and another. */
+async function fill(cache: TestCache): Promise<void> {
+  const first = toyFiles();
+  const second = { ...first, "config.json": text("{}"), "model.safetensors": noise(400_000, 5) };
+  await using server = startHub({
+    "org/toy": [
+      { files: first, commit: COMMIT, refs: ["v1"] },
+      { files: second, commit: SECOND },
+    ],
+    "org/other": [{ files: first, commit: COMMIT }],
+  });
+  for (const name of ["org/toy", "org/toy@v1", "org/other"]) {
+    await download(parseModelName(name), cache.hub(server));
+  }
+}
+
+function removeNamed(cache: TestCache, name: string): number {
+  const removal = planRemoval(cache.path, name, parseModelName(name));
+  remove(cache.path, removal);
+  return removal.freedBytes;
+}
+
+Deno.test("the cache is listed by name and revision", async () => {
+  using cache = testCache();
+  await fill(cache);
+  Deno.mkdirSync(`${cache.path}/datasets--org--data/snapshots/${COMMIT}`, { recursive: true });
+  Deno.mkdirSync(`${cache.path}/models--org--empty`);
+  Deno.symlinkSync("../../blobs/gone", `${cache.path}/models--org--other/snapshots/${COMMIT}/x`);
+  const repos = scanCache(cache.path).map(({ repo, revisions }) => ({
+    repo,
+    revisions: revisions.map(({ commit, refs, bytes }) => ({ commit, refs, bytes }))
+      .toSorted((a, b) => a.commit < b.commit ? -1 : 1),
+  }));
+  assert.deepEqual(repos, [
+    { repo: "org/empty", revisions: [] },
+    { repo: "org/other", revisions: [{ commit: COMMIT, refs: ["main"], bytes: 350_010 }] },
+    {
+      repo: "org/toy",
+      revisions: [
+        { commit: COMMIT, refs: ["v1"], bytes: 350_010 },
+        { commit: SECOND, refs: ["main"], bytes: 450_002 },
+      ],
+    },
+  ]);
+  assert.deepEqual(scanCache(`${cache.path}/none`), []);
+});
+
+for (const spelled of ["org/toy@v1", "org/toy@11111"]) {
+  Deno.test(`${spelled}: what the other revision needs stays`, async () => {
+    using cache = testCache();
+    await fill(cache);
+    assert.equal(removeNamed(cache, spelled), 300_000 + 10);
+    const offline = cache.hub(undefined, { offline: true });
+    const kept = await download(parseModelName("org/toy"), offline);
+    assert.equal(kept.commit, SECOND);
+    assert.equal(Deno.readFileSync(`${kept.folder}/tokenizer.json`).length, 50_000);
+    await assert.rejects(download(parseModelName("org/toy@v1"), offline));
+    const left = cache.tree().filter((path) => path.startsWith("models--org--toy/blobs"));
+    assert.equal(left.length, 3);
+  });
+}
+
+Deno.test("a whole model goes with its beginnings; the others stay", async () => {
+  using cache = testCache();
+  await fill(cache);
+  Deno.writeFileSync(`${cache.path}/models--org--toy/blobs/x.incomplete`, noise(1000));
+  assert.equal(removeNamed(cache, "org/toy"), 300_010 + 400_002 + 50_000 + 1000);
+  assert.deepEqual(scanCache(cache.path).map(({ repo }) => repo), ["org/other"]);
+  assert.throws(() => removeNamed(cache, "org/toy"), {
+    name: "UsageError",
+    message: `Cannot remove "org/toy": it is not in "${cache.path}"`,
+  });
+  assert.throws(() => removeNamed(cache, "org/other@v7"), {
+    message: 'Cannot remove "org/other@v7": no such revision is in the cache; there is ' +
+      "main = 1111111",
+  });
+});
+
+Deno.test("content in Python's shared store is not freed by removing links to it", async () => {
+  using cache = testCache();
+  await fill(cache);
+  const blobs = `${cache.path}/models--org--other/blobs`;
+  const [large] = [...Deno.readDirSync(blobs)]
+    .filter(({ name }) => Deno.statSync(`${blobs}/${name}`).size === 300_000);
+  const shared = `${cache.path}/blobs/ab/abcdef`;
+  Deno.mkdirSync(`${cache.path}/blobs/ab`, { recursive: true });
+  Deno.renameSync(`${blobs}/${large?.name}`, shared);
+  Deno.symlinkSync("../../blobs/ab/abcdef", `${blobs}/${large?.name}`);
+  assert.equal(removeNamed(cache, "org/other"), 50_010);
+  assert.equal(Deno.statSync(shared).size, 300_000);
+});
+
+Deno.test("where the system has no links, snapshots hold the content itself", () => {
+  using cache = testCache();
+  const folders = repoFolders(cache.path, "org/toy");
+  Deno.mkdirSync(folders.blobs, { recursive: true });
+  Deno.writeTextFileSync(`${folders.blobs}/abc`, "content");
+  const place = { commit: COMMIT, file: "deep/config.json", etag: "abc" };
+  linkBlob(folders, place, () => {
+    throw new Deno.errors.PermissionDenied("A required privilege is not held by the client.");
+  });
+  const path = `${folders.snapshots}/${COMMIT}/deep/config.json`;
+  assert.ok(Deno.lstatSync(path).isFile);
+  assert.equal(Deno.readTextFileSync(path), "content");
+  assert.equal(removeNamed(cache, "org/toy"), 7, "the same bytes under two names count once");
+});
