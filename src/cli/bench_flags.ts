@@ -223,7 +223,7 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   if (drafts !== undefined && !hasDraft(given)) {
     if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
     const [target, head] = randomWeights === undefined
-      ? ["--model", "--draft DIR"]
+      ? ["--model", "--draft MODEL"]
       : ["--random-weights", "--random-draft CONFIG.json"];
     clash(drafts, target, `it needs a draft; give ${head}`);
   }

@@ -67,16 +67,12 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (given["help"] === true) return print(commandHelp(name));
   if (name === "bench") refuseImpossibleBench(given);
   else refuseImpossible(given);
-<<<<<<< HEAD
   const options = Object.freeze(withDefaults(flags, given));
-=======
-  const options = Object.freeze(withDefaults(name, flags, given));
   const { argument } = COMMANDS[name];
   if (argument?.many && operands.length === 0) {
     throw new UsageError(`Cannot run "${name}": ${argument.name} is missing; ${argument.help}`);
   }
   const taken = argument?.many ? { names: operands } : { prompt: operands[0] };
->>>>>>> bf3887d (Hub: models by name, resumable and checked downloads into the Hugging Face cache)
   // The table's types are lost on the way through commander; `withDefaults` restored its values.
   return { command: name, ...taken, options } as unknown as Invocation;
 }

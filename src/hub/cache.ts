@@ -66,18 +66,17 @@ export function linkBlob(
   symlink: (target: string, path: string) => void = Deno.symlinkSync,
 ): void {
   const path = `${folders.snapshots}/${commit}/${file}`;
-  const blob = `${folders.blobs}/${etag}`;
+  // Under another name first: who reads beside us sees the old link or the new one.
+  const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
   const up = "../".repeat(file.split("/").length + 1);
   writing(path, () => {
     Deno.mkdirSync(parent(path), { recursive: true });
-    removeIfThere(path);
     try {
-      symlink(`${up}blobs/${etag}`, path);
-    } catch (error) {
-      // Another process linked it between our removal and our link.
-      if (error instanceof Deno.errors.AlreadyExists) return;
-      copyBlob(blob, path);
+      symlink(`${up}blobs/${etag}`, temporary);
+    } catch {
+      copyBlob(`${folders.blobs}/${etag}`, temporary);
     }
+    Deno.renameSync(temporary, path);
   });
 }
 
@@ -85,9 +84,7 @@ function copyBlob(blob: string, path: string): void {
   try {
     Deno.linkSync(blob, path);
   } catch {
-    const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
-    Deno.copyFileSync(blob, temporary);
-    Deno.renameSync(temporary, path);
+    Deno.copyFileSync(blob, path);
   }
 }
 

@@ -75,8 +75,9 @@ function bytesOf(files: readonly string[]): number {
 export function remove(cache: string, { name, revisions, whole, blobs }: Removal): void {
   const { root, refs } = repoFolders(cache, name.repo);
   writing(root, () => {
-    for (const { folder, refs: named } of revisions) {
+    for (const { commit, folder, refs: named } of revisions) {
       Deno.removeSync(folder, { recursive: true });
+      removeIfThere(`${root}/trees/${commit}.json`); // Python's list of what belongs to it
       for (const ref of named) removeIfThere(`${refs}/${ref}`);
     }
     for (const path of blobs) removeIfThere(path);

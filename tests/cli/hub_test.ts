@@ -92,6 +92,38 @@ Deno.test("names give the text that folders give, then offline too", async () =>
   assert.ok(models[0].memory_bytes > 12_000_000);
 });
 
+Deno.test("--draft auto says which it takes, for a name and for a folder that tells its own", async () => {
+  await using server = startHub({
+    "Qwen/Qwen3-8B": [fledgling("target")],
+    "AngelSlim/Qwen3-8B_eagle3": [fledgling("eagle3")],
+  });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  const named = await run(["inspect", "--model", "Qwen/Qwen3-8B", "--draft", "auto"], place);
+  const told = "--draft auto: AngelSlim/Qwen3-8B_eagle3, known for Qwen/Qwen3-8B\n";
+  assert.deepEqual([named.code, named.err], [0, told]);
+  assert.match(named.out, /\ndraft +AngelSlim\/Qwen3-8B_eagle3@2222222 /);
+  const folder = `${cache.path}/mine`;
+  Deno.mkdirSync(folder);
+  for (const [file, bytes] of Object.entries(fledgling("target").files)) {
+    Deno.writeFileSync(`${folder}/${file}`, bytes);
+  }
+  const config = JSON.parse(Deno.readTextFileSync(`${folder}/config.json`));
+  const write = (name: unknown) =>
+    Deno.writeTextFileSync(
+      `${folder}/config.json`,
+      JSON.stringify({ ...config, _name_or_path: name }),
+    );
+  write("Qwen/Qwen3-8B");
+  assert.equal((await run(["inspect", "--model", folder, "--draft", "auto"], place)).err, told);
+  for (const name of ["/somebody/elses/disk", 7, undefined]) {
+    write(name);
+    const { code, err } = await run(["inspect", "--model", folder, "--draft", "auto"], place);
+    assert.equal(code, 2);
+    assert.match(err, /^eyrie: Cannot use "--draft auto": the folder ".*" does not say which/);
+  }
+});
+
 Deno.test("pull, models, rm", async () => {
   await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
   using cache = testCache();

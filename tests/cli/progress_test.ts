@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { benchLine, duration, progressLine, size, statusLine } from "../../src/cli/progress.ts";
+import {
+  benchLine,
+  downloadLine,
+  duration,
+  progressLine,
+  size,
+  statusLine,
+} from "../../src/cli/progress.ts";
 import { fakeIo } from "./fake.ts";
 
 const HALF = { label: "target", bytes: 50e6, total: 100e6 };
@@ -66,6 +73,26 @@ Deno.test("statusLine is silent where nobody sees it or it is not wanted", () =>
   const quiet = fakeIo({ terminal: true });
   statusLine(quiet.stderr, { shown: false }).prefill(1, 2);
   assert.equal(pipe.err() + quiet.err(), "");
+});
+
+Deno.test("downloadLine counts rate and time left by what came since it began", () => {
+  const progress = { label: "org/name", bytes: 3e9, total: 8e9, before: 2e9 };
+  assert.equal(
+    downloadLine(progress, { elapsedMs: 10_000, columns: 90 }),
+    "org/name [#########---------------] 3.0 GB of 8.0 GB, 100 MB/s, 50 s left",
+  );
+  assert.equal(
+    downloadLine({ ...progress, bytes: 2e9 }, { elapsedMs: 10, columns: 60 }),
+    "org/name [######------------------] 2.0 GB of 8.0 GB, 0 B/s",
+  );
+  assert.equal(
+    downloadLine({ ...progress, bytes: 8e9 }, { elapsedMs: 60_000, columns: 50 }),
+    "org/name 8.0 GB of 8.0 GB, 100 MB/s",
+  );
+  for (let columns = 0; columns < 90; columns++) {
+    const line = downloadLine(progress, { elapsedMs: 500, columns });
+    assert.ok(line.length <= Math.max(0, columns - 1), `${columns}: ${line}`);
+  }
 });
 
 Deno.test("duration", () => {

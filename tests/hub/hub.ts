@@ -119,7 +119,7 @@ export function startHub(repos: Readonly<Record<string, readonly FakeRepo[]>>): 
       for (const [key, value] of Object.entries(headers)) response.headers.set(key, value);
       return response;
     }
-    const location = `http://127.0.0.1:${files.addr.port}/${path}?etag=${etagOf(bytes)}`;
+    const location = `http://localhost:${files.addr.port}/${path}?etag=${etagOf(bytes)}`;
     return new Response(null, { status: 302, headers: { ...headers, location } });
   });
   return {

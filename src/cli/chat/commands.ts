@@ -101,7 +101,9 @@ function set(state: ChatState, argument: string, { drafts }: Context): Step {
   }
   const settings = withSetting(state.settings, name, value);
   if (name === "draft" && settings.draft && !drafts) {
-    throw new UsageError('Cannot use "/set draft on": no draft is loaded; start with --draft DIR');
+    throw new UsageError(
+      'Cannot use "/set draft on": no draft is loaded; start with --draft MODEL',
+    );
   }
   return [{ ...state, settings }, say(`${name} = ${value}`)];
 }
