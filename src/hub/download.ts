@@ -78,7 +78,11 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
   const { endpoint } = hub.settings;
   const stop = new AbortController();
   const signal = hub.signal ? AbortSignal.any([hub.signal, stop.signal]) : stop.signal;
-  const persistence: Persistence = { waits: hub.waits ?? WAITS, signal };
+  const persistence: Persistence = {
+    waits: hub.waits ?? WAITS,
+    signal,
+    ...hub.onWarning ? { onWait: hub.onWarning } : {},
+  };
   const ask = asker(name, hub.settings);
   const { commit, files } = await listRepository(name, { endpoint, ask, persistence });
   const place = { name, commit, folders, endpoint };

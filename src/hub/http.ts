@@ -44,10 +44,14 @@ async function connect(url: string, init: RequestInit): Promise<Response> {
 
 /** A connection that was not made or broke off. */
 export function lost(host: string, error: unknown): TransientError {
-  // Deno puts the URL, which may carry a signature, between the words; the cause is at the end.
-  const why = reason(error).replace(/error sending request[^:]*(: client error \(Connect\))?: /, "")
-    .replace(/for url \([^)]*\)/, "").replace(/\s+/g, " ");
-  return new TransientError(`no connection to ${host} (${why})`);
+  return new TransientError(`no connection to ${host} (${cause(error)})`);
+}
+
+/** Deno's words are "fetch failed" at the top; the URL in its cause may carry a signature. */
+function cause(error: unknown): string {
+  const inner = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return reason(inner).replace(/^error sending request for url \([^)]*\): /, "")
+    .replace(/^client error \(\w+\): /, "").replace(/\s+/g, " ");
 }
 
 function originOf(endpoint: string): string {

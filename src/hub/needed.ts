@@ -48,6 +48,9 @@ export function weightFiles(
   const wanted = weights.index === undefined
     ? [weights.single]
     : shardsOf(readIndex(weights.index));
+  if (wanted.length === 0) {
+    throw new UsageError(`Cannot get "${name}": ${weights.index} has no weight_map`);
+  }
   return wanted.map((path) => {
     const file = files.find((each) => each.path === path);
     if (file !== undefined) return file;

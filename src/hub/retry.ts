@@ -20,6 +20,8 @@ export class UnreachableError extends UsageError {}
 export const WAITS: readonly number[] = [500, 1000, 2000, 4000, 8000];
 
 const LONGEST_WAIT_MS = 120_000;
+/** A wait that a person notices. */
+const LONG_WAIT_MS = 2000;
 /** Bytes that show a connection works; the attempts are counted anew after them. */
 const PROGRESS_BYTES = 1 << 20;
 
@@ -27,6 +29,8 @@ const PROGRESS_BYTES = 1 << 20;
 export interface Persistence {
   readonly waits: readonly number[];
   readonly signal?: AbortSignal | undefined;
+  /** Told before a long wait. */
+  readonly onWait?: (line: string) => void;
   /** Bytes received so far, over all attempts. */
   readonly received?: () => number;
 }
@@ -39,7 +43,7 @@ export interface Persistence {
 export async function persist<T>(
   what: string,
   attempt: () => Promise<T>,
-  { waits, signal, received = () => 0 }: Persistence,
+  { waits, signal, onWait = () => {}, received = () => 0 }: Persistence,
 ): Promise<T> {
   let failures = 0;
   let before = received();
@@ -57,7 +61,11 @@ export async function persist<T>(
         const times = failures === 1 ? "" : `, ${failures} times`;
         throw new UnreachableError(`${what}: ${error.message}${times}`, { cause: error });
       }
-      await setTimeout(Math.max(wait, error.waitMs), undefined, signal ? { signal } : {});
+      const waitMs = Math.max(wait, error.waitMs);
+      if (waitMs >= LONG_WAIT_MS) {
+        onWait(`${what}: ${error.message}; trying again in ${Math.round(waitMs / 1000)} s`);
+      }
+      await setTimeout(waitMs, undefined, signal ? { signal } : {});
     }
   }
 }

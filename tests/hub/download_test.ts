@@ -124,7 +124,7 @@ Deno.test("offline, and with the hub away, the cache does", async () => {
   });
   await assert.rejects(download(TOY, cache.hub(undefined)), {
     name: "UsageError",
-    message: /^Cannot get "org\/toy": no connection to 127.0.0.1:2 .*, 4 times$/,
+    message: /^Cannot get "org\/toy": no connection to 127.0.0.1:2 \(.*refused.*\), 4 times$/,
   });
   {
     await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });

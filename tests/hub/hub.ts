@@ -61,52 +61,60 @@ export function etagOf(bytes: Uint8Array): string {
   return bytes.length > LFS_ABOVE ? sha256(bytes) : gitSha1(bytes);
 }
 
+type Repos = Readonly<Record<string, readonly FakeRepo[]>>;
+
+/** What the two servers share. */
+interface State {
+  readonly repos: Repos;
+  readonly asked: Asked[];
+  readonly faults: Map<string, Fault[]>;
+  sent: number;
+}
+
 /** Starts the hub with repositories by name, each a list of commits. */
-export function startHub(repos: Readonly<Record<string, readonly FakeRepo[]>>): LocalHub {
-  const asked: Asked[] = [];
-  const faults = new Map<string, Fault[]>();
-  let sent = 0;
+export function startHub(repos: Repos): LocalHub {
+  const state: State = { repos, asked: [], faults: new Map(), sent: 0 };
   const stop = new AbortController();
-  const note = (request: Request): URL => {
-    const url = new URL(request.url);
-    const { method, headers } = request;
-    asked.push({
-      method,
-      path: url.pathname,
-      range: headers.get("Range"),
-      token: headers.get("Authorization"),
-    });
-    return url;
+  const options = { port: 0, hostname: "127.0.0.1", signal: stop.signal, onListen: () => {} };
+  const files = Deno.serve(options, fileServer(state));
+  const hub = Deno.serve(options, hubServer(state, `http://localhost:${files.addr.port}`));
+  return {
+    endpoint: `http://127.0.0.1:${hub.addr.port}`,
+    asked: state.asked,
+    fail: (end, ...more) => void state.faults.set(end, [...state.faults.get(end) ?? [], ...more]),
+    sent: () => state.sent,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await Promise.all([hub.finished, files.finished]);
+    },
   };
-  const faultOf = (path: string): Fault | undefined => {
-    for (const [end, queue] of faults) if (path.endsWith(end)) return queue.shift();
-    return undefined;
-  };
-  const content = (request: Request, bytes: Uint8Array, fault: Fault | undefined): Response => {
-    const response = fileResponse(request, bytes, fault, (count) => sent += count);
-    return response;
-  };
+}
+
+/** Holds large files by hash, as a storage behind signed URLs does. */
+function fileServer(state: State): (request: Request) => Response {
   const contents = new Map(
-    Object.values(repos).flat().flatMap(({ files }) =>
+    Object.values(state.repos).flat().flatMap(({ files }) =>
       Object.values(files).map((bytes) => [etagOf(bytes), bytes] as const)
     ),
   );
-  const options = { port: 0, hostname: "127.0.0.1", signal: stop.signal, onListen: () => {} };
-  const files = Deno.serve(options, (request) => {
-    const { pathname, searchParams } = note(request);
+  return (request) => {
+    const { pathname, searchParams } = note(state, request);
     if (request.headers.has("Authorization")) return refuse(400, "TokenLeaked");
     const bytes = contents.get(searchParams.get("etag") ?? "");
-    return bytes ? content(request, bytes, faultOf(pathname)) : refuse(404, "");
-  });
-  const hub = Deno.serve(options, (request) => {
-    const { pathname, searchParams, origin } = note(request);
+    return bytes ? fileResponse(state, request, bytes, pathname) : refuse(404, "");
+  };
+}
+
+function hubServer(state: State, storage: string): (request: Request) => Response {
+  return (request) => {
+    const { pathname, searchParams, origin } = note(state, request);
     const api = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/(.+)$/.exec(pathname);
     const file = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(pathname);
     const [, name = "", , ref = ""] = api ?? [, file?.[1], , file?.[2]];
-    const found = findRepo(repos, { name, ref: decodeURIComponent(ref), request });
+    const found = findRepo(state.repos, { name, ref: decodeURIComponent(ref), request });
     if (found instanceof Response) return found;
     if (api?.[2] === "revision") {
-      const fault = faultOf(pathname);
+      const fault = takeFault(state, pathname);
       return fault?.kind === "status" ? statusOf(fault) : Response.json(infoOf(name, found));
     }
     if (api) return treeResponse(found, { cursor: searchParams.get("cursor"), pathname, origin });
@@ -114,24 +122,25 @@ export function startHub(repos: Readonly<Record<string, readonly FakeRepo[]>>): 
     const bytes = found.files[path];
     if (!bytes) return refuse(404, "EntryNotFound");
     const headers = linked(found.commit, bytes);
-    if (bytes.length <= LFS_ABOVE) {
-      const response = content(request, bytes, faultOf(pathname));
-      for (const [key, value] of Object.entries(headers)) response.headers.set(key, value);
-      return response;
+    if (bytes.length > LFS_ABOVE) {
+      const location = `${storage}/${path}?etag=${etagOf(bytes)}`;
+      return new Response(null, { status: 302, headers: { ...headers, location } });
     }
-    const location = `http://localhost:${files.addr.port}/${path}?etag=${etagOf(bytes)}`;
-    return new Response(null, { status: 302, headers: { ...headers, location } });
-  });
-  return {
-    endpoint: `http://127.0.0.1:${hub.addr.port}`,
-    asked,
-    fail: (end, ...more) => void faults.set(end, [...faults.get(end) ?? [], ...more]),
-    sent: () => sent,
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await Promise.all([hub.finished, files.finished]);
-    },
+    const response = fileResponse(state, request, bytes, pathname);
+    for (const [key, value] of Object.entries(headers)) response.headers.set(key, value);
+    return response;
   };
+}
+
+function note({ asked }: State, { url, method, headers }: Request): URL {
+  const at = new URL(url);
+  const [range, token] = [headers.get("Range"), headers.get("Authorization")];
+  asked.push({ method, path: at.pathname, range, token });
+  return at;
+}
+
+function takeFault({ faults }: State, path: string): Fault | undefined {
+  return faults.entries().find(([end]) => path.endsWith(end))?.[1].shift();
 }
 
 function refuse(status: number, code: string): Response {
@@ -143,7 +152,7 @@ function statusOf({ status, headers = {} }: Fault & { kind: "status" }): Respons
 }
 
 function findRepo(
-  repos: Readonly<Record<string, readonly FakeRepo[]>>,
+  repos: Repos,
   { name, ref, request }: { name: string; ref: string; request: Request },
 ): FakeRepo | Response {
   const token = request.headers.get("Authorization");
@@ -217,11 +226,12 @@ function linked(commit: string, bytes: Uint8Array): Record<string, string> {
 }
 
 function fileResponse(
+  state: State,
   request: Request,
   whole: Uint8Array,
-  fault: Fault | undefined,
-  onSent: (bytes: number) => void,
+  path: string,
 ): Response {
+  const fault = takeFault(state, path);
   if (fault?.kind === "status") return statusOf(fault);
   const bytes = fault?.kind === "corrupt"
     ? whole.map((byte) => byte ^ 1)
@@ -238,7 +248,8 @@ function fileResponse(
   if (ranged) headers.set("Content-Range", `bytes ${from}-${end - 1}/${bytes.length}`);
   const status = ranged ? 206 : 200;
   if (request.method === "HEAD") return new Response(null, { status, headers });
-  return new Response(faultyStream(body, fault, onSent), { status, headers });
+  const stream = faultyStream(body, fault, (count) => state.sent += count);
+  return new Response(stream, { status, headers });
 }
 
 const CHUNK = 16 << 10;
