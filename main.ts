@@ -48,16 +48,18 @@ async function run(
       return await runChat(invocation.options, { open: located(openEngine, { io, quiet }), io });
     }
     case "bench": {
+      const { quiet } = invocation.options;
       if (invocation.options.profile) {
         const { openProfile } = await import("./src/bench/profile_session.ts");
         const { runProfile } = await import("./src/cli/bench_profile.ts");
-        return await runProfile(invocation.options, { open: openProfile, io });
+        const open = located(openProfile, { io, quiet });
+        return await runProfile(invocation.options, { open, io });
       }
       const { openBench } = await import("./src/bench/session.ts");
       const { runBench } = await import("./src/cli/bench.ts");
       const { version } = denoJson;
       return await runBench(invocation.options, {
-        open: located(openBench, { io, quiet: invocation.options.quiet }),
+        open: located(openBench, { io, quiet }),
         io,
         args: args.slice(1),
         version,
