@@ -1,72 +1,320 @@
 import { expand } from "../src/gpu/expand.ts";
-import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
-import tiled from "./attention.wgsl" with { type: "text" };
-import lanes from "./attention_lanes.wgsl" with { type: "text" };
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+  type Work,
+} from "../src/gpu/kernel.ts";
+import { KV_BYTES } from "../src/gpu/kv.ts";
 import type { Tuning } from "../src/gpu/matrix.ts";
-import type { Heads } from "./rope_store.ts";
+import combine from "./attention_combine.wgsl" with { type: "text" };
+import lanes from "./attention_lanes.wgsl" with { type: "text" };
+import chunked from "./attention.wgsl" with { type: "text" };
+import type { Heads } from "./heads.ts";
+import { KV_LOAD } from "./kv.ts";
 import rowsCode from "./rows.wgsl" with { type: "text" };
 import visible from "./visible.wgsl" with { type: "text" };
 
-type AttentionKernel = Kernel<
-  "q" | "keys" | "values" | "rows" | "pages" | "out",
-  "HEAD_DIM" | "KV_HEADS" | "TABLE_PAGES" | "SCALE"
->;
-
-const TILE = 64;
-
-const kernels = new Map<string, AttentionKernel>();
-
+/** Of attention.wgsl: cells of a chunk, in pages of 16, and invocations of a workgroup. */
+const CHUNK = 64;
+const PAGES_PER_CHUNK = CHUNK / 16;
+const THREADS = 128;
+/** Their sums are added one after the other. */
+const MOST_PARTS = 16;
+/** Query heads times rows of a workgroup: what its registers hold, and what compiles fast. */
+const MOST_QUERIES = 16;
+const MOST_QUERIES_SOFTWARE = 4;
+/** Invocations of a workgroup of attention_combine.wgsl, and most of its lanes. */
+const COMBINE_THREADS = 256;
+const COMBINE_LANES = 16;
 /** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
 
-function attentionKernel(group: number, headDim: number, software: boolean): AttentionKernel {
-  const inLanes = software && group * headDim <= MOST_IN_LANES;
-  const body = inLanes ? lanes : tiled;
-  const counts = inLanes
-    ? { GROUP: group, QUADS: headDim / 4 }
-    : { GROUP: group, OUTS: Math.ceil(group * headDim / TILE) };
-  const name = `attention${inLanes ? "_lanes" : ""}_${Object.values(counts).join("_")}`;
-  return kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, [rowsCode, visible, expand(body, counts)].join("\n"), {
-        bindings: ["q", "keys", "values", "rows", "pages", "out"],
-        constants: ["HEAD_DIM", "KV_HEADS", "TABLE_PAGES", "SCALE"],
-      }),
-  );
+/** Bytes of partial sums that attention over many rows may take before it goes block by block. */
+const PARTIAL_BYTES = 128 << 20;
+/** Rows of a block: offsets of their q are then multiples of 256 bytes. */
+const BLOCK_ROWS = 8;
+
+/** Sums of the chunks of keys, before they are added. */
+export interface PartialSums {
+  /** [rows, heads, chunks, headDim] f32 */
+  readonly sums: Operand;
+  /** Peak and total, [rows, heads, chunks, 2] f32 */
+  readonly stats: Operand;
 }
 
-/** Records attention of `count` rows over the pages of their slots; q and out are [count, heads, headDim]. */
-export function attention(
-  buffers: {
-    readonly q: Operand;
-    readonly keys: Operand;
-    readonly values: Operand;
-    readonly rows: Operand;
-    readonly pages: Operand;
-    readonly out: Operand;
-  },
-  shape: Heads & { readonly count: number; readonly tuning: Tuning; readonly label: string },
-): Dispatch {
-  const { heads, kvHeads, headDim, tuning } = shape;
-  return dispatch(attentionKernel(heads / kvHeads, headDim, tuning.software), {
-    buffers,
-    constants: {
-      HEAD_DIM: shape.headDim,
-      KV_HEADS: shape.kvHeads,
-      TABLE_PAGES: shape.tablePages,
-      SCALE: 1 / Math.sqrt(shape.headDim),
-    },
-    workgroups: [shape.kvHeads, shape.count],
-    label: shape.label,
-    work: {
-      bytes: 2 * 4 * shape.count * heads * headDim, // q in, out written
-      flops: 0,
-      // A cell's key and value, f32; a multiplication and an addition with each.
-      context: {
-        bytesPerCell: 2 * 4 * kvHeads * headDim,
-        flopsPerCell: 4 * shape.count * heads * headDim,
-      },
-    },
+interface AttentionBuffers {
+  /** [rows, heads, headDim] */
+  readonly q: Operand;
+  readonly keys: Operand;
+  readonly values: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  /** [rows, heads, headDim] */
+  readonly out: Operand;
+  /** For as many rows as `partialWords` was asked for, or fewer. */
+  readonly partial: PartialSums;
+}
+
+interface AttentionShape extends Heads {
+  readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+  /** Of scores. */
+  readonly scale: number;
+  readonly tuning: Tuning;
+  readonly label: string;
+}
+
+type Adapter = Pick<Tuning, "software">;
+
+const kernels = new Map<string, Kernel>();
+
+/**
+ * f32 words of the partial sums of attention over at most `rows` rows; fewer rows' worth where that
+ * would pass PARTIAL_BYTES, so that attention goes block by block.
+ */
+export function partialWords(
+  heads: Heads,
+  rows: number,
+  adapter: Adapter,
+): { readonly sums: number; readonly stats: number } {
+  if (inLanes(heads, adapter)) return { sums: 4, stats: 4 };
+  const chunks = heads.heads * chunksOf(heads);
+  const most = Math.floor(PARTIAL_BYTES / 4 / (chunks * (heads.headDim + 2)) / BLOCK_ROWS);
+  const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
+  return { sums: kept * chunks * heads.headDim, stats: kept * chunks * 2 };
+}
+
+/** Records attention of `count` rows over the pages of their slots. */
+export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const { count, perSlot } = shape;
+  if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
+  if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
+  const block = blockOf(buffers.partial, shape);
+  return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
+    const first = i * block.count;
+    const rows = Math.min(block.count, count - first);
+    return attentionBlock(fromRow(buffers, shape, first), {
+      ...shape,
+      count: rows,
+      perSlot: Math.min(block.perSlot, rows),
+    });
+  }).flat();
+}
+
+function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boolean {
+  return software && heads / kvHeads * headDim <= MOST_IN_LANES;
+}
+
+function chunksOf({ tablePages }: Heads): number {
+  return Math.ceil(tablePages / PAGES_PER_CHUNK);
+}
+
+/**
+ * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
+ * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
+ */
+function blockOf(
+  { sums, stats }: PartialSums,
+  shape: AttentionShape,
+): { readonly count: number; readonly perSlot: number } {
+  const { count, perSlot, headDim } = shape;
+  const chunks = shape.heads * chunksOf(shape);
+  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / chunks);
+  if (room >= count) return { count, perSlot };
+  const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
+  if (room >= step) {
+    const block = Math.floor(room / step) * step;
+    return { count: block, perSlot: Math.min(perSlot, block) };
+  }
+  return { count: Math.floor(room / BLOCK_ROWS) * BLOCK_ROWS, perSlot: 1 };
+}
+
+function bytes({ buffer, size = buffer.size }: Operand): number {
+  return size;
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  let multiple = a;
+  while (multiple % b !== 0) multiple += a;
+  return multiple;
+}
+
+/** The same buffers from row `first` on. */
+function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
+  if (first === 0) return buffers;
+  const from = ({ buffer, offset = 0 }: Operand, rowBytes: number) => ({
+    buffer,
+    offset: offset + first * rowBytes,
   });
+  const { q, rows, out } = buffers;
+  const width = shape.heads * shape.headDim * 4;
+  return { ...buffers, q: from(q, width), rows: from(rows, ROW_BYTES), out: from(out, width) };
+}
+
+/** Of `Row` in rows.wgsl. */
+const ROW_BYTES = 32;
+
+function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const { heads, kvHeads, headDim, perSlot, count, label } = shape;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
+  const most = shape.tuning.software ? MOST_QUERIES_SOFTWARE : MOST_QUERIES;
+  const group = groupOf(heads / kvHeads, most);
+  const tile = tileOf(perSlot, most / group);
+  const CHUNKS = chunksOf(shape);
+  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  return [
+    dispatch(chunkKernel(shape, group, tile), {
+      buffers: { q, keys, values, rows, pages, sums, stats },
+      constants: {
+        KV_HEADS: kvHeads,
+        HEAD_TILES: heads / kvHeads / group,
+        TABLE_PAGES: shape.tablePages,
+        CHUNKS,
+        // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+        PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+        SCALE: shape.scale,
+      },
+      workgroups: [tiles, heads / group, CHUNKS],
+      label,
+      work: chunkWork(shape),
+    }),
+    dispatch(combineKernel(headDim), {
+      buffers: { sums, stats, rows, out },
+      constants: { HEADS: heads, CHUNKS },
+      workgroups: [heads, count],
+      label: `${label}.combine`,
+      work: {
+        bytes: 4 * count * heads * headDim,
+        flops: 0,
+        context: {
+          bytesPerCell: partialBytesPerCell(shape),
+          flopsPerCell: 2 * count * heads * headDim / CHUNK,
+        },
+      },
+    }),
+  ];
+}
+
+/** q in, partial sums out. */
+function chunkWork(shape: AttentionShape): Work {
+  return cellWork(shape, 0, partialBytesPerCell(shape));
+}
+
+/** Bytes of the partial sums of a slot's rows for each of its cells. */
+function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): number {
+  return 4 * perSlot * heads * (headDim + 2) / CHUNK;
+}
+
+/** A cell's key and value once; a multiplication and an addition of each row with either. */
+function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
+  const { count, heads, kvHeads, headDim, kvDtype } = shape;
+  return {
+    bytes: 4 * count * heads * headDim + outBytes,
+    flops: 0,
+    context: {
+      bytesPerCell: 2 * KV_BYTES[kvDtype] * kvHeads * headDim + partialBytes,
+      flopsPerCell: 4 * count * heads * headDim,
+    },
+  };
+}
+
+/** Query heads a workgroup takes: the largest part of a group that is at most `most`. */
+function groupOf(group: number, most: number): number {
+  const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
+  return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
+}
+
+/** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
+function tileOf(perSlot: number, most: number): number {
+  return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
+}
+
+function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number) {
+  return kernelOf(`attention_${kvDtype}_${headDim}_${group}x${tile}`, () => {
+    const code = expand(chunked, chunkCounts(headDim, group, tile));
+    return kernel("attention", join(KV_LOAD[kvDtype], code), {
+      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+      constants: ["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "CHUNKS", "PER_SLOT", "SCALE"],
+    });
+  });
+}
+
+/** How attention.wgsl is unrolled. */
+function chunkCounts(headDim: number, group: number, tile: number): Record<string, number> {
+  const EIGHTS = headDim / 8;
+  const QUADS = Math.ceil(tile * group / 4);
+  // A chunk's cells times the lanes of each are at least the workgroup.
+  const LANES = EIGHTS >= 8 ? 8 : EIGHTS >= 4 ? 4 : 2;
+  const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / EIGHTS));
+  const CELLS = Math.ceil(CHUNK / PARTS);
+  const EARLY = QUADS === 1 && CELLS <= 8 ? 1 : 0;
+  return {
+    GROUP: group,
+    TILE: tile,
+    QUADS,
+    EIGHTS,
+    LANES,
+    STEPS: Math.ceil(EIGHTS / LANES),
+    PASSES: CHUNK * LANES / THREADS,
+    PARTS,
+    CELLS,
+    EARLY,
+    LATE: 1 - EARLY,
+    TURNS: Math.ceil(QUADS * CHUNK / THREADS),
+    OUTS: Math.ceil(4 * EIGHTS / THREADS),
+    HALVES: 2,
+    FOUR: 4,
+    EIGHT: 8,
+  };
+}
+
+function combineKernel(headDim: number) {
+  const QUADS = headDim / 4;
+  const LANES = Math.max(1, Math.min(COMBINE_LANES, Math.floor(COMBINE_THREADS / QUADS)));
+  return kernelOf(`attention_combine_${headDim}`, () => {
+    return kernel("attention_combine", join(expand(combine, { QUADS, LANES, AHEAD: 4 })), {
+      bindings: ["sums", "stats", "rows", "out"],
+      constants: ["HEADS", "CHUNKS"],
+    });
+  });
+}
+
+/** The variant that takes a row and a group at once, without partial sums. */
+function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dispatch {
+  const { q, keys, values, rows, pages, out } = buffers;
+  const { kvHeads, headDim, count, label } = shape;
+  return dispatch(lanesKernel(shape), {
+    buffers: { q, keys, values, rows, pages, out },
+    constants: {
+      KV_HEADS: kvHeads,
+      TABLE_PAGES: shape.tablePages,
+      SCALE: shape.scale,
+    },
+    workgroups: [kvHeads, count],
+    label,
+    work: cellWork(shape, 4 * count * shape.heads * headDim),
+  });
+}
+
+function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads) {
+  const counts = { GROUP: heads / kvHeads, EIGHTS: headDim / 8 };
+  return kernelOf(`attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`, () => {
+    return kernel("attention_lanes", join(KV_LOAD[kvDtype], expand(lanes, counts)), {
+      bindings: ["q", "keys", "values", "rows", "pages", "out"],
+      constants: ["KV_HEADS", "TABLE_PAGES", "SCALE"],
+    });
+  });
+}
+
+function join(...code: string[]): string {
+  return [rowsCode, visible, ...code].join("\n");
+}
+
+/** The kernel of a variant; `make`'s name is completed to the variant's, which programs go by. */
+function kernelOf(name: string, make: () => Kernel): Kernel {
+  return kernels.getOrInsertComputed(name, () => ({ ...make(), name }));
 }

@@ -1,119 +1,258 @@
-// out[r, h] = softmax(q[r, h] . K / sqrt(D)) V over the cells that row r may see.
+// Flash-decoding: sum, total and peak of softmax(q . K / sqrt(D)) V over one chunk of 64 cells, for
+// rows that lie next to each other and belong to one slot. attention_combine.wgsl adds the chunks.
 //
-// One workgroup per (key-value head, row): $GROUP query heads share its keys and values. Cells are
-// taken in tiles of TILE, one invocation a cell for the scores, then one invocation an output
-// element for the weighted sum (softmax carried along the tiles: Milakov & Gimelshein 2018).
-// Tiles follow the cell index alone, so the order of every sum is the same for any number of rows.
+// One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
+// chunk): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
+// head and come in $QUADS fours, one to a vector component. Three steps:
+//   scores   $LANES invocations share a cell: lane l sums eights l, l + $LANES, ... of q . k, the lanes
+//            are added in order of l;
+//   weights  exp(score - peak of the chunk);
+//   values   invocation (part, i) sums cells part, part + $PARTS, ... of eight i, the parts are added
+//            in order.
+// Cells go to chunks, lanes and parts by their index alone and every sum has one order, so a row has
+// the same bits whatever rows are in flight. Chunks past the last cell that a row sees do nothing.
 
-override HEAD_DIM: u32; // a multiple of 4
 override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
 override TABLE_PAGES: u32; // pages per slot in the block table
-override SCALE: f32; // 1 / sqrt(HEAD_DIM)
+override CHUNKS: u32; // of a whole block table
+override PER_SLOT: u32; // rows of one slot that follow each other
+override SCALE: f32; // of scores
 
-const TILE = 64u;
+const CHUNK = 64u; // cells
+const THREADS = 128u;
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
+const QUADS = $QUADSu; // ceil(TILE * GROUP / 4)
+const EIGHTS = $EIGHTSu; // of a head
+const LANES = $LANESu; // invocations a cell
+const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is CHUNK
+const PARTS = $PARTSu; // of the chunk's cells, for the values
+const STRIDE = CHUNK + 1u; // odd: lanes write to different banks
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, KV_HEADS, GROUP, HEAD_DIM / 4]
-@group(0) @binding(1) var<storage, read> keys: array<vec4<f32>>; // [pages, KV_HEADS, PAGE, HEAD_DIM / 4]
-@group(0) @binding(2) var<storage, read> values: array<f32>; // [pages, KV_HEADS, PAGE, HEAD_DIM]
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 EIGHTS]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(5) var<storage, read_write> out: array<f32>; // [rows, KV_HEADS, GROUP, HEAD_DIM]
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, CHUNKS, 2 EIGHTS]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, CHUNKS]: peak, total
 
-var<workgroup> scores: array<f32, TILE * $GROUPu>;
-var<workgroup> weights: array<f32, TILE * $GROUPu>;
+struct Eight {
+  lo: vec4<f32>, // dims 4i .. 4i + 3
+  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
+}
 
-@compute @workgroup_size(TILE)
+var<workgroup> pool: array<vec4<f32>, 520>; // LANES * STRIDE, then 4 * PARTS * EIGHTS
+var<workgroup> scores: array<vec4<f32>, QUADS * CHUNK>;
+var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
+var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;
+
+fn add8(sum: f32, q: Eight, k: Eight) -> f32 {
+  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
+  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
+}
+
+// The row of keys and of values where a cell lies.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
+
+fn sees(row: u32, cell: u32) -> bool {
+  return visible(rows[row], cell);
+}
+
+fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
+  return select(vec4<f32>(NEGATIVE), score, seen);
+}
+
+fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
+  return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
+}
+
+@compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let kv_head = tile.x;
-  let row = rows[tile.y];
-  let query = (tile.y * KV_HEADS + kv_head) * $GROUPu * (HEAD_DIM / 4u);
-  let end = visible_end(row);
+  let tiles = (PER_SLOT + TILE - 1u) / TILE;
+  let within = tile.x % tiles * TILE;
+  let row = tile.x / tiles * PER_SLOT + within;
+  let count = min(TILE, PER_SLOT - within);
+  let kv_head = tile.y / HEAD_TILES;
+  let heads = KV_HEADS * HEAD_TILES * GROUP;
+  let first = tile.z * CHUNK;
 
-  //for h in GROUP
-  var top$h = NEGATIVE;
-  var total$h = 0.0;
-  //end
-  //for i in OUTS
-  var sum$i = 0.0;
-  //end
-
-  for (var first = 0u; first < end; first += TILE) {
-    let cell = first + thread;
-    //for h in GROUP
-    var score$h = NEGATIVE;
-    //end
-    if (cell < end && visible(row, cell)) {
-      let page = pages[row.slot * TABLE_PAGES + cell / PAGE];
-      let key = ((page * KV_HEADS + kv_head) * PAGE + cell % PAGE) * (HEAD_DIM / 4u);
-      //for h in GROUP
-      var dot$h = vec4<f32>(0.0);
-      //end
-      for (var d = 0u; d < HEAD_DIM / 4u; d++) {
-        let k = keys[key + d];
-        //for h in GROUP
-        dot$h = fma(q[query + $hu * (HEAD_DIM / 4u) + d], k, dot$h);
-        //end
-      }
-      //for h in GROUP
-      score$h = ((dot$h.x + dot$h.y) + (dot$h.z + dot$h.w)) * SCALE;
-      //end
-    }
-    //for h in GROUP
-    scores[$hu * TILE + thread] = score$h;
-    //end
-    workgroupBarrier();
-    //for h in GROUP
-    var peak$h = top$h;
-    //end
-    for (var j = 0u; j < TILE; j++) {
-      //for h in GROUP
-      peak$h = max(peak$h, scores[$hu * TILE + j]);
-      //end
-    }
-    //for h in GROUP
-    let shrink$h = exp(top$h - peak$h);
-    top$h = peak$h;
-    weights[$hu * TILE + thread] = select(exp(score$h - peak$h), 0.0, score$h == NEGATIVE);
-    total$h *= shrink$h;
-    //end
-    workgroupBarrier();
-    //for i in OUTS
-    {
-      let o = thread + $iu * TILE;
-      let h = o / HEAD_DIM;
-      //for h in GROUP
-      if (h == $hu) { sum$i *= shrink$h; }
-      //end
-    }
-    //end
-    let count = min(TILE, end - first);
-    for (var j = 0u; j < count; j++) {
-      let page = pages[row.slot * TABLE_PAGES + (first + j) / PAGE];
-      let value = ((page * KV_HEADS + kv_head) * PAGE + (first + j) % PAGE) * HEAD_DIM;
-      //for h in GROUP
-      total$h += weights[$hu * TILE + j];
-      //end
-      //for i in OUTS
-      {
-        let o = min(thread + $iu * TILE, $GROUPu * HEAD_DIM - 1u);
-        sum$i = fma(weights[o / HEAD_DIM * TILE + j], values[value + o % HEAD_DIM], sum$i);
-      }
-      //end
-    }
-  }
-
-  //for i in OUTS
+  var slot = 0u;
+  var end = 0u;
+  //for r in TILE
   {
-    let o = thread + $iu * TILE;
-    let h = o / HEAD_DIM;
-    var total = 1.0;
-    //for h in GROUP
-    if (h == $hu) { total = total$h; }
+    let own = rows[row + min($ru, count - 1u)];
+    let own_end = visible_end(own);
+    slot = select(slot, own.slot, own_end > 0u);
+    end = max(end, own_end);
+  }
+  //end
+  if (first >= end) {
+    return;
+  }
+
+  let lane = thread % LANES;
+  let cell = thread / LANES;
+  //for p in PASSES
+  let key$p = stored(slot, kv_head, min(first + cell + $pu * AT_ONCE, end - 1u));
+  //end
+  let part = thread / EIGHTS;
+  let i = thread % EIGHTS;
+  //for c in CELLS
+  let value$c = stored(slot, kv_head, min(first + part + $cu * PARTS, end - 1u));
+  //end
+  //for j in QUADS
+  //for h in FOUR
+  let query$j_$h = ((row + min((4u * $ju + $hu) / GROUP, count - 1u)) * heads
+    + tile.y * GROUP + (4u * $ju + $hu) % GROUP) * (2u * EIGHTS);
+  //for p in PASSES
+  var dot$j_$p_$h = 0.0;
+  //end
+  //end
+  //end
+  //for s in STEPS
+  if (($su + 1u) * LANES <= EIGHTS || lane + $su * LANES < EIGHTS) {
+    let e = lane + $su * LANES;
+    //for p in PASSES
+    let k$p = eight(load_key(key$p, e));
     //end
-    if (o < $GROUPu * HEAD_DIM) {
-      out[(tile.y * KV_HEADS + kv_head) * $GROUPu * HEAD_DIM + o] = select(0.0, sum$i / total, end > 0u);
+    //for j in QUADS
+    //for h in FOUR
+    {
+      let own = Eight(q[query$j_$h + e], q[query$j_$h + EIGHTS + e]);
+      //for p in PASSES
+      dot$j_$p_$h = add8(dot$j_$p_$h, own, k$p);
+      //end
+    }
+    //end
+    //end
+  }
+  //end
+  // Asked for early where registers allow: the wait is shared with the keys'.
+  //for x in EARLY
+  //for c in CELLS
+  let raw$c = load_value(value$c, i);
+  //end
+  //end
+
+  //for j in QUADS
+  //for p in PASSES
+  pool[lane * STRIDE + cell + $pu * AT_ONCE] = vec4<f32>(dot$j_$p_0, dot$j_$p_1, dot$j_$p_2, dot$j_$p_3);
+  //end
+  workgroupBarrier();
+  if (thread < CHUNK) {
+    var score = vec4<f32>(0.0);
+    //for l in LANES
+    score += pool[$lu * STRIDE + thread];
+    //end
+    scores[$ju * CHUNK + thread] = masked(score * SCALE, vec4<bool>(
+      sees(row + min((4u * $ju) / GROUP, count - 1u), first + thread),
+      sees(row + min((4u * $ju + 1u) / GROUP, count - 1u), first + thread),
+      sees(row + min((4u * $ju + 2u) / GROUP, count - 1u), first + thread),
+      sees(row + min((4u * $ju + 3u) / GROUP, count - 1u), first + thread),
+    ));
+  }
+  workgroupBarrier();
+  //end
+
+  if (thread < QUADS * 8u) {
+    var peak = scores[thread * 8u];
+    //for c in EIGHT
+    peak = max(peak, scores[thread * 8u + $cu]);
+    //end
+    peaks[thread] = peak;
+  }
+  workgroupBarrier();
+  //for t in TURNS
+  {
+    let quad = $tu * (THREADS / CHUNK) + thread / CHUNK;
+    if (quad < QUADS) {
+      var peak = peaks[quad * 8u];
+      //for c in EIGHT
+      peak = max(peak, peaks[quad * 8u + $cu]);
+      //end
+      let at = quad * CHUNK + thread % CHUNK;
+      scores[at] = weighted(scores[at], peak);
     }
   }
   //end
+  workgroupBarrier();
+
+  //for x in LATE
+  //for c in CELLS
+  let raw$c = load_value(value$c, i);
+  //end
+  //end
+  //for j in QUADS
+  var total$j = vec4<f32>(0.0);
+  //for h in FOUR
+  var lo$j_$h = vec4<f32>(0.0);
+  var hi$j_$h = vec4<f32>(0.0);
+  //end
+  //end
+  //for c in CELLS
+  if (($cu + 1u) * PARTS <= CHUNK || part + $cu * PARTS < CHUNK) {
+    let v = eight(raw$c);
+    //for j in QUADS
+    {
+      let weight = scores[$ju * CHUNK + part + $cu * PARTS];
+      total$j += weight;
+      //for h in FOUR
+      lo$j_$h = fma(vec4<f32>(weight[$h]), v.lo, lo$j_$h);
+      hi$j_$h = fma(vec4<f32>(weight[$h]), v.hi, hi$j_$h);
+      //end
+    }
+    //end
+  }
+  //end
+
+  //for j in QUADS
+  if (i == 0u && part < PARTS) {
+    totals[$ju * PARTS + part] = total$j;
+  }
+  //for b in HALVES
+  if (part < PARTS) {
+    let to = part * 4u * EIGHTS + i;
+    pool[to] = select(lo$j_2, lo$j_0, $bu == 0u);
+    pool[to + EIGHTS] = select(hi$j_2, hi$j_0, $bu == 0u);
+    pool[to + 2u * EIGHTS] = select(lo$j_3, lo$j_1, $bu == 0u);
+    pool[to + 3u * EIGHTS] = select(hi$j_3, hi$j_1, $bu == 0u);
+  }
+  workgroupBarrier();
+  //for o in OUTS
+  {
+    let o = thread + $ou * THREADS;
+    let query = 4u * $ju + 2u * $bu + o / (2u * EIGHTS);
+    if (o < 4u * EIGHTS && query < count * GROUP) {
+      var sum = vec4<f32>(0.0);
+      //for g in PARTS
+      sum += pool[$gu * 4u * EIGHTS + o];
+      //end
+      let at = ((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * CHUNKS + tile.z;
+      sums[at * (2u * EIGHTS) + o % (2u * EIGHTS)] = sum;
+    }
+  }
+  //end
+  workgroupBarrier();
+  //end
+  //end
+
+  if (thread < QUADS * 4u && thread < count * GROUP) {
+    let quad = thread / 4u;
+    var total = 0.0;
+    //for g in PARTS
+    total += totals[quad * PARTS + $gu][thread % 4u];
+    //end
+    var peak = peaks[quad * 8u];
+    //for c in EIGHT
+    peak = max(peak, peaks[quad * 8u + $cu]);
+    //end
+    let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
+    stats[at * CHUNKS + tile.z] = vec2<f32>(peak[thread % 4u], total);
+  }
 }

@@ -76,22 +76,21 @@ fn main(
     //end
   }
 
-  if (LANES == 1u) {
-    //for p in PAIRS
-    if (pair + $pu < half) {
-      //for r in ROWS
-      finish(row + $ru, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
-      //end
-    }
-    //end
-    return;
-  }
-
   //for p in PAIRS
   //for r in ROWS
   partial[thread * SUMS + $pu * $ROWSu + $ru] = vec2<f32>(a$p_$r, b$p_$r);
   //end
   //end
+  // Its own sums only, so no barrier; a loop, because `finish` may be long and software compiles slowly.
+  if (LANES == 1u) {
+    for (var i = 0u; i < SUMS; i++) {
+      let c = pair + i / $ROWSu;
+      if (c < half) {
+        finish(row + i % $ROWSu, c, half, partial[thread * SUMS + i]);
+      }
+    }
+    return;
+  }
   workgroupBarrier();
   for (var i = thread; i < GROUPS * SUMS; i += LANES * GROUPS) {
     let group = i / SUMS;

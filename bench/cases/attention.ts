@@ -1,4 +1,5 @@
-import { attention } from "../../shaders/attention.ts";
+import { attention, partialWords } from "../../shaders/attention.ts";
+import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
 import { blockTable, packRows } from "../../tests/shaders/rows.ts";
@@ -13,22 +14,45 @@ interface Shape {
 
 const FLEDGLING: Shape = { name: "fledgling", heads: 8, kvHeads: 4, headDim: 32 };
 
+interface Seen {
+  /** Cells that every row sees. */
+  readonly context: number;
+  readonly count: number;
+  /** Default f32. */
+  readonly kvDtype?: KvDtype;
+}
+
 /** `count` rows of one sequence, which see `context` cells before them. */
-function attentionCase({ name, ...heads }: Shape, context: number, count: number): MicroCase {
+function attentionCase(
+  { name, heads, kvHeads, headDim }: Shape,
+  { context, count, kvDtype = "f32" }: Seen,
+): MicroCase {
   const tablePages = context / PAGE;
-  const kvCells = context * heads.kvHeads * heads.headDim;
-  const width = count * heads.heads * heads.headDim;
+  const words = context * kvHeads * headDim * KV_BYTES[kvDtype] / 4;
+  const width = count * heads * headDim;
+  const dtype = kvDtype === "f32" ? "" : `/${kvDtype}`;
   return {
-    name: `attention/${name}/${context}/${count}`,
+    name: `attention/${name}/${context}/${count}${dtype}`,
     context,
     make(from) {
       const [q, out] = [from.random(width), from.random(width)];
       const rows = from.words(new Uint32Array(packRows(Array(count).fill({ base: context }))));
       const pages = from.words(Uint32Array.from(blockTable(1, tablePages)));
-      const shape = { ...heads, tablePages, count, tuning: tuning(from.gpu.info.software) };
-      return copiesOf(2 * 4 * kvCells, from).map(() => {
-        const [keys, values] = [from.random(kvCells), from.random(kvCells)];
-        return [attention({ q, keys, values, rows, pages, out }, { ...shape, label: name })];
+      const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
+      const { sums, stats } = partialWords(sizes, count, from.gpu.info);
+      const partial = { sums: from.random(sums), stats: from.random(stats) };
+      const scale = 1 / Math.sqrt(headDim);
+      const launch = {
+        count,
+        perSlot: count,
+        scale,
+        tuning: tuning(from.gpu.info.software),
+        label: name,
+      };
+      return copiesOf(2 * 4 * words, from).map(() => {
+        const [keys, values] = [from.random(words), from.random(words)];
+        const buffers = { q, keys, values, rows, pages, partial, out };
+        return attention(buffers, { ...sizes, ...launch });
       });
     },
   };
@@ -36,10 +60,13 @@ function attentionCase({ name, ...heads }: Shape, context: number, count: number
 
 export function attentionCases(software: boolean): MicroCase[] {
   const counts = [1, 4, 8, 16];
+  const large = llama(software);
   const long = software ? [1, 4] : counts; // 16 rows take a second there
   return [
-    ...counts.map((count) => attentionCase(llama(software), 512, count)),
-    ...long.map((count) => attentionCase(llama(software), 8192, count)),
-    ...counts.map((count) => attentionCase(FLEDGLING, 512, count)),
+    ...counts.map((count) => attentionCase(large, { context: 512, count })),
+    ...long.map((count) => attentionCase(large, { context: 8192, count })),
+    ...long.map((count) => attentionCase(large, { context: 8192, count, kvDtype: "bf16" })),
+    ...software ? [] : [attentionCase(large, { context: 512, count: 256 })],
+    ...counts.map((count) => attentionCase(FLEDGLING, { context: 512, count })),
   ];
 }

@@ -1,5 +1,6 @@
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
+import type { KvDtype } from "../gpu/kv.ts";
 import { MAX_STEPS, PAGE, RESULT_WORDS, ROW_WORDS, SLOT_WORDS } from "../model/rows_layout.ts";
 
 /** Sizes everything on the device is made for. */
@@ -14,6 +15,8 @@ export interface Capacity {
   readonly contextLength: number;
   /** KV pages of all sequences together. */
   readonly pages: number;
+  /** How keys and values are kept; absent = f32. */
+  readonly kvDtype?: KvDtype;
 }
 
 /** Draft steps of the deepest tier. */

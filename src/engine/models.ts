@@ -1,10 +1,12 @@
+import { type PartialSums, partialWords } from "../../shaders/attention.ts";
 import { peakWords } from "../../shaders/peaks.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
+import { KV_BYTES } from "../gpu/kv.ts";
 import { tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
-import type { DecoderContext, LayerKv, Scratch } from "../model/decoder.ts";
+import { type DecoderContext, headsOf, type LayerKv, type Scratch } from "../model/decoder.ts";
 import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
 import type { Target, TargetWeights } from "../model/llama.ts";
 import { attentionSizes, type AttentionSpec, type LayerSpec } from "../model/layer_spec.ts";
@@ -37,6 +39,9 @@ export interface SpeculativeDraft extends Draft {
   readonly store: Operand | undefined;
 }
 
+/** What target and draft share. */
+type SharedBuffers = RoundBuffers & { readonly partial: PartialSums };
+
 /** Weights as loaded. */
 export interface LoadedWeights {
   readonly target: { readonly config: ModelConfig; readonly weights: TargetWeights };
@@ -51,8 +56,11 @@ export function prepareModels(
   buffers: RoundBuffers,
 ): Models {
   const { config, weights } = loaded.target;
+  const { draft } = loaded;
+  const configs = [config, ...draft ? [draft.config.layer] : []];
+  const shared = { ...buffers, partial: partialSums(gpu, configs, capacity) };
   const target: Target = {
-    ...context(gpu, "target", config, capacity, buffers),
+    ...context(gpu, "target", config, capacity, shared),
     weights,
     kv: config.layers.map(({ attention }, i) => layerKv(gpu, `kv.${i}`, attention, capacity)),
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
@@ -61,7 +69,7 @@ export function prepareModels(
   };
   return {
     target,
-    draft: loaded.draft && prepareDraft(gpu, loaded.draft, target, capacity, buffers),
+    draft: draft && prepareDraft(gpu, draft, target, capacity, shared),
   };
 }
 
@@ -70,7 +78,7 @@ function prepareDraft(
   { config, weights }: NonNullable<LoadedWeights["draft"]>,
   target: Target,
   capacity: Capacity,
-  buffers: RoundBuffers,
+  buffers: SharedBuffers,
 ): Models["draft"] {
   const rows = maxRows(capacity);
   const { hiddenSize } = config.layer;
@@ -101,7 +109,7 @@ function context(
   name: string,
   config: ModelConfig,
   capacity: Capacity,
-  buffers: RoundBuffers,
+  buffers: SharedBuffers,
 ): DecoderContext {
   const lengths = {
     positions: tablePages(capacity) * PAGE,
@@ -111,16 +119,39 @@ function context(
   return {
     config,
     tuning: tuning(gpu.info.software, gpu.limits.maxComputeInvocationsPerWorkgroup),
-    scratch: scratch(gpu, name, config, maxRows(capacity)),
+    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: buffers.partial },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, headDim, lengths))
     ),
     pages: buffers.pages,
     tablePages: tablePages(capacity),
+    kvDtype: capacity.kvDtype ?? "f32",
   };
 }
 
-function scratch(gpu: Gpu, name: string, config: ModelConfig, rows: number): Scratch {
+/** Room for the partial sums of either model's attention: they never run at once. */
+function partialSums(
+  gpu: Gpu,
+  configs: readonly ModelConfig[],
+  capacity: Capacity,
+): PartialSums {
+  const { kvDtype = "f32" } = capacity;
+  const layout = { tablePages: tablePages(capacity), kvDtype };
+  const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
+    partialWords(headsOf(attention, layout), maxRows(capacity), gpu.info)
+  );
+  return {
+    sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
+    stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
+  };
+}
+
+function scratch(
+  gpu: Gpu,
+  name: string,
+  config: ModelConfig,
+  rows: number,
+): Omit<Scratch, "partial"> {
   const floats = (label: string, cols: number) =>
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
   const { hiddenSize, layers } = config;
@@ -128,7 +159,9 @@ function scratch(gpu: Gpu, name: string, config: ModelConfig, rows: number): Scr
   return {
     x: floats("x", hiddenSize),
     normed: floats("normed", hiddenSize),
-    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
+    qkv: layers.some(({ attention }) => attention.qkNorm !== "none")
+      ? floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv))
+      : undefined,
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
     act: floats("act", widest(({ mlp }) => mlp.intermediateSize)),
@@ -136,16 +169,17 @@ function scratch(gpu: Gpu, name: string, config: ModelConfig, rows: number): Scr
 }
 
 function layerKv(gpu: Gpu, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
-  const words = capacity.pages * PAGE * spec.numKvHeads * spec.headDim;
+  const { pages, kvDtype = "f32" } = capacity;
+  const bytes = pages * PAGE * spec.numKvHeads * spec.headDim * KV_BYTES[kvDtype];
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
-  if (words * 4 > limit) {
+  if (bytes > limit) {
     throw new UsageError(
-      `Cannot keep ${capacity.pages * PAGE} tokens of keys and values: a layer's keys take ` +
-        `${words * 4} bytes, the adapter binds ${limit}; use a smaller --max-kv-tokens`,
+      `Cannot keep ${pages * PAGE} tokens of keys and values: a layer's keys take ` +
+        `${bytes} bytes, the adapter binds ${limit}; use a smaller --max-kv-tokens`,
     );
   }
   return {
-    keys: storageBuffer(gpu, `${label}.keys`, words),
-    values: storageBuffer(gpu, `${label}.values`, words),
+    keys: storageBuffer(gpu, `${label}.keys`, bytes / 4),
+    values: storageBuffer(gpu, `${label}.values`, bytes / 4),
   };
 }

@@ -47,7 +47,8 @@ export function roundPlans(
 ): RoundPlans {
   const { target, draft } = models;
   const { lanes, slots, drafts, rows, extendRows, chosen, last, results } = buffers;
-  const count = batch * (numSteps + 1);
+  const perSlot = numSteps + 1;
+  const count = batch * perSlot;
   const levels = draft
     ? Array.from({ length: Math.max(0, numSteps - 1) }, (_, level) => {
       const carry = level + 2 < numSteps;
@@ -56,7 +57,7 @@ export function roundPlans(
         ...level === 0
           ? [draftRows({ lanes, slots, drafts, rows: buffers.draftRows }, { batch, step: 0 })]
           : [],
-        ...draftBody(draft, { rows: buffers.draftRows, count: batch }, { lanes }),
+        ...draftBody(draft, { rows: buffers.draftRows, count: batch, perSlot: 1 }, { lanes }),
         ...draftHead(draft, { lanes }, { batch, step: level + 1, carry, next }),
       ];
     })
@@ -67,7 +68,11 @@ export function roundPlans(
     draft: levels.flat(),
     verify: [
       verifyRows({ lanes, slots, drafts, rows }, { batch, numSteps }),
-      ...targetBody(target, { rows, count }, numSteps > 0 || keeps ? featureTaps(models) : []),
+      ...targetBody(
+        target,
+        { rows, count, perSlot },
+        numSteps > 0 || keeps ? featureTaps(models) : [],
+      ),
       ...keeps ? [keepFeatures(draft, buffers, count)] : [],
       ...targetHead(target, count),
       ...chooseRows(models, buffers, count),
@@ -77,7 +82,7 @@ export function roundPlans(
     ],
     extend: draft && numSteps > 0
       ? [
-        ...draftBody(draft, { rows: extendRows, count }, { features: draft.features }),
+        ...draftBody(draft, { rows: extendRows, count, perSlot }, { features: draft.features }),
         ...draftHead(draft, { lanes }, { batch, step: 0, last, carry: true }),
       ]
       : [],
@@ -102,7 +107,7 @@ export function catchUpPlan(
   const { features, featureCols: cols, pages, tablePages, store } = draft;
   return [
     loadFeatures({ features, rows, pages, store: store as Operand }, { count, cols, tablePages }),
-    ...draftBody(draft, { rows, count }, { features }),
+    ...draftBody(draft, { rows, count, perSlot: 1 }, { features }),
   ];
 }
 
@@ -127,9 +132,9 @@ export interface PromptPlans {
 export function promptPlans(models: Models, buffers: RoundBuffers, count: number): PromptPlans {
   const { target, draft } = models;
   const { lanes, slots, rows, extendRows, chosen, last, results } = buffers;
-  const extend = { rows: extendRows, count };
+  const extend = { rows: extendRows, count, perSlot: count };
   return {
-    body: targetBody(target, { rows, count }, featureTaps(models)),
+    body: targetBody(target, { rows, count, perSlot: count }, featureTaps(models)),
     head: [
       ...targetHeadAt(target, last),
       // The one row to choose for lies in draftRows, see `writePrompt`.

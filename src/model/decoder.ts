@@ -1,22 +1,27 @@
-import { attention } from "../../shaders/attention.ts";
-import { headNorm } from "../../shaders/head_norm.ts";
+import { attention, type PartialSums } from "../../shaders/attention.ts";
+import { finishQkv } from "../../shaders/finish_qkv.ts";
+import type { Heads } from "../../shaders/heads.ts";
 import { matmul } from "../../shaders/matmul.ts";
+import { normRopeStore } from "../../shaders/norm_rope_store.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../shaders/rms_norm.ts";
-import { type Heads, ropeStore } from "../../shaders/rope_store.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
+import type { KvDtype } from "../gpu/kv.ts";
 import type { Matrix, Tuning } from "../gpu/matrix.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 import type { ModelConfig } from "./config.ts";
-import type { LayerSpec } from "./layer_spec.ts";
+import type { AttentionSpec, LayerSpec } from "./layer_spec.ts";
 import type { Loader } from "./weights.ts";
 
 /** Weights of one decoder layer. */
 export interface DecoderLayer {
   readonly spec: LayerSpec;
-  /** [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]. */
+  /**
+   * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
+   * with `qkNorm`, else the loader's `heads`.
+   */
   readonly qkv: Matrix;
-  /** Per-head norms of q and k, [headDim] each (Qwen3). */
-  readonly qkNorm: { readonly q: Operand; readonly k: Operand } | undefined;
+  /** Per-head norms of q and k, [2, headDim] (Qwen3). */
+  readonly qkNorm: Operand | undefined;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
   /** [hidden] */
@@ -27,7 +32,7 @@ export interface DecoderLayer {
   readonly down: Matrix;
 }
 
-/** Keys and values of one layer, [pages, kvHeads, PAGE, headDim] f32 each. */
+/** Keys and values of one layer, [pages, kvHeads, PAGE, headDim] of the context's `kvDtype` each. */
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
@@ -39,10 +44,12 @@ export interface Scratch {
   readonly x: Operand;
   /** [rows, hidden] */
   readonly normed: Operand;
-  /** [rows, (heads + 2 kvHeads) headDim] */
-  readonly qkv: Operand;
-  /** [rows, heads headDim] */
+  /** With `qkNorm`: before norms and rope, [rows, (heads + 2 kvHeads) headDim]. */
+  readonly qkv: Operand | undefined;
+  /** Rotated, [rows, heads headDim]. */
   readonly q: Operand;
+  /** Of attention, shared by all layers. */
+  readonly partial: PartialSums;
   /** Attention output, [rows, heads headDim]. */
   readonly mixed: Operand;
   /** [rows, intermediate] */
@@ -59,12 +66,23 @@ export interface DecoderContext {
   /** Block table, [slots, tablePages]. */
   readonly pages: Operand;
   readonly tablePages: number;
+  readonly kvDtype: KvDtype;
 }
 
 /** Rows of a forward: the buffer of `Row`s and how many of them. */
 export interface RowsOf {
   readonly rows: Operand;
   readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+}
+
+/** Heads of a layer as its kernels want them. */
+export function headsOf(
+  { numHeads: heads, numKvHeads: kvHeads, headDim }: AttentionSpec,
+  { tablePages, kvDtype }: Pick<DecoderContext, "tablePages" | "kvDtype">,
+): Heads {
+  return { heads, kvHeads, headDim, tablePages, kvDtype };
 }
 
 /** Loads one layer; `tensor` finds a role such as "layers.3.q". */
@@ -75,15 +93,13 @@ export function loadLayer(
   spec: LayerSpec,
 ): DecoderLayer {
   const of = (role: string) => tensor(`${label}.${role}`);
+  const qkv = [of("q"), of("k"), of("v")];
+  const { headDim, qkNorm } = spec.attention;
+  const normed = qkNorm === "head";
   return {
     spec,
-    qkv: load.matrix(`${label}.qkv`, [of("q"), of("k"), of("v")]),
-    qkNorm: spec.attention.qkNorm === "head"
-      ? {
-        q: load.vector(`${label}.qNorm`, of("qNorm")),
-        k: load.vector(`${label}.kNorm`, of("kNorm")),
-      }
-      : undefined,
+    qkv: normed ? load.matrix(`${label}.qkv`, qkv) : load.heads(`${label}.qkv`, qkv, headDim),
+    qkNorm: normed ? load.vector(`${label}.qkNorm`, of("qNorm"), of("kNorm")) : undefined,
     o: load.matrix(`${label}.o`, [of("o")]),
     postNorm: load.vector(`${label}.postNorm`, of("postNorm")),
     gateUp: load.pair(`${label}.gateUp`, of("gate"), of("up")),
@@ -96,43 +112,48 @@ export function attentionBlock(
   context: DecoderContext,
   layer: DecoderLayer & { readonly kv: LayerKv; readonly label: string },
   input: Operand,
-  { rows, count }: RowsOf,
+  of: RowsOf,
 ): Dispatch[] {
-  const { config, tuning, scratch, ropes, pages } = context;
+  const { tuning, scratch, pages } = context;
   const { kv: { keys, values }, label, spec: { attention: spec } } = layer;
-  const rope = ropes[spec.rope] as Operand;
-  const { qkv, q, mixed, x } = scratch;
-  const heads: Heads = {
-    heads: spec.numHeads,
-    kvHeads: spec.numKvHeads,
-    headDim: spec.headDim,
-    tablePages: context.tablePages,
-  };
-  const norms = layer.qkNorm
-    ? [headNorm({ qkv, qWeight: layer.qkNorm.q, kWeight: layer.qkNorm.k }, {
-      ...heads,
-      rows: count,
-      eps: config.rmsNormEps,
-      label: `${label}.qkNorm`,
-    })]
-    : [];
+  const { q, partial, mixed, x } = scratch;
+  const { rows, count, perSlot } = of;
   return [
-    ...matmul(
-      { matrix: layer.qkv, x: input, out: qkv },
-      { rows: count, finish: "store", tuning, label: `${label}.qkv` },
-    ),
-    ...norms,
-    ropeStore(
-      { qkv, rope, rows, pages, q, keys, values },
-      { ...heads, count, label: `${label}.rope` },
-    ),
-    attention(
-      { q, keys, values, rows, pages, out: mixed },
-      { ...heads, count, tuning, label: `${label}.attention` },
+    ...projectHeads(context, layer, input, of),
+    ...attention(
+      { q, keys, values, rows, pages, partial, out: mixed },
+      {
+        ...headsOf(spec, context),
+        ...{ count, perSlot, scale: spec.scale, tuning, label: `${label}.attention` },
+      },
     ),
     ...matmul(
       { matrix: layer.o, x: mixed, out: x },
       { rows: count, finish: "add", tuning, label: `${label}.o` },
+    ),
+  ];
+}
+
+/** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
+function projectHeads(
+  context: DecoderContext,
+  layer: DecoderLayer & { readonly kv: LayerKv; readonly label: string },
+  input: Operand,
+  { rows, count }: RowsOf,
+): Dispatch[] {
+  const { config, tuning, scratch: { q, qkv }, ropes, pages } = context;
+  const { kv, label, qkv: matrix, qkNorm: weight, spec: { attention: spec } } = layer;
+  const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
+  const shape = { ...headsOf(spec, context), count };
+  const launch = { rows: count, tuning, label: `${label}.qkv` };
+  if (!weight || !qkv) {
+    return matmul({ matrix, x: input, out: q }, { ...launch, finish: finishQkv(place, shape) });
+  }
+  return [
+    ...matmul({ matrix, x: input, out: qkv }, { ...launch, finish: "store" }),
+    normRopeStore(
+      { ...place, qkv, weight, q },
+      { ...shape, eps: config.rmsNormEps, tuning, label: `${label}.normRope` },
     ),
   ];
 }

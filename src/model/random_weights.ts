@@ -15,7 +15,7 @@ import {
 import { compiler, submit } from "../gpu/program.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 import type { Quantizer } from "./quantizer.ts";
-import { emptyMatrix, type Layout, paired, stacked } from "./shards.ts";
+import { emptyMatrix, headHalves, type Layout, paired, stacked } from "./shards.ts";
 import { type Loader, vectorBuffer } from "./weights.ts";
 
 /** A loader that needs tensor shapes only. Its matrices are zeros until `fill`. */
@@ -108,8 +108,14 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
       const [, cols = 0] = tensor.shape;
       return build(label, { cols, format: "bf16" }, stacked(gpu, [tensor], 2 * cols));
     },
-    vector: (label, { shape: [size = 0] }) =>
-      vectorBuffer(gpu, label, new Float32Array(size).fill(1)),
+    heads(label, tensors, headDim) {
+      const shape = shapeOf(tensors[0] as TensorInfo);
+      return build(label, shape, headHalves(gpu, tensors, headDim, shape.rowBytes));
+    },
+    vector(label, ...tensors) {
+      const size = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
+      return vectorBuffer(gpu, label, new Float32Array(size).fill(1));
+    },
     fill() {
       const { prepare } = compiler(gpu);
       for (const fill of fills.splice(0)) {

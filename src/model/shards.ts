@@ -39,12 +39,58 @@ export function stacked(gpu: Gpu, tensors: readonly TensorInfo[], rowBytes: numb
 
 /** Two tensors, each shard [a; b] of the same rows. */
 export function paired(gpu: Gpu, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
-  const halves = cut(a.shape[0] ?? 0, shardRows(gpu, rowBytes) / 2);
-  const segments = halves.flatMap(({ first, rows }, shard) => [
-    { tensor: a, tensorRow: first, rows, shard, shardRow: 0 },
-    { tensor: b, tensorRow: first, rows, shard, shardRow: rows },
-  ]);
-  return { cuts: halves.map(({ first, rows }) => ({ first, rows: rows * 2 })), segments };
+  return halves(gpu, [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }], rowBytes);
+}
+
+/**
+ * Tensors of whole heads of `headDim` rows: each shard has the first halves of its heads and then
+ * the second halves, so that a rope pair lies half a shard apart.
+ */
+export function headHalves(
+  gpu: Gpu,
+  tensors: readonly TensorInfo[],
+  headDim: number,
+  rowBytes: number,
+): Layout {
+  const rows = headDim / 2;
+  const runs = tensors.flatMap((tensor) =>
+    Array.from({ length: (tensor.shape[0] ?? 0) / headDim }, (_, head): PairedRun => {
+      const first = head * headDim;
+      return { rows, a: [tensor, first], b: [tensor, first + rows] };
+    })
+  );
+  return halves(gpu, runs, rowBytes);
+}
+
+/** Rows of one tensor that lie half a shard before as many of another. */
+interface PairedRun {
+  readonly rows: number;
+  /** Tensor and its first row. */
+  readonly a: readonly [TensorInfo, number];
+  readonly b: readonly [TensorInfo, number];
+}
+
+/** Shards [a; b] of runs one after the other. */
+function halves(gpu: Gpu, runs: readonly PairedRun[], rowBytes: number): Layout {
+  const total = runs.reduce((sum, { rows }) => sum + rows, 0);
+  const cuts = cut(total, shardRows(gpu, rowBytes) / 2);
+  let at = 0;
+  const segments = runs.flatMap(({ rows: length, a, b }) => {
+    const begin = at;
+    at += length;
+    return cuts.flatMap(({ first, rows }, shard): Segment[] => {
+      const from = Math.max(first, begin);
+      const to = Math.min(first + rows, begin + length);
+      if (from >= to) return [];
+      const part = { rows: to - from, shard };
+      const [done, shardRow] = [from - begin, from - first];
+      return [
+        { ...part, tensor: a[0], tensorRow: a[1] + done, shardRow },
+        { ...part, tensor: b[0], tensorRow: b[1] + done, shardRow: rows + shardRow },
+      ];
+    });
+  });
+  return { cuts: cuts.map(({ first, rows }) => ({ first, rows: rows * 2 })), segments };
 }
 
 /** Segments in groups of at most `most` rows, each group in one shard. */

@@ -14,7 +14,15 @@ import {
 import { UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
 import type { Quantizer } from "./quantizer.ts";
-import { batches, emptyMatrix, type Layout, paired, type Segment, stacked } from "./shards.ts";
+import {
+  batches,
+  emptyMatrix,
+  headHalves,
+  type Layout,
+  paired,
+  type Segment,
+  stacked,
+} from "./shards.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
 const CHUNK = 4 << 20;
@@ -32,8 +40,10 @@ export interface Loader {
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
   /** A matrix to look rows up in; never quantized. */
   table(label: string, tensor: TensorInfo): Table;
-  /** A vector, widened to f32. */
-  vector(label: string, tensor: TensorInfo): Operand;
+  /** Stacks tensors of heads so that the halves of a head lie half a shard apart (q, k and v). */
+  heads(label: string, tensors: readonly TensorInfo[], headDim: number): Matrix;
+  /** Vectors one after the other, widened to f32. */
+  vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
 }
 
 export interface LoaderOptions {
@@ -105,11 +115,18 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
       const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES[format]);
       return build(label, { from: format, format, cols }, layout);
     },
-    vector(label, tensor) {
-      const bytes = new Uint8Array(tensor.size);
-      checkpoint.read(tensor, 0, bytes);
-      onBytes(tensor.size);
-      return vectorBuffer(gpu, label, widen(bytes, tensor.dtype));
+    heads(label, tensors, headDim) {
+      const shape = shapeOf(tensors);
+      return build(label, shape, headHalves(gpu, tensors, headDim, shape.rowBytes));
+    },
+    vector(label, ...tensors) {
+      const values = tensors.flatMap((tensor) => {
+        const bytes = new Uint8Array(tensor.size);
+        checkpoint.read(tensor, 0, bytes);
+        onBytes(tensor.size);
+        return [...widen(bytes, tensor.dtype)];
+      });
+      return vectorBuffer(gpu, label, Float32Array.from(values));
     },
   };
 }

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
+import { partialWords } from "../../shaders/attention.ts";
 import { peakWords } from "../../shaders/peaks.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
-import type { DecoderContext, LayerKv } from "../../src/model/decoder.ts";
+import { type DecoderContext, headsOf, type LayerKv } from "../../src/model/decoder.ts";
 import { type Draft, draftBody, draftHead } from "../../src/model/eagle.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/llama.ts";
+import type { LayerSpec } from "../../src/model/layer_spec.ts";
 import { ropeTable } from "../../src/model/rope.ts";
 import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -52,7 +54,10 @@ async function load(draft: unknown, seed: number): Promise<LoadedWeights> {
 
 function context(config: ModelConfig): DecoderContext {
   const { hiddenSize, layers: [layer], ropes } = config;
-  const { attention: { numHeads, numKvHeads, headDim }, mlp: { intermediateSize } } = layer!;
+  const { attention, mlp: { intermediateSize } } = layer as LayerSpec;
+  const { numHeads, headDim } = attention;
+  const layout = { tablePages: 1, kvDtype: "f32" } as const;
+  const chunked = partialWords(headsOf(attention, layout), 1, device.gpu.info);
   const floats = (cols: number) => device.filled(ROWS * cols);
   return {
     config,
@@ -60,8 +65,9 @@ function context(config: ModelConfig): DecoderContext {
     scratch: {
       x: floats(hiddenSize),
       normed: floats(hiddenSize),
-      qkv: floats((numHeads + 2 * numKvHeads) * headDim),
+      qkv: undefined,
       q: floats(numHeads * headDim),
+      partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
       mixed: floats(numHeads * headDim),
       act: floats(intermediateSize),
     },
@@ -69,7 +75,7 @@ function context(config: ModelConfig): DecoderContext {
       device.floats(ropeTable(rope, headDim, { positions: PAGE, context: PAGE }))
     ),
     pages: device.words([0]),
-    tablePages: 1,
+    ...layout,
   };
 }
 
@@ -116,7 +122,7 @@ async function forward(loaded: LoadedWeights) {
     base: cell + 1,
   });
   const rows = device.words(packRows(Array.from({ length: ROWS }, (_, cell) => row(cell))));
-  const of = { rows, count: ROWS };
+  const of = { rows, count: ROWS, perSlot: ROWS };
   const { algorithm, auxLayers } = head.draft;
   const taps: Operand = device.filled(ROWS * 3 * hiddenSize);
   const features = algorithm === "EAGLE3" ? taps : target.final;

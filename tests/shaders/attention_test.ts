@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { attention } from "../../shaders/attention.ts";
+import { attention, partialWords } from "../../shaders/attention.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
+import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
 
 const device = await openDevice();
@@ -36,6 +38,8 @@ interface Shape {
   readonly group: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Default f32. */
+  readonly kvDtype?: KvDtype;
 }
 
 interface Tensors {
@@ -44,13 +48,13 @@ interface Tensors {
   readonly values: Float32Array;
 }
 
-function tensors({ group, kvHeads, headDim }: Shape): Tensors {
+function tensors({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Tensors {
   const cells = SLOTS * TABLE_PAGES * PAGE;
   return {
     // Wide enough that a few cells take nearly all of the weight.
     q: numbers(ROWS.length * kvHeads * group * headDim, 1).map((value) => value * 12),
-    keys: numbers(cells * kvHeads * headDim, 2),
-    values: numbers(cells * kvHeads * headDim, 3),
+    keys: kept(kvDtype, numbers(cells * kvHeads * headDim, 2)),
+    values: kept(kvDtype, numbers(cells * kvHeads * headDim, 3)),
   };
 }
 
@@ -80,47 +84,61 @@ function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: 
     }, 0));
 }
 
-/** Runs the rows that `order` names (each has its q); returns each row's output words. */
+/**
+ * Runs the rows that `order` names (each has its q); returns each row's output words.
+ *
+ * @param tiled.perSlot rows of one slot that lie next to each other.
+ * @param tiled.room rows whose partial sums are kept at a time.
+ */
 async function run(
   shape: Shape,
   of: Tensors,
   order: readonly number[],
   rows: readonly Row[] = order.map((r) => ROWS[r] as Row),
+  { perSlot = 1, room = order.length } = {},
 ): Promise<Uint32Array[]> {
-  const { group, kvHeads, headDim, software } = shape;
+  const { group, kvHeads, headDim, software, kvDtype = "f32" } = shape;
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
+  const words = partialWords(heads, room, tuning(software));
   const width = group * kvHeads * headDim;
   const q = order.flatMap((r) => [...of.q.subarray(r * width, (r + 1) * width)]);
   const out = device.filled(order.length * width, -7);
   const buffers = {
     q: device.floats(q),
-    keys: device.floats(of.keys),
-    values: device.floats(of.values),
+    keys: device.words(packedKv(kvDtype, of.keys, headDim)),
+    values: device.words(packedKv(kvDtype, of.values, headDim)),
     rows: device.words(packRows(rows)),
     pages: device.words(PAGES),
     out,
+    partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   };
-  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES };
-  const launch = { count: order.length, tuning: tuning(software), label: "test" };
-  await device.run([attention(buffers, { ...heads, ...launch })]);
-  const words = await device.readWords(out);
-  return order.map((_, i) => words.slice(i * width, (i + 1) * width));
+  const scale = 1 / Math.sqrt(headDim);
+  const launch = { count: order.length, perSlot, scale, tuning: tuning(software), label: "test" };
+  await device.run(attention(buffers, { ...heads, ...launch }));
+  const found = await device.readWords(out);
+  return order.map((_, i) => found.slice(i * width, (i + 1) * width));
 }
 
 const SHAPES: readonly Shape[] = [
-  { software: false, group: 1, kvHeads: 3, headDim: 16 }, // fewer outputs than invocations
+  { software: false, group: 1, kvHeads: 3, headDim: 16 },
   { software: false, group: 1, kvHeads: 1, headDim: 128 },
   { software: false, group: 2, kvHeads: 2, headDim: 32 },
+  { software: false, group: 3, kvHeads: 1, headDim: 80, kvDtype: "bf16" },
   { software: false, group: 4, kvHeads: 2, headDim: 64 },
+  { software: false, group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16" },
+  { software: false, group: 4, kvHeads: 1, headDim: 96, kvDtype: "f16" },
   { software: false, group: 8, kvHeads: 1, headDim: 128 },
+  { software: false, group: 2, kvHeads: 1, headDim: 256, kvDtype: "f16" },
+  { software: false, group: 20, kvHeads: 1, headDim: 8 }, // two workgroups share a head
   { software: true, group: 1, kvHeads: 1, headDim: 128 },
   { software: true, group: 2, kvHeads: 2, headDim: 32 },
-  { software: true, group: 4, kvHeads: 1, headDim: 16 },
-  { software: true, group: 8, kvHeads: 1, headDim: 16 },
+  { software: true, group: 4, kvHeads: 1, headDim: 16, kvDtype: "f16" },
+  { software: true, group: 8, kvHeads: 1, headDim: 16, kvDtype: "bf16" },
   { software: true, group: 2, kvHeads: 1, headDim: 128 }, // too wide for the registers
 ];
 
-const nameOf = ({ software, group, kvHeads, headDim }: Shape) =>
-  `${group} x ${kvHeads} heads of ${headDim}, ${software ? "software" : "hardware"}`;
+const nameOf = ({ software, group, kvHeads, headDim, kvDtype = "f32" }: Shape) =>
+  `${group} x ${kvHeads} heads of ${headDim}, ${kvDtype}, ${software ? "software" : "hardware"}`;
 
 /** Asserts the output of rows whose q are the first ones. */
 function assertReference(
@@ -192,5 +210,60 @@ for (const software of [true, false]) {
     }
     const order = rows.map((_, r) => r);
     assertReference(shape, of, rows, await run(shape, of, order, rows), 1e-3);
+  });
+}
+
+// Rows of one slot as a verify forward or a prompt has them, some of them padding.
+const MOST_ROWS = 17;
+const SLOT_ROWS: readonly Row[] = Array.from({ length: MOST_ROWS }, (_, r) => ({
+  slot: 1,
+  base: 58 + r,
+  maskLo: r % 4 === 1 ? 0b1001 << r : 0,
+  maskHi: r % 5 === 2 ? 0x80 : 0,
+  live: r === 3 ? 0 : 1,
+}));
+// Each is a kernel of its own, and a software adapter takes seconds to compile one.
+const COUNTS = [1, 2, 3, 5, 8, 16, 17];
+const TILED: readonly Shape[] = [
+  { software: false, group: 1, kvHeads: 1, headDim: 32 }, // sixteen rows a tile
+  { software: false, group: 3, kvHeads: 2, headDim: 16, kvDtype: "f16" }, // five
+  { software: false, group: 4, kvHeads: 1, headDim: 64, kvDtype: "bf16" }, // four
+  { software: false, group: 8, kvHeads: 1, headDim: 32 }, // two
+];
+
+/** q of `rows` rows, not only of ROWS. */
+function withQueries(shape: Shape, rows: number): Tensors {
+  const width = shape.group * shape.kvHeads * shape.headDim;
+  return { ...tensors(shape), q: numbers(rows * width, 9).map((value) => value * 12) };
+}
+
+for (const shape of TILED) {
+  Deno.test(`attention: a row's bits are those it has alone, beside others of its slot, ${nameOf(shape)}`, async () => {
+    const of = withQueries(shape, MOST_ROWS);
+    const order = SLOT_ROWS.map((_, r) => r);
+    const alone = await run(shape, of, order, SLOT_ROWS);
+    assertReference(shape, of, SLOT_ROWS, alone, 1e-5);
+    for (const count of COUNTS) {
+      const some = order.slice(0, count);
+      const found = await run(shape, of, some, SLOT_ROWS.slice(0, count), { perSlot: count });
+      found.forEach((words, r) => assert.deepEqual(words, alone[r], `row ${r} of ${count}`));
+    }
+  });
+}
+
+for (const [perSlot, room] of [[5, 15], [3, 24], [3, 8], [24, 16]] as const) {
+  Deno.test(`attention: slots of ${perSlot} rows, room for ${room}`, async () => {
+    const shape: Shape = { software: false, group: 2, kvHeads: 2, headDim: 32 };
+    const rows = Array.from({ length: perSlot === 24 ? 24 : 5 * perSlot }, (_, r) => {
+      const slot = Math.floor(r / perSlot);
+      // The slot of padding is nobody's.
+      const live = slot === 2 || r % perSlot === 2 ? 0 : 1;
+      return { ...causal(live ? slot % SLOTS : 0, 40 + 17 * slot + r), live };
+    });
+    const of = withQueries(shape, rows.length);
+    const order = rows.map((_, r) => r);
+    const found = await run(shape, of, order, rows, { perSlot, room });
+    assertReference(shape, of, rows, found, 1e-5);
+    assert.deepEqual(found, await run(shape, of, order, rows));
   });
 }

@@ -1,0 +1,5 @@
+/** How keys and values are kept; each has its `kv_load_*.wgsl` and `kv_store_*.wgsl`. */
+export type KvDtype = "f32" | "f16" | "bf16";
+
+/** Bytes of one element. */
+export const KV_BYTES: Readonly<Record<KvDtype, number>> = { f32: 4, f16: 2, bf16: 2 };

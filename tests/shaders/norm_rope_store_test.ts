@@ -1,0 +1,39 @@
+import { normRopeStore } from "../../shaders/norm_rope_store.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers } from "../gpu/numbers.ts";
+import { assertPlaced, PLACED_ROWS, type PlacedShape, placing } from "./placed.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const EPS = 1e-6;
+const SHAPES: readonly PlacedShape[] = [
+  { heads: 4, kvHeads: 2, headDim: 16, kvDtype: "f32" },
+  { heads: 3, kvHeads: 3, headDim: 80, kvDtype: "f16" },
+  { heads: 2, kvHeads: 1, headDim: 128, kvDtype: "bf16" },
+];
+
+for (const software of [true, false]) {
+  for (const shape of SHAPES) {
+    const { heads, kvHeads, headDim, kvDtype } = shape;
+    const title = `${heads} heads over ${kvHeads} of ${headDim}, ${kvDtype}`;
+    Deno.test(`norm_rope_store: ${title}, ${software ? "software" : "hardware"}`, async () => {
+      const places = placing(device, shape);
+      const qkv = numbers(PLACED_ROWS.length * (heads + 2 * kvHeads) * headDim, headDim);
+      const weight = numbers(2 * headDim, 1);
+      await device.run([normRopeStore(
+        { ...places.place, q: places.q, qkv: device.floats(qkv), weight: device.floats(weight) },
+        { ...places.shape, eps: EPS, tuning: tuning(software), label: "test" },
+      )]);
+      await assertPlaced(device, places, (row, head) => {
+        const at = (row * (heads + 2 * kvHeads) + head) * headDim;
+        const x = qkv.subarray(at, at + headDim);
+        if (head >= heads + kvHeads) return x;
+        const of = weight.subarray(head < heads ? 0 : headDim);
+        const square = x.reduce((sum, value) => sum + value * value, 0) / headDim;
+        return x.map((value, i) => value / Math.sqrt(square + EPS) * (of[i] ?? NaN));
+      });
+    });
+  }
+}
