@@ -48,7 +48,7 @@ const DEFAULTS = {
 const MOST = { hidden: 2 ** 17, intermediate: 2 ** 20, layers: 1024, heads: 1024, headDim: 1024 };
 const MOST_VOCAB = 2 ** 22;
 
-/** bf16 weights are read 8 at a time, so every row a kernel reduces over is whole eights. */
+/** Weights, keys and values are read 8 at a time: every row a kernel reduces over is whole eights. */
 const ROW_STEP = 8;
 
 /** config.json `hidden_act` and the like. */
@@ -132,15 +132,11 @@ function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
     throw unusable(config, `${why} key/value heads`);
   }
   const headDim = integer(config, "head_dim", {
-    least: 2,
+    least: ROW_STEP,
     most: MOST.headDim,
-    multipleOf: 2,
+    multipleOf: ROW_STEP,
     fallback: hiddenSize / numHeads,
   });
-  if (numHeads * headDim % ROW_STEP !== 0) {
-    const why = `has ${numHeads} heads of ${headDim}, expected a product that is a multiple of`;
-    throw unusable(config, `${why} ${ROW_STEP}`);
-  }
   const plain = {
     cap: undefined,
     window: undefined,

@@ -10,8 +10,8 @@ export const TARGET_JSON: Readonly<Record<string, unknown>> = {
   hidden_size: 16,
   intermediate_size: 24,
   num_hidden_layers: 6,
-  num_attention_heads: 4,
-  num_key_value_heads: 2,
+  num_attention_heads: 2,
+  num_key_value_heads: 1,
   vocab_size: 40,
 };
 

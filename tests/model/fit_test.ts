@@ -32,7 +32,7 @@ for (
 
 Deno.test("a draft narrower than the target cannot share its embedding", () => {
   const shapes = { ...EAGLE3, "fc.weight": [16, 96] };
-  const wide = target({ hidden_size: 32, head_dim: 8 });
+  const wide = target({ hidden_size: 32, head_dim: 16 });
   const shared = parseDraftConfig(draft(shapes, { target_hidden_size: 32 }), wide);
   assert.match(misfit(shared, wide) ?? "", /shares the target's embedding, but its hidden size/);
   const own = { ...shapes, "embed_tokens.weight": [40, 16] };

@@ -66,7 +66,7 @@ Deno.test("random checkpoint: EAGLE-3 by its name or by draft_vocab_size", () =>
 Deno.test("random checkpoint: EAGLE-3 over the whole vocabulary, and of another width", () => {
   const whole = draftOf({ ...EAGLE3_JSON, draft_vocab_size: undefined });
   assert.deepEqual([whole.draftVocabSize, whole.reducedVocab], [40, false]);
-  const narrow = draftOf({ ...EAGLE3_JSON, hidden_size: 8, target_hidden_size: 16 });
+  const narrow = draftOf({ ...EAGLE3_JSON, hidden_size: 8, head_dim: 8, target_hidden_size: 16 });
   assert.deepEqual([narrow.ownEmbedding, narrow.targetHiddenSize], [true, 16]);
 });
 

@@ -21,7 +21,7 @@ function big(): ReturnType<typeof toyCheckpoint> {
 Deno.test("parameters and bytes add up", () => {
   assert.equal(parameterCount(SPECS), MATRICES + VECTORS);
   assert.equal(weightBytes(big(), SPECS), 2 * MATRICES + 4 * VECTORS);
-  assert.equal(kvBytesPerToken(CONFIG), 2 * 4 * 6 * 2 * 4);
+  assert.equal(kvBytesPerToken(CONFIG), 2 * 4 * 6 * 8);
 });
 
 Deno.test("a report tells of both, and why they do not fit", () => {
