@@ -15,7 +15,8 @@ export async function openMeasured(
       readonly steps: readonly number[];
     },
 ): Promise<Engine> {
-  const { model, draft, quantize, algorithm, adapter, randomWeights, randomDraft } = request;
+  const { model, draft, quantize, kvDtype, algorithm, adapter, randomWeights, randomDraft } =
+    request;
   const engine = await openEngine({
     speculate: statically(Math.max(...steps), steps),
     ...rest,
@@ -23,6 +24,7 @@ export async function openMeasured(
     ...draft === undefined ? {} : { draft },
     ...quantize === undefined ? {} : { quantize },
     ...request.quantizeDraft ? { quantizeDraft: true } : {},
+    ...kvDtype === undefined ? {} : { kvDtype },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...randomWeights === undefined ? {} : {
@@ -45,11 +47,16 @@ export async function openMeasured(
 /** What was opened, for rows and tables. */
 export function subjectOf(engine: Engine, request: ModelRequest): Subject {
   return {
-    model: quantizedName(engine.name, engine.weights.quantize),
+    model: [quantizedName(engine.name, engine.weights.quantize), ...keptAs(engine)].join(", "),
     draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
     device: `${engine.device.adapter}, ${engine.device.backend}`,
     simulated: request.simulateAcceptance !== undefined,
   };
+}
+
+/** How keys and values are kept where that is not the default. */
+function keptAs({ kvDtype }: Engine): string[] {
+  return kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`];
 }
 
 /** Rows of a quantized model are not those of the checkpoint. */

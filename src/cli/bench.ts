@@ -110,13 +110,14 @@ export function modelRequest(
   options: BenchOptions,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, quantize, quantizeDraft, algorithm, adapter } = options;
+  const { model, draft, quantize, quantizeDraft, kvDtype, algorithm, adapter } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
+    ...kvDtype === undefined ? {} : { kvDtype },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...randomWeights === undefined ? {} : { randomWeights },

@@ -31,13 +31,14 @@ async function runExpected(
   options: CheckOptions & { readonly expected: string },
   { check, io }: { check: CheckModel; io: Io },
 ): Promise<number> {
-  const { model, quantize, adapter, expected, tolerance } = options;
+  const { model, quantize, kvDtype, adapter, expected, tolerance } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({
     expected,
     tolerance,
     ...model === undefined ? {} : { model },
     ...quantize === undefined ? {} : { quantize },
+    ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status }),

@@ -17,7 +17,7 @@ export async function runQuantized(
   options: CheckOptions,
   { check, io }: { check: CheckQuantized; io: Io },
 ): Promise<number> {
-  const { model, draft, quantize, quantizeDraft, adapter } = options;
+  const { model, draft, quantize, quantizeDraft, kvDtype, adapter } = options;
   if (quantize === undefined) {
     throw new UsageError(`Cannot run "check": --expected FILE or --quantize q8|q4 is needed`);
   }
@@ -28,6 +28,7 @@ export async function runQuantized(
     prompts: TASKS.map((task, at) => taskPrompt(task, drawFrom(SEED, at))),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status }),

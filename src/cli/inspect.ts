@@ -1,4 +1,5 @@
 /** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
+import type { KvDtype } from "../gpu/kv.ts";
 import type { Quantization } from "../gpu/matrix.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
 import { type ModelConfig, parseModelConfig } from "../model/config.ts";
@@ -28,6 +29,8 @@ export interface InspectOptions {
   readonly quantize?: Quantization | undefined;
   /** The draft's too. */
   readonly quantizeDraft?: boolean;
+  /** How keys and values are kept; absent = f32. */
+  readonly kvDtype?: KvDtype | undefined;
   readonly json: boolean;
 }
 
@@ -49,6 +52,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
   const report = inspectReport(
     { ...target, quantize },
     draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
+    options.kvDtype,
   );
   out(options.json ? `${JSON.stringify(inspectJson(report), null, 2)}\n` : renderInspect(report));
 }
@@ -64,7 +68,7 @@ export function renderInspect(report: ModelReport): string {
     "",
     line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
     line("", `${bytes(memory.weightBytes)} weights`),
-    line("", `${bytes(memory.kvBytesPerToken)} keys and values a token`),
+    line("", `${bytes(memory.kvBytesPerToken)} keys and values a token, ${memory.kvDtype}`),
     line("", `${bytes(memory.scratchBytes)} scratch, about (${memory.scratchRows} rows)`),
     ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
       line(

@@ -25,7 +25,7 @@ export async function openWithProgress(
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, algorithm, adapter, contextLength, maxBatch = 1, maxKvTokens } = options;
-  const { quantize, quantizeDraft, roundsPerSync } = options;
+  const { quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
@@ -36,6 +36,7 @@ export async function openWithProgress(
     ...algorithm === undefined ? {} : { algorithm },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
+    ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },

@@ -43,6 +43,18 @@ export const QUANTIZE_DRAFT = {
   },
 } as const;
 
+/** How keys and values are kept. */
+export const KV = {
+  kvDtype: {
+    flag: "--kv-dtype",
+    type: "choice",
+    choices: ["f32", "f16", "bf16"],
+    help: "how the keys and values of target and draft are kept; 16 bits halve memory and traffic",
+    absent: "f32",
+    example: "--kv-dtype bf16",
+  },
+} as const;
+
 export const ADAPTER = {
   adapter: {
     flag: "--adapter",

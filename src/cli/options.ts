@@ -7,6 +7,7 @@ import {
   DOCTOR,
   DRAFT,
   JSON_OUTPUT,
+  KV,
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
@@ -23,6 +24,7 @@ export type GenerateOptions = Values<
   & typeof TARGET
   & typeof DRAFT
   & typeof QUANTIZE
+  & typeof KV
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof SPECULATION
@@ -45,6 +47,7 @@ export type CheckOptions = Values<
   & typeof DRAFT
   & typeof QUANTIZE
   & typeof QUANTIZE_DRAFT
+  & typeof KV
   & typeof CHECK
   & typeof ADAPTER
   & typeof JSON_OUTPUT
@@ -56,6 +59,7 @@ export type InspectOptions = Values<
   & typeof TARGET
   & typeof DRAFT
   & typeof QUANTIZE
+  & typeof KV
   & typeof QUANTIZE_DRAFT
   & typeof JSON_OUTPUT
 >;
@@ -65,6 +69,7 @@ export type BenchOptions = Values<
   & typeof TARGET
   & typeof DRAFT
   & typeof QUANTIZE
+  & typeof KV
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof BENCH_AXES
@@ -118,7 +123,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
     },
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER, ...CONTEXT },
+      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER, ...CONTEXT },
       Prompt: { ...SYSTEM, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
@@ -130,7 +135,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "talk with the model; /help inside lists its commands",
     usage: "eyrie chat [flags]",
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER, ...CONTEXT },
+      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER, ...CONTEXT },
       Prompt: SYSTEM,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
@@ -149,6 +154,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         ...DRAFT,
         ...QUANTIZE,
         ...QUANTIZE_DRAFT,
+        ...KV,
         algorithm: SPECULATION.algorithm,
         ...ADAPTER,
         ...BENCH_RANDOM,
@@ -161,14 +167,17 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie check (--expected FILE | --quantize q8|q4) [flags]",
     groups: {
       Check: { ...TARGET, ...CHECK },
-      Model: { ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...ADAPTER },
+      Model: { ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER },
       Output: { ...JSON_OUTPUT, quiet: TALK.quiet },
     },
   },
   inspect: {
     summary: "what a checkpoint is and the memory it needs; uses no GPU",
     usage: "eyrie inspect [flags]",
-    groups: { Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT }, Output: JSON_OUTPUT },
+    groups: {
+      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV },
+      Output: JSON_OUTPUT,
+    },
   },
   pull: {
     summary: "download models into the Hugging Face cache; prints their folders",

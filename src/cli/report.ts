@@ -39,6 +39,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ["draft", draftText(engine, result)],
     ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
     ...weightRows(engine),
+    ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
     ["load", seconds(engine.loadMs)],
     [
       "prompt",
@@ -107,6 +108,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
       tokens_per_second: thousandths(timing.tokensPerSecond),
     },
     ...weightsReport(engine),
+    ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
     speculative: { ...speculative, ...adaptiveReport(engine) },
     device: { adapter, backend, software, features },
   };

@@ -1,3 +1,4 @@
+import type { KvDtype } from "../gpu/kv.ts";
 import { UsageError } from "../errors.ts";
 import { type AdapterChoice, openGpu } from "../gpu/device.ts";
 import type { Quantization } from "../gpu/matrix.ts";
@@ -41,6 +42,8 @@ export interface CheckReport {
 export async function checkModel(options: {
   readonly model?: string;
   readonly quantize?: Quantization;
+  /** How keys and values are kept; absent = f32. */
+  readonly kvDtype?: KvDtype;
   readonly expected: string;
   /** Largest error allowed, in standard deviations of the expected tensor. */
   readonly tolerance: number;
@@ -66,6 +69,7 @@ export async function checkModel(options: {
     prefillRows: 256,
     contextLength: longest,
     pages: Math.ceil((longest + MAX_STEPS) / PAGE),
+    ...options.kvDtype ? { kvDtype: options.kvDtype } : {},
   });
   using slot = core.openSlot() as Slot;
   core.reserve(slot, longest);

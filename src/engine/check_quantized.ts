@@ -1,4 +1,5 @@
 import type { AdapterChoice } from "../gpu/device.ts";
+import type { KvDtype } from "../gpu/kv.ts";
 import type { Quantization } from "../gpu/matrix.ts";
 import { compiler } from "../gpu/program.ts";
 import { GREEDY } from "../speculate/sampling.ts";
@@ -44,6 +45,8 @@ export interface QuantizedCheck {
   readonly draft?: string;
   readonly quantize: Quantization;
   readonly quantizeDraft?: boolean;
+  /** How keys and values are kept on both sides; absent = f32. */
+  readonly kvDtype?: KvDtype;
   readonly prompts: readonly string[];
   readonly adapter?: AdapterChoice;
   readonly onProgress?: (progress: LoadProgress) => void;

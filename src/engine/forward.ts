@@ -42,7 +42,9 @@ export async function forward(
       outFirst: 0,
     }));
   const rowBuffer = storageBuffer(gpu, "check.rows", rows * ROW_WORDS);
-  const body = await make.compile(targetBody(target, { rows: rowBuffer, count: rows }, taps));
+  const body = await make.compile(
+    targetBody(target, { rows: rowBuffer, count: rows, perSlot: rows }, taps),
+  );
   const out = new Map<string, Float32Array>();
   const put = (name: string, width: number, first: number, values: Float32Array) => {
     const whole = out.getOrInsertComputed(name, () => new Float32Array(ids.length * width));

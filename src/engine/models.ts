@@ -159,9 +159,7 @@ function scratch(
   return {
     x: floats("x", hiddenSize),
     normed: floats("normed", hiddenSize),
-    qkv: layers.some(({ attention }) => attention.qkNorm !== "none")
-      ? floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv))
-      : undefined,
+    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
     act: floats("act", widest(({ mlp }) => mlp.intermediateSize)),

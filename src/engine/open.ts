@@ -1,5 +1,6 @@
 import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
+import { KV_BYTES, type KvDtype } from "../gpu/kv.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
 import type { ModelConfig } from "../model/config.ts";
 import { attentionSizes } from "../model/layer_spec.ts";
@@ -30,6 +31,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
   readonly maxKvTokens?: number;
+  /** How the keys and values of target and draft are kept; default f32. */
+  readonly kvDtype?: KvDtype;
   /** Time the parts of each round on the device. */
   readonly profile?: boolean;
   /** Weights made up for the shapes of these config.json files: for timing. */
@@ -74,6 +77,8 @@ export interface Engine extends Disposable {
   readonly algorithm: Outputs["algorithm"];
   readonly weights: WeightReport;
   /** Tokens a sequence may hold, prompt and output. */
+  /** How keys and values are kept. */
+  readonly kvDtype: KvDtype;
   readonly contextLength: number;
   readonly loadMs: number;
   readonly device: DeviceInfo;
@@ -120,7 +125,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const weights = random
     ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
     : await loadWeights(gpu, models, options);
-  const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config));
+  const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config, options));
   const core = await openCore(gpu, weights, capacity, {
     profile: options.profile ?? false,
     ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
@@ -140,6 +145,7 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
     draftName: models.draft?.checkpoint.name,
     algorithm,
     weights: weightReport(models, options),
+    kvDtype: capacity.kvDtype,
     contextLength,
     loadMs: performance.now() - started,
     device: gpu.info,
@@ -177,21 +183,25 @@ function contextOf(asked: number | undefined, most: number): number {
 }
 
 function capacityOf(
-  { maxBatch: batch = 1, maxKvTokens }: OpenOptions,
+  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32" }: OpenOptions,
   { contextLength, steps }: { readonly contextLength: number; readonly steps: readonly number[] },
   most: number,
-): Capacity {
-  const sized = { batch, steps, prefillRows: PREFILL_ROWS, contextLength, pages: 0 };
+): Capacity & Required<Pick<Capacity, "kvDtype">> {
+  const sized = { batch, steps, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
   return { ...sized, pages: Math.max(1, Math.min(asked, most)) };
 }
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
-function kvLimit({ limits }: Gpu, { layers }: ModelConfig): number {
+function kvLimit(
+  { limits }: Gpu,
+  { layers }: ModelConfig,
+  { kvDtype = "f32" }: OpenOptions,
+): number {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).kv / 2));
-  return Math.floor(bytes / (PAGE * widest * 4));
+  return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
 }
 
 /** Made-up weights come without a vocabulary: their tokens are no text. */

@@ -45,7 +45,7 @@ export interface Scratch {
   /** [rows, hidden] */
   readonly normed: Operand;
   /** With `qkNorm`: before norms and rope, [rows, (heads + 2 kvHeads) headDim]. */
-  readonly qkv: Operand | undefined;
+  readonly qkv: Operand;
   /** Rotated, [rows, heads headDim]. */
   readonly q: Operand;
   /** Of attention, shared by all layers. */
@@ -146,7 +146,7 @@ function projectHeads(
   const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
   const shape = { ...headsOf(spec, context), count };
   const launch = { rows: count, tuning, label: `${label}.qkv` };
-  if (!weight || !qkv) {
+  if (!weight) {
     return matmul({ matrix, x: input, out: q }, { ...launch, finish: finishQkv(place, shape) });
   }
   return [

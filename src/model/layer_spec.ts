@@ -45,11 +45,14 @@ export interface DenseMlp {
 /** silu(g) = g / (1 + exp(-g)); gelu_tanh is the approximation of GELU by tanh. */
 export type Activation = "silu" | "gelu_tanh";
 
-/** f32 elements a token or row: cached keys and values, and what the attention's plan writes. */
+/**
+ * Elements a token or row: cached keys and values, and what the attention's plan writes in f32; `qkv`
+ * is 0 where q, k and v leave their matmul finished.
+ */
 export function attentionSizes(
-  { numHeads, numKvHeads, headDim }: AttentionSpec,
+  { numHeads, numKvHeads, headDim, qkNorm }: AttentionSpec,
 ): { readonly kv: number; readonly qkv: number; readonly q: number; readonly mixed: number } {
   const q = numHeads * headDim;
   const kv = 2 * numKvHeads * headDim;
-  return { kv, qkv: q + kv, q, mixed: q };
+  return { kv, qkv: qkNorm === "none" ? 0 : q + kv, q, mixed: q };
 }

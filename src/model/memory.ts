@@ -1,7 +1,10 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
+import { partialWords } from "../../shaders/attention.ts";
+import { KV_BYTES, type KvDtype } from "../gpu/kv.ts";
 import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../gpu/matrix.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import { PREFILL_ROWS } from "./rows_layout.ts";
+import { headsOf } from "./decoder.ts";
+import { PAGE, PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import { attentionSizes } from "./layer_spec.ts";
 import { findTensor, type TensorSpec } from "./tensors.ts";
@@ -39,26 +42,37 @@ export function unquantizable(specs: readonly TensorSpec[]): TensorSpec[] {
   return specs.filter(({ kind, shape: [, cols = 0] }) => kind === "matrix" && !isQuantizable(cols));
 }
 
-/** Bytes of f32 keys and values that one token takes in all layers. */
-export function kvBytesPerToken(config: ModelConfig): number {
-  return F32_BYTES * sum(config.layers.map(({ attention }) => attentionSizes(attention).kv));
+/** Bytes of keys and values that one token takes in all layers. */
+export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32"): number {
+  return KV_BYTES[kvDtype] * sum(layers.map(({ attention }) => attentionSizes(attention).kv));
 }
 
 /**
  * Bytes of f32 working memory of the engine's default plans: per row of a prefill chunk the
- * residual stream, normed input, q, k, v, attention output, gated MLP and final norm; the draft's
- * likewise with its inputs side by side and the features it reads; logits of the verify rows.
+ * residual stream, normed input, q, attention output, gated MLP and final norm; the draft's
+ * likewise with its inputs side by side and the features it reads; logits of the verify rows; the
+ * partial sums of attention over a slot of `context` tokens, which both share.
  */
 export function scratchBytes(
   target: ModelConfig,
   draft: DraftConfig | undefined,
-  { rows, verifyRows }: { readonly rows: number; readonly verifyRows: number },
+  { rows, verifyRows, context }: {
+    readonly rows: number;
+    readonly verifyRows: number;
+    readonly context: number;
+  },
 ): number {
   const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
   const drafting = draft ? rowElements(draft.layer) + 2 * draft.layer.hiddenSize + features : 0;
   const perRow = rowElements(target) + target.hiddenSize + drafting;
   const logits = target.vocabSize + (draft?.draftVocabSize ?? 0);
-  return F32_BYTES * (rows * perRow + verifyRows * logits);
+  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
+  const layers = [target, ...draft ? [draft.layer] : []].flatMap((config) => config.layers);
+  const partial = Math.max(...layers.map(({ attention }) => {
+    const { sums, stats } = partialWords(headsOf(attention, layout), rows, { software: false });
+    return sums + stats;
+  }));
+  return F32_BYTES * (rows * perRow + verifyRows * logits + partial);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
 import type { Quantization } from "../gpu/matrix.ts";
+import type { KvDtype } from "../gpu/kv.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { Algorithm, DraftConfig, ModelConfig } from "./config.ts";
 import { misfit } from "./fit.ts";
@@ -88,6 +89,7 @@ export interface DraftReport extends PartReport {
 /** GPU memory for one sequence, bytes. */
 export interface MemoryReport {
   readonly weightBytes: number;
+  readonly kvDtype: KvDtype;
   readonly kvBytesPerToken: number;
   /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
   readonly context: number;
@@ -120,9 +122,11 @@ const VERIFY_ROWS = 8;
 export function inspectReport(
   target: Inspected<ModelConfig>,
   draft: Inspected<DraftConfig> | null,
+  kvDtype: KvDtype = "f32",
 ): ModelReport {
-  const targetPart = partReport(target, target.config, targetTensors(target.config));
-  const draftPart = draft && draftReport(draft, target.config);
+  const targetPart = partReport(target, target.config, targetTensors(target.config), kvDtype);
+  const draftPart = draft && draftReport(draft, target.config, kvDtype);
+  const context = Math.min(target.config.maxPositions, DEFAULT_CONTEXT);
   return {
     target: targetPart,
     draft: draftPart,
@@ -132,18 +136,23 @@ export function inspectReport(
       scratchBytes(
         target.config,
         draft?.config,
-        { rows: PREFILL_ROWS, verifyRows: VERIFY_ROWS },
+        { rows: PREFILL_ROWS, verifyRows: VERIFY_ROWS, context },
       ),
+      kvDtype,
       tierReports(target.config, draft?.config),
     ),
   };
 }
 
-function draftReport(draft: Inspected<DraftConfig>, target: ModelConfig): DraftReport {
+function draftReport(
+  draft: Inspected<DraftConfig>,
+  target: ModelConfig,
+  kvDtype: KvDtype,
+): DraftReport {
   const { config } = draft;
   const why = misfit(config, target);
   return {
-    ...partReport(draft, config.layer, draftTensors(config)),
+    ...partReport(draft, config.layer, draftTensors(config), kvDtype),
     algorithm: config.algorithm,
     draftVocabSize: config.draftVocabSize,
     auxLayers: config.auxLayers,
@@ -158,6 +167,7 @@ function partReport(
   { checkpoint, warnings, quantize }: Inspected<unknown>,
   config: ModelConfig,
   specs: readonly TensorSpec[],
+  kvDtype: KvDtype,
 ): PartReport {
   // What differs between layers besides the window is told by the first alone.
   const { attention, mlp } = config.layers[0] as LayerSpec;
@@ -185,7 +195,7 @@ function partReport(
     files: totals(tensors, ({ file }) => file),
     quantized: quantize ? quantizeReport(specs, quantize) : null,
     weightBytes: weightBytes(checkpoint, specs, quantize),
-    kvBytesPerToken: kvBytesPerToken(config),
+    kvBytesPerToken: kvBytesPerToken(config, kvDtype),
     warnings,
   };
 }
@@ -207,6 +217,7 @@ function memoryReport(
   target: PartReport,
   draft: PartReport | null,
   scratch: number,
+  kvDtype: KvDtype,
   tiers: MemoryReport["tiers"],
 ): MemoryReport {
   const weights = target.weightBytes + (draft?.weightBytes ?? 0);
@@ -214,6 +225,7 @@ function memoryReport(
   const context = Math.min(target.context, DEFAULT_CONTEXT);
   return {
     weightBytes: weights,
+    kvDtype,
     kvBytesPerToken: kv,
     context,
     kvBytes: kv * context,

@@ -144,6 +144,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     draftName: draft ? "fake-eagle3" : undefined,
     weights: options.weights ??
       { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
+    kvDtype: "f32",
     contextLength,
     loadMs: 12.3456,
     device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },

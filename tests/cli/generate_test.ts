@@ -151,7 +151,7 @@ Deno.test("flags reach the engine", async () => {
   const engine = fakeEngine();
   const flags =
     "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software " +
-    "--context-length 64 --quantize q4 --quantize-draft --rounds-per-sync 4 " +
+    "--context-length 64 --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
     "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
   const { onProgress: _, onWarning: __, speculate, ...opened } = engine.opened[0] ??
@@ -165,6 +165,7 @@ Deno.test("flags reach the engine", async () => {
     contextLength: 64,
     quantize: "q4",
     quantizeDraft: true,
+    kvDtype: "bf16",
     roundsPerSync: 4,
   });
   assert.deepEqual(speculate?.("EAGLE").steps, [5]);

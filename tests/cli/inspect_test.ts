@@ -70,6 +70,14 @@ Deno.test("inspect says which matrices stay as they are", () => {
   assert.match(inspect({ model, quantize: "q8" }), /^quantized +\d+ matrices to q8; \d+ stay/m);
 });
 
+Deno.test("inspect --kv-dtype halves keys and values", () => {
+  const memory = (kvDtype?: "bf16") => JSON.parse(inspect({ kvDtype, json: true })).memory;
+  const [wide, narrow] = [memory(), memory("bf16")];
+  assert.equal(narrow.kv_bytes_per_token, wide.kv_bytes_per_token / 2);
+  assert.equal(wide.total_bytes - narrow.total_bytes, narrow.kv_bytes);
+  assert.match(inspect({ kvDtype: "bf16" }), /keys and values a token, bf16/);
+});
+
 Deno.test("inspect of nothing is a usage error", () => {
   assert.throws(() => inspect({ model: "/nowhere" }), UsageError);
   assert.throws(() => inspect({ draft: folder("tests/golden/llama3") }), /not an EAGLE draft/);

@@ -132,6 +132,7 @@ Deno.test("defaults of generate", () => {
       preset: undefined,
       quantize: undefined,
       quantizeDraft: false,
+      kvDtype: undefined,
       roundsPerSync: undefined,
       temperature: 0.7,
       topK: 0,

@@ -2,6 +2,7 @@ import { type Core, openCore } from "../../src/engine/core.ts";
 import type { Slot } from "../../src/engine/slot.ts";
 import { loadWeights, openModels } from "../../src/engine/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
 import type { QuantizeChoice } from "../../src/model/quantize_choice.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
@@ -34,7 +35,7 @@ export async function openFledgling(
   kind: "eagle3" | "eagle1",
   batch: number,
   gpu?: Gpu,
-  quantize: QuantizeChoice = {},
+  { kvDtype = "f32", ...quantize }: QuantizeChoice & { readonly kvDtype?: KvDtype } = {},
 ): Promise<Core> {
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
   const opened = gpu ?? await openGpu();
@@ -45,6 +46,7 @@ export async function openFledgling(
     prefillRows: 256,
     contextLength,
     pages: batch * (contextLength + 2 * MAX_STEPS) / PAGE,
+    kvDtype,
   });
 }
 

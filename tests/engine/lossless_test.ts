@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { KvDtype } from "../../src/gpu/kv.ts";
 import { openModels } from "../../src/engine/load.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
@@ -27,15 +28,16 @@ function promptIds(prompts: readonly string[]): number[][] {
  */
 async function sameAtEverySetting(
   prompts: readonly (readonly number[])[],
-  { most, sampling, perSync = [1] }: {
+  { most, sampling, perSync = [1], kvDtype }: {
     readonly most: number;
     readonly sampling: readonly Sampling[];
     readonly perSync?: readonly number[];
+    readonly kvDtype?: KvDtype;
   },
 ): Promise<void> {
   const plain = new Map<number, string>();
   for (const kind of ["eagle3", "eagle1"] as const) {
-    const core = await openFledgling(kind, BATCH);
+    const core = await openFledgling(kind, BATCH, undefined, kvDtype ? { kvDtype } : {});
     let drafted = 0;
     for (let first = 0; first < prompts.length; first += BATCH) {
       const group = prompts.slice(first, first + BATCH);
@@ -77,6 +79,13 @@ Deno.test("greedy and sampled text is the same with 1 to 8 rounds per sync", asy
   const perSync = [1, 2, 3, 8, 5, 2, 3, 8];
   await sameAtEverySetting(prompts, { most: 20, sampling, perSync });
 });
+
+for (const kvDtype of ["f16", "bf16"] as const) {
+  Deno.test(`greedy text is the same at num_steps 0 to 7 with both drafts: ${kvDtype} keys and values`, async () => {
+    const prompts = goldenCases().map(({ prompt_ids }) => prompt_ids);
+    await sameAtEverySetting(prompts, { most: 24, sampling: [GREEDY], kvDtype });
+  });
+}
 
 Deno.test("sampled text is a function of the seed, whatever num_steps and draft", async () => {
   const filters = [

@@ -65,7 +65,7 @@ function context(config: ModelConfig): DecoderContext {
     scratch: {
       x: floats(hiddenSize),
       normed: floats(hiddenSize),
-      qkv: undefined,
+      qkv: floats(1),
       q: floats(numHeads * headDim),
       partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
       mixed: floats(numHeads * headDim),
