@@ -21,7 +21,7 @@ Deno.test("an EAGLE-3 head as its authors publish it, under a Llama's name", () 
     layerPrefix: "midlayer",
   });
   assert.equal(layer.layers.length, 1);
-  assert.deepEqual(layer.ropes, [{ theta: 10000, width: 4, scaling: { kind: "default" } }]);
+  assert.deepEqual(layer.ropes, [{ theta: 10000, width: 8, scaling: { kind: "default" } }]);
   assert.deepEqual(checkTensors(checkpoint, draftTensors({ layer, ...config })), []);
 });
 
