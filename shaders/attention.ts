@@ -1,34 +1,14 @@
-import { expand } from "../src/gpu/expand.ts";
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-  type Work,
-} from "../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand, type Work } from "../src/gpu/kernel.ts";
 import { KV_BYTES } from "../src/gpu/kv.ts";
 import type { Tuning } from "../src/gpu/matrix.ts";
-import combine from "./attention_combine.wgsl" with { type: "text" };
-import lanes from "./attention_lanes.wgsl" with { type: "text" };
-import chunked from "./attention.wgsl" with { type: "text" };
+import { CHUNK, chunkKernel, combineKernel, lanesKernel } from "./attention_kernels.ts";
 import type { Heads } from "./heads.ts";
-import { KV_LOAD } from "./kv.ts";
-import rowsCode from "./rows.wgsl" with { type: "text" };
-import visible from "./visible.wgsl" with { type: "text" };
 
-/** Of attention.wgsl: cells of a chunk, in pages of 16, and invocations of a workgroup. */
-const CHUNK = 64;
+/** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_CHUNK = CHUNK / 16;
-const THREADS = 128;
-/** Their sums are added one after the other. */
-const MOST_PARTS = 16;
 /** Query heads times rows of a workgroup: what its registers hold, and what compiles fast. */
 const MOST_QUERIES = 16;
 const MOST_QUERIES_SOFTWARE = 4;
-/** Invocations of a workgroup of attention_combine.wgsl, and most of its lanes. */
-const COMBINE_THREADS = 256;
-const COMBINE_LANES = 16;
 /** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
 
@@ -69,8 +49,6 @@ interface AttentionShape extends Heads {
 }
 
 type Adapter = Pick<Tuning, "software">;
-
-const kernels = new Map<string, Kernel>();
 
 /**
  * f32 words of the partial sums of attention over at most `rows` rows; fewer rows' worth where that
@@ -233,56 +211,6 @@ function tileOf(perSlot: number, most: number): number {
   return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
 }
 
-function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number) {
-  return kernelOf(`attention_${kvDtype}_${headDim}_${group}x${tile}`, () => {
-    const code = expand(chunked, chunkCounts(headDim, group, tile));
-    return kernel("attention", join(KV_LOAD[kvDtype], code), {
-      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: ["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "CHUNKS", "PER_SLOT", "SCALE"],
-    });
-  });
-}
-
-/** How attention.wgsl is unrolled. */
-function chunkCounts(headDim: number, group: number, tile: number): Record<string, number> {
-  const EIGHTS = headDim / 8;
-  const QUADS = Math.ceil(tile * group / 4);
-  // A chunk's cells times the lanes of each are at least the workgroup.
-  const LANES = EIGHTS >= 8 ? 8 : EIGHTS >= 4 ? 4 : 2;
-  const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / EIGHTS));
-  const CELLS = Math.ceil(CHUNK / PARTS);
-  const EARLY = QUADS === 1 && CELLS <= 8 ? 1 : 0;
-  return {
-    GROUP: group,
-    TILE: tile,
-    QUADS,
-    EIGHTS,
-    LANES,
-    STEPS: Math.ceil(EIGHTS / LANES),
-    PASSES: CHUNK * LANES / THREADS,
-    PARTS,
-    CELLS,
-    EARLY,
-    LATE: 1 - EARLY,
-    TURNS: Math.ceil(QUADS * CHUNK / THREADS),
-    OUTS: Math.ceil(4 * EIGHTS / THREADS),
-    HALVES: 2,
-    FOUR: 4,
-    EIGHT: 8,
-  };
-}
-
-function combineKernel(headDim: number) {
-  const QUADS = headDim / 4;
-  const LANES = Math.max(1, Math.min(COMBINE_LANES, Math.floor(COMBINE_THREADS / QUADS)));
-  return kernelOf(`attention_combine_${headDim}`, () => {
-    return kernel("attention_combine", join(expand(combine, { QUADS, LANES, AHEAD: 4 })), {
-      bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "CHUNKS"],
-    });
-  });
-}
-
 /** The variant that takes a row and a group at once, without partial sums. */
 function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dispatch {
   const { q, keys, values, rows, pages, out } = buffers;
@@ -298,23 +226,4 @@ function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dis
     label,
     work: cellWork(shape, 4 * count * shape.heads * headDim),
   });
-}
-
-function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads) {
-  const counts = { GROUP: heads / kvHeads, EIGHTS: headDim / 8 };
-  return kernelOf(`attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`, () => {
-    return kernel("attention_lanes", join(KV_LOAD[kvDtype], expand(lanes, counts)), {
-      bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["KV_HEADS", "TABLE_PAGES", "SCALE"],
-    });
-  });
-}
-
-function join(...code: string[]): string {
-  return [rowsCode, visible, ...code].join("\n");
-}
-
-/** The kernel of a variant; `make`'s name is completed to the variant's, which programs go by. */
-function kernelOf(name: string, make: () => Kernel): Kernel {
-  return kernels.getOrInsertComputed(name, () => ({ ...make(), name }));
 }

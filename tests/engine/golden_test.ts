@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { GREEDY } from "../../src/speculate/sampling.ts";
+import { openGpu } from "../../src/gpu/device.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/rope.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
@@ -85,3 +86,17 @@ function toBf16(value: number): number {
   const rounded = (word + 0x7fff + (word >>> 16 & 1)) & 0xffff0000;
   return new Float32Array(Uint32Array.of(rounded).buffer)[0] ?? NaN;
 }
+
+Deno.test("the kernels of hardware adapters decode a golden prompt, with and without drafts", async () => {
+  const gpu = await openGpu();
+  const hardware = { ...gpu, info: { ...gpu.info, software: false } };
+  const core = await openFledgling("eagle3", 1, hardware);
+  using slot = openSlot(core);
+  const golden = cases.find(({ min_margin }) => min_margin > 0.05) ?? assert.fail();
+  for (const numSteps of [0, 3]) {
+    const how = { numSteps, most: 24, sampling: [GREEDY] };
+    const [found] = await decode(core, [slot], [golden.prompt_ids], how);
+    assert.deepEqual(found?.ids, golden.greedy_ids.slice(0, 24));
+  }
+  gpu[Symbol.dispose]();
+});
