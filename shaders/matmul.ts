@@ -1,27 +1,9 @@
-import { expand } from "../src/gpu/expand.ts";
-import {
-  bytesOf,
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-  type Work,
-} from "../src/gpu/kernel.ts";
-import {
-  CHUNKS,
-  isQuantized,
-  type Matrix,
-  type Shard,
-  type Tuning,
-  type WeightFormat,
-} from "../src/gpu/matrix.ts";
-import add from "./finish_add.wgsl" with { type: "text" };
-import store from "./finish_store.wgsl" with { type: "text" };
-import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
-import body from "./matmul.wgsl" with { type: "text" };
-import { WEIGHTS } from "./weights.ts";
+import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../src/gpu/kernel.ts";
+import type { Matrix, Shard, Tuning } from "../src/gpu/matrix.ts";
+import { type Finish, matmulKernel } from "./matmul_kernels.ts";
+import { matmulShape } from "./matmul_shape.ts";
 
+<<<<<<< HEAD
 /** What happens to y: WGSL with `fn finish(row, c, half, sum)`, and what it needs besides. */
 export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
@@ -79,6 +61,9 @@ function matmulKernel(
 export function tileRows(rows: number): number {
   return Math.ceil(rows / Math.ceil(rows / MAX_TILE));
 }
+=======
+export type { Finish };
+>>>>>>> 5a04db1 (matmul: x staged through workgroup memory with the weights on their way, 16 lanes, ranges of k whose sums leave apart; rows known from the size of x)
 
 /** Weights and x in, what is made of y out; "add" reads out before. */
 function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epilogue): Work {
@@ -93,24 +78,39 @@ function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epi
 /**
  * Records `out = finish(x W^T)` for `rows` rows: a dispatch a shard.
  *
- * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for swiglu. Both buffers are
- * long enough for the rows rounded up to whole tiles.
+ * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for swiglu. With `splits` above
+ * 1, out is [splits, rows, W.rows], the sums over equal ranges of k.
  */
 export function matmul(
   buffers: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
   shape: {
     readonly rows: number;
+<<<<<<< HEAD
     readonly finish: Finish | Epilogue;
+=======
+    readonly finish: Finish;
+    /** See `splitsOf`; 1 unless finish is "store". */
+    readonly splits?: number;
+>>>>>>> 5a04db1 (matmul: x staged through workgroup memory with the weights on their way, 16 lanes, ranges of k whose sums leave apart; rows known from the size of x)
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
   const { matrix, x, out } = buffers;
+<<<<<<< HEAD
   const { rows, tuning, label } = shape;
   const finish = typeof shape.finish === "string" ? PLAIN[shape.finish] : shape.finish;
   const tile = tileRows(rows);
+=======
+  const { rows, finish, splits = 1, tuning, label } = shape;
+  const launch = matmulShape(matrix, { rows, splits, tuning });
+>>>>>>> 5a04db1 (matmul: x staged through workgroup memory with the weights on their way, 16 lanes, ranges of k whose sums leave apart; rows known from the size of x)
   const groups = tuning.groups * tuning.lanes / matrix.lanes;
+  const { format, cols, lanes } = matrix;
+  const { pairs } = tuning;
+  const code = matmulKernel(launch, { format, finish, pairs, lanes, groups });
   return matrix.shards.map((shard) =>
+<<<<<<< HEAD
     dispatch(matmulKernel(matrix.format, finish, tile, tuning.pairs), {
       // Kernels of other formats bind no scales.
       buffers: {
@@ -118,20 +118,32 @@ export function matmul(
         x,
         out,
         ...finish.buffers,
+=======
+    dispatch(code, {
+      buffers: {
+        weights: shard.operand,
+        // Its size tells the kernel how many rows there are.
+        x: { ...x, size: 4 * rows * cols },
+        out,
+        // Kernels of other formats bind no scales.
+>>>>>>> 5a04db1 (matmul: x staged through workgroup memory with the weights on their way, 16 lanes, ranges of k whose sums leave apart; rows known from the size of x)
         scales: shard.scales ?? shard.operand,
       },
       constants: {
-        COLS: matrix.cols,
+        COLS: cols,
         SHARD_ROWS: shard.rows,
         OUT_COLS: matrix.rows * finish.outShare,
         FIRST: shard.first,
-        LANES: matrix.lanes,
+        SPLITS: splits,
+        LANES: lanes,
         GROUPS: groups,
         ...finish.constants,
       },
       workgroups: [
-        Math.ceil(shard.rows / 2 / tuning.pairs / groups),
-        Math.ceil(rows / tile),
+        // Tiles of the same columns run side by side and share the weights in the cache.
+        Math.ceil(rows / launch.rows),
+        Math.ceil(shard.rows / 2 / pairs / groups),
+        splits,
       ],
       label,
       work: matmulWork(matrix, shard, rows, finish),

@@ -118,7 +118,7 @@ function context(
   const { headDim } = (config.layers[0] as LayerSpec).attention;
   return {
     config,
-    tuning: tuning(gpu.info.software, gpu.limits.maxComputeInvocationsPerWorkgroup),
+    tuning: tuning(gpu.info.software, gpu.limits),
     scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: buffers.partial },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, headDim, lengths))

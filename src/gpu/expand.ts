@@ -10,7 +10,7 @@ export function expand(code: string, counts: Readonly<Record<string, number>>): 
   const [text, rest] = block(code.split("\n"), counts, false);
   if (rest.length > 0) throw new Error("//end without //for");
   return Object.entries(counts).reduce(
-    (out, [name, n]) => out.replaceAll(`$${name}`, `${n}`),
+    (out, [name, n]) => out.replaceAll(new RegExp(`\\$${name}(?![A-Z_])`, "g"), `${n}`),
     text,
   );
 }

@@ -100,18 +100,37 @@ export interface Tuning {
   readonly groups: number;
   /** Output pairs a group of lanes makes. */
   readonly pairs: number;
+  /** Most rows of x that go into one tile of the staged matmul: its workgroup memory. */
+  readonly stagedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
 }
+
+/** The limits of an adapter that launches depend on. */
+export type TuningLimits = Pick<
+  GPUSupportedLimits,
+  "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
+>;
+
+const LEAST: TuningLimits = {
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupStorageSize: 16384,
+};
 
 /**
  * A software adapter has no memory to coalesce for, and each load costs far more than arithmetic:
  * an invocation makes many outputs alone.
  *
- * @param invocations most of a workgroup; the default is what every adapter has.
+ * @param limits the adapter's; the defaults are what every adapter has.
  */
-export function tuning(software: boolean, invocations = 256): Tuning {
-  return software
-    ? { software, lanes: 1, groups: 8, pairs: 8, rowLanes: 16 }
-    : { software, lanes: 32, groups: 4, pairs: 2, rowLanes: invocations < 512 ? 256 : 512 };
+export function tuning(software: boolean, limits: TuningLimits = LEAST): Tuning {
+  const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
+  return software ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, rowLanes: 16 } : {
+    software,
+    lanes: 16,
+    groups: 8,
+    pairs: 2,
+    stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
+    rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
+  };
 }

@@ -1,7 +1,7 @@
 // What greedy decoding rests on: a row's result has the same bits whatever else is in flight.
 
 import assert from "node:assert/strict";
-import { type Finish, matmul, tileRows } from "../../shaders/matmul.ts";
+import { type Finish, matmul } from "../../shaders/matmul.ts";
 import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
@@ -10,13 +10,16 @@ import { uploadMatrix, uploadPair, weights } from "./matrices.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-const TUNINGS: readonly Tuning[] = [tuning(true), tuning(false)];
+const LARGE = { maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 };
+const HARDWARE = tuning(false, LARGE);
+const TUNINGS: readonly Tuning[] = [tuning(true), HARDWARE];
 const MOST = 17;
 
 interface Case {
   readonly format: FloatFormat;
   readonly finish: Finish;
   readonly tuning: Tuning;
+  readonly splits?: number;
 }
 
 /** Runs the rows of x that `order` names and returns the words of each row's output. */
@@ -24,21 +27,27 @@ async function run(matrix: Matrix, x: Float32Array, order: readonly number[], of
   const rows = order.length;
   const { cols } = matrix;
   const outputs = of.finish === "swiglu" ? matrix.rows / 2 : matrix.rows;
-  const tile = tileRows(rows);
-  const tiled = Math.ceil(rows / tile) * tile;
-  const input = new Float32Array(tiled * cols);
+  const input = new Float32Array(rows * cols);
   order.forEach((row, i) => input.set(x.subarray(row * cols, (row + 1) * cols), i * cols));
-  const out = device.filled(tiled * outputs, 0.25);
+  const { splits = 1 } = of;
+  const out = device.filled(splits * rows * outputs, 0.25);
   await device.run(
     matmul({ matrix, x: device.floats(input), out }, { ...of, rows, label: "test" }),
   );
   const words = await device.readWords(out);
-  return order.map((_, i) => words.slice(i * outputs, (i + 1) * outputs));
+  return order.map((_, i) =>
+    Array.from({ length: splits }, (_, split) => {
+      const first = (split * rows + i) * outputs;
+      return [...words.subarray(first, first + outputs)];
+    }).flat()
+  );
 }
 
-async function assertInvariant(of: Case, counts: readonly number[]): Promise<void> {
+/** @param k 264 fills neither lanes nor groups, 1024 also two stages. */
+async function assertInvariant(of: Case, counts: readonly number[], k = 264): Promise<void> {
   const { format } = of;
-  const [n, k] = [14, 264]; // neither fills its lanes or groups
+  const n = 14;
+  const MOST = Math.max(...counts);
   const matrix = uploadMatrix(device, weights(format, n, k), {
     format,
     cols: k,
@@ -46,7 +55,7 @@ async function assertInvariant(of: Case, counts: readonly number[]): Promise<voi
     shards: [n],
   });
   const x = numbers(MOST * k, 5);
-  const alone: (Uint32Array | undefined)[] = [];
+  const alone: (number[] | undefined)[] = [];
   for (let row = 0; row < MOST; row++) alone.push((await run(matrix, x, [row], of))[0]);
   for (const count of counts) {
     // Each count takes other rows, at other places.
@@ -57,6 +66,15 @@ async function assertInvariant(of: Case, counts: readonly number[]): Promise<voi
     );
   }
 }
+
+Deno.test("matmul bits: any tile of the staged kernel gives what one row gives", async () => {
+  const counts = [2, 3, 5, 7, 8, 11, 12, 13, 33];
+  await assertInvariant({ format: "bf16", finish: "store", tuning: HARDWARE }, counts, 1024);
+});
+Deno.test("matmul bits: ranges of k whose sums leave apart", async () => {
+  const of = { format: "bf16", finish: "store", tuning: HARDWARE, splits: 2 } as const;
+  await assertInvariant(of, [2, 9], 1024);
+});
 
 for (const tuning of TUNINGS) {
   const name = `${tuning.lanes} lanes`;

@@ -1,0 +1,44 @@
+// Adds what the lanes of each group summed, in the order of the lanes, and finishes the outputs: the
+// end of matmul.wgsl and matmul_staged.wgsl. $SUMS rows of x at a time go through workgroup memory,
+// each a vector (a0, b0, a1, b1) of two pairs; a vector of padding a group keeps its lanes off the
+// banks of the next group.
+
+var<workgroup> staged: array<vec4<f32>, $VECTORS>;
+
+fn add_lanes(
+  thread: u32,
+  row: u32, // first row of x
+  split: u32,
+  column: u32, // pair of the workgroup's first group
+  step: u32, // pairs from group to group
+  //for s in SUMS
+  sums$s: vec4<f32>,
+  //end
+) {
+  let half = SHARD_ROWS / 2u;
+  let rows = arrayLength(&x) / (COLS / 4u);
+  let stride = GROUPS * (LANES + 1u);
+  workgroupBarrier();
+  //for s in SUMS
+  staged[$su * stride + thread + thread / LANES] = sums$s;
+  //end
+  workgroupBarrier();
+  for (var i = thread; i < GROUPS * $SUMSu; i += LANES * GROUPS) {
+    let group = i % GROUPS;
+    let s = i / GROUPS;
+    let first = s * stride + group * (LANES + 1u);
+    var sum = vec4<f32>(0.0);
+    for (var l = 0u; l < LANES; l += $UNROLLu) {
+      //for l in UNROLL
+      sum += staged[first + l + $lu];
+      //end
+    }
+    let c = column + group * step;
+    if (row + s < rows && c < half) {
+      finish(split * rows + row + s, c, half, sum.xy);
+    }
+    if (row + s < rows && c + 1u < half) {
+      finish(split * rows + row + s, c + 1u, half, sum.zw);
+    }
+  }
+}
