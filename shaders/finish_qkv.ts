@@ -7,12 +7,12 @@ import placeHead from "./place_head.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
 
 /**
- * The epilogue of a qkv matmul of `count` rows that writes rotated q to `out`, [count, heads
+ * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads
  * headDim], and keys and values to the pages. The matrix is the loader's `heads`.
  */
 export function finishQkv(
   { rope, rows, pages, keys, values }: KvPlace,
-  { heads, kvHeads, headDim, tablePages, kvDtype, count }: Heads & { readonly count: number },
+  { heads, kvHeads, headDim, tablePages, kvDtype }: Heads,
 ): Epilogue {
   const buffers: Readonly<Record<string, Operand>> = { rope, rows, pages, keys, values };
   return {
@@ -24,7 +24,6 @@ export function finishQkv(
       Q_HEADS: heads,
       KV_HEADS: kvHeads,
       TABLE_PAGES: tablePages,
-      ROWS: count,
     },
     outShare: heads / (heads + 2 * kvHeads),
     moved: 1,

@@ -1,5 +1,5 @@
 import { expand } from "../src/gpu/expand.ts";
-import { type Kernel, kernel } from "../src/gpu/kernel.ts";
+import { type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import { CHUNKS, isQuantized, type WeightFormat } from "../src/gpu/matrix.ts";
 import add from "./finish_add.wgsl" with { type: "text" };
 import store from "./finish_store.wgsl" with { type: "text" };
@@ -11,26 +11,32 @@ import type { MatmulShape } from "./matmul_shape.ts";
 import stagedBody from "./matmul_staged.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
 
-/** What happens to y: `out = y`, `out += y`, or `out = silu(gate) * up` of a paired matrix. */
+/** What happens to y: WGSL with `fn finish(row, c, half, sum)`, and what it needs besides. */
+export interface Epilogue {
+  /** Part of the kernel's name: equal names are equal code. */
+  readonly name: string;
+  readonly code: string;
+  /** Bound after weights, x and out, in this order. */
+  readonly buffers: Readonly<Record<string, Operand>>;
+  readonly constants: Readonly<Record<string, number>>;
+  /** Columns of `out`, over those of y. */
+  readonly outShare: number;
+  /** Elements read and written, over those of y. */
+  readonly moved: number;
+}
+
+/** The plain ones: `out = y`, `out += y`, or `out = silu(gate) * up` of a paired matrix. */
 export type Finish = "store" | "add" | "swiglu";
 
-const FINISH: Readonly<Record<Finish, string>> = { store, add, swiglu };
+const NOTHING = { buffers: {}, constants: {} };
 
-type Binding = "weights" | "x" | "out" | "scales";
-type Constant = "COLS" | "SHARD_ROWS" | "OUT_COLS" | "FIRST" | "SPLITS" | "LANES" | "GROUPS";
+export const PLAIN: Readonly<Record<Finish, Epilogue>> = {
+  store: { name: "store", code: store, ...NOTHING, outShare: 1, moved: 1 },
+  add: { name: "add", code: add, ...NOTHING, outShare: 1, moved: 2 },
+  swiglu: { name: "swiglu", code: swiglu, ...NOTHING, outShare: 0.5, moved: 0.5 },
+};
 
-const FLOAT: readonly Binding[] = ["weights", "x", "out"];
-const CONSTANTS: readonly Constant[] = [
-  "COLS",
-  "SHARD_ROWS",
-  "OUT_COLS",
-  "FIRST",
-  "SPLITS",
-  "LANES",
-  "GROUPS",
-];
-
-type MatmulKernel = Kernel<Binding, Constant>;
+const CONSTANTS = ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "SPLITS", "LANES", "GROUPS"];
 
 /** Rows whose sums go through workgroup memory at once. */
 const MOST_SUMS = 7;
@@ -41,27 +47,27 @@ const MOST_UNROLLED = 16;
 /** What a kernel's text depends on beside its shape. */
 export interface MatmulCode {
   readonly format: WeightFormat;
-  readonly finish: Finish;
+  readonly finish: Epilogue;
   readonly pairs: number;
   readonly lanes: number;
   readonly groups: number;
 }
 
-const kernels = new Map<string, MatmulKernel>();
+const kernels = new Map<string, Kernel>();
 
-export function matmulKernel(shape: MatmulShape, of: MatmulCode): MatmulKernel {
+export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const { format, finish, pairs, lanes, groups } = of;
   const sizes = [shape.rows, pairs, lanes, groups];
   const stage = shape.kind === "staged" ? [shape.stage] : [];
-  const name = ["matmul", shape.kind, format, finish, ...sizes, ...stage].join("_");
-  return kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, [WEIGHTS[format], common, body(shape, of), FINISH[finish]].join("\n"), {
-        bindings: isQuantized(format) ? [...FLOAT, "scales"] : FLOAT,
-        constants: CONSTANTS,
-      }),
-  );
+  const name = ["matmul", shape.kind, format, finish.name, ...sizes, ...stage].join("_");
+  return kernels.getOrInsertComputed(name, () => {
+    const scales = isQuantized(format) ? ["scales"] : [];
+    // The epilogue first: naga 29 panics where constants follow an array sized by overrides.
+    return kernel(name, [finish.code, common, WEIGHTS[format], body(shape, of)].join("\n"), {
+      bindings: ["weights", "x", "out", ...Object.keys(finish.buffers), ...scales],
+      constants: [...CONSTANTS, ...Object.keys(finish.constants)],
+    });
+  });
 }
 
 function body(shape: MatmulShape, of: MatmulCode): string {
@@ -84,7 +90,7 @@ function body(shape: MatmulShape, of: MatmulCode): string {
     VECTORS: Math.max(rows * stage * 2, sums * (threads + groups)),
   };
   const [text, done] = lanes === 1
-    ? [[], alone(rows, pairs)]
+    ? [[`var<workgroup> sums: array<vec2<f32>, ${threads * rows * pairs}>;`], alone(rows, pairs)]
     : [[expand(lanesBody, counts)], shared(rows, pairs, sums)];
   const main = expand(shape.kind === "staged" ? stagedBody : cachedBody, counts);
   return [...text, main.replace("$DONE", done.join("\n  "))].join("\n");
@@ -95,12 +101,24 @@ function sumsAtOnce(rows: number): number {
   return Math.max(...[2, 3, 4, 5, 6, 7].filter((sums) => rows % sums === 0));
 }
 
-/** An invocation that makes its outputs alone. */
+/**
+ * An invocation that makes its outputs alone. They wait in its part of workgroup memory for a loop,
+ * because `finish` may be long and software compiles slowly.
+ */
 function alone(rows: number, pairs: number): string[] {
-  return grid(pairs, rows).map(([p, r]) =>
-    `if (pair + ${p}u < half && row + ${r}u < rows) { ` +
-    `finish(tile.z * rows + row + ${r}u, pair + ${p}u, half, vec2<f32>(a${p}_${r}, b${p}_${r})); }`
-  );
+  const count = rows * pairs;
+  return [
+    ...grid(pairs, rows).map(([p, r], i) =>
+      `sums[thread * ${count}u + ${i}u] = vec2<f32>(a${p}_${r}, b${p}_${r});`
+    ),
+    `for (var i = 0u; i < ${count}u; i++) {`,
+    `  let c = pair + i / ${rows}u;`,
+    `  let r = row + i % ${rows}u;`,
+    `  if (c < half && r < rows) {`,
+    `    finish(tile.z * rows + r, c, half, sums[thread * ${count}u + i]);`,
+    `  }`,
+    `}`,
+  ];
 }
 
 /** Calls of `add_lanes`, two pairs of `sums` rows each. */

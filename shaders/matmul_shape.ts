@@ -1,4 +1,4 @@
-import { CHUNKS, type Matrix, type Tuning } from "../src/gpu/matrix.ts";
+import { CHUNKS, type Matrix, MOST_SPLITS, type Tuning } from "../src/gpu/matrix.ts";
 
 /** How a matmul of some rows is launched. None of it touches a bit of the result. */
 export type MatmulShape =
@@ -59,7 +59,7 @@ export function splitsOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning):
   const whole = (splits: number) =>
     cols / splits >= SHORTEST_RANGE && cols / 8 % (splits * 32) === 0 &&
     cols / 8 % (splits * CHUNKS[format] * lanes) === 0;
-  const possible = [1, 2, 3, 4, 5, 6, 7, 8].filter(whole);
+  const possible = Array.from({ length: MOST_SPLITS }, (_, i) => i + 1).filter(whole);
   return possible.find((splits) => workgroups * splits >= ENOUGH_WORKGROUPS) ??
     possible.at(-1) ?? 1;
 }

@@ -3,6 +3,7 @@ import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../s
 import type { Table } from "../src/gpu/matrix.ts";
 import fromIndex from "./norm_from_index.wgsl" with { type: "text" };
 import fromRows from "./norm_from_rows.wgsl" with { type: "text" };
+import fromSums from "./norm_from_sums.wgsl" with { type: "text" };
 import fromTokens from "./norm_from_tokens.wgsl" with { type: "text" };
 import keepInput from "./norm_keep_input.wgsl" with { type: "text" };
 import keepNothing from "./norm_keep_nothing.wgsl" with { type: "text" };
@@ -13,9 +14,18 @@ import rowsCode from "./rows.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
 import { workgroupSum } from "./workgroup.ts";
 
-/** What is normed: rows of x, the rows of x that `index` names, or the rows' token embeddings. */
+/**
+ * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split
+ * matmul are added first (x keeps them), or the rows' token embeddings.
+ */
 export type NormInput =
   | { readonly x: Operand; readonly index?: Operand }
+  | {
+    readonly x: Operand;
+    /** [splits, rows, cols] */
+    readonly sums: Operand;
+    readonly splits: number;
+  }
   | { readonly matrix: Table; readonly rows: Operand };
 
 /**
@@ -81,7 +91,7 @@ export function rmsNorm(
 ): Dispatch[] {
   const { rows, cols, eps, outCols = cols, outFirst = 0, label } = shape;
   const lanes = lanesOf(shape);
-  return sources(from).map((source) =>
+  return sources(from, rows * cols).map((source) =>
     dispatch(normKernel(source, keep?.what ?? "nothing", cols, lanes), {
       buffers: {
         ...Object.fromEntries(source.buffers),
@@ -114,7 +124,17 @@ function lanesOf({ cols, lanes }: NormShape): number {
   return Math.max(Math.min(lanes, enough(cols / 8)), Math.min(256, enough(cols / 64)), 1);
 }
 
-function sources(from: NormInput): Source[] {
+function sources(from: NormInput, elements: number): Source[] {
+  if ("sums" in from) {
+    const { x, sums, splits } = from;
+    const exact = { ...sums, size: 4 * splits * elements };
+    return [{
+      name: "sums",
+      code: fromSums,
+      buffers: [["x", x], ["sums", exact]],
+      constants: { SPLITS: splits },
+    }];
+  }
   if ("x" in from) {
     const { x, index } = from;
     return [

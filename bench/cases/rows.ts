@@ -11,7 +11,7 @@ import { llama, type MicroCase } from "../case.ts";
 const COUNTS = [1, 4, 8, 16];
 
 function lanesOf({ gpu: { info, limits } }: Allocations): number {
-  return tuning(info.software, limits.maxComputeInvocationsPerWorkgroup).rowLanes;
+  return tuning(info.software, limits).rowLanes;
 }
 
 function normCase(

@@ -4,7 +4,7 @@ import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import { KV_BYTES } from "../gpu/kv.ts";
-import { tuning } from "../gpu/matrix.ts";
+import { MOST_SPLITS, tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
 import { type DecoderContext, headsOf, type LayerKv, type Scratch } from "../model/decoder.ts";
 import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
@@ -163,6 +163,7 @@ function scratch(
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
     act: floats("act", widest(({ mlp }) => mlp.intermediateSize)),
+    sums: floats("sums", MOST_SPLITS * hiddenSize),
   };
 }
 

@@ -90,6 +90,9 @@ export interface Table extends Matrix {
   readonly format: FloatFormat;
 }
 
+/** Most ranges of k whose sums leave a matmul apart. */
+export const MOST_SPLITS = 4;
+
 /** Launch shapes of one adapter. */
 export interface Tuning {
   /** A processor plays the GPU: loads and barriers cost more than arithmetic. */

@@ -2,6 +2,7 @@ import { attention, type PartialSums } from "../../shaders/attention.ts";
 import { finishQkv } from "../../shaders/finish_qkv.ts";
 import type { Heads } from "../../shaders/heads.ts";
 import { matmul } from "../../shaders/matmul.ts";
+import { splitsOf } from "../../shaders/matmul_shape.ts";
 import { normRopeStore } from "../../shaders/norm_rope_store.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../shaders/rms_norm.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
@@ -54,6 +55,8 @@ export interface Scratch {
   readonly mixed: Operand;
   /** [rows, intermediate] */
   readonly act: Operand;
+  /** What a split matmul leaves to be added to x, [splits, rows, hidden]. */
+  readonly sums: Operand;
 }
 
 /** What every layer of a model shares. */
@@ -107,7 +110,7 @@ export function loadLayer(
   };
 }
 
-/** x += o(attention(q, k, v of `input`)): the attention half of a layer. */
+/** sums = o(attention(q, k, v of `input`)): the attention half of a layer. */
 export function attentionBlock(
   context: DecoderContext,
   layer: DecoderLayer & { readonly kv: LayerKv; readonly label: string },
@@ -116,7 +119,7 @@ export function attentionBlock(
 ): Dispatch[] {
   const { tuning, scratch, pages } = context;
   const { kv: { keys, values }, label, spec: { attention: spec } } = layer;
-  const { q, partial, mixed, x } = scratch;
+  const { q, partial, mixed } = scratch;
   const { rows, count, perSlot } = of;
   return [
     ...projectHeads(context, layer, input, of),
@@ -127,10 +130,7 @@ export function attentionBlock(
         ...{ count, perSlot, scale: spec.scale, tuning, label: `${label}.attention` },
       },
     ),
-    ...matmul(
-      { matrix: layer.o, x: mixed, out: x },
-      { rows: count, finish: "add", tuning, label: `${label}.o` },
-    ),
+    ...intoSums(context, { matrix: layer.o, x: mixed }, count, `${label}.o`),
   ];
 }
 
@@ -158,25 +158,49 @@ function projectHeads(
   ];
 }
 
-/** x += down(silu(gate(n)) * up(n)), n = norm(x): the MLP half of a layer. */
+/**
+ * x += sums, y = down(silu(gate(n)) * up(n)) with n = norm(x): the MLP half of a layer after its
+ * attention half. Leaves y in `sums`, or adds it to x, as `end` says.
+ */
 export function mlpBlock(
   context: DecoderContext,
   layer: DecoderLayer & { readonly label: string },
   rows: number,
+  end: "sums" | "x",
 ): Dispatch[] {
   const { tuning, scratch: { x, normed, act } } = context;
   const { label } = layer;
+  const from = withSums(context, layer.o);
+  const down = { matrix: layer.down, x: act };
   return [
-    ...norm(context, { weight: layer.postNorm, out: normed }, rows, `${label}.postNorm`),
+    ...norm(context, { from, weight: layer.postNorm, out: normed }, rows, `${label}.postNorm`),
     ...matmul(
       { matrix: layer.gateUp, x: normed, out: act },
       { rows, finish: "swiglu", tuning, label: `${label}.gateUp` },
     ),
-    ...matmul(
-      { matrix: layer.down, x: act, out: x },
-      { rows, finish: "add", tuning, label: `${label}.down` },
-    ),
+    ...end === "sums"
+      ? intoSums(context, down, rows, `${label}.down`)
+      : matmul({ ...down, out: x }, { rows, finish: "add", tuning, label: `${label}.down` }),
   ];
+}
+
+/** sums = x W^T in ranges of k that the next norm adds to the residual stream, see `withSums`. */
+function intoSums(
+  { tuning, scratch: { sums: out } }: DecoderContext,
+  { matrix, x }: { readonly matrix: Matrix; readonly x: Operand },
+  rows: number,
+  label: string,
+): Dispatch[] {
+  const splits = splitsOf(matrix, tuning);
+  return matmul({ matrix, x, out }, { rows, finish: "store", splits, tuning, label });
+}
+
+/** The residual stream with what `matrix` left in `sums` added to it. */
+export function withSums(
+  { tuning, scratch: { x, sums } }: DecoderContext,
+  matrix: Matrix,
+): NormInput {
+  return { x, sums, splits: splitsOf(matrix, tuning) };
 }
 
 /** out = norm(x) of the residual stream, or of `from` where given. */

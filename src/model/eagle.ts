@@ -137,7 +137,7 @@ export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dis
   return [
     ...input(draft, of, from),
     ...attentionBlock(draft, layer, attended, of),
-    ...mlpBlock(draft, layer, of.count),
+    ...mlpBlock(draft, layer, of.count, "x"),
   ];
 }
 

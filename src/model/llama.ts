@@ -1,5 +1,6 @@
 import { matmul } from "../../shaders/matmul.ts";
 import { copyRows, gatherRows } from "../../shaders/move_rows.ts";
+import type { NormInput } from "../../shaders/rms_norm.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import type { Matrix, Table } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
@@ -13,6 +14,7 @@ import {
   mlpBlock,
   norm,
   type RowsOf,
+  withSums,
 } from "./decoder.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
@@ -103,12 +105,13 @@ export function targetBody(target: Target, of: RowsOf, taps: readonly Tap[]): Di
     return [
       ...layerInput(target, of, { i, weight: weight.inputNorm, taps: taken }),
       ...attentionBlock(target, layer, normed, of),
-      ...mlpBlock(target, layer, of.count),
+      ...mlpBlock(target, layer, of.count, "sums"),
     ];
   });
+  const from = entering(target, weights.layers.length);
   return [
     ...layers.flat(),
-    ...norm(target, { weight: weights.norm, out: target.final }, of.count, "norm"),
+    ...norm(target, { from, weight: weights.norm, out: target.final }, of.count, "norm"),
   ];
 }
 
@@ -129,7 +132,7 @@ function layerInput(
     target;
   const copies = taps.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
   const [first, ...others] = i === 0 ? [{ out: x }, ...copies] : copies;
-  const from = i === 0 ? { matrix, rows } : { x };
+  const from = i === 0 ? { matrix, rows } : entering(target, i);
   const keep = first && { what: "input", ...first } as const;
   return [
     ...norm(target, { from, weight, out: normed, keep }, count, `layers.${i}.inputNorm`),
@@ -137,6 +140,11 @@ function layerInput(
       copyRows({ x, out }, { rows: count, cols, ...window, label: `layers.${i}.tap` })
     ),
   ];
+}
+
+/** The residual stream after layer i - 1, whose MLP left its part in `sums`. */
+function entering(target: Target, i: number): NormInput {
+  return withSums(target, (target.weights.layers[i - 1] as DecoderLayer).down);
 }
 
 /** Logits of the first `count` rows of `final`. */

@@ -1,7 +1,13 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
 import { partialWords } from "../../shaders/attention.ts";
 import { KV_BYTES, type KvDtype } from "../gpu/kv.ts";
-import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../gpu/matrix.ts";
+import {
+  isQuantizable,
+  MOST_SPLITS,
+  type Quantization,
+  scaleBytes,
+  WEIGHT_BYTES,
+} from "../gpu/matrix.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import { headsOf } from "./decoder.ts";
 import { PAGE, PREFILL_ROWS } from "./rows_layout.ts";
@@ -108,7 +114,7 @@ function rowElements({ hiddenSize, layers }: ModelConfig): number {
     const { qkv, q, mixed } = attentionSizes(attention);
     return qkv + q + mixed + mlp.intermediateSize;
   });
-  return 2 * hiddenSize + Math.max(...scratch);
+  return (2 + MOST_SPLITS) * hiddenSize + Math.max(...scratch);
 }
 
 function elements(spec: TensorSpec): number {

@@ -4,7 +4,7 @@ import { peakWords } from "../../shaders/peaks.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { MOST_SPLITS, tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
 import { type DecoderContext, headsOf, type LayerKv } from "../../src/model/decoder.ts";
 import { type Draft, draftBody, draftHead } from "../../src/model/eagle.ts";
@@ -70,6 +70,7 @@ function context(config: ModelConfig): DecoderContext {
       partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
       mixed: floats(numHeads * headDim),
       act: floats(intermediateSize),
+      sums: floats(MOST_SPLITS * hiddenSize),
     },
     ropes: ropes.map((rope) =>
       device.floats(ropeTable(rope, headDim, { positions: PAGE, context: PAGE }))

@@ -158,3 +158,19 @@ Deno.test("rms_norm: keeps its input by slot, also of rows by index", async () =
     assert.deepEqual(found.out, plain.out);
   }
 });
+
+Deno.test("rms_norm: the sums of a split matmul are added first, and x keeps the result", async () => {
+  const [rows, cols, splits] = [3, 24, 2];
+  const count = rows * cols;
+  const [before, sums] = [numbers(count, 1), numbers(splits * count, 2)];
+  const added = before.map((value, i) =>
+    Math.fround(value + Math.fround((sums[i] ?? NaN) + (sums[count + i] ?? NaN)))
+  );
+  const weight = device.floats(numbers(cols, 3));
+  const shape = { rows, cols, eps: EPS, lanes: 4, label: "test" };
+  const [x, out, alone] = [device.floats(before), device.filled(count), device.filled(count)];
+  await device.run(rmsNorm({ from: { x, sums: device.floats(sums), splits }, weight, out }, shape));
+  await device.run(rmsNorm({ from: { x: device.floats(added) }, weight, out: alone }, shape));
+  assert.deepEqual(await device.readFloats(x), added);
+  assert.deepEqual(await device.readWords(out), await device.readWords(alone));
+});
