@@ -43,7 +43,7 @@ export const MAX_HEADER_BYTES = 100_000_000;
 const READABLE: ReadonlySet<string> = new Set(["F32", "F16", "BF16", "I64", "I32", "BOOL"]);
 
 /** Bytes an element, of every whole-byte dtype the format knows. */
-const ELEMENT_BYTES: Readonly<Record<string, number>> = {
+export const DTYPE_BYTES: Readonly<Record<string, number>> = {
   BOOL: 1,
   U8: 1,
   I8: 1,
@@ -147,13 +147,17 @@ function parseTensor(
     const needed = file.dataStart + to;
     throw fail(`is truncated: it ends at byte ${needed}, the file at ${file.size}`);
   }
-  const known = READABLE.has(dtype) ? dtype as DType : "OTHER";
-  return { name, dtype: known, dtypeName: dtype, shape, file: file.file, begin, size: to - from };
+  return { name, ...namedDType(dtype), shape, file: file.file, begin, size: to - from };
+}
+
+/** A dtype by the format's word for it. */
+export function namedDType(dtypeName: string): Pick<TensorInfo, "dtype" | "dtypeName"> {
+  return { dtype: READABLE.has(dtypeName) ? dtypeName as DType : "OTHER", dtypeName };
 }
 
 /** Bytes of a tensor; undefined for a dtype of unknown width, NaN past 2^53 - 1. */
 function tensorBytes(dtype: string, shape: readonly number[]): number | undefined {
-  let bytes = Object.hasOwn(ELEMENT_BYTES, dtype) ? ELEMENT_BYTES[dtype] : undefined;
+  let bytes = Object.hasOwn(DTYPE_BYTES, dtype) ? DTYPE_BYTES[dtype] : undefined;
   for (const count of shape) {
     if (bytes === undefined) return undefined;
     bytes *= count;

@@ -2,6 +2,7 @@ import { UsageError } from "../errors.ts";
 import { isObject, quote } from "./fields.ts";
 import { type ByteSource, diskFolder, type Folder, readJson } from "./folder.ts";
 import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
+import { readTorchFile } from "./torch_file.ts";
 
 /** The tensors of a checkpoint and the open files they lie in. */
 export interface TensorFiles extends Disposable {
@@ -12,10 +13,20 @@ export interface TensorFiles extends Disposable {
 
 const SINGLE = "model.safetensors";
 const INDEX = "model.safetensors.index.json";
-const PICKLES = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+/** Files with all weights, or indexes of their shards: the first that is there is taken. */
+const WEIGHTS = [
+  SINGLE,
+  INDEX,
+  "pytorch_model.bin",
+  "pytorch_model.bin.index.json",
+  ...["pytorch_model", "model"].flatMap((name) => [`${name}.pt`, `${name}.pth`]),
+];
+/** Names of files that torch.save wrote. */
+const TORCH = /\.(bin|pt|pth)$/;
 
 /**
- * Opens model.safetensors, or else the shards of the index, and reads their headers.
+ * Opens the weights of a folder, safetensors or torch's, in one file or the shards of an index,
+ * and reads their headers.
  * @throws UsageError when there are none or one of them is broken.
  */
 export function openTensors(folder: Folder): TensorFiles {
@@ -24,7 +35,7 @@ export function openTensors(folder: Folder): TensorFiles {
   const tensors = new Map<string, TensorInfo>();
   const include = (file: string, source: ByteSource): void => {
     sources.set(file, stack.use(source));
-    for (const tensor of readHeader(`${folder.name}/${file}`, file, source)) {
+    for (const tensor of readTensors(`${folder.name}/${file}`, file, source)) {
       const before = tensors.get(tensor.name);
       if (before !== undefined) {
         throw unreadable(folder, `tensor ${quote(tensor.name)} is in ${before.file} and ${file}`);
@@ -32,16 +43,30 @@ export function openTensors(folder: Folder): TensorFiles {
       tensors.set(tensor.name, tensor);
     }
   };
-  const single = folder.open(SINGLE);
-  if (single !== undefined) include(SINGLE, single);
-  else includeShards(folder, tensors, include);
+  const [file, source] = findWeights(folder);
+  if (file.endsWith(".json")) {
+    source[Symbol.dispose]();
+    includeShards(folder, file, { tensors, include });
+  } else include(file, source);
   const read = (tensor: TensorInfo, offset: number, into: Uint8Array): void =>
     readTensor(folder, sources.get(tensor.file), { tensor, offset, into });
   const owned = stack.move();
   return { tensors, read, [Symbol.dispose]: () => owned.dispose() };
 }
 
-/** One safetensors file on its own: expected values. @throws UsageError as above. */
+/** The first of WEIGHTS, opened. */
+function findWeights(folder: Folder): [file: string, source: ByteSource] {
+  for (const file of WEIGHTS) {
+    const source = folder.open(file);
+    if (source !== undefined) return [file, source];
+  }
+  const name = quote(folder.name);
+  throw new UsageError(
+    `Cannot open ${name}: not a checkpoint (no ${SINGLE}, ${INDEX} or pytorch_model.bin)`,
+  );
+}
+
+/** One file of tensors on its own: expected values. @throws UsageError as above. */
 export function openTensorFile(path: string): TensorFiles {
   const at = path.lastIndexOf("/");
   const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
@@ -50,7 +75,7 @@ export function openTensorFile(path: string): TensorFiles {
   if (source === undefined) throw new UsageError(`Cannot open ${quote(path)}: no such file`);
   using stack = new DisposableStack();
   stack.use(source);
-  const tensors = new Map(readHeader(path, file, source).map((each) => [each.name, each]));
+  const tensors = new Map(readTensors(path, file, source).map((each) => [each.name, each]));
   const owned = stack.move();
   return {
     tensors,
@@ -59,38 +84,36 @@ export function openTensorFile(path: string): TensorFiles {
   };
 }
 
-function includeShards(
-  folder: Folder,
-  tensors: ReadonlyMap<string, TensorInfo>,
-  include: (file: string, source: ByteSource) => void,
-): void {
-  const weightMap = readIndex(folder);
+function includeShards(folder: Folder, index: string, { tensors, include }: {
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  readonly include: (file: string, source: ByteSource) => void;
+}): void {
+  const weightMap = readIndex(folder, index);
   for (const file of new Set(weightMap.values())) {
     const source = folder.open(file);
     if (source === undefined) {
-      throw unreadable(folder, `${INDEX} names ${quote(file)}, and there is no such file`);
+      throw unreadable(folder, `${index} names ${quote(file)}, and there is no such file`);
     }
     include(file, source);
   }
   for (const [name, file] of weightMap) {
     if (tensors.get(name)?.file !== file) {
       const where = tensors.get(name)?.file ?? "none of the shards";
-      const why = `${INDEX} puts tensor ${quote(name)} in ${quote(file)}, but it is in ${where}`;
+      const why = `${index} puts tensor ${quote(name)} in ${quote(file)}, but it is in ${where}`;
       throw unreadable(folder, why);
     }
   }
 }
 
 /** Tensor name -> shard file. */
-function readIndex(folder: Folder): ReadonlyMap<string, string> {
-  const index = readJson(folder, INDEX);
-  if (index === undefined) throw noWeights(folder);
-  const weightMap = isObject(index) ? index["weight_map"] : undefined;
-  if (!isObject(weightMap)) throw unreadable(folder, `${INDEX} has no weight_map`);
+function readIndex(folder: Folder, index: string): ReadonlyMap<string, string> {
+  const json = readJson(folder, index);
+  const weightMap = isObject(json) ? json["weight_map"] : undefined;
+  if (!isObject(weightMap)) throw unreadable(folder, `${index} has no weight_map`);
   const files = new Map<string, string>();
   for (const [name, file] of Object.entries(weightMap)) {
     if (typeof file !== "string" || !staysInside(file)) {
-      const why = `${INDEX} puts tensor ${quote(name)} in ${quote(file)}`;
+      const why = `${index} puts tensor ${quote(name)} in ${quote(file)}`;
       throw unreadable(folder, `${why}, expected a file of the folder`);
     }
     files.set(name, file);
@@ -103,20 +126,10 @@ function staysInside(file: string): boolean {
   return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
 }
 
-function noWeights(folder: Folder): UsageError {
-  const pickle = PICKLES.find((file) => {
-    using found = folder.open(file);
-    return found !== undefined;
-  });
-  if (pickle === undefined) {
-    return new UsageError(
-      `Cannot open ${quote(folder.name)}: not a checkpoint (no ${SINGLE} or ${INDEX})`,
-    );
-  }
-  return new UsageError(
-    `Cannot open ${quote(folder.name)}: its weights are in ${pickle}, ` +
-      `a pickle; convert it to safetensors first`,
-  );
+/** The tensors of one file of either format, by its name. */
+function readTensors(path: string, file: string, source: ByteSource): TensorInfo[] {
+  if (TORCH.test(file)) return readTorchFile(source, { path, file });
+  return readHeader(path, file, source);
 }
 
 function readHeader(path: string, file: string, source: ByteSource): TensorInfo[] {
