@@ -94,6 +94,11 @@ async function run(
       const { runRemove } = await import("./src/cli/rm.ts");
       return await runRemove(invocation, io);
     }
+    case "convert": {
+      const { convertCheckpoint } = await import("./src/model/convert.ts");
+      const { runConvert } = await import("./src/cli/convert.ts");
+      return await runConvert(invocation, { convert: convertCheckpoint, io });
+    }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor.ts");
       return await runDoctor(invocation.options, io.stdout.write);

@@ -20,9 +20,10 @@ export function overview(): string {
 
 /** The text of `eyrie COMMAND --help`: per flag its type, range, default and one example. */
 export function commandHelp(name: CommandName): string {
-  const { summary, usage, argument, groups } = COMMANDS[name];
+  const { summary, usage, operands = [], groups } = COMMANDS[name];
   const lines = [`eyrie ${name} - ${summary}`, "", `Usage: ${usage}`];
-  if (argument !== undefined) lines.push("", `  ${argument.name}`, `      ${argument.help}`);
+  if (operands.length > 0) lines.push("");
+  for (const operand of operands) lines.push(`  ${operand.name}`, `      ${operand.help}`);
   for (const [title, flags] of Object.entries(groups)) {
     lines.push("", `${title}:`, ...Object.values(flags).flatMap(flagHelp));
   }

@@ -3,21 +3,19 @@ import type { Flag, FlagTable, Values } from "./flag.ts";
 import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
-  CHECK,
-  DOCTOR,
   DRAFT,
   JSON_OUTPUT,
   KV,
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
-  REMOVAL,
   SAMPLING,
   SPECULATION,
   SYSTEM,
   TALK,
   TARGET,
 } from "./option_groups.ts";
+import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
@@ -64,6 +62,11 @@ export type InspectOptions = Values<
   & typeof JSON_OUTPUT
 >;
 
+/** Values of `eyrie convert`. */
+export type ConvertOptions = Values<
+  typeof CONVERT & typeof JSON_OUTPUT & Pick<typeof TALK, "quiet">
+>;
+
 /** Values of `eyrie bench`. */
 export type BenchOptions = Values<
   & typeof TARGET
@@ -99,17 +102,27 @@ export type CommandName =
   | "bench"
   | "check"
   | "inspect"
+  | "convert"
   | "pull"
   | "models"
   | "rm"
   | "doctor";
 
+/** A positional argument. */
+export interface Operand {
+  readonly name: string;
+  readonly help: string;
+  readonly required?: true;
+  /** May be given again; only the last one. */
+  readonly many?: true;
+}
+
 /** One command: its line in the overview and its flags in groups, in the order help shows them. */
 export interface CommandSpec {
   readonly summary: string;
   readonly usage: string;
-  /** Positional arguments: at most one, or, where `many`, one or more. */
-  readonly argument?: { readonly name: string; readonly help: string; readonly many?: true };
+  /** Positional arguments in order: name and help. */
+  readonly operands?: readonly Operand[];
   readonly groups: Readonly<Record<string, FlagTable>>;
 }
 
@@ -118,10 +131,10 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   generate: {
     summary: "answer one prompt",
     usage: "eyrie generate [flags] [PROMPT]",
-    argument: {
+    operands: [{
       name: "PROMPT",
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
-    },
+    }],
     groups: {
       Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER, ...CONTEXT },
       Prompt: { ...SYSTEM, ...RAW },
@@ -179,10 +192,21 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Output: JSON_OUTPUT,
     },
   },
+  convert: {
+    summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
+    usage: "eyrie convert [flags] IN OUT",
+    operands: [
+      { name: "IN", help: "checkpoint folder to read", required: true },
+      { name: "OUT", help: "folder to make; config and tokenizer files go along", required: true },
+    ],
+    groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
+  },
   pull: {
     summary: "download models into the Hugging Face cache; prints their folders",
     usage: "eyrie pull [flags] NAME...",
-    argument: { name: "NAME", help: "org/name or org/name@revision", many: true },
+    operands: [
+      { name: "NAME", help: "org/name or org/name@revision", required: true, many: true },
+    ],
     groups: { Output: { quiet: TALK.quiet } },
   },
   models: {
@@ -193,7 +217,12 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   rm: {
     summary: "remove models from the Hugging Face cache",
     usage: "eyrie rm [flags] NAME...",
-    argument: { name: "NAME", help: "org/name, or org/name@revision for one revision", many: true },
+    operands: [{
+      name: "NAME",
+      help: "org/name, or org/name@revision for one revision",
+      required: true,
+      many: true,
+    }],
     groups: { Removal: REMOVAL },
   },
   doctor: {

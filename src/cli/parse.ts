@@ -9,6 +9,7 @@ import {
   type CheckOptions,
   type CommandName,
   COMMANDS,
+  type ConvertOptions,
   type DoctorOptions,
   flagsOf,
   type GenerateOptions,
@@ -32,6 +33,12 @@ export type Invocation =
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
   | { readonly command: "models"; readonly options: ModelsOptions }
   | { readonly command: "rm"; readonly names: readonly string[]; readonly options: RemoveOptions }
+  | {
+    readonly command: "convert";
+    readonly from: string;
+    readonly to: string;
+    readonly options: ConvertOptions;
+  }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   /** Help: print it and leave. */
   | { readonly command: "print"; readonly text: string }
@@ -68,13 +75,20 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (name === "bench") refuseImpossibleBench(given);
   else refuseImpossible(given);
   const options = Object.freeze(withDefaults(flags, given));
-  const { argument } = COMMANDS[name];
-  if (argument?.many && operands.length === 0) {
-    throw new UsageError(`Cannot run "${name}": ${argument.name} is missing; ${argument.help}`);
+  const spec = COMMANDS[name].operands ?? [];
+  const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
+  if (lacking !== undefined) {
+    throw new UsageError(`Cannot run "${name}": ${lacking.name} is missing; ${lacking.help}`);
   }
-  const taken = argument?.many ? { names: operands } : { prompt: operands[0] };
   // The table's types are lost on the way through commander; `withDefaults` restored its values.
-  return { command: name, ...taken, options } as unknown as Invocation;
+  return { command: name, ...taken(name, operands), options } as unknown as Invocation;
+}
+
+/** The operands by the names that the command has for them. */
+function taken(name: CommandName, operands: readonly string[]): Record<string, unknown> {
+  if (COMMANDS[name].operands?.at(-1)?.many) return { names: operands };
+  const [first, second] = operands;
+  return name === "convert" ? { from: first, to: second } : { prompt: first };
 }
 
 /** Commander splits the arguments (`--a=b`, `--`, suggestions); the table checks the values. */
@@ -85,8 +99,9 @@ function readFlags(name: CommandName, flags: FlagTable, args: readonly string[])
     .helpOption(false)
     .allowExcessArguments(false)
     .addOption(new Option("-h, --help"));
-  const { argument } = COMMANDS[name];
-  if (argument !== undefined) command.argument(argument.many ? "[operands...]" : "[operand]");
+  for (const operand of COMMANDS[name].operands ?? []) {
+    command.argument(operand.many ? `[${operand.name}...]` : `[${operand.name}]`);
+  }
   const keys = new Map<string, string>();
   for (const [key, flag] of Object.entries(flags)) {
     const option = commanderOption(flag, args);
@@ -133,7 +148,8 @@ function explain(name: CommandName, flags: FlagTable, error: CommanderError): Us
       );
     }
     case "commander.excessArguments": {
-      const most = COMMANDS[name].argument === undefined ? "none" : "one (quote it)";
+      const most = ["none", "one (quote it)"][COMMANDS[name].operands?.length ?? 0] ??
+        COMMANDS[name].operands?.map((operand) => operand.name).join(" and ");
       return new UsageError(`Cannot run "${name}": too many arguments, allowed is ${most}`);
     }
   }

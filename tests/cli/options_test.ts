@@ -32,7 +32,8 @@ function needed(command: CommandName, but: Flag): string[] {
   const required = Object.values(flagsOf(command))
     .filter((flag) => "required" in flag && flag !== but)
     .flatMap((flag) => [flag.flag, "x"]);
-  if (COMMANDS[command].argument?.many) required.push("org/name");
+  const operands = COMMANDS[command].operands?.filter((operand) => operand.required) ?? [];
+  required.push(...operands.map(({ name }) => name));
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -164,11 +165,11 @@ Deno.test("operands: prompt, dash, after --", () => {
 const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, check, inspect, pull, models, rm, doctor; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, check, inspect, pull, models, rm, doctor; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
   ],
   [
     "generate --tempratur 1",
@@ -177,7 +178,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
   [
     "chat --json",
-    'Cannot use "--json" with chat: it is allowed with generate, check, inspect, models, doctor',
+    'Cannot use "--json" with chat: it is allowed with generate, check, inspect, convert, models, doctor',
   ],
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
   ["chat hello", 'Cannot run "chat": too many arguments, allowed is none'],

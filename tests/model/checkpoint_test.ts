@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { openCheckpoint } from "../../src/model/checkpoint.ts";
+import { openCheckpoint, type TensorInfo } from "../../src/model/checkpoint.ts";
 import { openEmbedded } from "../../src/model/embedded.ts";
 import { type Files, safetensors, tensorFile, toyCheckpoint, withFolder } from "./folders.ts";
+import { torchFile, type TorchTensor } from "./torch_files.ts";
 
 const CONFIG = { "config.json": {} };
 
@@ -44,7 +45,7 @@ Deno.test("a folder that is not there, or not a folder, is told so", () => {
 Deno.test("a folder without config.json or weights is not a checkpoint", () => {
   rejectsFiles({}, "not a checkpoint (no config.json)");
   rejectsFiles(CONFIG, "not a checkpoint (no model.safetensors");
-  rejectsFiles({ ...CONFIG, "pytorch_model.bin": "x" }, "pytorch_model.bin", "convert");
+  rejectsFiles({ ...CONFIG, "pytorch_model.bin": "x" }, "pytorch_model.bin", "no zip");
 });
 
 Deno.test("a config.json that is no JSON object is told so", () => {
@@ -145,6 +146,27 @@ for (
     rejectsFiles({ ...SHARDS, [INDEX]: { weight_map: weightMap } }, INDEX, ...parts);
   });
 }
+
+Deno.test("torch's shards are found through their index", () => {
+  const tensor = (key: string): TorchTensor => ({
+    storage: "ByteStorage",
+    key,
+    elements: 3,
+    shape: [3],
+  });
+  const files = {
+    ...CONFIG,
+    "pytorch_model.bin.index.json": { weight_map: { a: "p-1.bin", b: "p-2.bin" } },
+    "p-1.bin": torchFile({ a: tensor("0") }, { 0: Uint8Array.of(1, 2, 3) }),
+    "p-2.bin": torchFile({ b: tensor("0") }, { 0: Uint8Array.of(4, 5, 6) }),
+  };
+  withFolder(files, (folder) => {
+    using checkpoint = openCheckpoint(folder);
+    const into = new Uint8Array(2);
+    checkpoint.read(checkpoint.tensors.get("b") as TensorInfo, 1, into);
+    assert.deepEqual([...into], [5, 6]);
+  });
+});
 
 Deno.test("one tensor in two shards is an error", () => {
   const files = {

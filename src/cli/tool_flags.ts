@@ -1,0 +1,58 @@
+// The rows of the option table that one tool alone has.
+
+export const CHECK = {
+  expected: {
+    flag: "--expected",
+    type: "file",
+    help: "safetensors file with input_ids and logits; hidden_states.N and greedy_ids if there",
+    absent: "with --quantize: what the model computes as it is",
+    example: "--expected expected.safetensors",
+  },
+  tolerance: {
+    flag: "--tolerance",
+    type: "number",
+    min: 0,
+    max: 1000,
+    default: 2e-3,
+    help: "largest error allowed, in standard deviations of the logits",
+    example: "--tolerance 0.01",
+  },
+} as const;
+
+export const CONVERT = {
+  maxShardSize: {
+    flag: "--max-shard-size",
+    type: "number",
+    min: 0,
+    max: 1000,
+    above: true,
+    default: 4.5,
+    help: "most GB (10^9 bytes) of tensors in one file",
+    example: "--max-shard-size 2",
+  },
+  force: {
+    flag: "--force",
+    type: "switch",
+    help: "replace the checkpoint that is at OUT",
+    example: "--force",
+  },
+} as const;
+
+export const DOCTOR = {
+  fix: {
+    flag: "--fix",
+    type: "switch",
+    help: "install the software Vulkan driver where there is no adapter (Debian-like, as root)",
+    example: "--fix",
+  },
+} as const;
+
+export const REMOVAL = {
+  yes: {
+    flag: "--yes",
+    alias: "-y",
+    type: "switch",
+    help: "remove without asking",
+    example: "--yes",
+  },
+} as const;

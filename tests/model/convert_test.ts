@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import { type Checkpoint, openCheckpoint } from "../../src/model/checkpoint.ts";
+import { convertCheckpoint, type ConvertOptions } from "../../src/model/convert.ts";
+import { type Files, tensorFile } from "./folders.ts";
+import { torchFile, type TorchTensor } from "./torch_files.ts";
+
+const BYTES = Uint8Array.from({ length: 24 }, (_, i) => i);
+const SHORTS: TorchTensor = { storage: "ShortStorage", key: "0", elements: 12, shape: [3, 4] };
+const FLAGS: TorchTensor = { storage: "BoolStorage", key: "1", elements: 3, shape: [3] };
+const MODEL = torchFile(
+  { flags: FLAGS, shorts: SHORTS, row: { ...SHORTS, offset: 4, shape: [4] } },
+  { 0: BYTES, 1: Uint8Array.of(1, 0, 1) },
+);
+const FILES: Files = {
+  "config.json": { model_type: "llama" },
+  "tokenizer.json": { version: "1.0" },
+  "chat_template.jinja": "{{ messages }}",
+  "pytorch_model.bin": MODEL,
+  "pytorch_model.bin.index.json": { weight_map: {} },
+  "training_args.bin": "secret",
+  ".gitattributes": "*",
+};
+
+/** Runs `use` with `in/` of these files, and the folder around it. */
+async function withInput(files: Files, use: (at: string) => Promise<void>): Promise<void> {
+  const at = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
+  try {
+    Deno.mkdirSync(`${at}/in`);
+    for (const [file, content] of Object.entries(files)) {
+      const text = typeof content === "string" ? content : JSON.stringify(content);
+      if (content instanceof Uint8Array) Deno.writeFileSync(`${at}/in/${file}`, content);
+      else Deno.writeTextFileSync(`${at}/in/${file}`, text);
+    }
+    await use(at);
+  } finally {
+    Deno.removeSync(at, { recursive: true });
+  }
+}
+
+function convert(at: string, options: Partial<ConvertOptions> = {}) {
+  return convertCheckpoint({
+    from: `${at}/in`,
+    to: `${at}/out`,
+    force: false,
+    shardBytes: 1e9,
+    ...options,
+  });
+}
+
+function contents(checkpoint: Checkpoint): Record<string, unknown> {
+  return Object.fromEntries(
+    checkpoint.tensors.values().map((tensor) => {
+      const bytes = new Uint8Array(tensor.size);
+      checkpoint.read(tensor, 0, bytes);
+      return [tensor.name, [tensor.dtypeName, tensor.shape, bytes.toHex()]];
+    }),
+  );
+}
+
+function names(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
+}
+
+Deno.test("torch's file becomes safetensors with the same tensors; configs go along", async () => {
+  await withInput(FILES, async (at) => {
+    const seen: number[] = [];
+    const converted = await convert(at, { onProgress: ({ bytes }) => void seen.push(bytes) });
+    assert.deepEqual([converted?.tensors, converted?.bytes], [3, 35]);
+    assert.deepEqual(seen, [24, 32, 35]);
+    const expected = ["chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json"];
+    assert.deepEqual(names(`${at}/out`), expected);
+    assert.deepEqual(names(at), ["in", "out"]);
+    using before = openCheckpoint(`${at}/in`);
+    using after = openCheckpoint(`${at}/out`);
+    assert.deepEqual(contents(after), contents(before));
+    assert.deepEqual([...after.tensors.values()].map(({ begin }) => begin % 2), [0, 0, 0]);
+  });
+});
+
+Deno.test("shards hold no more than is allowed, and a larger tensor stands alone", async () => {
+  const files = {
+    "config.json": {},
+    "model.safetensors": tensorFile({ a: [4], b: [4], c: [40], d: [2] }),
+  };
+  await withInput(files, async (at) => {
+    const converted = await convert(at, { shardBytes: 16 });
+    const shard = (i: number) => `model-0000${i}-of-00003.safetensors`;
+    const index = "model.safetensors.index.json";
+    assert.deepEqual(converted?.files, [shard(1), shard(2), shard(3), index, "config.json"]);
+    using before = openCheckpoint(`${at}/in`);
+    using after = openCheckpoint(`${at}/out`);
+    assert.deepEqual(contents(after), contents(before));
+    const where = ["a", "b", "c", "d"].map((name) => after.tensors.get(name)?.file);
+    assert.deepEqual(where, [shard(1), shard(1), shard(2), shard(3)]);
+  });
+});
+
+async function refuses(run: () => Promise<unknown>, message: RegExp): Promise<void> {
+  await assert.rejects(run, (error: unknown) => {
+    assert.ok(error instanceof UsageError, String(error));
+    assert.match(error.message, message);
+    return true;
+  });
+}
+
+Deno.test("what is there stays unless forced, and then only a checkpoint is replaced", async () => {
+  await withInput(FILES, async (at) => {
+    Deno.mkdirSync(`${at}/out`);
+    Deno.writeTextFileSync(`${at}/out/diary.txt`, "dear");
+    await refuses(() => convert(at), /it is there already; --force replaces it/);
+    await refuses(() => convert(at, { force: true }), /holds other files than a checkpoint/);
+    Deno.writeTextFileSync(`${at}/out/config.json`, "{}");
+    await convert(at, { force: true });
+    assert.deepEqual(names(`${at}/out`).includes("diary.txt"), false);
+    await refuses(() => convert(at, { to: at, force: true }), /it holds what is to be converted/);
+    await refuses(() => convert(at, { to: `${at}/in`, force: true }), /holds what is to be conv/);
+    const file = `${at}/in/config.json`;
+    await refuses(() => convert(at, { to: file, force: true }), /it is not a folder/);
+    await refuses(() => convert(at, { to: `${file}/x` }), /Cannot write ".*config\.json\/x"/);
+    assert.deepEqual(names(at), ["in", "out"]);
+  });
+});
+
+Deno.test("an interrupted or failed conversion leaves nothing behind", async () => {
+  await withInput(FILES, async (at) => {
+    const stop = new AbortController();
+    const onProgress = () => stop.abort();
+    assert.equal(await convert(at, { signal: stop.signal, onProgress }), undefined);
+    assert.deepEqual(names(at), ["in"]);
+    const cut = () => Deno.truncateSync(`${at}/in/pytorch_model.bin`, 300);
+    await refuses(() => convert(at, { onProgress: cut }), /the file changed while it was read/);
+    assert.deepEqual(names(at), ["in"]);
+  });
+});
+
+Deno.test("a small file that would fill a disk is refused", async () => {
+  const tensors = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`t${i}`, SHORTS]));
+  const bomb = torchFile(
+    Object.fromEntries(
+      Object.keys(tensors).map((name) => [name, { ...SHORTS, elements: 4e5, shape: [4e5] }]),
+    ),
+    { 0: new Uint8Array(8e5) },
+  );
+  await withInput({ "config.json": {}, "pytorch_model.bin": bomb }, async (at) => {
+    await refuses(() => convert(at), /Cannot convert ".*": its tensors share storages/);
+  });
+});
