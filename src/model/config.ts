@@ -87,6 +87,8 @@ export interface DraftConfig {
   readonly normBeforeResidual: boolean;
   /** "model." where an export puts it before every tensor but lm_head, d2t and t2d, else "". */
   readonly prefix: string;
-  /** Of the layer's tensors, after `prefix`: "midlayer" or "layers.0". */
+  /** Of the tensors of the first matrix, after `prefix`: "fc" or "fusion_fc". */
+  readonly fc: string;
+  /** Of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
   readonly layerPrefix: string;
 }

@@ -3,20 +3,29 @@ import type { Checkpoint } from "./checkpoint.ts";
 import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
 import { parseDecoder } from "./architectures.ts";
 import type { DecoderConfig } from "./decoder_config.ts";
+import { type DraftLayout, findLayout } from "./draft_layout.ts";
 import { type Fields, flag, integer, integers, nested, quote, unusable, value } from "./fields.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 
 /**
  * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
- * authors' own files say LlamaForCausalLM for both kinds; then the width of `fc` tells.
+ * authors' own files name the target's for both kinds; then the width of `fc` tells.
  */
 const ARCHITECTURES: Readonly<Record<string, Algorithm | undefined>> = {
   LlamaForCausalLM: undefined,
+  Qwen2ForCausalLM: undefined,
+  Qwen3ForCausalLM: undefined,
   LlamaForCausalLMEagle: "EAGLE",
+  EagleLlamaForCausalLM: "EAGLE",
+  EagleSpeculator: "EAGLE",
   LlamaForCausalLMEagle3: "EAGLE3",
+  Eagle3LlamaForCausalLM: "EAGLE3",
   Eagle3Speculator: "EAGLE3",
   Eagle3DraftModel: "EAGLE3",
 };
+
+/** Kinds of layer; what tells them apart in a draft, norms of q and k and biases, is in the tensors. */
+const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3"];
 
 /** Modules of EAGLE variants (3.1, HASS, speculators) that would be left out of the forward. */
 const VARIANT_MODULES = [
@@ -28,20 +37,10 @@ const VARIANT_MODULES = [
 ];
 
 /** Config keys that switch those variants on. */
-const VARIANT_FLAGS = ["fc_norm", "norm_before_fc", "norm_output", "add_para_norm"];
+const VARIANT_FLAGS = ["fc_norm", "norm_before_fc", "norm_output", "add_para_norm", "layernorms"];
 
 const MOST_LAYER_ID = 1024;
 const MOST_HIDDEN = 2 ** 17;
-
-/** The facts that the tensors alone settle. */
-interface Layout {
-  readonly prefix: string;
-  readonly layerPrefix: string;
-  /** Whether the tensor (its name without `prefix`) is there. */
-  has(name: string): boolean;
-  /** Shape of a tensor, undefined when absent. */
-  shape(name: string): readonly number[] | undefined;
-}
 
 /**
  * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it suits `target` is another
@@ -73,17 +72,18 @@ export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): D
     },
     targetHiddenSize,
     ...heads,
-    fcBias: layout.has("fc.bias"),
+    fcBias: layout.has(`${layout.fc}.bias`),
     auxLayers: eagle3 ? parseAuxLayers(config, target.layers.length) : [],
     ownEmbedding,
     normBeforeResidual: eagle3 && parseNormBeforeResidual(config),
     prefix: layout.prefix,
+    fc: layout.fc,
     layerPrefix: layout.layerPrefix,
   });
 }
 
 /** The draft's one layer; the tensors tell whether it norms q and k. */
-function draftLayer({ layers: [layer] }: DecoderConfig, layout: Layout): LayerSpec {
+function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerSpec {
   const { attention, mlp, norms } = layer as LayerSpec;
   const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
   const qkNorm = has("q_norm.weight") ? "head" : "none";
@@ -101,7 +101,8 @@ export interface DraftSizes {
 /** @throws UsageError naming the field and what is known or allowed. */
 export function parseDraftSizes(config: Fields): DraftSizes {
   const architecture = draftArchitecture(config);
-  const decoder = parseDecoder(nested(config, "transformer_layer_config") ?? config, architecture);
+  const layer = nested(config, "transformer_layer_config") ?? config;
+  const decoder = parseDecoder(asLlama(layer), architecture);
   const targetHiddenSize = integer(config, "target_hidden_size", {
     least: 8,
     most: MOST_HIDDEN,
@@ -111,31 +112,21 @@ export function parseDraftSizes(config: Fields): DraftSizes {
   return { named: ARCHITECTURES[architecture], decoder, targetHiddenSize };
 }
 
-function findLayout(config: Fields, checkpoint: Checkpoint): Layout {
-  const { tensors } = checkpoint;
-  const prefix = ["", "model."].find((start) => tensors.has(`${start}fc.weight`));
-  if (prefix === undefined) {
-    throw unusable({ ...config, where: "it" }, "is not an EAGLE draft: it has no tensor fc.weight");
+/** The layer's config as one that the decoder's reader knows. @throws UsageError */
+function asLlama(layer: Fields): Fields {
+  const type = value(layer, "model_type") ?? "llama";
+  if (!LAYER_TYPES.some((known) => known === type)) {
+    throw unusable(layer, `has model_type ${quote(type)}, known are ${LAYER_TYPES.join(", ")}`);
   }
-  const probe = "self_attn.q_proj.weight";
-  const layers = ["midlayer", "layers.0"];
-  const layerPrefix = layers.find((layer) => tensors.has(`${prefix}${layer}.${probe}`));
-  if (layerPrefix === undefined) {
-    const why = `has no tensor ${layers.map((layer) => `${prefix}${layer}.${probe}`).join(" or ")}`;
-    throw unusable({ ...config, where: "it" }, why);
-  }
-  const find = (name: string): readonly number[] | undefined =>
-    (tensors.get(prefix + name) ?? tensors.get(name))?.shape;
-  const more = [...tensors.keys()].find((name) => /^(model\.)?layers\.[1-9]/.test(name));
-  if (more !== undefined) {
-    throw unusable({ ...config, where: "it" }, `has more than one layer (tensor ${quote(more)})`);
-  }
-  return { prefix, layerPrefix, shape: find, has: (name) => find(name) !== undefined };
+  return { ...layer, values: { ...layer.values, model_type: "llama" } };
 }
 
-function refuseVariants(config: Fields, layout: Layout): void {
-  const key = VARIANT_FLAGS.find((name) => flag(config, name, false));
-  if (key !== undefined) throw unusable(config, `has ${key} true, expected false`);
+function refuseVariants(config: Fields, layout: DraftLayout): void {
+  const eagle = nested(config, "eagle_config");
+  for (const fields of eagle ? [config, eagle] : [config]) {
+    const key = VARIANT_FLAGS.find((name) => flag(fields, name, false));
+    if (key !== undefined) throw unusable(fields, `has ${key} true, expected false`);
+  }
   const module = VARIANT_MODULES.find((name) =>
     [name, `${name}.weight`, `${name}.0.weight`, `${layout.layerPrefix}.${name}.weight`].some(
       layout.has,
@@ -144,7 +135,6 @@ function refuseVariants(config: Fields, layout: Layout): void {
   if (module !== undefined) {
     throw unusable({ ...config, where: "it" }, `has tensors of ${module}, which is not supported`);
   }
-  const eagle = nested(config, "eagle_config");
   if (eagle !== undefined && !flag(eagle, "use_aux_hidden_state", true)) {
     throw unusable(eagle, "has use_aux_hidden_state false, expected true");
   }
@@ -161,11 +151,11 @@ function draftArchitecture(config: Fields): string {
 /** EAGLE or EAGLE3, by the width of `fc`, which must not contradict the architecture's name. */
 function parseAlgorithm(
   config: Fields,
-  layout: Layout,
+  layout: DraftLayout,
   sizes: { hiddenSize: number; targetHiddenSize: number },
 ): Algorithm {
   const named = ARCHITECTURES[draftArchitecture(config)];
-  const shape = layout.shape("fc.weight") ?? [];
+  const shape = layout.shape(`${layout.fc}.weight`) ?? [];
   const widths = { EAGLE: 2 * sizes.hiddenSize, EAGLE3: 3 * sizes.targetHiddenSize };
   const found = (["EAGLE", "EAGLE3"] as const).filter((kind) => widths[kind] === shape[1]);
   const algorithm = named === undefined ? found[0] : found.find((kind) => kind === named);
@@ -174,14 +164,14 @@ function parseAlgorithm(
   }
   const kinds = named === undefined ? ["EAGLE" as const, "EAGLE3" as const] : [named];
   const expected = kinds.map((kind) => `[${sizes.hiddenSize}, ${widths[kind]}] for ${kind}`);
-  const why = `has fc.weight of shape ${quote(shape)}, expected ${expected.join(" or ")}`;
+  const why = `has ${layout.fc}.weight of shape ${quote(shape)}, expected ${expected.join(" or ")}`;
   throw unusable({ ...config, where: "it" }, why);
 }
 
 /** Which lm_head an EAGLE-3 draft uses, and over which vocabulary. */
 function parseHead(
   config: Fields,
-  layout: Layout,
+  layout: DraftLayout,
   vocabSize: number,
 ): Pick<DraftConfig, "ownHead" | "reducedVocab" | "draftVocabSize"> {
   const draftVocabSize = integer(config, "draft_vocab_size", {

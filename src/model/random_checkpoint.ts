@@ -90,6 +90,7 @@ function draftOf(config: Fields): DraftConfig {
     reducedVocab: draftVocabSize < vocabSize,
     normBeforeResidual: false,
     prefix: "",
+    fc: "fc",
     layerPrefix: eagle3 ? "midlayer" : "layers.0",
   };
 }

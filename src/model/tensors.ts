@@ -83,8 +83,8 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
   ];
   return [
     ...config.ownEmbedding ? [embed] : [],
-    matrix("fc", `${prefix}fc.weight`, [hiddenSize, fcWidth]),
-    ...config.fcBias ? [vector("fcBias", `${prefix}fc.bias`, hiddenSize)] : [],
+    matrix("fc", `${prefix}${config.fc}.weight`, [hiddenSize, fcWidth]),
+    ...config.fcBias ? [vector("fcBias", `${prefix}${config.fc}.bias`, hiddenSize)] : [],
     ...eagle3 ? norms : [],
     // EAGLE-3 attends over concat(embedding, hidden), both normed: twice as wide.
     ...attentionTensors(spec, at, eagle3 ? 2 * hiddenSize : hiddenSize),

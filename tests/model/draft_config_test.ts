@@ -18,6 +18,7 @@ Deno.test("an EAGLE-3 head as its authors publish it, under a Llama's name", () 
     reducedVocab: true,
     normBeforeResidual: false,
     prefix: "",
+    fc: "fc",
     layerPrefix: "midlayer",
   });
   assert.equal(layer.layers.length, 1);
