@@ -93,6 +93,18 @@ function prepareDraft(
     weights,
     kv: layerKv(gpu, "draft.kv", (config.layer.layers[0] as LayerSpec).attention, capacity),
     wide: floats("wide", rows * 2 * hiddenSize),
+    normedFeatures: eagle3 && config.inputNorms !== "none"
+      ? {
+        out: floats("normedFeatures", rows * featureCols),
+        taps: config.auxLayers.map((_, i) =>
+          vectorBuffer(
+            gpu,
+            `draft.tap.${i}`,
+            Uint32Array.from({ length: rows }, (_, r) => 3 * r + i),
+          )
+        ),
+      }
+      : undefined,
     ends: floats("ends", batch * hiddenSize),
     carry: floats("carry", capacity.batch * hiddenSize),
     logits: floats("logits", batch * weights.head.rows),

@@ -85,6 +85,13 @@ export interface DraftConfig {
   readonly reducedVocab: boolean;
   /** EAGLE-3: residual = hidden_norm(h) instead of h (`norm_before_residual`). */
   readonly normBeforeResidual: boolean;
+  /**
+   * What is normed before `fc`. EAGLE-3: the three taps as one row (`input_norm`, `norm_before_fc`)
+   * or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS, `add_para_norm`).
+   */
+  readonly inputNorms: "none" | "whole" | "each";
+  /** EAGLE-3: the next draft step is fed norm(g) instead of g (`norm_output`). */
+  readonly normOutput: boolean;
   /** "model." where an export puts it before every tensor but lm_head, d2t and t2d, else "". */
   readonly prefix: string;
   /** Of the tensors of the first matrix, after `prefix`: "fc" or "fusion_fc". */

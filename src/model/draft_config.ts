@@ -27,17 +27,16 @@ const ARCHITECTURES: Readonly<Record<string, Algorithm | undefined>> = {
 /** Kinds of layer; what tells them apart in a draft, norms of q and k and biases, is in the tensors. */
 const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3"];
 
-/** Modules of EAGLE variants (3.1, HASS, speculators) that would be left out of the forward. */
-const VARIANT_MODULES = [
-  "fc_norm",
-  "input_norm",
-  "embedding_layernorm",
-  "hidden_states_layernorm",
-  "pre_lm_head_layernorm",
-];
+/** Modules of variants that would be left out of the forward, and the key that switches them on. */
+const UNKNOWN_MODULES = ["pre_lm_head_layernorm", "post_embedding_layernorm"];
+const UNKNOWN_FLAG = "layernorms";
 
-/** Config keys that switch those variants on. */
-const VARIANT_FLAGS = ["fc_norm", "norm_before_fc", "norm_output", "add_para_norm", "layernorms"];
+/** Norms before `fc`: the config key that asks for them, and a tensor they have. */
+const INPUT_NORMS = [
+  { algorithm: "EAGLE3", inputNorms: "whole", key: "norm_before_fc", tensor: "input_norm" },
+  { algorithm: "EAGLE3", inputNorms: "each", key: "fc_norm", tensor: "fc_norm.0" },
+  { algorithm: "EAGLE", inputNorms: "each", key: "add_para_norm", tensor: "embedding_layernorm" },
+] as const;
 
 const MOST_LAYER_ID = 1024;
 const MOST_HIDDEN = 2 ** 17;
@@ -76,18 +75,20 @@ export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): D
     auxLayers: eagle3 ? parseAuxLayers(config, target.layers.length) : [],
     ownEmbedding,
     normBeforeResidual: eagle3 && parseNormBeforeResidual(config),
+    inputNorms: parseInputNorms(config, layout, algorithm),
+    normOutput: eagle3 && switched(config, "norm_output") === true,
     prefix: layout.prefix,
     fc: layout.fc,
     layerPrefix: layout.layerPrefix,
   });
 }
 
-/** The draft's one layer; the tensors tell whether it norms q and k. */
+/** The draft's one layer; the tensors tell whether it norms q and k, and whether they have biases. */
 function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerSpec {
   const { attention, mlp, norms } = layer as LayerSpec;
   const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
   const qkNorm = has("q_norm.weight") ? "head" : "none";
-  return { attention: { ...attention, qkNorm }, mlp, norms };
+  return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };
 }
 
 /** What config.json alone says of a draft. */
@@ -118,26 +119,50 @@ function asLlama(layer: Fields): Fields {
   if (!LAYER_TYPES.some((known) => known === type)) {
     throw unusable(layer, `has model_type ${quote(type)}, known are ${LAYER_TYPES.join(", ")}`);
   }
-  return { ...layer, values: { ...layer.values, model_type: "llama" } };
+  // attention_bias says what the tensors say: see `qkvBias`.
+  return { ...layer, values: { ...layer.values, model_type: "llama", attention_bias: false } };
 }
 
 function refuseVariants(config: Fields, layout: DraftLayout): void {
-  const eagle = nested(config, "eagle_config");
-  for (const fields of eagle ? [config, eagle] : [config]) {
-    const key = VARIANT_FLAGS.find((name) => flag(fields, name, false));
-    if (key !== undefined) throw unusable(fields, `has ${key} true, expected false`);
+  if (flag(config, UNKNOWN_FLAG, false)) {
+    throw unusable(config, `has ${UNKNOWN_FLAG} true, expected false`);
   }
-  const module = VARIANT_MODULES.find((name) =>
-    [name, `${name}.weight`, `${name}.0.weight`, `${layout.layerPrefix}.${name}.weight`].some(
-      layout.has,
-    )
-  );
+  const module = UNKNOWN_MODULES.find((name) => layout.has(`${name}.weight`));
   if (module !== undefined) {
     throw unusable({ ...config, where: "it" }, `has tensors of ${module}, which is not supported`);
   }
+  const eagle = nested(config, "eagle_config");
   if (eagle !== undefined && !flag(eagle, "use_aux_hidden_state", true)) {
     throw unusable(eagle, "has use_aux_hidden_state false, expected true");
   }
+}
+
+/** A switch of the config or, as NVIDIA writes it, of its eagle_config; undefined when unsaid. */
+function switched(config: Fields, key: string): boolean | undefined {
+  const eagle = nested(config, "eagle_config");
+  const fields = eagle && value(eagle, key) !== undefined ? eagle : config;
+  return value(fields, key) === undefined ? undefined : flag(fields, key, false);
+}
+
+/** By the config's key or, where it is silent, by the tensors. */
+function parseInputNorms(
+  config: Fields,
+  layout: DraftLayout,
+  algorithm: Algorithm,
+): DraftConfig["inputNorms"] {
+  const found = INPUT_NORMS.filter(({ key, tensor }) => {
+    const there = layout.has(`${tensor}.weight`);
+    const wanted = switched(config, key) ?? there;
+    if (wanted === there) return wanted;
+    throw unusable(config, `has ${key} ${wanted}, but there ${there ? "is a" : "is no"} ${tensor}`);
+  });
+  const [norms, ...more] = found;
+  if (norms === undefined) return "none";
+  if (more.length > 0 || norms.algorithm !== algorithm) {
+    const keys = found.map(({ key }) => key).join(" and ");
+    throw unusable(config, `has ${keys}, which no ${algorithm} head is known to have`);
+  }
+  return norms.inputNorms;
 }
 
 function draftArchitecture(config: Fields): string {

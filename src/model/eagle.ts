@@ -1,7 +1,6 @@
 import { draftChoose, type NextLevel } from "../../shaders/draft_choose.ts";
-import { embed } from "../../shaders/embed.ts";
 import { matmul } from "../../shaders/matmul.ts";
-import { copyRows, fillRows, gatherRows, scatterRows } from "../../shaders/move_rows.ts";
+import { gatherRows, scatterRows } from "../../shaders/move_rows.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
@@ -18,6 +17,7 @@ import {
   norm,
   type RowsOf,
 } from "./decoder.ts";
+import { eagle1Input, eagle3Input } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./llama.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 import { draftTensors } from "./tensors.ts";
@@ -35,6 +35,8 @@ export interface DraftWeights {
   readonly norms:
     | { readonly input: Operand; readonly hidden: Operand; readonly final: Operand }
     | undefined;
+  /** Norms before `fc`, in the order of its columns; see `DraftConfig.inputNorms`. */
+  readonly inputNorms: readonly Operand[];
   /** [draft vocab, hidden] */
   readonly head: Matrix;
   /** d2t: target id minus draft id, i32 [draft vocab]. */
@@ -49,7 +51,8 @@ export function loadDraft(
   config: DraftConfig,
   target: TargetWeights,
 ): DraftWeights {
-  const tensor = byRole(checkpoint, draftTensors(config));
+  const specs = draftTensors(config);
+  const tensor = byRole(checkpoint, specs);
   const vector = (role: string) => load.vector(`draft.${role}`, tensor(role));
   const matrix = (role: string) => load.matrix(`draft.${role}`, [tensor(role)]);
   const offsets = config.reducedVocab
@@ -67,6 +70,8 @@ export function loadDraft(
         final: vector("norm"),
       }
       : undefined,
+    inputNorms: specs.map(({ role }) => role).filter((role) => role.startsWith("inputNorms."))
+      .map(vector),
     head: config.ownHead ? matrix("head") : target.head,
     offsets: vectorBuffer(gpu, "d2t", offsets),
   };
@@ -104,6 +109,8 @@ export interface Draft extends DecoderContext {
   readonly kv: LayerKv;
   /** Inputs side by side, [rows, 2 hidden]: (embedding, hidden). */
   readonly wide: Operand;
+  /** Where features are normed before `fc` (EAGLE-3). */
+  readonly normedFeatures: NormedFeatures | undefined;
   /** EAGLE-1/2: rows whose draft token is wanted, [batch, hidden]. */
   readonly ends: Operand;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
@@ -114,6 +121,13 @@ export interface Draft extends DecoderContext {
   readonly peaks: Operand;
   /** Draft tokens of each slot, [slots, MAX_STEPS]. */
   readonly drafts: Operand;
+}
+
+/** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
+export interface NormedFeatures {
+  readonly out: Operand;
+  /** Of each tap i: 3 r + i for every row r, where rows are as wide as one tap. */
+  readonly taps: readonly Operand[];
 }
 
 /** The target's hidden rows that a draft-extend feeds: `final` (EAGLE) or the taps side by side. */
@@ -138,59 +152,6 @@ export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dis
     ...input(draft, of, from),
     ...attentionBlock(draft, layer, attended, of),
     ...mlpBlock(draft, layer, of.count, "x"),
-  ];
-}
-
-/**
- * EAGLE-3: wide = [inputNorm(embedding), hiddenNorm(h)] with h = fc(taps) or the carried row;
- * x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
- */
-function eagle3Input(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, carry, scratch: { x, normed }, config: { hiddenSize } } = draft;
-  const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
-  const { rows, count } = of;
-  const half = { out: wide, outCols: 2 * hiddenSize };
-  const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
-  const h = "features" in from ? { x: normed } : { x: carry, index: from.lanes };
-  const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
-  const features = { from: h, weight: hidden, ...half, outFirst: hiddenSize, keep };
-  return [
-    ...norm(draft, embedding, count, "draft.inputNorm"),
-    ..."features" in from ? fc(draft, { x: from.features, out: normed }, count) : [],
-    ...norm(draft, features, count, "draft.hiddenNorm"),
-  ];
-}
-
-/** EAGLE-1/2: x = fc([embedding, hidden]). */
-function eagle1Input(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, carry, scratch, config: { hiddenSize: cols } } = draft;
-  const { rows, count } = of;
-  const second = { rows: count, cols, outCols: 2 * cols, outFirst: cols, label: "draft.hidden" };
-  return [
-    ...embed(
-      { matrix: weights.embed, rows, out: wide },
-      { count, outCols: 2 * cols, label: "draft.embed" },
-    ),
-    "features" in from
-      ? copyRows({ x: from.features, out: wide }, second)
-      : gatherRows({ x: carry, index: from.lanes, out: wide }, second),
-    ...fc(draft, { x: wide, out: scratch.x }, count),
-  ];
-}
-
-/** out = fc(x) + bias. */
-function fc(
-  { weights, tuning, config: { hiddenSize: cols } }: Draft,
-  { x, out }: { readonly x: Operand; readonly out: Operand },
-  rows: number,
-): Dispatch[] {
-  const { fc: matrix, fcBias: values } = weights;
-  return [
-    ...values ? [fillRows({ values, out }, { rows, cols, label: "draft.fcBias" })] : [],
-    ...matmul(
-      { matrix, x, out },
-      { rows, finish: values ? "add" : "store", tuning, label: "draft.fc" },
-    ),
   ];
 }
 
@@ -229,7 +190,7 @@ export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispat
   ];
 }
 
-/** EAGLE-3: normed = norm(x[last]), and x[last] to where it is carried. */
+/** EAGLE-3: normed = norm(x[last]); x[last], or normed by `normOutput`, to where it is carried. */
 function normedEnds(
   draft: Draft,
   slot: Operand,
@@ -238,6 +199,14 @@ function normedEnds(
 ): Dispatch[] {
   const { x, normed: out } = draft.scratch;
   const from = last ? { x, index: last } : { x };
+  if (draft.draft.normOutput) {
+    const { hiddenSize: cols } = draft.config;
+    const carried = { x: out, index: slot, out: draft.carry };
+    return [
+      ...norm(draft, { from, weight, out }, batch, "draft.norm"),
+      ...carry ? [scatterRows(carried, { rows: batch, cols, label: "draft.carry" })] : [],
+    ];
+  }
   const keep = carry ? { what: "slot", out: draft.carry, slot } as const : undefined;
   return norm(draft, { from, weight, out, keep }, batch, "draft.norm");
 }

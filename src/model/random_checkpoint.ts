@@ -89,8 +89,15 @@ function draftOf(config: Fields): DraftConfig {
     ownHead: eagle3,
     reducedVocab: draftVocabSize < vocabSize,
     normBeforeResidual: false,
+    inputNorms: eagle3 ? inputNorms(config) : "none",
+    normOutput: eagle3 && flag(config, "norm_output", false),
     prefix: "",
     fc: "fc",
     layerPrefix: eagle3 ? "midlayer" : "layers.0",
   };
+}
+
+function inputNorms(config: Fields): DraftConfig["inputNorms"] {
+  if (flag(config, "norm_before_fc", false)) return "whole";
+  return flag(config, "fc_norm", false) ? "each" : "none";
 }

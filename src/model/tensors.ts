@@ -83,6 +83,7 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
   ];
   return [
     ...config.ownEmbedding ? [embed] : [],
+    ...inputNormTensors(config),
     matrix("fc", `${prefix}${config.fc}.weight`, [hiddenSize, fcWidth]),
     ...config.fcBias ? [vector("fcBias", `${prefix}${config.fc}.bias`, hiddenSize)] : [],
     ...eagle3 ? norms : [],
@@ -95,6 +96,18 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
       ? [{ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" } as const]
       : [],
   ];
+}
+
+/** The norms before `fc`, in the order of its columns. */
+function inputNormTensors(config: DraftConfig): TensorSpec[] {
+  const { prefix, targetHiddenSize: width, layer: { hiddenSize }, inputNorms } = config;
+  const norm = (i: number, module: string, size: number) =>
+    vector(`inputNorms.${i}`, `${prefix}${module}.weight`, size);
+  if (inputNorms === "none") return [];
+  if (inputNorms === "whole") return [norm(0, "input_norm", 3 * width)];
+  return config.algorithm === "EAGLE3"
+    ? [0, 1, 2].map((i) => norm(i, `fc_norm.${i}`, width))
+    : [norm(0, "embedding_layernorm", hiddenSize), norm(1, "hidden_states_layernorm", hiddenSize)];
 }
 
 /**

@@ -103,6 +103,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     weights: draft.weights,
     kv: layerKv(layer),
     wide: device.filled(ROWS * 2 * layer.hiddenSize),
+    normedFeatures: undefined,
     ends: device.filled(8 * layer.hiddenSize),
     carry: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),

@@ -116,7 +116,7 @@ Deno.test("random checkpoint: bad files are told apart", () => {
     "flat.json": { ...TARGET_JSON, hidden_size: undefined },
     "odd.json": { ...EAGLE3_JSON, draft_vocab_size: 41 },
     "wide.json": { ...EAGLE3_JSON, target_hidden_size: 24 },
-    "variant.json": { ...EAGLE3_JSON, norm_output: true },
+    "variant.json": { ...EAGLE3_JSON, layernorms: true },
   };
   rejects(files, { target: "none.json" }, /^Cannot open ".*none\.json": no such file$/);
   rejects(files, { target: "." }, /^Cannot open ".*": it must be a config\.json \(/);
@@ -126,5 +126,5 @@ Deno.test("random checkpoint: bad files are told apart", () => {
   rejects(files, { target: "flat.json" }, /flat\.json": config\.json has no hidden_size$/);
   rejects(files, { target: "big.json", draft: "odd.json" }, /odd\.json": .*draft_vocab_size 41/);
   rejects(files, { target: "big.json", draft: "wide.json" }, /^Cannot use draft ".*wide\.json"/);
-  rejects(files, { target: "big.json", draft: "variant.json" }, /has norm_output true/);
+  rejects(files, { target: "big.json", draft: "variant.json" }, /has layernorms true/);
 });
