@@ -5,6 +5,7 @@ import { denoIo, type Io } from "./src/cli/io.ts";
 import { locate, located } from "./src/cli/locate.ts";
 import { INTERRUPTED } from "./src/cli/open.ts";
 import { type Invocation, parseArguments } from "./src/cli/parse.ts";
+import type { DraftCheck } from "./src/engine/check_draft.ts";
 import { UsageError } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
@@ -68,11 +69,17 @@ async function run(
     case "check": {
       const { checkModel } = await import("./src/engine/check.ts");
       const { checkQuantized } = await import("./src/engine/check_quantized.ts");
+      const { checkDraft } = await import("./src/engine/check_draft.ts");
+      const { openEngine } = await import("./src/engine/open.ts");
       const { runCheck } = await import("./src/cli/check.ts");
       const { quiet } = invocation.options;
       return await runCheck(invocation.options, {
         check: located(checkModel, { io, quiet }),
         checkQuantized: located(checkQuantized, { io, quiet }),
+        checkDraft: located((options: DraftCheck) => checkDraft(options, openEngine), {
+          io,
+          quiet,
+        }),
         io,
       });
     }
@@ -97,7 +104,9 @@ async function run(
     case "convert": {
       const { convertCheckpoint } = await import("./src/model/convert.ts");
       const { runConvert } = await import("./src/cli/convert.ts");
-      return await runConvert(invocation, { convert: convertCheckpoint, io });
+      const { quiet } = invocation.options;
+      const { model: from } = await locate({ model: invocation.from }, { io, quiet });
+      return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
     }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor.ts");

@@ -111,6 +111,7 @@ export interface BenchSession extends Disposable {
 export interface ModelRequest {
   readonly model?: string;
   readonly draft?: string;
+  readonly draftRopeTheta?: number;
   readonly quantize?: "q8" | "q4";
   readonly quantizeDraft?: boolean;
   readonly kvDtype?: "f32" | "f16" | "bf16";

@@ -15,13 +15,14 @@ export async function openMeasured(
       readonly steps: readonly number[];
     },
 ): Promise<Engine> {
-  const { model, draft, quantize, kvDtype, algorithm, adapter, randomWeights, randomDraft } =
-    request;
+  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter } = request;
+  const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
     speculate: statically(Math.max(...steps), steps),
     ...rest,
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
     ...quantize === undefined ? {} : { quantize },
     ...request.quantizeDraft ? { quantizeDraft: true } : {},
     ...kvDtype === undefined ? {} : { kvDtype },

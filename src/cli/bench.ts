@@ -110,11 +110,13 @@ export function modelRequest(
   options: BenchOptions,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, quantize, quantizeDraft, kvDtype, algorithm, adapter } = options;
+  const { model, draft, draftRopeTheta, algorithm, adapter } = options;
+  const { quantize, quantizeDraft, kvDtype } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
     ...kvDtype === undefined ? {} : { kvDtype },

@@ -2,6 +2,7 @@ import type { checkModel, CheckReport } from "../engine/check.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "./io.ts";
 import { statusLine } from "./progress.ts";
+import { type CheckDraft, runDraftCheck } from "./check_draft.ts";
 import { type CheckQuantized, runQuantized } from "./check_quantized.ts";
 import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";
@@ -12,18 +13,23 @@ export type CheckModel = typeof checkModel;
 /** `eyrie check`: exit code 1 when a tensor is past the tolerance. */
 export async function runCheck(
   options: CheckOptions,
-  { check, checkQuantized, io }: {
+  { check, checkQuantized, checkDraft, io }: {
     check: CheckModel;
     checkQuantized: CheckQuantized;
+    checkDraft: CheckDraft;
     io: Io;
   },
 ): Promise<number> {
-  const { expected, draft, quantizeDraft } = options;
+  const { expected, draft, quantize, quantizeDraft } = options;
   if (expected !== undefined && (draft !== undefined || quantizeDraft)) {
     const flag = quantizeDraft ? "--quantize-draft" : "--draft";
     throw new UsageError(`Cannot use "${flag}" with "--expected": only the target is compared`);
   }
   if (expected !== undefined) return await runExpected({ ...options, expected }, { check, io });
+  if (quantize === undefined && draft !== undefined && !quantizeDraft) {
+    await runDraftCheck({ ...options, draft }, { check: checkDraft, io });
+    return 0;
+  }
   return await runQuantized(options, { check: checkQuantized, io });
 }
 

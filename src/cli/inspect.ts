@@ -25,6 +25,8 @@ export interface InspectOptions {
   readonly model?: string | undefined;
   /** Folder of the draft, or `none`; without it EAGLE-3 for the embedded target, else none. */
   readonly draft?: string | undefined;
+  /** Instead of what the draft's config.json says. */
+  readonly draftRopeTheta?: number | undefined;
   /** What the target's matrices become at load. */
   readonly quantize?: Quantization | undefined;
   /** The draft's too. */
@@ -48,7 +50,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
     : openCheckpoint(options.model);
   using draftFiles = openDraft(options);
   const target = inspectTarget(targetFiles);
-  const draft = draftFiles && inspectDraft(draftFiles, target.config);
+  const draft = draftFiles && inspectDraft(draftFiles, target.config, options.draftRopeTheta);
   const report = inspectReport(
     { ...target, quantize },
     draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
@@ -105,8 +107,9 @@ function inspectTarget(checkpoint: Checkpoint): Inspected<ModelConfig> {
 function inspectDraft(
   checkpoint: Checkpoint,
   target: ModelConfig,
+  ropeTheta: number | undefined,
 ): Inspected<ReturnType<typeof parseDraftConfig>> {
-  const config = parseDraftConfig(checkpoint, target);
+  const config = parseDraftConfig(checkpoint, target, ropeTheta);
   return { checkpoint, config, warnings: checkTensors(checkpoint, draftTensors(config)) };
 }
 

@@ -24,8 +24,8 @@ export async function openWithProgress(
   { open, io }: Surroundings,
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
-  const { model, draft, algorithm, adapter, contextLength, maxBatch = 1, maxKvTokens } = options;
-  const { quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
+  const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
+  const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
@@ -33,6 +33,7 @@ export async function openWithProgress(
     speculate: speculationOf(options, { maxBatch, onWarning, ...speculating }),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
+    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
     ...algorithm === undefined ? {} : { algorithm },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},

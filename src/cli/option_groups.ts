@@ -20,6 +20,16 @@ export const DRAFT = {
     absent: "the embedded EAGLE-3 head with the embedded model, else none",
     example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },
+  draftRopeTheta: {
+    flag: "--draft-rope-theta",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000_000_000,
+    help: "the draft's rope base where its config.json is wrong; eyrie check --draft tells",
+    absent: "what its config.json says",
+    example: "--draft-rope-theta 10000",
+  },
 } as const;
 
 /** What the weights become on the GPU. */

@@ -176,8 +176,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     },
   },
   check: {
-    summary: "compare logits with expected values, or quantized weights with the checkpoint's",
-    usage: "eyrie check (--expected FILE | --quantize q8|q4) [flags]",
+    summary: "compare logits with expected values or of quantized weights, measure a draft",
+    usage: "eyrie check (--expected FILE | --quantize q8|q4 | --draft DIR) [flags]",
     groups: {
       Check: { ...TARGET, ...CHECK },
       Model: { ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER },
@@ -196,7 +196,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
     usage: "eyrie convert [flags] IN OUT",
     operands: [
-      { name: "IN", help: "checkpoint folder to read", required: true },
+      { name: "IN", help: "checkpoint folder or org/name[@revision] to read", required: true },
       { name: "OUT", help: "folder to make; config and tokenizer files go along", required: true },
     ],
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },

@@ -34,6 +34,8 @@ export interface ModelChoice {
    * A folder or "none"; absent = the embedded head where the target is embedded too, else none.
    */
   readonly draft?: string;
+  /** The draft's rope base, instead of what its config.json says. */
+  readonly draftRopeTheta?: number;
   /** What the draft must be; NONE = no draft. Absent: what the checkpoint is. */
   readonly algorithm?: Algorithm | "NONE";
 }
@@ -54,7 +56,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   );
   const draft = openDraft(choice);
   if (draft) stack.use(draft);
-  const models = checkModels(target, draft);
+  const models = checkModels(target, draft, choice.draftRopeTheta);
   const { algorithm } = choice;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
@@ -70,14 +72,20 @@ export function openModels(choice: ModelChoice): OpenedModels {
  * Reads the configs and checks them against the tensors and each other. The models own the
  * checkpoints once this returns.
  *
+ * @param draftRopeTheta instead of what the draft's config.json says.
  * @throws UsageError when a checkpoint cannot be used or draft and target do not fit.
  */
-export function checkModels(target: Checkpoint, draft: Checkpoint | undefined): OpenedModels {
+export function checkModels(
+  target: Checkpoint,
+  draft: Checkpoint | undefined,
+  draftRopeTheta?: number,
+): OpenedModels {
   const { name } = target;
   const generation = target.json("generation_config.json");
   const config = parseModelConfig(name, target.json("config.json"), generation);
   const warnings = checkTensors(target, targetTensors(config));
-  const head = draft && { checkpoint: draft, config: parseDraftConfig(draft, config) };
+  const head = draft &&
+    { checkpoint: draft, config: parseDraftConfig(draft, config, draftRopeTheta) };
   if (head) {
     checkFit({ name: head.checkpoint.name, config: head.config }, { name, config });
     warnings.push(...checkTensors(head.checkpoint, draftTensors(head.config)));

@@ -45,9 +45,14 @@ const MOST_HIDDEN = 2 ** 17;
  * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it suits `target` is another
  * question: see `checkFit`.
  * @param target gives the default of the auxiliary layers and of a vocabulary left unsaid.
+ * @param ropeTheta instead of the config's: training often used 10000 whatever the config says.
  * @throws UsageError when it is no such head, or one of a variant that would run wrong.
  */
-export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): DraftConfig {
+export function parseDraftConfig(
+  checkpoint: Checkpoint,
+  target: ModelConfig,
+  ropeTheta?: number,
+): DraftConfig {
   const config = fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json"));
   const layout = findLayout(config, checkpoint);
   refuseVariants(config, layout);
@@ -65,6 +70,7 @@ export function parseDraftConfig(checkpoint: Checkpoint, target: ModelConfig): D
     layer: {
       ...decoder,
       layers: [draftLayer(decoder, layout)],
+      ropes: decoder.ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
       tied: false,
       bosTokenId: undefined,
       eosTokenIds: [],

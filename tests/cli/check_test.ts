@@ -46,6 +46,7 @@ function run(args: string[], report: CheckReport, io = fakeIo()): Promise<number
   return runCheck(checkOptions(["--expected", "e.safetensors", ...args]), {
     check: () => Promise.resolve(report),
     checkQuantized: () => assert.fail("expected values were given"),
+    checkDraft: () => assert.fail("expected values were given"),
     io,
   });
 }
@@ -55,6 +56,7 @@ async function runQuantized(args: string[], report = QUANTIZED, io = fakeIo()) {
   const asked: QuantizedCheck[] = [];
   const code = await runCheck(checkOptions(args), {
     check: () => assert.fail("no expected values were given"),
+    checkDraft: () => assert.fail("no draft was given alone"),
     checkQuantized: (options) => {
       asked.push(options);
       return Promise.resolve(report);

@@ -117,6 +117,7 @@ Deno.test("defaults of generate", () => {
     options: {
       model: undefined,
       draft: undefined,
+      draftRopeTheta: undefined,
       adapter: undefined,
       system: undefined,
       raw: false,

@@ -88,6 +88,13 @@ Deno.test("auxiliary layers: SGLang's ids name outputs, speculators' ids inputs"
   assert.deepEqual(big.auxLayers, [2, 16, 29]);
 });
 
+Deno.test("a rope base that is given stands for the config's", () => {
+  const checkpoint = draft(EAGLE3, { rope_theta: 1e6 });
+  const theta = (given?: number) =>
+    parseDraftConfig(checkpoint, target(), given).layer.ropes[0]?.theta;
+  assert.deepEqual([theta(), theta(10_000)], [1e6, 10_000]);
+});
+
 Deno.test("a speculators config holds the layer inside", () => {
   const config = {
     architectures: ["Eagle3Speculator"],

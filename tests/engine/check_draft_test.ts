@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { checkDraft } from "../../src/engine/check_draft.ts";
+import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { UsageError } from "../../src/errors.ts";
+import { embeddedHead, safetensorsFiles } from "../model/draft_formats.ts";
+
+Deno.test("a draft whose config names another rope base than it was trained with", async () => {
+  const { config, tensors } = embeddedHead("eagle3");
+  // The embedded head was trained with 10000; a base of 4 turns far keys by other angles at once.
+  const files = safetensorsFiles({ config: { ...config, rope_theta: 4 }, tensors });
+  const draft = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
+  try {
+    for (const [file, bytes] of Object.entries(files)) {
+      Deno.writeFileSync(`${draft}/${file}`, bytes);
+    }
+    const report = await checkDraft({ draft }, openEngine);
+    assert.deepEqual([report.theta, report.best], [4, 10_000]);
+    const [said, trained] = report.measured;
+    assert.deepEqual([said?.theta, trained?.theta], [4, 10_000]);
+    assert.ok(said && trained && said.acceptLength < trained.acceptLength);
+    // The texts are the same, so a better draft is one that needs fewer rounds.
+    assert.ok(said.rounds > trained.rounds && trained.rounds > 0);
+  } finally {
+    Deno.removeSync(draft, { recursive: true });
+  }
+});
+
+Deno.test("the base of training is measured once; a draft that is none is told", async () => {
+  const draft = new URL("../../models/fledgling/eagle1", import.meta.url).pathname;
+  const opened: OpenOptions[] = [];
+  const open = (options: OpenOptions) => {
+    opened.push(options);
+    return openEngine(options);
+  };
+  const { measured, best } = await checkDraft({ draft }, open);
+  assert.deepEqual([measured.length, best, opened.length], [1, 10_000, 1]);
+  await assert.rejects(() => checkDraft({ draft: "none" }, open), UsageError);
+});
