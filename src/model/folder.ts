@@ -29,7 +29,7 @@ export function diskFolder(path: string): Folder {
   const within = (file: string): string => `${path}/${file}`;
   return {
     name: shownName(path),
-    bytes: (file) => ifFound(within(file), () => Deno.readFileSync(within(file))),
+    bytes: (file) => ifFound(within(file), () => readWhole(within(file))),
     open: (file) => ifFound(within(file), () => diskSource(within(file))),
   };
 }
@@ -78,6 +78,15 @@ export function readJson(folder: Folder, file: string): unknown {
     const why = reason(cause).replace(/\s+/g, " ");
     throw cannotOpen(folder.name, `${file} is not JSON (${why})`, cause);
   }
+}
+
+/** A config or tokenizer file takes some MB; what is larger is no such file. */
+const MOST_BYTES = 256 << 20;
+
+function readWhole(path: string): Uint8Array {
+  const { size } = Deno.statSync(path);
+  if (size > MOST_BYTES) throw new Error(`${size} bytes, expected at most ${MOST_BYTES}`);
+  return Deno.readFileSync(path);
 }
 
 function diskSource(path: string): ByteSource {

@@ -45,17 +45,56 @@ export function loadTokenizer(
     const file = isObject(config) ? "tokenizer.json" : "tokenizer_config.json";
     throw new UsageError(`Cannot load the tokenizer of "${name}": ${file} is not a JSON object`);
   }
-  try {
-    return wrap(new HfTokenizer(tokenizerJson, config), config);
-  } catch (error) {
-    throw new UsageError(
-      `Cannot load the tokenizer of "${name}": tokenizer.json is not usable (${reason(error)})`,
-      { cause: error },
-    );
+  const usable = <T>(run: () => T): T => {
+    try {
+      return run();
+    } catch (error) {
+      const why = reason(error).replace(/\s+/g, " ").slice(0, LONGEST_REASON);
+      throw new UsageError(
+        `Cannot load the tokenizer of "${name}": tokenizer.json is not usable (${why})`,
+        { cause: error },
+      );
+    }
+  };
+  const inner = usable(() => {
+    checkTokens(tokenizerJson);
+    return new HfTokenizer(tokenizerJson, config);
+  });
+  return wrap(inner, config, usable);
+}
+
+/** The package's messages may quote what they stumbled over. */
+const LONGEST_REASON = 200;
+
+/** Far above any vocabulary: an id past it is a mistake. */
+const MOST_IDS = 2 ** 24;
+
+/**
+ * The package takes tokens and ids as they are. An id that is none would turn up in the middle of a
+ * prompt, a huge one or an empty token would keep it busy for ever.
+ */
+function checkTokens({ added_tokens: added, model }: Record<string, unknown>): void {
+  const vocab = isObject(model) && isObject(model.vocab) ? Object.entries(model.vocab) : [];
+  const more: unknown[] = Array.isArray(added) ? added : [];
+  const listed = more.map((each) => isObject(each) ? [each.content, each.id] : [undefined, each]);
+  if (listed.some(([token]) => token === "")) throw new Error("an added token is empty");
+  for (const [token, id] of [...vocab, ...listed]) {
+    const isId = Number.isSafeInteger(id) && Number(id) >= 0 && Number(id) < MOST_IDS;
+    if (isId && typeof token === "string") continue;
+    throw new Error(`token ${shown(token)} has id ${shown(id)}`);
   }
 }
 
-function wrap(inner: HfTokenizer, config: Record<string, unknown>): Tokenizer {
+function shown(value: unknown): string {
+  return (JSON.stringify(value) ?? String(value)).slice(0, 50);
+}
+
+/** @param usable turns what the package throws, also late, into a line about tokenizer.json. */
+function wrap(
+  inner: HfTokenizer,
+  config: Record<string, unknown>,
+  usable: <T>(run: () => T) => T,
+): Tokenizer {
   const skipped = new Set(
     [...inner.get_added_tokens_decoder()].filter(([, token]) => token.special).map(([id]) => id),
   );
@@ -65,12 +104,17 @@ function wrap(inner: HfTokenizer, config: Record<string, unknown>): Tokenizer {
     bosToken: specialToken(config.bos_token),
     eosToken: specialToken(config.eos_token),
     encode: (text, { addSpecialTokens = true } = {}) =>
-      inner.encode(text, { add_special_tokens: addSpecialTokens }).ids,
+      usable(() => {
+        const { ids } = inner.encode(text, { add_special_tokens: addSpecialTokens });
+        if (ids.every((id) => Number.isSafeInteger(id))) return ids;
+        throw new Error("it has no token for a part of the text, and none for what is unknown");
+      }),
     decode: (ids, { skipSpecialTokens = false } = {}) => {
       const kept = ids.filter((id) => known(id) && !(skipSpecialTokens && skipped.has(id)));
       // The package refuses an empty list. Spaces before punctuation are left as the tokens have
       // them: the clean-up that some configs ask for looks ahead, so a stream could not apply it.
-      return kept.length === 0 ? "" : inner.decode(kept, { clean_up_tokenization_spaces: false });
+      const options = { clean_up_tokenization_spaces: false };
+      return kept.length === 0 ? "" : usable(() => inner.decode(kept, options));
     },
     idOf: (token) => inner.token_to_id(token),
     isSkipped: (id) => skipped.has(id) || !known(id),

@@ -54,6 +54,13 @@ Deno.test("a config.json that is no JSON object is told so", () => {
   rejectsFiles({ "config.json": Uint8Array.of(0xff, 0xfe) }, "config.json is not UTF-8");
 });
 
+Deno.test("a config.json too large to be one is not read", () => {
+  withFolder({ ...CONFIG }, (folder) => {
+    Deno.truncateSync(`${folder}/config.json`, 2 ** 40); // a hole, it takes no disk
+    rejects(() => openCheckpoint(folder), "config.json", "1099511627776 bytes, expected at most");
+  });
+});
+
 Deno.test("other files: undefined when absent, an error when broken", () => {
   const files = { ...CONFIG, "model.safetensors": tensorFile({}), "bad.json": "{", "a.txt": "é" };
   using checkpoint = toyCheckpoint(files);
