@@ -56,11 +56,14 @@ export function integer(fields: Fields, key: string, rule: IntegerRule): number 
   return Number(found);
 }
 
-/** A finite number above zero; required without `fallback`. @throws UsageError */
+/** What float32 arithmetic can go on with: 2^25 times a number, or 1 over it, is still finite. */
+const MOST = 1e30;
+
+/** A number above zero; required without `fallback`. @throws UsageError */
 export function positive(fields: Fields, key: string, fallback?: number): number {
   const found = value(fields, key) ?? fallback;
   if (found === undefined) throw unusable(fields, `has no ${key}`);
-  if (typeof found !== "number" || !Number.isFinite(found) || found <= 0) {
+  if (typeof found !== "number" || !(found >= 1 / MOST && found <= MOST)) {
     throw unusable(fields, `has ${key} ${quote(found)}, expected a number above 0`);
   }
   return found;

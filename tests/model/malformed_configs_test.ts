@@ -43,7 +43,7 @@ function sound(config: ModelConfig): void {
   assert.ok(ropes.every(({ theta }) => theta > 0 && Number.isFinite(theta)));
   for (const rope of ropes) {
     assert.ok(
-      !ropeTable(rope, { positions: 2, context: 512 }).some(Number.isNaN),
+      !ropeTable(rope, rope.width, { positions: 2, context: 512 }).some(Number.isNaN),
       JSON.stringify(rope),
     );
   }
