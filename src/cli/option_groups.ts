@@ -23,7 +23,7 @@ export const DRAFT = {
   draftRopeTheta: {
     flag: "--draft-rope-theta",
     type: "number",
-    min: 1,
+    min: 0.1,
     max: 1_000_000_000_000,
     help: "the draft's rope base where its config.json is wrong; eyrie check --draft tells",
     absent: "what its config.json says",

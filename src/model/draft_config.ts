@@ -130,6 +130,12 @@ function asLlama(layer: Fields): Fields {
 }
 
 function refuseVariants(config: Fields, layout: DraftLayout): void {
+  if (layout.has(`${layout.layerPrefix}.self_attn.q_proj.bias`)) {
+    throw unusable(
+      { ...config, where: "it" },
+      "has a bias of q, k and v, which is not computed yet",
+    );
+  }
   if (flag(config, UNKNOWN_FLAG, false)) {
     throw unusable(config, `has ${UNKNOWN_FLAG} true, expected false`);
   }

@@ -151,6 +151,12 @@ for (
     ],
     ["a norm before the head", { ...EAGLE1, "pre_lm_head_layernorm.weight": [16] }, {}, /pre_lm_h/],
     ["speculators' layernorms", EAGLE1, { layernorms: true }, /layernorms true, expected false/],
+    [
+      "biases of q, k and v",
+      { ...EAGLE1, "layers.0.self_attn.q_proj.bias": [16] },
+      {},
+      /has a bias of q, k and v, which is not computed yet/,
+    ],
     ["no aux states", EAGLE3, { eagle_config: { use_aux_hidden_state: false } }, /use_aux/],
     ["no d2t", without(EAGLE3, "d2t"), {}, /draft_vocab_size 12 of 40, but .* no tensor d2t/],
     ["no head", without(EAGLE3, "lm_head.weight"), { draft_vocab_size: 12 }, /no tensor lm_head/],
