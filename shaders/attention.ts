@@ -6,9 +6,13 @@ import type { Heads } from "./heads.ts";
 
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_CHUNK = CHUNK / 16;
-/** Query heads times rows of a workgroup: what its registers hold, and what compiles fast. */
-const MOST_QUERIES = 16;
-const MOST_QUERIES_SOFTWARE = 4;
+/**
+ * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
+ * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
+ */
+const FEW_QUERIES = 4;
+const MANY_QUERIES = 8;
+const MANY_ROWS = 16;
 /** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
 
@@ -139,7 +143,8 @@ const ROW_BYTES = 32;
 function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const { heads, kvHeads, headDim, perSlot, count, label } = shape;
   const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
-  const most = shape.tuning.software ? MOST_QUERIES_SOFTWARE : MOST_QUERIES;
+  const many = perSlot > MANY_ROWS && !shape.tuning.software;
+  const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
   const tile = tileOf(perSlot, most / group);
   const CHUNKS = chunksOf(shape);

@@ -46,8 +46,6 @@ export interface RoundResult {
 /** Rounds that ran without the host between them, in their order. */
 export interface RoundGroup {
   readonly rounds: readonly RoundResult[];
-  /** From the first submission until all results were there. */
-  readonly busyMs: number;
 }
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
@@ -232,8 +230,8 @@ class DeviceCore implements Core {
   ): Promise<RoundGroup> {
     const work = await this.programs.round({ batch: slots.length, numSteps });
     this.#setLanes(slots.map(({ id }) => id));
-    const { runs, busyMs } = await this.#submitter.repeat(work, count);
-    return { rounds: runs.map((ran) => roundResult(slots, numSteps, ran)), busyMs };
+    const runs = await this.#submitter.repeat(work, count);
+    return { rounds: runs.map((ran) => roundResult(slots, numSteps, ran)) };
   }
 
   /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */

@@ -1,8 +1,8 @@
 /** Most rounds that are submitted without the host between them. */
 export const MOST_ROUNDS = 8;
 
-/** Share of the time that the host may keep the device waiting. */
-const SHARE = 0.05;
+/** Share of the time that the device may wait for the host. */
+const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
 /** Weight of the newest measurement in a moving average. */
@@ -11,7 +11,7 @@ const NEWEST = 0.25;
 /** How many rounds to submit at once; "auto" decides by what host and device take. */
 export type RoundsPerSync = number | "auto";
 
-/** Means of a group: what the host adds to it once, and what each of its rounds takes. */
+/** A group of n rounds takes host + n * round: submission, the wait for its end, the read; then each round. */
 export interface GroupTimes {
   readonly hostMs: number;
   readonly roundMs: number;
@@ -57,41 +57,52 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 /** Chooses the number of rounds in a group. */
 export interface Pace {
   pick(batch: number, numSteps: number): number;
-  /**
-   * Takes note of a group of `count` rounds whose results were there at `ended`, `busyMs` after it was
-   * submitted. What lies between the groups is the host's time.
-   */
-  learn(
-    batch: number,
-    numSteps: number,
-    group: { readonly count: number; readonly busyMs: number; readonly ended: number },
-  ): void;
-  /** Something else runs before the next group: the time between says nothing of the host. */
+  /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
+  learn(batch: number, numSteps: number, group: { count: number; ended: number }): void;
+  /** Something else runs before the next group: the time between says nothing of rounds. */
   pause(): void;
 }
 
-/** Always the rounds that were asked for, or moving averages of each batch and depth. */
+/** Moving averages from the end of a group to the end of the next. */
+interface Seen {
+  /** Of groups of one round. */
+  readonly lone?: number;
+  /** What each further round of a larger group added to that. */
+  readonly further?: number;
+}
+
+/**
+ * Always the rounds that were asked for, or what two kinds of groups tell of each batch and depth: a
+ * group of one takes host + round, each further round takes a round. The host's part cannot be seen
+ * otherwise: most of it is spent waiting for a device that is slow to begin and to tell its end.
+ */
 export function openPace(asked: RoundsPerSync): Pace {
-  const known = new Map<string, GroupTimes>();
+  const known = new Map<string, Seen>();
   let last: number | undefined;
   const key = (batch: number, numSteps: number) => `${batch} ${numSteps}`;
   return {
     pick(batch, numSteps) {
       if (asked !== "auto") return asked;
-      const times = known.get(key(batch, numSteps));
-      return times ? roundsWorth(times) : 1;
+      const { lone, further } = known.get(key(batch, numSteps)) ?? {};
+      if (lone === undefined) return 1;
+      if (further === undefined) return 2;
+      return roundsWorth({ hostMs: Math.max(0, lone - further), roundMs: further });
     },
-    learn(batch, numSteps, { count, busyMs, ended }) {
+    learn(batch, numSteps, { count, ended }) {
       const before = last;
       last = ended;
       if (before === undefined) return;
-      const newest = { hostMs: ended - before - busyMs, roundMs: busyMs / count };
-      const { hostMs, roundMs } = known.get(key(batch, numSteps)) ?? newest;
-      known.set(key(batch, numSteps), {
-        hostMs: hostMs + NEWEST * (newest.hostMs - hostMs),
-        roundMs: roundMs + NEWEST * (newest.roundMs - roundMs),
-      });
+      const ms = ended - before;
+      const seen = known.get(key(batch, numSteps)) ?? {};
+      if (count === 1) known.set(key(batch, numSteps), { ...seen, lone: mean(seen.lone, ms) });
+      if (count === 1 || seen.lone === undefined) return;
+      const further = Math.max((ms - seen.lone) / (count - 1), ms / count / 2);
+      known.set(key(batch, numSteps), { ...seen, further: mean(seen.further, further) });
     },
     pause: () => void (last = undefined),
   };
+}
+
+function mean(old: number | undefined, newest: number): number {
+  return old === undefined ? newest : old + NEWEST * (newest - old);
 }

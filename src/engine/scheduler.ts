@@ -195,7 +195,7 @@ export function openScheduler(
     if (numSteps > 0) await catchUp(slots);
     const group = await core.rounds(slots, { numSteps, count });
     const ended = performance.now();
-    pace.learn(entries.length, numSteps, { count, busyMs: group.busyMs, ended });
+    pace.learn(entries.length, numSteps, { count, ended });
     takeGroup(entries, group, { numSteps, began, ended });
   }
 

@@ -21,7 +21,7 @@ export interface Submitter {
    * place of its own and all are read at once. While the device works, the host encodes what the
    * next call with the same (identical) work will submit first.
    */
-  repeat(work: Work, count: number): Promise<Submitted>;
+  repeat(work: Work, count: number): Promise<Ran[]>;
 }
 
 /** What one run left. */
@@ -29,12 +29,6 @@ export interface Ran {
   readonly words: Uint32Array;
   /** Device time of each program; empty when not profiling. */
   readonly ms: readonly number[];
-}
-
-export interface Submitted {
-  readonly runs: readonly Ran[];
-  /** From the first submission until the results were there: what the host did meanwhile was free. */
-  readonly busyMs: number;
 }
 
 /**
@@ -100,13 +94,11 @@ export async function openSubmitter(
     async repeat(work, count) {
       device.queue.submit([ready.get(work) ?? record(work, 0)]);
       ready.delete(work);
-      const began = performance.now();
       // A submission each: the device begins the first while the others are encoded.
       for (let at = 1; at < count; at++) device.queue.submit([record(work, at)]);
       keepReady(work);
       await turn();
-      const runs = await read(work, count);
-      return { runs, busyMs: performance.now() - began };
+      return await read(work, count);
     },
   };
 }

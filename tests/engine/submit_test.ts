@@ -33,7 +33,7 @@ Deno.test("submit: each run of a group has its own result, whatever was encoded 
   const works = await Promise.all([1, 10, 100].map(work));
   let sum = 0;
   for (const [which, count] of [[0, 1], [0, 3], [1, 8], [0, 2], [2, 1], [1, 1], [0, 8]] as const) {
-    const { runs } = await submitter.repeat(works[which] as Work, count);
+    const runs = await submitter.repeat(works[which] as Work, count);
     const by = 10 ** which;
     const expected = Array.from({ length: count }, (_, i) => [sum + by * (i + 1), by]);
     assert.deepEqual(runs.map(({ words }) => [...words]), expected);
@@ -50,7 +50,7 @@ Deno.test("submit: what was encoded ahead and gave way is encoded again, and run
   for (let turn = 0; turn < 3; turn++) {
     for (const [i, one] of works.entries()) {
       sum += i + 1;
-      const { runs } = await submitter.repeat(one, 1);
+      const runs = await submitter.repeat(one, 1);
       assert.deepEqual([...runs[0]?.words ?? []], [sum, i + 1]);
     }
   }
@@ -63,12 +63,12 @@ Deno.test({
     const { work, submitter } = await openAdder({ profile: true });
     const one = await work(5);
     for (const count of [8, 1, 3]) {
-      const { runs, busyMs } = await submitter.repeat(one, count);
+      const runs = await submitter.repeat(one, count);
       assert.equal(runs.length, count);
       for (const { words, ms } of runs) {
         assert.equal(words[1], 5);
         assert.equal(ms.length, 2);
-        assert.ok(ms.every((time) => time >= 0 && time < busyMs));
+        assert.ok(ms.every((time) => time >= 0));
       }
       const total = runs.flatMap(({ ms }) => ms).reduce((sum, time) => sum + time, 0);
       assert.ok(total > 0);
