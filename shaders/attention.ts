@@ -42,12 +42,19 @@ interface AttentionBuffers {
   readonly partial: PartialSums;
 }
 
-interface AttentionShape extends Heads {
+/** How scores are made of dot products. */
+export interface Scoring {
+  readonly scale: number;
+  /** score = cap tanh(score / cap); undefined = as it is. */
+  readonly cap?: number | undefined;
+  /** Cells that a row sees, its own the last; undefined = all. */
+  readonly window?: number | undefined;
+}
+
+interface AttentionShape extends Heads, Scoring {
   readonly count: number;
   /** Rows of one slot that follow each other; divides `count`. */
   readonly perSlot: number;
-  /** Of scores. */
-  readonly scale: number;
   readonly tuning: Tuning;
   readonly label: string;
 }
@@ -159,7 +166,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispa
         CHUNKS,
         // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
         PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-        SCALE: shape.scale,
+        ...scoreConstants(shape),
       },
       workgroups: [tiles, heads / group, CHUNKS],
       label,
@@ -167,7 +174,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispa
     }),
     dispatch(combineKernel(headDim), {
       buffers: { sums, stats, rows, out },
-      constants: { HEADS: heads, CHUNKS },
+      constants: { HEADS: heads, CHUNKS, WINDOW: windowOf(shape) },
       workgroups: [heads, count],
       label: `${label}.combine`,
       work: {
@@ -225,10 +232,20 @@ function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dis
     constants: {
       KV_HEADS: kvHeads,
       TABLE_PAGES: shape.tablePages,
-      SCALE: shape.scale,
+      ...scoreConstants(shape),
     },
     workgroups: [kvHeads, count],
     label,
     work: cellWork(shape, 4 * count * shape.heads * headDim),
   });
+}
+
+function scoreConstants(
+  { scale, cap = 0, window }: Scoring,
+): { SCALE: number; CAP: number; WINDOW: number } {
+  return { SCALE: scale, CAP: cap, WINDOW: windowOf({ window }) };
+}
+
+function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
+  return window;
 }

@@ -1,4 +1,4 @@
-// Flash-decoding: sum, total and peak of softmax(q . K / sqrt(D)) V over one chunk of 64 cells, for
+// Flash-decoding: sum, total and peak of softmax(cap(SCALE q . K)) V over one chunk of 64 cells, for
 // rows that lie next to each other and belong to one slot. attention_combine.wgsl adds the chunks.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
@@ -10,7 +10,7 @@
 //   values   invocation (part, i) sums cells part, part + $PARTS, ... of eight i, the parts are added
 //            in order.
 // Cells go to chunks, lanes and parts by their index alone and every sum has one order, so a row has
-// the same bits whatever rows are in flight. Chunks past the last cell that a row sees do nothing.
+// the same bits whatever rows are in flight. Chunks of which no row sees a cell do nothing.
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -83,16 +83,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first = tile.z * CHUNK;
 
   var slot = 0u;
+  var begin = 0xffffffffu;
   var end = 0u;
   //for r in TILE
   {
     let own = rows[row + min($ru, count - 1u)];
     let own_end = visible_end(own);
     slot = select(slot, own.slot, own_end > 0u);
+    begin = min(begin, select(begin, visible_begin(own), own_end > 0u));
     end = max(end, own_end);
   }
   //end
-  if (first >= end) {
+  if (first >= end || first + CHUNK <= begin) {
     return;
   }
 
@@ -150,7 +152,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for l in LANES
     score += pool[$lu * STRIDE + thread];
     //end
-    scores[$ju * CHUNK + thread] = masked(score * SCALE, vec4<bool>(
+    scores[$ju * CHUNK + thread] = masked(capped(score * SCALE), vec4<bool>(
       sees(row + min((4u * $ju) / GROUP, count - 1u), first + thread),
       sees(row + min((4u * $ju + 1u) / GROUP, count - 1u), first + thread),
       sees(row + min((4u * $ju + 2u) / GROUP, count - 1u), first + thread),

@@ -1,7 +1,7 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the chunks c of
 // keys that row r sees; zeros for padding.
 //
-// One workgroup per (head, row): lane l carries chunks l, l + $LANES, ... with a softmax of its own (Milakov &
+// One workgroup per (head, row): lane l carries every $LANES-th chunk from the l-th in its window with a softmax of its own (Milakov &
 // Gimelshein 2018), $AHEAD of them asked for at once; the lanes are added in order of l.
 
 override HEADS: u32;
@@ -22,7 +22,9 @@ var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
 
 @compute @workgroup_size(LANES * QUADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let chunks = (visible_end(rows[tile.y]) + CHUNK - 1u) / CHUNK;
+  let row = rows[tile.y];
+  let chunks = (visible_end(row) + CHUNK - 1u) / CHUNK;
+  let first = visible_begin(row) / CHUNK;
   let query = tile.y * HEADS + tile.x;
   let lane = thread / QUADS;
   let quad = thread % QUADS;
@@ -36,7 +38,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var peak = NEGATIVE;
   var total = 0.0;
   var sum = vec4<f32>(0.0);
-  for (var c = lane; c < chunks; c += LANES * $AHEADu) {
+  for (var c = first + lane; c < chunks; c += LANES * $AHEADu) {
     //for a in AHEAD
     let at$a = query * CHUNKS + min(c + $au * LANES, chunks - 1u);
     let stat$a = stats[at$a];

@@ -6,6 +6,7 @@ import chunked from "./attention.wgsl" with { type: "text" };
 import type { Heads } from "./heads.ts";
 import { KV_LOAD } from "./kv.ts";
 import rowsCode from "./rows.wgsl" with { type: "text" };
+import softCap from "./soft_cap.wgsl" with { type: "text" };
 import visible from "./visible.wgsl" with { type: "text" };
 
 /** Cells of a chunk of attention.wgsl. */
@@ -18,15 +19,18 @@ const MOST_PARTS = 16;
 const COMBINE_THREADS = 256;
 const COMBINE_LANES = 16;
 
+/** Constants of soft_cap.wgsl and visible.wgsl, and the scale. */
+const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
+
 const kernels = new Map<string, Kernel>();
 
 /** Sums of a chunk of keys for `tile` rows and `group` heads at a time. */
 export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number): Kernel {
   return kernelOf(`attention_${kvDtype}_${headDim}_${group}x${tile}`, () => {
     const code = expand(chunked, chunkCounts(headDim, group, tile));
-    return kernel("attention", join(KV_LOAD[kvDtype], code), {
+    return kernel("attention", join(softCap, KV_LOAD[kvDtype], code), {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: ["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "CHUNKS", "PER_SLOT", "SCALE"],
+      constants: ["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "CHUNKS", "PER_SLOT", ...SCORING],
     });
   });
 }
@@ -67,7 +71,7 @@ export function combineKernel(headDim: number): Kernel {
   return kernelOf(`attention_combine_${headDim}`, () => {
     return kernel("attention_combine", join(expand(combine, { QUADS, LANES, AHEAD: 4 })), {
       bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "CHUNKS"],
+      constants: ["HEADS", "CHUNKS", "WINDOW"],
     });
   });
 }
@@ -76,9 +80,9 @@ export function combineKernel(headDim: number): Kernel {
 export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel {
   const counts = { GROUP: heads / kvHeads, EIGHTS: headDim / 8 };
   return kernelOf(`attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`, () => {
-    return kernel("attention_lanes", join(KV_LOAD[kvDtype], expand(lanes, counts)), {
+    return kernel("attention_lanes", join(softCap, KV_LOAD[kvDtype], expand(lanes, counts)), {
       bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["KV_HEADS", "TABLE_PAGES", "SCALE"],
+      constants: ["KV_HEADS", "TABLE_PAGES", ...SCORING],
     });
   });
 }

@@ -1,4 +1,4 @@
-// out[r, h] = softmax(q[r, h] . K / sqrt(D)) V over the cells that row r may see: the variant for
+// out[r, h] = softmax(cap(SCALE q[r, h] . K)) V over the cells that row r may see: the variant for
 // adapters where a load or a barrier costs more than arithmetic (software), and small heads.
 //
 // One workgroup per (key-value head, row): $GROUP query heads share its keys and values. Lane l
@@ -48,7 +48,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  for (var cell = lane; cell < end; cell += LANES) {
+  for (var cell = visible_begin(row) / LANES * LANES + lane; cell < end; cell += LANES) {
     if (!visible(row, cell)) {
       continue;
     }
@@ -65,7 +65,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     //end
     //for h in GROUP
-    let score$h = ((dot$h.x + dot$h.y) + (dot$h.z + dot$h.w)) * SCALE;
+    let score$h = capped(vec4<f32>(((dot$h.x + dot$h.y) + (dot$h.z + dot$h.w)) * SCALE)).x;
     let top$h = max(peak$h, score$h);
     let shrink$h = exp(peak$h - top$h);
     let weight$h = exp(score$h - top$h);

@@ -13,19 +13,28 @@ import { WEIGHTS } from "./weights.ts";
 
 function embedKernel(
   format: FloatFormat,
-): Kernel<"weights" | "rows" | "out", "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS"> {
+): Kernel<
+  "weights" | "rows" | "out",
+  "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS" | "SCALE"
+> {
   return kernel(`embed_${format}`, [WEIGHTS[format], rowsCode, body].join("\n"), {
     bindings: ["weights", "rows", "out"],
-    constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS"],
+    constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS", "SCALE"],
   });
 }
 
 const KERNELS = { bf16: embedKernel("bf16"), f16: embedKernel("f16"), f32: embedKernel("f32") };
 
-/** Records `out[r, 0..cols) = E[token of row r]`: a dispatch a shard; out is [count, outCols]. */
+/** Records `out[r, 0..cols) = scale E[token of row r]`: a dispatch a shard; out is [count, outCols]. */
 export function embed(
   buffers: { readonly matrix: Table; readonly rows: Operand; readonly out: Operand },
-  shape: { readonly count: number; readonly outCols?: number; readonly label: string },
+  shape: {
+    readonly count: number;
+    readonly outCols?: number;
+    /** Default 1. */
+    readonly scale?: number;
+    readonly label: string;
+  },
 ): Dispatch[] {
   const { matrix, rows, out } = buffers;
   return matrix.shards.map((shard) =>
@@ -36,6 +45,7 @@ export function embed(
         OUT_COLS: shape.outCols ?? matrix.cols,
         SHARD_FIRST: shard.first,
         SHARD_ROWS: shard.rows,
+        SCALE: shape.scale ?? 1,
       },
       workgroups: [Math.ceil(matrix.cols / 8 / 32), shape.count],
       label: shape.label,

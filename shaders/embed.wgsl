@@ -1,4 +1,4 @@
-// out[r, c] = E[rows[r].token, c] for tokens of this shard of the embedding matrix.
+// out[r, c] = SCALE E[rows[r].token, c] for tokens of this shard of the embedding matrix.
 //
 // One invocation per eight columns of a row. `load_raw`, `eight_0` and `Row` come from the files around.
 
@@ -6,6 +6,7 @@ override COLS: u32; // a multiple of 8
 override OUT_COLS: u32; // row stride of out
 override SHARD_FIRST: u32; // first token of the shard
 override SHARD_ROWS: u32;
+override SCALE: f32;
 
 @group(0) @binding(1) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
@@ -19,7 +20,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let eight = eight_0(load_raw(token * (COLS / 8u) + id.x));
   let at = id.y * OUT_COLS + id.x * 8u;
   for (var i = 0u; i < 4u; i++) {
-    out[at + i] = eight.lo[i];
-    out[at + 4u + i] = eight.hi[i];
+    out[at + i] = eight.lo[i] * SCALE;
+    out[at + 4u + i] = eight.hi[i] * SCALE;
   }
 }

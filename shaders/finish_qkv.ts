@@ -4,21 +4,25 @@ import type { Heads, KvPlace } from "./heads.ts";
 import { KV_STORE } from "./kv.ts";
 import type { Epilogue } from "./matmul.ts";
 import placeHead from "./place_head.wgsl" with { type: "text" };
+import withBias from "./qkv_bias.wgsl" with { type: "text" };
+import plain from "./qkv_plain.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
 
 /**
- * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads
- * headDim], and keys and values to the pages. The matrix is the loader's `heads`.
+/**
+ * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
+ * values to the pages. The matrix is the loader's `heads`; `bias` is of q, k and v,
+ * [(heads + 2 kvHeads) headDim].
  */
 export function finishQkv(
-  { rope, rows, pages, keys, values }: KvPlace,
+  { rope, rows, pages, keys, values, bias }: KvPlace & { readonly bias?: Operand | undefined },
   { heads, kvHeads, headDim, tablePages, kvDtype }: Heads,
 ): Epilogue {
-  const buffers: Readonly<Record<string, Operand>> = { rope, rows, pages, keys, values };
+  const place = { rope, rows, pages, keys, values };
   return {
-    name: `qkv_${kvDtype}`,
-    code: [rowsCode, placeHead, KV_STORE[kvDtype], code].join("\n"),
-    buffers,
+    name: `qkv_${bias ? "bias_" : ""}${kvDtype}`,
+    code: [rowsCode, placeHead, KV_STORE[kvDtype], bias ? withBias : plain, code].join("\n"),
+    buffers: bias ? { ...place, bias } : place,
     constants: {
       HEAD_DIM: headDim,
       Q_HEADS: heads,

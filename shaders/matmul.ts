@@ -3,6 +3,7 @@ import type { Matrix, Shard, Tuning } from "../src/gpu/matrix.ts";
 import { type Epilogue, type Finish, matmulKernel, PLAIN } from "./matmul_kernels.ts";
 import { matmulShape } from "./matmul_shape.ts";
 
+export { finishCap } from "./matmul_kernels.ts";
 export type { Epilogue, Finish };
 
 /** Weights and x in, what is made of y out; "add" reads out before. */
@@ -18,8 +19,8 @@ function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epi
 /**
  * Records `out = finish(x W^T)` for `rows` rows: a dispatch a shard.
  *
- * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for swiglu. With `splits` above
- * 1, out is [splits, rows, W.rows], the sums over equal ranges of k.
+ * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splits`
+ * above 1, out is [splits, rows, W.rows], the sums over equal ranges of k.
  */
 export function matmul(
   buffers: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },

@@ -2,12 +2,15 @@ import { expand } from "../src/gpu/expand.ts";
 import { type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import { CHUNKS, isQuantized, type WeightFormat } from "../src/gpu/matrix.ts";
 import add from "./finish_add.wgsl" with { type: "text" };
+import cap from "./finish_cap.wgsl" with { type: "text" };
+import geglu from "./finish_geglu.wgsl" with { type: "text" };
 import store from "./finish_store.wgsl" with { type: "text" };
 import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
 import cachedBody from "./matmul.wgsl" with { type: "text" };
 import common from "./matmul_common.wgsl" with { type: "text" };
 import lanesBody from "./matmul_lanes.wgsl" with { type: "text" };
 import type { MatmulShape } from "./matmul_shape.ts";
+import softCap from "./soft_cap.wgsl" with { type: "text" };
 import stagedBody from "./matmul_staged.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
 
@@ -25,8 +28,11 @@ export interface Epilogue {
   readonly moved: number;
 }
 
-/** The plain ones: `out = y`, `out += y`, or `out = silu(gate) * up` of a paired matrix. */
-export type Finish = "store" | "add" | "swiglu";
+/**
+ * The plain ones: `out = y`, `out += y`, or of a paired matrix `out = silu(gate) * up` or
+ * `out = gelu(gate) * up`.
+ */
+export type Finish = "store" | "add" | "swiglu" | "geglu";
 
 const NOTHING = { buffers: {}, constants: {} };
 
@@ -34,7 +40,14 @@ export const PLAIN: Readonly<Record<Finish, Epilogue>> = {
   store: { name: "store", code: store, ...NOTHING, outShare: 1, moved: 1 },
   add: { name: "add", code: add, ...NOTHING, outShare: 1, moved: 2 },
   swiglu: { name: "swiglu", code: swiglu, ...NOTHING, outShare: 0.5, moved: 0.5 },
+  geglu: { name: "geglu", code: geglu, ...NOTHING, outShare: 0.5, moved: 0.5 },
 };
+
+/** `out = most tanh(y / most)`. */
+export function finishCap(most: number): Epilogue {
+  const code = [softCap, cap].join("\n");
+  return { name: "cap", code, buffers: {}, constants: { CAP: most }, outShare: 1, moved: 1 };
+}
 
 const CONSTANTS = ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "SPLITS", "LANES", "GROUPS"];
 

@@ -1,8 +1,9 @@
-// Input of rms_norm: the embedding of row r's token; rows whose token lies in another shard of the
+// Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token lies in another shard of the
 // embedding are left alone. `load_raw`, `eight_0` and `Row` come from the files around.
 
 override SHARD_FIRST: u32; // first token of the shard
 override SHARD_ROWS: u32;
+override SCALE: f32;
 
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 
@@ -12,5 +13,6 @@ fn source(row: u32) -> u32 {
 }
 
 fn load(token: u32, i: u32) -> Eight {
-  return eight_0(load_raw(token * (COLS / 8u) + i));
+  let e = eight_0(load_raw(token * (COLS / 8u) + i));
+  return Eight(e.lo * SCALE, e.hi * SCALE);
 }

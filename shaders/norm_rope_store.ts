@@ -15,24 +15,35 @@ const KERNELS = {
 
 function normRopeStoreKernel(dtype: KvDtype): Kernel<
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
-  "EPS" | "LANES" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
+  "EPS" | "LANES" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const code = [rowsCode, placeHead, KV_STORE[dtype], body].join("\n");
   return kernel(`norm_rope_store_${dtype}`, code, {
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
-    constants: ["EPS", "LANES", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
+    constants: [
+      "EPS",
+      "LANES",
+      "Q_SPAN",
+      "K_SPAN",
+      "HEAD_DIM",
+      "Q_HEADS",
+      "KV_HEADS",
+      "TABLE_PAGES",
+    ],
   });
 }
 
 /**
  * Records: norm and rotate q into `q`, norm, rotate and store k, store v of `count` qkv rows,
- * [count, (heads + 2 kvHeads) headDim]. `weight` is the norms of q and k, [2, headDim].
+ * [count, (heads + 2 kvHeads) headDim]. `weight` is the norms of q and k, [2, headDim], or with
+ * `whole`, where all heads are normed together, [heads + kvHeads, headDim].
  */
 export function normRopeStore(
   buffers: KvPlace & { readonly qkv: Operand; readonly weight: Operand; readonly q: Operand },
   shape: Heads & {
     readonly count: number;
     readonly eps: number;
+    readonly whole?: boolean;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -44,6 +55,8 @@ export function normRopeStore(
     constants: {
       EPS: shape.eps,
       LANES: shape.tuning.software ? 8 : 32,
+      Q_SPAN: shape.whole ? heads : 1,
+      K_SPAN: shape.whole ? kvHeads : 1,
       HEAD_DIM: headDim,
       Q_HEADS: heads,
       KV_HEADS: kvHeads,

@@ -1,14 +1,16 @@
-// Per-head RMSNorm of q and k (Qwen3): x / sqrt(mean(x^2) + EPS) * weight; then turns and stores
-// them and v (place_head.wgsl).
+// RMSNorm of q and k over each head (Qwen3) or over all of a row's (OLMo-2): x / sqrt(mean(x^2) + EPS) *
+// weight; then turns and stores them and v (place_head.wgsl).
 //
 // One workgroup per (head, row); heads run over q, k, v of a qkv row. Lane l takes rope pairs l,
-// l + LANES, ...; the lanes' squares are added in order of l.
+// l + LANES, ... of the heads that are normed together; the lanes' squares are added in order of l.
 
 override EPS: f32;
 override LANES: u32;
+override Q_SPAN: u32; // heads of q that are normed together, 1 or all
+override K_SPAN: u32;
 
 @group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, Q_HEADS + 2 KV_HEADS, HEAD_DIM]
-@group(0) @binding(1) var<storage, read> weight: array<f32>; // [2, HEAD_DIM]: of q, of k
+@group(0) @binding(1) var<storage, read> weight: array<f32>; // [Q_SPAN + K_SPAN, HEAD_DIM]: of q, of k
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, Q_HEADS, HEAD_DIM]: q
 
 var<workgroup> squares: array<f32, LANES>;
@@ -17,12 +19,20 @@ var<workgroup> squares: array<f32, LANES>;
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let head = tile.x;
   let half = HEAD_DIM / 2u;
-  let first = (tile.y * (Q_HEADS + 2u * KV_HEADS) + head) * HEAD_DIM;
+  let row = tile.y * (Q_HEADS + 2u * KV_HEADS);
+  let first = (row + head) * HEAD_DIM;
+  let is_q = head < Q_HEADS;
+  let span = select(K_SPAN, Q_SPAN, is_q);
+  let before = select(Q_HEADS, 0u, is_q);
+  let within = (head - before) % span;
   var square = 0.0;
-  for (var w = lane; w < half; w += LANES) {
-    let a = qkv[first + w];
-    let b = qkv[first + half + w];
-    square = fma(b, b, fma(a, a, square));
+  for (var h = 0u; h < span; h++) {
+    let other = (row + head - within + h) * HEAD_DIM;
+    for (var w = lane; w < half; w += LANES) {
+      let a = qkv[other + w];
+      let b = qkv[other + half + w];
+      square = fma(b, b, fma(a, a, square));
+    }
   }
   squares[lane] = square;
   workgroupBarrier();
@@ -30,8 +40,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var l = 0u; l < LANES; l++) {
     sum += squares[l];
   }
-  let scale = 1.0 / sqrt(sum / f32(HEAD_DIM) + EPS);
-  let gain = select(HEAD_DIM, 0u, head < Q_HEADS);
+  let scale = 1.0 / sqrt(sum / f32(span * HEAD_DIM) + EPS);
+  let gain = (select(Q_SPAN, 0u, is_q) + within) * HEAD_DIM;
   for (var w = lane; w < half; w += LANES) {
     var pair = vec2<f32>(qkv[first + w], qkv[first + half + w]);
     if (head < Q_HEADS + KV_HEADS) {

@@ -1,6 +1,7 @@
 import { expand } from "../src/gpu/expand.ts";
 import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import type { Table } from "../src/gpu/matrix.ts";
+import fromBranch from "./norm_from_branch.wgsl" with { type: "text" };
 import fromIndex from "./norm_from_index.wgsl" with { type: "text" };
 import fromRows from "./norm_from_rows.wgsl" with { type: "text" };
 import fromSums from "./norm_from_sums.wgsl" with { type: "text" };
@@ -9,24 +10,28 @@ import keepInput from "./norm_keep_input.wgsl" with { type: "text" };
 import keepNothing from "./norm_keep_nothing.wgsl" with { type: "text" };
 import keepOutput from "./norm_keep_output.wgsl" with { type: "text" };
 import keepSlot from "./norm_keep_slot.wgsl" with { type: "text" };
+import putAdd from "./norm_put_add.wgsl" with { type: "text" };
+import putStore from "./norm_put_store.wgsl" with { type: "text" };
 import body from "./rms_norm.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
 import { workgroupSum } from "./workgroup.ts";
 
 /**
+/**
  * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split
- * matmul are added first (x keeps them), or the rows' token embeddings.
+ * matmul are added first (x keeps them), those sums alone, or the rows' token embeddings, times
+ * `scale` (default 1).
  */
 export type NormInput =
   | { readonly x: Operand; readonly index?: Operand }
   | {
-    readonly x: Operand;
+    readonly x?: Operand;
     /** [splits, rows, cols] */
     readonly sums: Operand;
     readonly splits: number;
   }
-  | { readonly matrix: Table; readonly rows: Operand };
+  | { readonly matrix: Table; readonly rows: Operand; readonly scale?: number };
 
 /**
  * A second output: the input or the normed rows again, in a window of `out`, or the input at the
@@ -52,8 +57,12 @@ export interface NormShape {
   /** Row stride of out, a multiple of 4; default cols. */
   readonly outCols?: number | undefined;
   readonly outFirst?: number | undefined;
+  /** What happens to the result: `out = y`, the default, or `out += y`. */
+  readonly put?: "store" | "add";
   readonly label: string;
 }
+
+const PUT = { store: putStore, add: putAdd };
 
 const KEEP = {
   nothing: { code: keepNothing, bindings: [], constants: [] },
@@ -89,10 +98,10 @@ export function rmsNorm(
   },
   shape: NormShape,
 ): Dispatch[] {
-  const { rows, cols, eps, outCols = cols, outFirst = 0, label } = shape;
+  const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
   const lanes = lanesOf(shape);
   return sources(from, rows * cols).map((source) =>
-    dispatch(normKernel(source, keep?.what ?? "nothing", cols, lanes), {
+    dispatch(normKernel(source, { put, keep: keep?.what ?? "nothing", cols, lanes }), {
       buffers: {
         ...Object.fromEntries(source.buffers),
         gain: weight,
@@ -113,7 +122,10 @@ export function rmsNorm(
       },
       workgroups: [rows],
       label,
-      work: { bytes: 4 * ((keep ? 3 : 2) * rows + 1) * cols, flops: 4 * rows * cols },
+      work: {
+        bytes: 4 * ((keep || put === "add" ? 3 : 2) * rows + 1) * cols,
+        flops: 4 * rows * cols,
+      },
     })
   );
 }
@@ -128,12 +140,12 @@ function sources(from: NormInput, elements: number): Source[] {
   if ("sums" in from) {
     const { x, sums, splits } = from;
     const exact = { ...sums, size: 4 * splits * elements };
-    return [{
-      name: "sums",
-      code: fromSums,
-      buffers: [["x", x], ["sums", exact]],
-      constants: { SPLITS: splits },
-    }];
+    const constants = { SPLITS: splits };
+    return [
+      x
+        ? { name: "sums", code: fromSums, buffers: [["x", x], ["sums", exact]], constants }
+        : { name: "branch", code: fromBranch, buffers: [["sums", exact]], constants },
+    ];
   }
   if ("x" in from) {
     const { x, index } = from;
@@ -143,28 +155,32 @@ function sources(from: NormInput, elements: number): Source[] {
         : { name: "rows", code: fromRows, buffers: [["x", x]], constants: {} },
     ];
   }
-  const { matrix: { format, shards }, rows } = from;
+  const { matrix: { format, shards }, rows, scale = 1 } = from;
   return shards.map((shard) => ({
     name: `tokens_${format}`,
     code: [WEIGHTS[format], rowsCode, fromTokens].join("\n"),
     buffers: [["weights", shard.operand], ["rows", rows]],
-    constants: { SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows },
+    constants: { SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
   }));
 }
 
 function normKernel(
   source: Source,
-  keep: keyof typeof KEEP,
-  cols: number,
-  lanes: number,
+  { put, keep, cols, lanes }: {
+    readonly put: keyof typeof PUT;
+    readonly keep: keyof typeof KEEP;
+    readonly cols: number;
+    readonly lanes: number;
+  },
 ): Kernel {
   const each = Math.ceil(cols / 8 / lanes);
-  const name = `rms_norm_${source.name}_${keep}_${lanes}x${each}`;
+  const name = `rms_norm_${source.name}_${put}_${keep}_${lanes}x${each}`;
   return kernels.getOrInsertComputed(name, () => {
     const [first = "", ...second] = source.buffers.map(([binding]) => binding);
     const bindings = [first, "gain", "out", ...second];
     const counts = { KEPT: bindings.length, SLOT: bindings.length + 1, EACH: each };
-    const code = [source.code, body, workgroupSum(lanes), KEEP[keep].code].join("\n");
+    const parts = [source.code, body, workgroupSum(lanes), PUT[put], KEEP[keep].code];
+    const code = parts.join("\n");
     return kernel(name, expand(code, counts), {
       bindings: [...bindings, ...KEEP[keep].bindings],
       constants: [...CONSTANTS, ...Object.keys(source.constants), ...KEEP[keep].constants],

@@ -3,8 +3,8 @@
 // One workgroup per row. Lane l holds $EACH eights of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
 //
-// `Eight`, `source` and `load` come from a norm_from_*.wgsl, `keep`, a second output, from a
-// norm_keep_*.wgsl.
+// `Eight`, `source` and `load` come from a norm_from_*.wgsl, `put` from a norm_put_*.wgsl, `keep`, a
+// second output, from a norm_keep_*.wgsl.
 
 override COLS: u32; // a multiple of 8
 override EPS: f32;
@@ -45,8 +45,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for j in EACH
   if (i$j < COLS / 8u) {
     let y = Eight(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
-    out[first + 2u * i$j] = y.lo;
-    out[first + 2u * i$j + 1u] = y.hi;
+    put(first + 2u * i$j, y.lo);
+    put(first + 2u * i$j + 1u, y.hi);
     keep(tile.x, i$j, v$j, y);
   }
   //end

@@ -2,7 +2,7 @@ import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import { type Compiler, compiler, submit } from "../gpu/program.ts";
 import { readBuffer } from "../gpu/readback.ts";
-import { type Tap, targetBody, targetHead } from "../model/llama.ts";
+import { type Tap, targetBody, targetHead } from "../model/target.ts";
 import { ROW_WORDS } from "../model/rows_layout.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";

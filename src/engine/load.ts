@@ -11,7 +11,7 @@ import { parseDraftConfig } from "../model/draft_config.ts";
 import { loadDraft } from "../model/eagle.ts";
 import { openEmbedded } from "../model/embedded.ts";
 import { checkFit } from "../model/fit.ts";
-import { loadTarget } from "../model/llama.ts";
+import { loadTarget } from "../model/target.ts";
 import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
 import { type Loader, loader } from "../model/weights.ts";

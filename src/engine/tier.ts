@@ -4,7 +4,7 @@ import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round
 import { loadFeatures, storeFeatures } from "../../shaders/features.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import { draftBody, draftHead } from "../model/eagle.ts";
-import { type Tap, targetBody, targetHead, targetHeadAt } from "../model/llama.ts";
+import { type Tap, targetBody, targetHead, targetHeadAt } from "../model/target.ts";
 import type { RoundBuffers } from "./buffers.ts";
 import type { Models, SpeculativeDraft } from "./models.ts";
 

@@ -1,10 +1,24 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
+import { GEMMA2, GEMMA3, GEMMA3_TEXT } from "./architectures/gemma.ts";
 import { LLAMA } from "./architectures/llama.ts";
-import { QWEN3 } from "./architectures/qwen.ts";
+import { MISTRAL } from "./architectures/mistral.ts";
+import { OLMO2 } from "./architectures/olmo2.ts";
+import { PHI3 } from "./architectures/phi3.ts";
+import { QWEN2, QWEN3 } from "./architectures/qwen.ts";
 import { type DecoderConfig, type Family, readDecoder } from "./decoder_config.ts";
 import { type Fields, quote, unusable, value } from "./fields.ts";
 
-const FAMILIES: readonly Family[] = [LLAMA, QWEN3];
+const FAMILIES: readonly Family[] = [
+  LLAMA,
+  MISTRAL,
+  QWEN2,
+  QWEN3,
+  PHI3,
+  OLMO2,
+  GEMMA2,
+  GEMMA3_TEXT,
+  GEMMA3,
+];
 
 /**
  * The decoder of a target, by the first entry of `architectures` or by `model_type`, which must

@@ -18,6 +18,8 @@ export interface Family {
   readonly nested?: string;
   /** What transformers assumes where config.json is silent, by its keys. */
   readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Key of the MLPs' activation; default: `hidden_act`. */
+  readonly activation?: string;
   /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
   readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerSpec;
   /** The embeddings that layers name; default: the one of `parseRope`. */
@@ -66,7 +68,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   const config = withDefaults(family, file);
   refuseUnsupported(config);
   const hiddenSize = size(config, "hidden_size", MOST.hidden);
-  const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config) };
+  const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config, family) };
   const { headDim } = base.attention;
   const layer = family.layer ?? ((_, same): LayerSpec => ({ ...same, norms: "before" }));
   const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
@@ -144,19 +146,19 @@ function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
     qkNorm: "none",
     rope: 0,
   } as const;
-  return { kind: "heads", numHeads, numKvHeads, headDim, scale: headDim ** -0.5, ...plain };
+  return { kind: "heads", numHeads, numKvHeads, headDim, scale: 1 / Math.sqrt(headDim), ...plain };
 }
 
-function parseMlp(config: Fields): DenseMlp {
+function parseMlp(config: Fields, { activation = "hidden_act" }: Family): DenseMlp {
   return {
     kind: "dense",
     intermediateSize: size(config, "intermediate_size", MOST.intermediate),
-    activation: parseActivation(config, "hidden_act"),
+    activation: parseActivation(config, activation),
   };
 }
 
 /** The activation of gated MLPs. @throws UsageError naming the known ones. */
-export function parseActivation(config: Fields, key: string): Activation {
+function parseActivation(config: Fields, key: string): Activation {
   const name = value(config, key);
   if (typeof name === "string" && Object.hasOwn(ACTIVATIONS, name)) {
     return ACTIVATIONS[name] as Activation;
@@ -179,17 +181,18 @@ function refuseUnsupported(config: Fields): void {
   }
 }
 
-/** What is read but not computed yet. */
+/** Biases and norms of q and k are not brought into the order of rows that a partial rope has. */
 function refuseUnplanned(
   config: Fields,
   layers: readonly LayerSpec[],
   ropes: readonly Rope[],
 ): void {
-  for (const { attention } of layers) {
-    if (attention.window !== undefined) throw unusable(config, "has a sliding window");
-    if (ropes.some(({ width }) => width !== attention.headDim)) {
-      throw unusable(config, "has a partial_rotary_factor, expected 1");
-    }
+  for (const { attention: { headDim, rope, bias, qkNorm } } of layers) {
+    if (ropes[rope]?.width === headDim || !bias && qkNorm === "none") continue;
+    throw unusable(
+      config,
+      "has a partial rope beside a bias or norms of q and k, expected neither",
+    );
   }
 }
 

@@ -125,16 +125,16 @@ function asLlama(layer: Fields): Fields {
   if (!LAYER_TYPES.some((known) => known === type)) {
     throw unusable(layer, `has model_type ${quote(type)}, known are ${LAYER_TYPES.join(", ")}`);
   }
-  // attention_bias says what the tensors say: see `qkvBias`.
+  // attention_bias says what the tensors say: see `draftLayer`.
   return { ...layer, values: { ...layer.values, model_type: "llama", attention_bias: false } };
 }
 
 function refuseVariants(config: Fields, layout: DraftLayout): void {
-  if (layout.has(`${layout.layerPrefix}.self_attn.q_proj.bias`)) {
-    throw unusable(
-      { ...config, where: "it" },
-      "has a bias of q, k and v, which is not computed yet",
-    );
+  const both = ["q_proj.bias", "q_norm.weight"].every((name) =>
+    layout.has(`${layout.layerPrefix}.self_attn.${name}`)
+  );
+  if (both) {
+    throw unusable({ ...config, where: "it" }, "has both a bias and norms of q and k");
   }
   if (flag(config, UNKNOWN_FLAG, false)) {
     throw unusable(config, `has ${UNKNOWN_FLAG} true, expected false`);

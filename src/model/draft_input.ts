@@ -4,7 +4,7 @@ import { matmul } from "../../shaders/matmul.ts";
 import { copyRows, fillRows, gatherRows } from "../../shaders/move_rows.ts";
 import { rmsNorm } from "../../shaders/rms_norm.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
-import { norm, type RowsOf } from "./decoder.ts";
+import { norm, type RowsOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, Lanes } from "./eagle.ts";
 
 /**

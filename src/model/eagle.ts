@@ -7,18 +7,10 @@ import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import type { Matrix, Table } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
-import {
-  attentionBlock,
-  type DecoderContext,
-  type DecoderLayer,
-  type LayerKv,
-  loadLayer,
-  mlpBlock,
-  norm,
-  type RowsOf,
-} from "./decoder.ts";
+import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
+import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
 import { eagle1Input, eagle3Input } from "./draft_input.ts";
-import { byRole, type TargetWeights } from "./llama.ts";
+import { byRole, type TargetWeights } from "./target.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 import { draftTensors } from "./tensors.ts";
 import { type Loader, vectorBuffer } from "./weights.ts";
@@ -62,7 +54,7 @@ export function loadDraft(
     embed: config.ownEmbedding ? load.table("draft.embed", tensor("embed")) : target.embed,
     fc: matrix("fc"),
     fcBias: config.fcBias ? vector("fcBias") : undefined,
-    layer: loadLayer(load, "layers.0", tensor, config.layer.layers[0] as LayerSpec),
+    layer: loadDraftLayer(load, tensor, config),
     norms: config.algorithm === "EAGLE3"
       ? {
         input: vector("layers.0.inputNorm"),
@@ -75,6 +67,17 @@ export function loadDraft(
     head: config.ownHead ? matrix("head") : target.head,
     offsets: vectorBuffer(gpu, "d2t", offsets),
   };
+}
+
+function loadDraftLayer(
+  load: Loader,
+  tensor: (role: string) => TensorInfo,
+  { layer }: DraftConfig,
+): DecoderLayer {
+  const label = "layers.0";
+  const ofLayer = (role: string) => tensor(`${label}.${role}`);
+  const source = { load, label, tensor: ofLayer, normOffset: layer.normOffset };
+  return loadLayer(source, layer.layers[0] as LayerSpec, layer);
 }
 
 /**
@@ -148,11 +151,9 @@ export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dis
   const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
   const input = draft.draft.algorithm === "EAGLE3" ? eagle3Input : eagle1Input;
   const attended = draft.draft.algorithm === "EAGLE3" ? draft.wide : draft.scratch.x;
-  return [
-    ...input(draft, of, from),
-    ...attentionBlock(draft, layer, attended, of),
-    ...mlpBlock(draft, layer, of.count, "x"),
-  ];
+  const attention = attentionBlock(draft, layer, attended, of);
+  const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end: "x" });
+  return [...input(draft, of, from), ...attention.plan, ...mlp.plan];
 }
 
 /** What a draft level leaves: a token of each lane, and the hidden row to carry on from. */

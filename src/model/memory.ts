@@ -9,7 +9,7 @@ import {
   WEIGHT_BYTES,
 } from "../gpu/matrix.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import { headsOf } from "./decoder.ts";
+import { headsOf } from "./head_attention.ts";
 import { PAGE, PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import { attentionSizes } from "./layer_spec.ts";

@@ -95,6 +95,11 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
     }
   }
 
+  function ones(label: string, ...tensors: readonly TensorInfo[]) {
+    const size = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
+    return vectorBuffer(gpu, label, new Float32Array(size).fill(1));
+  }
+
   return {
     matrix(label, tensors) {
       const shape = shapeOf(tensors[0] as TensorInfo);
@@ -108,14 +113,12 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
       const [, cols = 0] = tensor.shape;
       return build(label, { cols, format: "bf16" }, stacked(gpu, [tensor], 2 * cols));
     },
-    heads(label, tensors, headDim) {
-      const shape = shapeOf(tensors[0] as TensorInfo);
-      return build(label, shape, headHalves(gpu, tensors, headDim, shape.rowBytes));
+    heads(label, tensors, heads) {
+      const shape = shapeOf(tensors.plain[0] as TensorInfo);
+      return build(label, shape, headHalves(gpu, tensors, heads, shape.rowBytes));
     },
-    vector(label, ...tensors) {
-      const size = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
-      return vectorBuffer(gpu, label, new Float32Array(size).fill(1));
-    },
+    vector: ones,
+    norm: (label, _offset, ...tensors) => ones(label, ...tensors),
     fill() {
       const { prepare } = compiler(gpu);
       for (const fill of fills.splice(0)) {

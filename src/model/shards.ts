@@ -42,24 +42,51 @@ export function paired(gpu: Gpu, a: TensorInfo, b: TensorInfo, rowBytes: number)
   return halves(gpu, [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }], rowBytes);
 }
 
+/** Tensors of whole heads: q and k are turned by the rope, v is not. */
+export interface HeadTensors {
+  readonly turned: readonly TensorInfo[];
+  readonly plain: readonly TensorInfo[];
+}
+
+export interface HeadShape {
+  readonly headDim: number;
+  /** Leading rows of a head that the rope turns. */
+  readonly width: number;
+}
+
 /**
- * Tensors of whole heads of `headDim` rows: each shard has the first halves of its heads and then
- * the second halves, so that a rope pair lies half a shard apart.
+ * Tensors of whole heads: each shard has the first halves of its heads and then the second halves,
+ * so that a rope pair lies half a shard apart. Where the rope turns but a part of the head, the
+ * halves of the part come first and those of the rest follow: q and k keep their dot product.
  */
 export function headHalves(
   gpu: Gpu,
-  tensors: readonly TensorInfo[],
-  headDim: number,
+  { turned, plain }: HeadTensors,
+  { headDim, width }: HeadShape,
   rowBytes: number,
 ): Layout {
-  const rows = headDim / 2;
-  const runs = tensors.flatMap((tensor) =>
-    Array.from({ length: (tensor.shape[0] ?? 0) / headDim }, (_, head): PairedRun => {
-      const first = head * headDim;
-      return { rows, a: [tensor, first], b: [tensor, first + rows] };
-    })
-  );
+  const runs = [
+    ...turned.flatMap((tensor) => headRuns(tensor, headDim, [width, headDim - width])),
+    ...plain.flatMap((tensor) => headRuns(tensor, headDim, [headDim])),
+  ];
   return halves(gpu, runs, rowBytes);
+}
+
+/** Head by head, the parts one after the other, each in halves. */
+function headRuns(
+  tensor: TensorInfo,
+  headDim: number,
+  parts: readonly number[],
+): PairedRun[] {
+  const heads = (tensor.shape[0] ?? 0) / headDim;
+  return Array.from({ length: heads }, (_, head) => {
+    let first = head * headDim;
+    return parts.filter((size) => size > 0).map((size): PairedRun => {
+      const begin = first;
+      first += size;
+      return { rows: size / 2, a: [tensor, begin], b: [tensor, begin + size / 2] };
+    });
+  }).flat();
 }
 
 /** Rows of one tensor that lie half a shard before as many of another. */

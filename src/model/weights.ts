@@ -18,6 +18,8 @@ import {
   batches,
   emptyMatrix,
   headHalves,
+  type HeadShape,
+  type HeadTensors,
   type Layout,
   paired,
   type Segment,
@@ -41,9 +43,11 @@ export interface Loader {
   /** A matrix to look rows up in; never quantized. */
   table(label: string, tensor: TensorInfo): Table;
   /** Stacks tensors of heads so that the halves of a head lie half a shard apart (q, k and v). */
-  heads(label: string, tensors: readonly TensorInfo[], headDim: number): Matrix;
+  heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /** Vectors one after the other, widened to f32. */
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
+  /** The same with `offset` added to each element: weights of norms. */
+  norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
 }
 
 export interface LoaderOptions {
@@ -101,6 +105,17 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     return { from, format, cols, rowBytes: cols * WEIGHT_BYTES[format] };
   }
 
+  /** Vectors one after the other. */
+  function readVectors(tensors: readonly TensorInfo[]): Float32Array {
+    const values = tensors.flatMap((tensor) => {
+      const bytes = new Uint8Array(tensor.size);
+      checkpoint.read(tensor, 0, bytes);
+      onBytes(tensor.size);
+      return [...widen(bytes, tensor.dtype)];
+    });
+    return Float32Array.from(values);
+  }
+
   return {
     matrix(label, tensors) {
       const shape = shapeOf(tensors);
@@ -115,19 +130,13 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
       const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES[format]);
       return build(label, { from: format, format, cols }, layout);
     },
-    heads(label, tensors, headDim) {
-      const shape = shapeOf(tensors);
-      return build(label, shape, headHalves(gpu, tensors, headDim, shape.rowBytes));
+    heads(label, tensors, heads) {
+      const shape = shapeOf([...tensors.turned, ...tensors.plain]);
+      return build(label, shape, headHalves(gpu, tensors, heads, shape.rowBytes));
     },
-    vector(label, ...tensors) {
-      const values = tensors.flatMap((tensor) => {
-        const bytes = new Uint8Array(tensor.size);
-        checkpoint.read(tensor, 0, bytes);
-        onBytes(tensor.size);
-        return [...widen(bytes, tensor.dtype)];
-      });
-      return vectorBuffer(gpu, label, Float32Array.from(values));
-    },
+    vector: (label, ...tensors) => vectorBuffer(gpu, label, readVectors(tensors)),
+    norm: (label, offset, ...tensors) =>
+      vectorBuffer(gpu, label, readVectors(tensors).map((weight) => offset + weight)),
   };
 }
 

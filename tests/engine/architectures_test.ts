@@ -1,5 +1,16 @@
 import assert from "node:assert/strict";
 import { checkModel } from "../../src/engine/check.ts";
+import { type Core, openCore } from "../../src/engine/core.ts";
+import { checkModels, loadWith } from "../../src/engine/load.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { openCheckpoint } from "../../src/model/checkpoint.ts";
+import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
+import { randomLoader } from "../../src/model/random_weights.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
+import { openTensorFile } from "../../src/model/tensor_files.ts";
+import { loader } from "../../src/model/weights.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { decode } from "./fledgling.ts";
 
 /** Goldens and their files of expected values; made by tools/goldens, whose NOTES.md tells them. */
 const GOLDENS: Readonly<Record<string, readonly string[]>> = {
@@ -9,16 +20,42 @@ const GOLDENS: Readonly<Record<string, readonly string[]>> = {
   llama_dynamic: ["expected", "expected_long"],
   llama_yarn: ["expected", "expected_long"],
   llama_longrope: ["expected", "expected_long"],
+  mistral: ["expected"],
+  qwen2_window: ["expected"],
   qwen3: ["expected"],
+  phi3: ["expected", "expected_long"],
+  phi4_mini: ["expected", "expected_long"],
+  olmo2: ["expected"],
+  gemma2: ["expected"],
+  gemma3: ["expected"],
 };
+
+/** One of each architecture. */
+const SPECULATED = [
+  "llama2",
+  "mistral",
+  "qwen2_window",
+  "qwen3",
+  "phi4_mini",
+  "olmo2",
+  "gemma2",
+  "gemma3",
+];
+
+/** The text and what the last rounds may add; the context itself decides which rope is taken. */
+const CELLS = 48;
 
 /** Standard deviations; at ten times as much the wrong kind of GELU would pass. */
 const TOLERANCE = 2e-4;
 
+function folderOf(name: string): string {
+  return new URL(`../golden/${name}`, import.meta.url).pathname;
+}
+
 for (const [name, files] of Object.entries(GOLDENS)) {
   for (const file of files) {
     Deno.test(`${name} computes what transformers does: ${file}`, async () => {
-      const model = new URL(`../golden/${name}`, import.meta.url).pathname;
+      const model = folderOf(name);
       const expected = `${model}/${file}.safetensors`;
       const report = await checkModel({ model, expected, tolerance: TOLERANCE });
       const past = report.tensors.filter(({ ok }) => !ok);
@@ -28,4 +65,75 @@ for (const [name, files] of Object.entries(GOLDENS)) {
       assert.equal(greedy?.same, greedy?.total);
     });
   }
+}
+
+for (const name of SPECULATED) {
+  Deno.test(`${name} speculates as it decodes: greedy, num_steps 1 and 3`, async () => {
+    const core = await openSpeculating(name);
+    using slot = core.openSlot()!;
+    assert.ok(core.reserve(slot, CELLS));
+    const expected = greedyIds(name);
+    const [prompt, text] = [expected.slice(0, 8), expected.slice(8)];
+    for (const numSteps of [0, 1, 3]) {
+      const options = { numSteps, most: text.length, sampling: [GREEDY] };
+      const [found] = await decode(core, [slot], [prompt], options);
+      assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
+      assert.ok(found.accepted.length > 0);
+    }
+  });
+}
+
+/** The golden with an EAGLE-3 head of random weights, one sequence wide. */
+async function openSpeculating(name: string): Promise<Core> {
+  const gpu = await openGpu();
+  const target = openCheckpoint(folderOf(name));
+  const draftFile = await Deno.makeTempFile({ suffix: ".json" });
+  await Deno.writeTextFile(draftFile, JSON.stringify(draftConfig(target.json("config.json"))));
+  try {
+    using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
+    const random = randomLoader(gpu, { seed: 7 });
+    const weights = await loadWith(
+      gpu,
+      models,
+      (checkpoint, part) => part === "target" ? loader(gpu, checkpoint) : random,
+    );
+    random.fill();
+    return await openCore(gpu, weights, {
+      batch: 1,
+      steps: [0, 1, 3],
+      prefillRows: 256,
+      contextLength: 32,
+      pages: CELLS / PAGE,
+    });
+  } finally {
+    await Deno.remove(draftFile);
+  }
+}
+
+/** A Llama layer beside the target. */
+function draftConfig(target: unknown): unknown {
+  const { hidden_size, vocab_size } = target as Record<string, number>;
+  return {
+    architectures: ["LlamaForCausalLMEagle3"],
+    model_type: "llama",
+    hidden_size,
+    vocab_size,
+    intermediate_size: 64,
+    num_hidden_layers: 1,
+    num_attention_heads: 2,
+    head_dim: 16,
+    draft_vocab_size: vocab_size,
+    eagle_aux_hidden_state_layer_ids: [0, 1, 1],
+  };
+}
+
+function greedyIds(name: string): number[] {
+  using file = openTensorFile(`${folderOf(name)}/expected.safetensors`);
+  const tensor = file.tensors.get("greedy_ids")!;
+  const bytes = new Uint8Array(tensor.size);
+  file.read(tensor, 0, bytes);
+  return [
+    ...tensor.dtype === "I64" ? new BigInt64Array(bytes.buffer) : new Int32Array(bytes.buffer),
+  ]
+    .map(Number);
 }

@@ -40,11 +40,11 @@ for (const choice of [{}, ...CHOICES]) {
     const loaded = await loadWeights(gpu, models, choice);
     assert.equal(allocated(loaded), weightReport(models, choice).bytes);
     const { target, draft } = loaded;
-    const layer = target.weights.layers[3];
+    const { attention, mlp } = target.weights.layers[3] ?? {};
     const formats = (...matrices: (Matrix | undefined)[]) => matrices.map((m) => m?.format);
     const format = choice.quantize ?? "bf16";
     assert.deepEqual(
-      formats(layer?.qkv, layer?.o, layer?.gateUp, layer?.down),
+      formats(attention?.qkv, attention?.o, mlp?.gateUp, mlp?.down),
       Array(4).fill(format),
     );
     assert.deepEqual(formats(target.weights.embed, target.weights.head), ["bf16", "bf16"]);

@@ -28,6 +28,19 @@ Deno.test("an EAGLE-3 head as its authors publish it, under a Llama's name", () 
   assert.deepEqual(checkTensors(checkpoint, draftTensors({ layer, ...config })), []);
 });
 
+Deno.test("a draft layer has biases of q, k and v where there are tensors of them", () => {
+  const shapes = {
+    ...EAGLE1,
+    "layers.0.self_attn.q_proj.bias": [16],
+    "layers.0.self_attn.k_proj.bias": [8],
+    "layers.0.self_attn.v_proj.bias": [8],
+  };
+  const checkpoint = draft(shapes);
+  const config = parseDraftConfig(checkpoint, target());
+  assert.equal(config.layer.layers[0]?.attention.bias, true);
+  assert.deepEqual(checkTensors(checkpoint, draftTensors(config)), []);
+});
+
 Deno.test("an EAGLE-1 head, with and without the bias of fc", () => {
   for (const [shapes, fcBias] of [[EAGLE1, true], [without(EAGLE1, "fc.bias"), false]] as const) {
     const checkpoint = draft(shapes, { bias: true });
@@ -152,10 +165,14 @@ for (
     ["a norm before the head", { ...EAGLE1, "pre_lm_head_layernorm.weight": [16] }, {}, /pre_lm_h/],
     ["speculators' layernorms", EAGLE1, { layernorms: true }, /layernorms true, expected false/],
     [
-      "biases of q, k and v",
-      { ...EAGLE1, "layers.0.self_attn.q_proj.bias": [16] },
+      "biases and norms of q and k",
+      {
+        ...EAGLE1,
+        "layers.0.self_attn.q_proj.bias": [16],
+        "layers.0.self_attn.q_norm.weight": [8],
+      },
       {},
-      /has a bias of q, k and v, which is not computed yet/,
+      /has both a bias and norms of q and k/,
     ],
     ["no aux states", EAGLE3, { eagle_config: { use_aux_hidden_state: false } }, /use_aux/],
     ["no d2t", without(EAGLE3, "d2t"), {}, /draft_vocab_size 12 of 40, but .* no tensor d2t/],

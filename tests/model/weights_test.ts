@@ -167,10 +167,10 @@ Deno.test("weights: each shard of a pair holds both halves of the same rows", as
 Deno.test("weights: each shard of heads holds first halves and then second halves", async () => {
   // Heads of 8 rows: two of q, one of k, one of v.
   const memory = checkpointInMemory({ q: ["F32", 16, 8], k: ["F32", 8, 8], v: ["F32", 8, 8] });
-  const tensors = ["q", "k", "v"].map(memory.tensor);
+  const tensors = { turned: ["q", "k"].map(memory.tensor), plain: [memory.tensor("v")] };
   const half = (name: string, head: number, second: 0 | 1) =>
     memory.rows(name, 8 * head + 4 * second, 8 * head + 4 * second + 4);
-  const whole = loader(device.gpu, memory).heads("qkv", tensors, 8);
+  const whole = loader(device.gpu, memory).heads("qkv", tensors, { headDim: 8, width: 8 });
   assert.deepEqual([whole.rows, ...cuts(whole)], [32, [0, 32]]);
   const heads = [["q", 0], ["q", 1], ["k", 0], ["v", 0]] as const;
   await assertShards(whole, [
@@ -179,12 +179,26 @@ Deno.test("weights: each shard of heads holds first halves and then second halve
     ),
   ]);
   // Six pairs a shard: cut inside a head.
-  const cut = loader(limited(12 * 32), memory).heads("qkv", tensors, 8);
+  const cut = loader(limited(12 * 32), memory).heads("qkv", tensors, { headDim: 8, width: 8 });
   assert.deepEqual(cuts(cut), [[0, 12], [6, 12], [12, 8]]);
   await assertShards(cut, [
     [half("q", 0, 0), memory.rows("q", 8, 10), half("q", 0, 1), memory.rows("q", 12, 14)],
     [memory.rows("q", 10, 12), half("k", 0, 0), memory.rows("q", 14, 16), half("k", 0, 1)],
     [half("v", 0, 0), half("v", 0, 1)],
+  ]);
+});
+
+Deno.test("weights: where a rope turns a part of a head, halves of it come before those of the rest", async () => {
+  const memory = checkpointInMemory({ q: ["F32", 16, 8], v: ["F32", 16, 8] });
+  const tensors = { turned: [memory.tensor("q")], plain: [memory.tensor("v")] };
+  const matrix = loader(device.gpu, memory).heads("qkv", tensors, { headDim: 16, width: 12 });
+  const parts = [["q", 0, 6], ["q", 12, 14], ["v", 0, 8], ["q", 6, 12], ["q", 14, 16], [
+    "v",
+    8,
+    16,
+  ]];
+  await assertShards(matrix, [
+    parts.map(([name, from, to]) => memory.rows(name as string, from as number, to as number)),
   ]);
 });
 

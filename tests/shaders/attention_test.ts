@@ -14,7 +14,10 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 const [SLOTS, TABLE_PAGES] = [3, 14];
 const PAGES = blockTable(SLOTS, TABLE_PAGES);
 
-type Row = Pick<RowFields, "slot" | "base" | "maskLo" | "maskHi" | "live">;
+type Row = Pick<RowFields, "slot" | "base" | "maskLo" | "maskHi" | "live"> & {
+  /** Matters to windows alone. */
+  readonly position?: number;
+};
 const causal = (slot: number, base: number): Row => ({ slot, base, maskLo: 0, maskHi: 0, live: 1 });
 const tree = (base: number, maskLo: number, maskHi: number): Row => {
   return { slot: 2, base, maskLo, maskHi, live: 1 };
@@ -40,6 +43,9 @@ interface Shape {
   readonly headDim: number;
   /** Default f32. */
   readonly kvDtype?: KvDtype;
+  readonly scale?: number;
+  readonly cap?: number;
+  readonly window?: number;
 }
 
 interface Tensors {
@@ -67,14 +73,16 @@ function visible({ base, maskLo, maskHi, live }: Row): number[] {
 
 /** Output of one head of one row, [headDim]. */
 function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
-  const { kvHeads, headDim } = shape;
-  const at = visible(row).map((cell) => {
+  const { kvHeads, headDim, scale = 1 / Math.sqrt(headDim), cap, window = Infinity } = shape;
+  const cells = visible(row).filter((cell) => cell > (row.position ?? 0) - window);
+  const at = cells.map((cell) => {
     const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
     return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
   });
-  const scores = at.map((first) =>
-    q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0) / Math.sqrt(headDim)
-  );
+  const scores = at.map((first) => {
+    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
+    return cap ? cap * Math.tanh(dot * scale / cap) : dot * scale;
+  });
   const peak = Math.max(...scores);
   const weights = scores.map((score) => Math.exp(score - peak));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
@@ -112,9 +120,10 @@ async function run(
     out,
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   };
-  const scale = 1 / Math.sqrt(headDim);
-  const launch = { count: order.length, perSlot, scale, tuning: tuning(software), label: "test" };
-  await device.run(attention(buffers, { ...heads, ...launch }));
+  const { scale = 1 / Math.sqrt(headDim), cap, window } = shape;
+  const scoring = { scale, cap, window };
+  const launch = { count: order.length, perSlot, tuning: tuning(software), label: "test" };
+  await device.run(attention(buffers, { ...heads, ...scoring, ...launch }));
   const found = await device.readWords(out);
   return order.map((_, i) => found.slice(i * width, (i + 1) * width));
 }
@@ -267,3 +276,45 @@ for (const [perSlot, room] of [[5, 15], [3, 24], [3, 8], [24, 16]] as const) {
     assert.deepEqual(found, await run(shape, of, order, rows));
   });
 }
+
+// Windows that end inside a chunk of 64 cells, at its edge, and that skip whole chunks.
+const WINDOWED: readonly Row[] = [
+  ...[1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 200].map((base, i) => ({
+    ...causal(i % 2, base),
+    position: base - 1,
+  })),
+  { ...tree(60, 0b1011, 0), position: 62 }, // its siblings lie between it and its ancestors
+  { ...tree(130, 0x15, 0), position: 132 },
+  { ...causal(0, 100), live: 0 },
+];
+
+for (const software of [true, false]) {
+  for (const [window, cap, scale] of [[8, undefined, 0.1], [70, 4, 0.2], [300, 20, 0.1]] as const) {
+    const shape: Shape = {
+      software,
+      group: 2,
+      kvHeads: 2,
+      headDim: 32,
+      window,
+      scale,
+      ...cap ? { cap } : {},
+    };
+    const which = `window ${window}, cap ${cap}`;
+    Deno.test(`attention: ${which}, ${nameOf(shape)}`, async () => {
+      const of = withQueries(shape, WINDOWED.length);
+      const order = WINDOWED.map((_, r) => r);
+      const outputs = await run(shape, of, order, WINDOWED);
+      assertReference(shape, of, WINDOWED, outputs, 1e-5);
+    });
+  }
+}
+
+Deno.test("attention: with a window, a row's bits are those it has alone", async () => {
+  const shape: Shape = { software: false, group: 2, kvHeads: 1, headDim: 32, window: 9 };
+  const rows = Array.from({ length: 8 }, (_, r) => ({ ...causal(1, 66 + r), position: 65 + r }));
+  const of = withQueries(shape, rows.length);
+  const order = rows.map((_, r) => r);
+  const alone = await run(shape, of, order, rows);
+  assertReference(shape, of, rows, alone, 1e-5);
+  assert.deepEqual(await run(shape, of, order, rows, { perSlot: 8 }), alone);
+});

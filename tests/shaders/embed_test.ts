@@ -33,3 +33,13 @@ for (const format of ["bf16", "f16", "f32"] as const) {
     });
   }
 }
+
+Deno.test("embed: scaled", async () => {
+  const table = weights("bf16", VOCAB, 8);
+  const matrix = uploadMatrix(device, table, { format: "bf16", cols: 8, shards: [VOCAB] });
+  const out = device.filled(8);
+  const rows = device.words(packRows([{ token: 5 }]));
+  await device.run(embed({ matrix, rows, out }, { count: 1, scale: 2.5, label: "test" }));
+  const expected = Float32Array.from(table.slice(40, 48), (value) => value * 2.5);
+  assert.deepEqual(await device.readFloats(out), expected);
+});

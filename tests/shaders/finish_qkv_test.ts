@@ -10,29 +10,37 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const COLS = 64;
-const SHAPES: readonly (PlacedShape & { readonly shards: readonly number[] })[] = [
+const SHAPES: readonly (PlacedShape & {
+  readonly shards: readonly number[];
+  readonly biased?: boolean;
+})[] = [
   { heads: 4, kvHeads: 2, headDim: 16, kvDtype: "f32", shards: [64] },
   { heads: 3, kvHeads: 3, headDim: 40, kvDtype: "f16", shards: [180] },
   // Cut inside a head, and where k begins.
   { heads: 2, kvHeads: 1, headDim: 64, kvDtype: "bf16", shards: [20, 44, 64] },
+  { heads: 4, kvHeads: 2, headDim: 16, kvDtype: "f32", shards: [20, 44], biased: true },
 ];
 
 for (const software of [true, false]) {
   for (const shape of SHAPES) {
-    const { heads, kvHeads, headDim, kvDtype, shards } = shape;
+    const { heads, kvHeads, headDim, kvDtype, shards, biased = false } = shape;
     const title =
       `${heads} heads over ${kvHeads} of ${headDim}, ${kvDtype}, ${shards.length} shards`;
-    Deno.test(`finish_qkv: ${title}, ${software ? "software" : "hardware"}`, async () => {
+    Deno.test(`finish_qkv: ${title}${biased ? ", biased" : ""}, ${software ? "software" : "hardware"}`, async () => {
       const places = placing(device, shape);
       const count = PLACED_ROWS.length;
       const all = heads + 2 * kvHeads;
       // First halves of all heads, then second halves.
       const weights = numbers(all * headDim * COLS, headDim);
+      const bias = numbers(all * headDim, 7);
       const matrix = uploadPair(device, weights, { format: "f32", cols: COLS, shards });
       const x = numbers(count * COLS, 5);
       await device.run(matmul({ matrix, x: device.floats(x), out: places.q }, {
         rows: count,
-        finish: finishQkv(places.place, places.shape),
+        finish: finishQkv(
+          { ...places.place, bias: biased ? device.floats(bias) : undefined },
+          places.shape,
+        ),
         tuning: tuning(software),
         label: "test",
       }));
@@ -40,9 +48,10 @@ for (const software of [true, false]) {
         Array.from({ length: headDim }, (_, d) => {
           const half = headDim / 2;
           const n = Math.floor(d / half) * all * half + head * half + d % half;
+          const first = biased ? bias[head * headDim + d] ?? NaN : 0;
           return Array.from({ length: COLS }, (_, k) => k).reduce((sum, k) => {
             return sum + (x[row * COLS + k] ?? NaN) * (weights[n * COLS + k] ?? NaN);
-          }, 0);
+          }, first);
         }));
     });
   }

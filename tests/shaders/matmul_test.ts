@@ -1,4 +1,4 @@
-import { type Finish, matmul } from "../../shaders/matmul.ts";
+import { type Finish, finishCap, matmul } from "../../shaders/matmul.ts";
 import { type FloatFormat, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
@@ -11,6 +11,12 @@ const SOFTWARE = tuning(true);
 const HARDWARE = tuning(false);
 /** What an output buffer holds before: it must go with "store" and stay with "add". */
 const BEFORE = 0.5;
+
+const GATED: Partial<Record<Finish, (gate: number) => number>> = {
+  swiglu: (gate) => gate / (1 + Math.exp(-gate)),
+  geglu: (gate) =>
+    gate / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (gate + 0.044715 * gate ** 3))),
+};
 
 interface Case {
   readonly format: FloatFormat;
@@ -28,11 +34,12 @@ function reference(x: Float32Array, w: Float32Array, { finish, rows, n, k }: Cas
     for (let i = 0; i < k; i++) sum += (x[r * k + i] ?? NaN) * (w[c * k + i] ?? NaN);
     return sum;
   };
-  const outputs = finish === "swiglu" ? n / 2 : n;
+  const outputs = GATED[finish] ? n / 2 : n;
   return Array.from({ length: rows * outputs }, (_, at) => {
     const [r, c] = [Math.floor(at / outputs), at % outputs];
     const y = dot(r, c);
-    if (finish === "swiglu") return y / (1 + Math.exp(-y)) * dot(r, c + outputs);
+    const gated = GATED[finish];
+    if (gated) return gated(y) * dot(r, c + outputs);
     return finish === "add" ? BEFORE + y : y;
   });
 }
@@ -47,7 +54,7 @@ async function check(shape: Case): Promise<void> {
     lanes: shape.tuning.lanes,
     shards: [n],
   });
-  const outputs = finish === "swiglu" ? n / 2 : n;
+  const outputs = GATED[finish] ? n / 2 : n;
   const out = device.filled(rows * outputs, BEFORE);
   await device.run(matmul({ matrix, x: device.floats(x), out }, { ...shape, label: "test" }));
   const actual = await device.readFloats(out);
@@ -76,6 +83,8 @@ const CASES: readonly Case[] = [
   { format: "f32", finish: "store", rows: 15, n: 2, k: 8, tuning: HARDWARE },
   { format: "f32", finish: "add", rows: 16, n: 6, k: 64, tuning: HARDWARE },
   { format: "f32", finish: "swiglu", rows: 1, n: 64, k: 704, tuning: HARDWARE },
+  { format: "bf16", finish: "geglu", rows: 3, n: 64, k: 264, tuning: SOFTWARE },
+  { format: "f32", finish: "geglu", rows: 2, n: 6, k: 704, tuning: HARDWARE },
 ];
 
 for (const shape of CASES) {
@@ -84,3 +93,25 @@ for (const shape of CASES) {
     await check(shape);
   });
 }
+
+Deno.test("matmul: a soft cap, also of what lies far beyond it", async () => {
+  const [n, k] = [6, 8];
+  const x = numbers(k, 1).map((value, i) => value * (i === 0 ? 1e6 : 10));
+  const values = weights("f32", n, k);
+  const matrix = uploadMatrix(device, values, { format: "f32", cols: k, shards: [n] });
+  for (const most of [1, 30]) {
+    const out = device.filled(n, BEFORE);
+    const shape = { rows: 1, finish: finishCap(most), tuning: SOFTWARE, label: "test" };
+    await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
+    const plain = reference(x, values, {
+      format: "f32",
+      finish: "store",
+      rows: 1,
+      n,
+      k,
+      tuning: SOFTWARE,
+    });
+    const expected = plain.map((y) => most * Math.tanh(y / most));
+    assertClose(await device.readFloats(out), expected, 1e-5, `cap ${most}`);
+  }
+});

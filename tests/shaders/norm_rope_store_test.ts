@@ -37,3 +37,28 @@ for (const software of [true, false]) {
     });
   }
 }
+
+for (const { heads, kvHeads, headDim, kvDtype } of SHAPES) {
+  Deno.test(`norm_rope_store: over all heads, ${heads} over ${kvHeads} of ${headDim}`, async () => {
+    const places = placing(device, { heads, kvHeads, headDim, kvDtype });
+    const width = (heads + 2 * kvHeads) * headDim;
+    const qkv = numbers(PLACED_ROWS.length * width, headDim);
+    const weight = numbers((heads + kvHeads) * headDim, 1);
+    await device.run([normRopeStore(
+      { ...places.place, q: places.q, qkv: device.floats(qkv), weight: device.floats(weight) },
+      { ...places.shape, eps: EPS, whole: true, tuning: tuning(true), label: "test" },
+    )]);
+    await assertPlaced(device, places, (row, head) => {
+      const line = qkv.subarray(row * width, (row + 1) * width);
+      const x = line.subarray(head * headDim, (head + 1) * headDim);
+      if (head >= heads + kvHeads) return x;
+      const all = head < heads
+        ? line.subarray(0, heads * headDim)
+        : line.subarray(heads * headDim, (heads + kvHeads) * headDim);
+      const square = all.reduce((sum, value) => sum + value * value, 0) / all.length;
+      return x.map((value, i) =>
+        value / Math.sqrt(square + EPS) * (weight[head * headDim + i] ?? NaN)
+      );
+    });
+  });
+}

@@ -173,4 +173,37 @@ Deno.test("rms_norm: the sums of a split matmul are added first, and x keeps the
   await device.run(rmsNorm({ from: { x: device.floats(added) }, weight, out: alone }, shape));
   assert.deepEqual(await device.readFloats(x), added);
   assert.deepEqual(await device.readWords(out), await device.readWords(alone));
+
+  const [branch, total] = [device.filled(count), device.filled(count)];
+  const left = sums.subarray(0, count).map((value, i) => value + (sums[count + i] ?? NaN));
+  await device.run(
+    rmsNorm({ from: { sums: device.floats(sums), splits }, weight, out: branch }, shape),
+  );
+  await device.run(rmsNorm({ from: { x: device.floats(left) }, weight, out: total }, shape));
+  assert.deepEqual(await device.readWords(branch), await device.readWords(total));
+});
+
+Deno.test("rms_norm: adds to what out holds", async () => {
+  const rows = 3;
+  const from = { x: device.floats(numbers(rows * COLS, 9)) };
+  const before = numbers(rows * COLS, 10);
+  const out = device.floats(before);
+  const weight = device.floats(WEIGHT);
+  const shape = { rows, cols: COLS, eps: EPS, lanes: 16, label: "test" };
+  await device.run(rmsNorm({ from, weight, out }, { ...shape, put: "add" }));
+  const plain = await run(from, rows);
+  const expected = before.map((value, i) => value + (plain.out[i] ?? NaN));
+  assert.deepEqual(await device.readFloats(out), expected);
+});
+
+Deno.test("rms_norm: token embeddings are scaled before the norm and as they are kept", async () => {
+  const table = weights("bf16", 26, COLS);
+  const matrix = uploadMatrix(device, table, { format: "bf16", cols: COLS, shards: [26] });
+  const rows = device.words(packRows([{ token: 3 }]));
+  const kept = device.filled(COLS, LEFT_ALONE);
+  const scale = 11.3125;
+  const found = await run({ matrix, rows, scale }, 1, { what: "input", out: kept });
+  const scaled = Float32Array.from(table.slice(3 * COLS, 4 * COLS), (value) => value * scale);
+  assert.deepEqual(found.kept, scaled);
+  assert.deepEqual(found.out, (await run({ x: device.floats(scaled) }, 1)).out);
 });

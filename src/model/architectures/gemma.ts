@@ -3,7 +3,6 @@ import {
   type DecoderConfig,
   type Family,
   isSliding,
-  parseActivation,
   slidingWindow,
 } from "../decoder_config.ts";
 import { type Fields, integer, nested, positive, value } from "../fields.ts";
@@ -25,6 +24,7 @@ const MODULES = { postNorm: "pre_feedforward_layernorm" };
 export const GEMMA2: Family = {
   architecture: "Gemma2ForCausalLM",
   modelType: "gemma2",
+  activation: "hidden_activation",
   defaults: {
     ...DEFAULTS,
     max_position_embeddings: 8192,
@@ -44,6 +44,7 @@ export const GEMMA2: Family = {
 export const GEMMA3_TEXT: Family = {
   architecture: "Gemma3ForCausalLM",
   modelType: "gemma3_text",
+  activation: "hidden_activation",
   // As transformers' Gemma3TextConfig: configs with images leave out what equals it.
   defaults: {
     ...DEFAULTS,
@@ -109,7 +110,7 @@ function layer(
   const scale = positive(config, "query_pre_attn_scalar") ** -0.5;
   return {
     attention: { ...attention, scale, ...own },
-    mlp: { ...mlp, activation: parseActivation(config, "hidden_activation") },
+    mlp,
     norms: "around",
   };
 }

@@ -1,30 +1,22 @@
-import { matmul } from "../../shaders/matmul.ts";
+import { embed } from "../../shaders/embed.ts";
+import { finishCap, matmul } from "../../shaders/matmul.ts";
 import { copyRows, gatherRows } from "../../shaders/move_rows.ts";
 import type { NormInput } from "../../shaders/rms_norm.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import type { Matrix, Table } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { ModelConfig } from "./config.ts";
-import {
-  attentionBlock,
-  type DecoderContext,
-  type DecoderLayer,
-  type LayerKv,
-  loadLayer,
-  mlpBlock,
-  norm,
-  type RowsOf,
-  withSums,
-} from "./decoder.ts";
-import type { LayerSpec } from "./layer_spec.ts";
+import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
+import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
 import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
 import type { Loader } from "./weights.ts";
 
-/** Weights of a Llama or Qwen3 target. */
+/** Weights of a target. */
 export interface TargetWeights {
   /** [vocab, hidden] */
   readonly embed: Table;
-  readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand })[];
+  /** `inputNorm` is undefined where branches are normed after alone. */
+  readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
   /** [hidden] */
   readonly norm: Operand;
   /** [vocab, hidden]; the embedding itself where tied. */
@@ -58,19 +50,24 @@ export async function loadTarget(
 ): Promise<TargetWeights> {
   const tensor = byRole(checkpoint, targetTensors(config));
   const table = load.table("embed", tensor("embed"));
-  const layers = [];
-  for (let i = 0; i < config.layers.length; i++) {
+  const { normOffset } = config;
+  const layers: TargetWeights["layers"][number][] = [];
+  for (const [i, spec] of config.layers.entries()) {
     await pause();
+    const label = `layers.${i}`;
+    const ofLayer = (role: string) => tensor(`${label}.${role}`);
     layers.push({
-      ...loadLayer(load, `layers.${i}`, tensor, config.layers[i] as LayerSpec),
-      inputNorm: load.vector(`layers.${i}.inputNorm`, tensor(`layers.${i}.inputNorm`)),
+      ...loadLayer({ load, label, tensor: ofLayer, normOffset }, spec, config),
+      inputNorm: spec.norms === "after"
+        ? undefined
+        : load.norm(`${label}.inputNorm`, normOffset, ofLayer("inputNorm")),
     });
   }
   await pause();
   return {
     embed: table,
     layers,
-    norm: load.vector("norm", tensor("norm")),
+    norm: load.norm("norm", normOffset, tensor("norm")),
     head: config.tied ? table : load.matrix("head", [tensor("head")]),
   };
 }
@@ -98,53 +95,65 @@ export interface Tap {
 
 /** Rows in, `final` out: embedding, layers, final norm. Taps copy what enters their layer. */
 export function targetBody(target: Target, of: RowsOf, taps: readonly Tap[]): Dispatch[] {
-  const { weights, scratch: { normed } } = target;
-  const layers = weights.layers.map((weight, i) => {
+  const { weights, config, scratch: { x, normed } } = target;
+  const { rows, count } = of;
+  let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
+  const plan: Dispatch[] = [];
+  for (const [i, weight] of weights.layers.entries()) {
     const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
-    const taken = taps.filter((tap) => tap.layer === i);
-    return [
-      ...layerInput(target, of, { i, weight: weight.inputNorm, taps: taken }),
-      ...attentionBlock(target, layer, normed, of),
-      ...mlpBlock(target, layer, of.count, "sums"),
-    ];
-  });
-  const from = entering(target, weights.layers.length);
+    const input = { from, weight: weight.inputNorm, taps: taps.filter((tap) => tap.layer === i) };
+    const attention = attentionBlock(target, layer, weight.inputNorm ? normed : x, of);
+    const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
+    plan.push(...layerInput(target, input, { count, label: layer.label }));
+    plan.push(...attention.plan, ...mlp.plan);
+    from = mlp.stream;
+  }
   return [
-    ...layers.flat(),
-    ...norm(target, { from, weight: weights.norm, out: target.final }, of.count, "norm"),
+    ...plan,
+    ...norm(target, { from, weight: weights.norm, out: target.final }, count, "norm"),
   ];
 }
 
-/**
- * normed = inputNorm(what enters layer i): the residual stream, or at first the embedding, which
- * then also becomes the residual stream. The norm makes one copy itself, the first.
- */
+interface LayerInput {
+  /** What enters the layer: the residual stream, or at first the embedding. */
+  readonly from: NormInput;
+  readonly weight: Operand | undefined;
+  readonly taps: readonly Tap[];
+}
+
+/** x = what enters the layer, and normed = its norm where the layer has one. */
 function layerInput(
   target: Target,
-  { rows, count }: RowsOf,
-  { i, weight, taps }: {
-    readonly i: number;
-    readonly weight: Operand;
-    readonly taps: readonly Tap[];
-  },
+  { from, weight, taps }: LayerInput,
+  { count, label }: { readonly count: number; readonly label: string },
 ): Dispatch[] {
-  const { weights: { embed: matrix }, scratch: { x, normed }, config: { hiddenSize: cols } } =
-    target;
+  const { x, normed: out } = target.scratch;
+  const first = "matrix" in from;
+  if (weight === undefined) {
+    // Branches are normed after: the stream is x already.
+    return [
+      ...first ? embed({ ...from, out: x }, { count, scale: from.scale ?? 1, label: "embed" }) : [],
+      ...copyTaps(target, taps, { count, label: `${label}.tap` }),
+    ];
+  }
+  // The norm makes one copy itself, the first: the embedding becomes the residual stream.
   const copies = taps.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
-  const [first, ...others] = i === 0 ? [{ out: x }, ...copies] : copies;
-  const from = i === 0 ? { matrix, rows } : entering(target, i);
-  const keep = first && { what: "input", ...first } as const;
+  const [kept, ...others] = first ? [{ out: x }, ...copies] : copies;
+  const keep = kept && { what: "input", ...kept } as const;
   return [
-    ...norm(target, { from, weight, out: normed, keep }, count, `layers.${i}.inputNorm`),
-    ...others.map(({ out, ...window }) =>
-      copyRows({ x, out }, { rows: count, cols, ...window, label: `layers.${i}.tap` })
-    ),
+    ...norm(target, { from, weight, out, keep }, count, `${label}.inputNorm`),
+    ...copyTaps(target, others, { count, label: `${label}.tap` }),
   ];
 }
 
-/** The residual stream after layer i - 1, whose MLP left its part in `sums`. */
-function entering(target: Target, i: number): NormInput {
-  return withSums(target, (target.weights.layers[i - 1] as DecoderLayer).down);
+function copyTaps(
+  { scratch: { x }, config: { hiddenSize: cols } }: Target,
+  taps: readonly { readonly out: Operand; readonly outCols?: number; readonly outFirst?: number }[],
+  { count: rows, label }: { readonly count: number; readonly label: string },
+): Dispatch[] {
+  return taps.map(({ out, outCols = cols, outFirst = 0 }) =>
+    copyRows({ x, out }, { rows, cols, outCols, outFirst, label })
+  );
 }
 
 /** Logits of the first `count` rows of `final`. */
@@ -153,10 +162,10 @@ export function targetHead(
   count: number,
   from: Operand = target.final,
 ): Dispatch[] {
-  const { weights: { head }, logits: out, tuning } = target;
+  const { weights: { head }, logits: out, tuning, config: { logitCap } } = target;
   return matmul({ matrix: head, x: from, out }, {
     rows: count,
-    finish: "store",
+    finish: logitCap === undefined ? "store" : finishCap(logitCap),
     tuning,
     label: "head",
   });

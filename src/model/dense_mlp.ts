@@ -1,0 +1,53 @@
+/** The gated MLP. */
+import { type Finish, matmul } from "../../shaders/matmul.ts";
+import type { Operand } from "../gpu/kernel.ts";
+import type { Matrix } from "../gpu/matrix.ts";
+import {
+  type Branch,
+  branchEnd,
+  type DecoderContext,
+  type End,
+  type LayerSource,
+} from "./decoder_context.ts";
+import type { Activation, DenseMlp } from "./layer_spec.ts";
+
+export interface DenseWeights {
+  readonly kind: "dense";
+  readonly spec: DenseMlp;
+  /** [gate; up], [2 intermediate, hidden] */
+  readonly gateUp: Matrix;
+  /** [hidden, intermediate] */
+  readonly down: Matrix;
+}
+
+const FINISH: Readonly<Record<Activation, Finish>> = { silu: "swiglu", gelu_tanh: "geglu" };
+
+export function loadDenseMlp({ load, label, tensor }: LayerSource, spec: DenseMlp): DenseWeights {
+  return {
+    kind: "dense",
+    spec,
+    gateUp: load.pair(`${label}.gateUp`, tensor("gate"), tensor("up")),
+    down: load.matrix(`${label}.down`, [tensor("down")]),
+  };
+}
+
+/** down(activation(gate x) * up x), x = `input`. */
+export function denseMlp(
+  context: DecoderContext,
+  { spec, gateUp, down }: DenseWeights,
+  { input, rows, end, label }: {
+    readonly input: Operand;
+    readonly rows: number;
+    readonly end: End;
+    /** Of the layer. */
+    readonly label: string;
+  },
+): Branch {
+  const { tuning, scratch: { act } } = context;
+  const out = branchEnd(context, { matrix: down, x: act }, { rows, end, label: `${label}.down` });
+  const gated = matmul(
+    { matrix: gateUp, x: input, out: act },
+    { rows, finish: FINISH[spec.activation], tuning, label: `${label}.gateUp` },
+  );
+  return { ...out, plan: [...gated, ...out.plan] };
+}

@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
+import { targetTensors } from "../../src/model/tensors.ts";
+import { TARGET_JSON } from "./drafts.ts";
+
+const FOLDERS = new URL("../golden/", import.meta.url);
+
+/** Goldens of architectures that are read; the others have families of their own. */
+const GOLDENS = [
+  "llama2",
+  "llama_linear",
+  "llama_dynamic",
+  "llama_yarn",
+  "llama_longrope",
+  "mistral",
+  "qwen2_window",
+  "phi3",
+  "phi4_mini",
+  "olmo2",
+  "gemma2",
+  "gemma3",
+];
+
+function golden(name: string, file: string): ModelConfig {
+  const text = Deno.readTextFileSync(new URL(`${name}/${file}`, FOLDERS));
+  return parseModelConfig(name, JSON.parse(text), undefined);
+}
+
+for (const name of GOLDENS) {
+  Deno.test(`${name}: transformers 4 and 5 write the same config`, () => {
+    assert.deepEqual(golden(name, "config.v5.json"), golden(name, "config.json"));
+  });
+}
+
+type Change = Readonly<Record<string, unknown>>;
+
+function parse(modelType: string, architecture: string, change: Change = {}): ModelConfig {
+  const json = { ...TARGET_JSON, model_type: modelType, architectures: [architecture], ...change };
+  return parseModelConfig("big", json, undefined);
+}
+
+const windows = ({ layers }: ModelConfig) => layers.map(({ attention: { window } }) => window);
+const NONE = Array(6).fill(undefined);
+
+Deno.test("mistral: a window of 4096 where unsaid, none where null", () => {
+  const mistral = (change: Change) => windows(parse("mistral", "MistralForCausalLM", change));
+  assert.deepEqual(mistral({}), Array(6).fill(4096));
+  assert.deepEqual(mistral({ sliding_window: null }), NONE);
+});
+
+Deno.test("qwen2: biases; a window from max_window_layers on, where it is switched on", () => {
+  const qwen2 = (change: Change) => parse("qwen2", "Qwen2ForCausalLM", change);
+  assert.ok(qwen2({}).layers.every(({ attention }) => attention.bias));
+  const window = { sliding_window: 64, max_window_layers: 4 };
+  assert.deepEqual(windows(qwen2(window)), NONE);
+  const on = { ...window, use_sliding_window: true };
+  assert.deepEqual(windows(qwen2(on)), [...Array(4).fill(undefined), 64, 64]);
+  const specs = targetTensors(qwen2({}));
+  const bias = specs.find(({ role }) => role === "layers.5.kBias");
+  assert.equal(bias?.name, "model.layers.5.self_attn.k_proj.bias");
+  assert.deepEqual(bias.shape, [8]);
+});
+
+Deno.test("phi3: q, k and v, gate and up are rows of one matrix", () => {
+  const specs = new Map(
+    targetTensors(parse("phi3", "Phi3ForCausalLM")).map((spec) => [spec.role, spec]),
+  );
+  const parts = ["q", "k", "v"].map((role) => specs.get(`layers.1.${role}`));
+  for (const spec of parts) assert.equal(spec?.name, "model.layers.1.self_attn.qkv_proj.weight");
+  assert.deepEqual(parts.map((spec) => spec?.part), [
+    { first: 0, of: 32 },
+    { first: 16, of: 32 },
+    { first: 24, of: 32 },
+  ]);
+  assert.deepEqual(specs.get("layers.0.up")?.part, { first: 24, of: 48 });
+  assert.equal(specs.get("layers.0.down")?.part, undefined);
+});
+
+Deno.test("phi3: su and yarn with factors are old names of longrope", () => {
+  const factors = { short_factor: [1, 1, 1, 2], long_factor: [1, 2, 3, 4] };
+  for (const type of ["longrope", "su", "yarn"]) {
+    const [rope] = parse("phi3", "Phi3ForCausalLM", {
+      original_max_position_embeddings: 1024,
+      max_position_embeddings: 4096,
+      rope_scaling: { type, ...factors },
+    }).ropes;
+    assert.deepEqual(rope?.scaling, {
+      kind: "longrope",
+      originalMaxPositions: 1024,
+      shortFactors: factors.short_factor,
+      longFactors: factors.long_factor,
+      attentionFactor: Math.sqrt(1 + Math.log(4) / Math.log(1024)),
+    });
+  }
+});
+
+Deno.test("olmo2: norms after, q and k over their whole width", () => {
+  const roles = targetTensors(parse("olmo2", "Olmo2ForCausalLM"))
+    .filter(({ role }) => /^layers\.0\..*Norm$/.test(role))
+    .map(({ role, name, shape }) => [role, name.replace("model.layers.0.", ""), ...shape]);
+  assert.deepEqual(roles, [
+    ["layers.0.qNorm", "self_attn.q_norm.weight", 16],
+    ["layers.0.kNorm", "self_attn.k_norm.weight", 8],
+    ["layers.0.attentionNorm", "post_attention_layernorm.weight", 16],
+    ["layers.0.mlpNorm", "post_feedforward_layernorm.weight", 16],
+  ]);
+});
+
+Deno.test("gemma2: windows on every other layer, soft caps, hidden_act is not read", () => {
+  const config = parse("gemma2", "Gemma2ForCausalLM", { hidden_act: "gelu", head_dim: 8 });
+  const [layer] = config.layers;
+  assert.deepEqual(windows(config), [4096, undefined, 4096, undefined, 4096, undefined]);
+  assert.deepEqual([layer?.attention.cap, config.logitCap], [50, 30]);
+  assert.equal(layer?.attention.scale, 256 ** -0.5);
+  assert.equal(layer?.mlp.activation, "gelu_tanh");
+  assert.deepEqual([config.normOffset, config.embedScale, config.tied], [1, 4, true]);
+  const none = { attn_logit_softcapping: null, final_logit_softcapping: null };
+  const plain = parse("gemma2", "Gemma2ForCausalLM", none);
+  assert.deepEqual([plain.layers[0]?.attention.cap, plain.logitCap], [undefined, undefined]);
+});
+
+Deno.test("gemma3 with images: the text model, with the defaults its config leaves out", () => {
+  const config = parseModelConfig("sees", {
+    architectures: ["Gemma3ForConditionalGeneration"],
+    model_type: "gemma3",
+    eos_token_id: [1, 106],
+    vision_config: { hidden_size: 1152 },
+    text_config: {
+      model_type: "gemma3_text",
+      hidden_size: 2560,
+      intermediate_size: 10240,
+      num_hidden_layers: 34,
+      rope_scaling: { factor: 8, rope_type: "linear" },
+      sliding_window: 1024,
+    },
+  }, undefined);
+  const { layers, ropes, eosTokenIds, vocabSize, maxPositions } = config;
+  assert.deepEqual({ eosTokenIds, vocabSize, maxPositions }, {
+    eosTokenIds: [1, 106],
+    vocabSize: 262208,
+    maxPositions: 131072,
+  });
+  assert.deepEqual(ropes, [
+    { theta: 1e6, width: 256, scaling: { kind: "linear", factor: 8 } },
+    { theta: 1e4, width: 256, scaling: { kind: "default" } },
+  ]);
+  const attention = layers.map(({ attention }) => attention);
+  assert.deepEqual(attention.slice(4, 7).map(({ window, rope }) => [window, rope]), [
+    [1024, 1],
+    [undefined, 0],
+    [1024, 1],
+  ]);
+  assert.deepEqual([attention[0]?.numHeads, attention[0]?.numKvHeads], [8, 4]);
+  const [embed] = targetTensors(config);
+  assert.equal(embed?.name, "language_model.model.embed_tokens.weight");
+  assert.deepEqual(embed.aliases, ["model.language_model.embed_tokens.weight"]);
+});
+
+for (
+  const [type, architecture, change, message] of [
+    ["gemma3", "Gemma3ForConditionalGeneration", {}, /has no text_config/],
+    [
+      "gemma2",
+      "Gemma2ForCausalLM",
+      { hidden_activation: "gelu" },
+      /hidden_activation "gelu", known/,
+    ],
+    ["gemma2", "Gemma2ForCausalLM", { query_pre_attn_scalar: 0 }, /query_pre_attn_scalar 0/],
+    ["gemma2", "Gemma2ForCausalLM", { final_logit_softcapping: -1 }, /final_logit_softcapping -1/],
+    [
+      "mistral",
+      "MistralForCausalLM",
+      { sliding_window: 4 },
+      /sliding_window 4, expected an integer/,
+    ],
+    ["qwen3", "Qwen3ForCausalLM", { partial_rotary_factor: 0.5 }, /a partial rope beside/],
+    ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],
+  ] as const
+) {
+  Deno.test(`${type} with ${JSON.stringify(change)} is refused`, () => {
+    assert.throws(() => parse(type, architecture, change), (error: unknown) => {
+      assert.ok(error instanceof UsageError, String(error));
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}
