@@ -1,0 +1,29 @@
+// out[r, c] (+)= sum_k weights[r, k] * y[r TOP_K + k, c]: what a row's experts made of it, the expert
+// chosen first first.
+//
+// One invocation per row and four columns.
+
+override COLS4: u32; // columns / 4
+override TOP_K: u32;
+override ADD: u32; // 1: added to out
+
+@group(0) @binding(0) var<storage, read> y: array<vec4<f32>>; // [rows, TOP_K, COLS4]
+@group(0) @binding(1) var<storage, read> weights: array<f32>; // [rows, TOP_K]
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, COLS4]
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= COLS4) {
+    return;
+  }
+  let job = id.y * TOP_K;
+  var sum = vec4<f32>(0.0);
+  for (var k = 0u; k < TOP_K; k++) {
+    sum = fma(vec4<f32>(weights[job + k]), y[(job + k) * COLS4 + id.x], sum);
+  }
+  let at = id.y * COLS4 + id.x;
+  if (ADD == 1u) {
+    sum += out[at];
+  }
+  out[at] = sum;
+}

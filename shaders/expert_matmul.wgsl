@@ -1,0 +1,118 @@
+// y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] of every job j, e its expert, f32 accumulation, for the
+// experts of one shard of W.
+//
+// One workgroup per tile of at most $TILE jobs of one expert and range of outputs. The order of a
+// sum is that of matmul.wgsl: lane l of LANES sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k
+// after the other; the lanes are added in order of l. So a job has the same bits whatever jobs
+// share its tile. Outputs come in pairs (c, c + EXPERT_ROWS / 2): SwiGLU's gate and up lie half apart.
+//
+// `Raw`, `load_raw` and `eight_<c>` come from weights_*.wgsl, `finish` from finish_*.wgsl, `expert_of` and
+// `job_of` from expert_jobs_*.wgsl.
+
+override COLS: u32; // k; a multiple of 8
+override EXPERT_ROWS: u32; // rows of an expert in W; even
+override FIRST_EXPERT: u32; // of the shard
+override SHARD_EXPERTS: u32;
+override ROW_JOBS: u32; // jobs that a row of x has
+override OUT_COLS: u32; // row stride of out
+override LANES: u32; // invocations that share an output
+override GROUPS: u32; // of lanes in a workgroup
+
+const FIRST = 0u;
+const TILE = $TILEu;
+const SUMS = TILE * $PAIRSu;
+
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
+
+var<workgroup> partial: array<vec2<f32>, LANES * GROUPS * SUMS>;
+
+fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Eight) -> f32 {
+  let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
+  return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
+}
+
+@compute @workgroup_size(LANES * GROUPS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  let expert = expert_of(tile.x) - FIRST_EXPERT;
+  if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
+    return;
+  }
+  let half = EXPERT_ROWS / 2u;
+  let raws = COLS / 8u / $CHUNKSu;
+  let lane = thread % LANES;
+  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  //for r in TILE
+  let job$r = job_of(tile.x, $ru);
+  let x$r = select(job$r, job_of(tile.x, 0u), job$r == NOTHING) / ROW_JOBS * (COLS / 8u);
+  //end
+
+  //for p in PAIRS
+  let at$p = (expert * EXPERT_ROWS + min(pair + $pu, half - 1u)) * raws;
+  //for r in TILE
+  var a$p_$r = 0.0;
+  var b$p_$r = 0.0;
+  //end
+  //end
+  for (var i = lane; i < raws; i += LANES) {
+    //for p in PAIRS
+    let raw_a$p = load_raw(at$p + i);
+    let raw_b$p = load_raw(at$p + half * raws + i);
+    //end
+    //for c in CHUNKS
+    {
+      let k = (i - lane) * $CHUNKSu + $cu * LANES + lane;
+      //for p in PAIRS
+      let wa$p = eight_$c(raw_a$p);
+      let wb$p = eight_$c(raw_b$p);
+      //end
+      //for r in TILE
+      {
+        let at = (x$r + k) * 2u;
+        let lo = x[at];
+        let hi = x[at + 1u];
+        //for p in PAIRS
+        a$p_$r = add8(a$p_$r, lo, hi, wa$p);
+        b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+        //end
+      }
+      //end
+    }
+    //end
+  }
+
+  if (LANES == 1u) {
+    //for p in PAIRS
+    if (pair + $pu < half) {
+      //for r in TILE
+      if (job$r != NOTHING) {
+        finish(job$r, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
+      }
+      //end
+    }
+    //end
+    return;
+  }
+
+  //for p in PAIRS
+  //for r in TILE
+  partial[thread * SUMS + $pu * TILE + $ru] = vec2<f32>(a$p_$r, b$p_$r);
+  //end
+  //end
+  workgroupBarrier();
+  for (var i = thread; i < GROUPS * SUMS; i += LANES * GROUPS) {
+    let group = i / SUMS;
+    var sum = vec2<f32>(0.0);
+    for (var l = 0u; l < LANES; l++) {
+      sum += partial[(group * LANES + l) * SUMS + i % SUMS];
+    }
+    let c = (tile.y * GROUPS + group) * $PAIRSu + i % SUMS / TILE;
+    let job = job_of(tile.x, i % TILE);
+    if (c < half && job != NOTHING) {
+      finish(job, c, half, sum);
+    }
+  }
+}

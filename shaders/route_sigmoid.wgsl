@@ -1,0 +1,12 @@
+// Scores of route.wgsl: 1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances
+// their load (DeepSeek-V3, `noaux_tc`); their weights know nothing of it.
+
+@group(0) @binding(3) var<storage, read> bias: array<f32>; // [EXPERTS]
+
+fn score_row(first: u32, lane: u32) {
+  for (var e = lane; e < EXPERTS; e += LANES) {
+    let score = 1.0 / (1.0 + exp(-logits[first + e]));
+    scores[e] = score;
+    choices[e] = score + bias[e];
+  }
+}

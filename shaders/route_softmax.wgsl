@@ -1,0 +1,24 @@
+// Scores of route.wgsl: the softmax of a row's logits, by which experts are chosen too.
+
+alias Sum = f32;
+
+fn score_row(first: u32, lane: u32) {
+  for (var e = lane; e < EXPERTS; e += LANES) {
+    choices[e] = logits[first + e];
+  }
+  workgroupBarrier();
+  var peak = NEGATIVE;
+  for (var e = 0u; e < EXPERTS; e++) {
+    peak = max(peak, choices[e]);
+  }
+  var sum = 0.0;
+  for (var e = lane; e < EXPERTS; e += LANES) {
+    sum += exp(choices[e] - peak);
+  }
+  let all = total(sum, lane);
+  for (var e = lane; e < EXPERTS; e += LANES) {
+    let score = exp(choices[e] - peak) / all;
+    scores[e] = score;
+    choices[e] = score;
+  }
+}
