@@ -107,7 +107,7 @@ export function expertMatmul(
   },
 ): Dispatch[] {
   const { finish, tuning, topK, label } = shape;
-  const { format, cols, lanes } = matrix;
+  const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
   const tile = tileSize(shape);
   const groups = tuning.groups * tuning.lanes / lanes;

@@ -8,6 +8,7 @@ import { openEmbedded } from "../model/embedded.ts";
 import { checkQuantize } from "../model/quantize_choice.ts";
 import {
   type DraftReport,
+  type ExpertReport,
   type Inspected,
   inspectReport,
   type ModelReport,
@@ -114,14 +115,22 @@ function inspectDraft(
 }
 
 function partLines(label: string, part: PartReport): string[] {
-  const heads = `${part.heads} query, ${part.kvHeads} key/value, ${part.headDim} wide`;
+  const kept = part.latent
+    ? `latents of ${part.latent.rank} + ${part.latent.ropeDim}`
+    : `${part.kvHeads} key/value`;
+  const heads = `${part.heads} query, ${kept}, ${part.headDim} wide`;
+  const mlp = part.intermediateSize === null ? "" : `, mlp ${part.intermediateSize}`;
+  const active = part.activeParameters < part.parameters
+    ? `, ${count(part.activeParameters)} active`
+    : "";
   const marks = [part.tied ? "tied lm_head" : "", part.qkNorm === "none" ? "" : "q and k normed"];
   return [
     line(label, `${part.name} (${part.architecture})`),
-    line("parameters", count(part.parameters)),
+    line("parameters", `${count(part.parameters)}${active}`),
     line("dtypes", part.dtypes.map(total).join(", ")),
     ...part.quantized ? [line("quantized", quantized(part.quantized))] : [],
-    line("layers", `${part.layers}, hidden ${part.hiddenSize}, mlp ${part.intermediateSize}`),
+    line("layers", `${part.layers}, hidden ${part.hiddenSize}${mlp}`),
+    ...part.experts ? [line("experts", experts(part.experts))] : [],
     line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
     line("vocabulary", count(part.vocabSize)),
     line("context", `${count(part.context)} tokens`),
@@ -131,6 +140,12 @@ function partLines(label: string, part: PartReport): string[] {
     ...part.ropes.map((each, index) => line(index === 0 ? "rope" : "", rope(each))),
     ...part.files.map((file, index) => line(index === 0 ? "files" : "", total(file))),
   ];
+}
+
+function experts({ layers, count: all, chosen, ...sizes }: ExpertReport): string {
+  const { intermediateSize, sharedIntermediateSize: shared } = sizes;
+  const beside = shared === null ? "" : ` and one shared ${shared} wide`;
+  return `${chosen} of ${all}, ${intermediateSize} wide,${beside} in ${layers} layers`;
 }
 
 function draftLines(draft: DraftReport): string[] {

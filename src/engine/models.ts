@@ -1,16 +1,24 @@
 import { type PartialSums, partialWords } from "../../shaders/attention.ts";
+import { tileWords } from "../../shaders/experts.ts";
 import { peakWords } from "../../shaders/peaks.ts";
+import type { Routing } from "../../shaders/route.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import { KV_BYTES } from "../gpu/kv.ts";
 import { MOST_SPLITS, tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
-import type { DecoderContext, LayerKv, Scratch } from "../model/decoder_context.ts";
+import type { DecoderContext, LayerKv, MixtureScratch, Scratch } from "../model/decoder_context.ts";
 import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
 import type { Target, TargetWeights } from "../model/target.ts";
-import { headsOf } from "../model/head_attention.ts";
-import { attentionSizes, type AttentionSpec, type LayerSpec } from "../model/layer_spec.ts";
+import {
+  actWidth,
+  attentionSizes,
+  type AttentionSpec,
+  headsOf,
+  type LayerSpec,
+  ropeWidth,
+} from "../model/layer_spec.ts";
 import { ropeTable } from "../model/rope.ts";
 import { PAGE } from "../model/rows_layout.ts";
 import { vectorBuffer } from "../model/weights.ts";
@@ -128,13 +136,13 @@ function context(
     positions: tablePages(capacity) * PAGE,
     context: capacity.contextLength,
   };
-  const { headDim } = (config.layers[0] as LayerSpec).attention;
+  const width = ropeWidth((config.layers[0] as LayerSpec).attention);
   return {
     config,
     tuning: tuning(gpu.info.software, gpu.limits),
     scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: buffers.partial },
     ropes: config.ropes.map((rope, i) =>
-      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, headDim, lengths))
+      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
     ),
     pages: buffers.pages,
     tablePages: tablePages(capacity),
@@ -175,14 +183,37 @@ function scratch(
     qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
-    act: floats("act", widest(({ mlp }) => mlp.intermediateSize)),
+    act: floats("act", widest(({ mlp }) => actWidth(mlp))),
     sums: floats("sums", MOST_SPLITS * hiddenSize),
+    mixture: mixtureScratch(gpu, name, config, rows),
+  };
+}
+
+function mixtureScratch(
+  gpu: Gpu,
+  name: string,
+  { hiddenSize, layers }: ModelConfig,
+  rows: number,
+): MixtureScratch | undefined {
+  const routings = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.routing] : []);
+  if (routings.length === 0) return undefined;
+  const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
+  const widest = (width: (routing: Routing) => number) => Math.max(...routings.map(width));
+  const topK = widest((routing) => routing.topK);
+  return {
+    // A matrix has an even number of rows.
+    logits: words("router", rows * widest(({ numExperts }) => numExperts + 1)),
+    experts: words("experts", rows * topK),
+    weights: words("weights", rows * topK),
+    tiles: words("tiles", widest((routing) => tileWords({ ...routing, rows }))),
+    outputs: words("outputs", rows * topK * hiddenSize),
   };
 }
 
 function layerKv(gpu: Gpu, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
   const { pages, kvDtype = "f32" } = capacity;
-  const bytes = pages * PAGE * spec.numKvHeads * spec.headDim * KV_BYTES[kvDtype];
+  const sizes = attentionSizes(spec);
+  const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   if (bytes > limit) {
     throw new UsageError(
@@ -190,8 +221,9 @@ function layerKv(gpu: Gpu, label: string, spec: AttentionSpec, capacity: Capacit
         `${bytes} bytes, the adapter binds ${limit}; use a smaller --max-kv-tokens`,
     );
   }
+  const keys = storageBuffer(gpu, `${label}.keys`, bytes / 4);
   return {
-    keys: storageBuffer(gpu, `${label}.keys`, bytes / 4),
-    values: storageBuffer(gpu, `${label}.values`, bytes / 4),
+    keys,
+    values: sizes.values === 0 ? keys : storageBuffer(gpu, `${label}.values`, bytes / 4),
   };
 }

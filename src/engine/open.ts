@@ -200,7 +200,7 @@ function kvLimit(
   { kvDtype = "f32" }: OpenOptions,
 ): number {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-  const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).kv / 2));
+  const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
   return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
 }
 

@@ -1,10 +1,12 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
+import { DEEPSEEK_V2, DEEPSEEK_V3 } from "./architectures/deepseek.ts";
 import { GEMMA2, GEMMA3, GEMMA3_TEXT } from "./architectures/gemma.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MISTRAL } from "./architectures/mistral.ts";
+import { MIXTRAL } from "./architectures/mixtral.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { PHI3 } from "./architectures/phi3.ts";
-import { QWEN2, QWEN3 } from "./architectures/qwen.ts";
+import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
 import { type DecoderConfig, type Family, readDecoder } from "./decoder_config.ts";
 import { type Fields, quote, unusable, value } from "./fields.ts";
 
@@ -18,6 +20,10 @@ const FAMILIES: readonly Family[] = [
   GEMMA2,
   GEMMA3_TEXT,
   GEMMA3,
+  MIXTRAL,
+  QWEN3_MOE,
+  DEEPSEEK_V2,
+  DEEPSEEK_V3,
 ];
 
 /**

@@ -13,12 +13,14 @@ import {
 } from "./decoder_context.ts";
 import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
+import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
 import type { LayerSpec } from "./layer_spec.ts";
+import { loadMixtureMlp, mixtureMlp, type MixtureWeights } from "./mixture_mlp.ts";
 
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
-  readonly attention: HeadWeights;
-  readonly mlp: DenseWeights;
+  readonly attention: HeadWeights | LatentWeights;
+  readonly mlp: DenseWeights | MixtureWeights;
   /**
    * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
    * there is none. The attention's input is its caller's.
@@ -44,8 +46,12 @@ export function loadLayer(
     there ? load.norm(`${label}.${role}`, normOffset, tensor(role)) : undefined;
   const [before, after] = [spec.norms !== "after", spec.norms !== "before"];
   return {
-    attention: loadHeadAttention(source, spec.attention, ropes),
-    mlp: loadDenseMlp(source, spec.mlp),
+    attention: spec.attention.kind === "latent"
+      ? loadLatentAttention(source, spec.attention)
+      : loadHeadAttention(source, spec.attention, ropes),
+    mlp: spec.mlp.kind === "mixture"
+      ? loadMixtureMlp(source, spec.mlp)
+      : loadDenseMlp(source, spec.mlp),
     norms: {
       attention: normIf(after, "attentionNorm"),
       post: normIf(before, "postNorm"),
@@ -68,7 +74,9 @@ export function attentionBlock(
   of: RowsOf,
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
-  const left = headAttention(context, { weights, kv, label }, { input, of });
+  const left = weights.kind === "latent"
+    ? latentAttention(context, { weights, kv, label }, { input, of })
+    : headAttention(context, { weights, kv, label }, { input, of });
   return joined(context, left, norms.attention, {
     rows: of.count,
     label: `${label}.attentionNorm`,
@@ -90,7 +98,8 @@ export function mlpBlock(
   const before = norms.post
     ? norm(context, { from: stream, weight: norms.post, out: normed }, rows, `${label}.postNorm`)
     : [];
-  const left = denseMlp(context, mlp, { input: norms.post ? normed : x, rows, end, label });
+  const io = { input: norms.post ? normed : x, rows, end, label };
+  const left = mlp.kind === "mixture" ? mixtureMlp(context, mlp, io) : denseMlp(context, mlp, io);
   const plan = [...before, ...left.plan];
   return joined(context, { ...left, plan }, norms.mlp, { rows, label: `${label}.mlpNorm` });
 }

@@ -47,7 +47,15 @@ const DEFAULTS = {
 };
 
 /** Limits far above any published model: a number past them is a mistake or an attack. */
-const MOST = { hidden: 2 ** 17, intermediate: 2 ** 20, layers: 1024, heads: 1024, headDim: 1024 };
+export const MOST: Readonly<
+  Record<"hidden" | "intermediate" | "layers" | "heads" | "headDim", number>
+> = {
+  hidden: 2 ** 17,
+  intermediate: 2 ** 20,
+  layers: 1024,
+  heads: 1024,
+  headDim: 1024,
+};
 const MOST_VOCAB = 2 ** 22;
 
 /** Weights, keys and values are read 8 at a time: every row a kernel reduces over is whole eights. */
@@ -167,7 +175,8 @@ function parseActivation(config: Fields, key: string): Activation {
   throw unusable(config, `has ${key} ${quote(name ?? null)}, known are ${known}`);
 }
 
-function size(config: Fields, key: string, most: number): number {
+/** A width of rows. @throws UsageError where kernels cannot take it. */
+export function size(config: Fields, key: string, most: number): number {
   return integer(config, key, { least: ROW_STEP, most, multipleOf: ROW_STEP });
 }
 
@@ -187,7 +196,9 @@ function refuseUnplanned(
   layers: readonly LayerSpec[],
   ropes: readonly Rope[],
 ): void {
-  for (const { attention: { headDim, rope, bias, qkNorm } } of layers) {
+  for (const { attention } of layers) {
+    if (attention.kind === "latent") continue;
+    const { headDim, rope, bias, qkNorm } = attention;
     if (ropes[rope]?.width === headDim || !bias && qkNorm === "none") continue;
     throw unusable(
       config,

@@ -9,7 +9,10 @@ import type { TensorInfo } from "./checkpoint.ts";
 import type { ModelConfig } from "./config.ts";
 import type { Loader } from "./weights.ts";
 
-/** Keys and values of one layer, [pages, kvHeads, PAGE, headDim] of the context's `kvDtype` each. */
+/**
+ * Keys and values of one layer, [pages, kvHeads, PAGE, headDim] of the context's `kvDtype` each; the
+ * same buffer where the layer keeps latents.
+ */
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
@@ -33,6 +36,22 @@ export interface Scratch {
   readonly act: Operand;
   /** What a split matmul leaves to be added to x, [splits, rows, hidden]. */
   readonly sums: Operand;
+  /** Where a layer is a mixture of experts. */
+  readonly mixture?: MixtureScratch | undefined;
+}
+
+/** What mixtures of experts write beside `act`, which is [rows, topK, intermediate] for them. */
+export interface MixtureScratch {
+  /** Of the router, [rows, experts]. */
+  readonly logits: Operand;
+  /** Chosen ones, u32 [rows, topK]. */
+  readonly experts: Operand;
+  /** Of the chosen ones, [rows, topK]. */
+  readonly weights: Operand;
+  /** See expert_tiles.wgsl. */
+  readonly tiles: Operand;
+  /** What the chosen ones made, [rows, topK, hidden]. */
+  readonly outputs: Operand;
 }
 
 /** What every layer of a model shares. */

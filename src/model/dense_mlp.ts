@@ -22,14 +22,22 @@ export interface DenseWeights {
 
 const FINISH: Readonly<Record<Activation, Finish>> = { silu: "swiglu", gelu_tanh: "geglu" };
 
-export function loadDenseMlp({ load, label, tensor }: LayerSource, spec: DenseMlp): DenseWeights {
+/** @param roles of its tensors, where they are not those of a layer's only MLP. */
+export function loadDenseMlp(
+  { load, label, tensor }: LayerSource,
+  spec: DenseMlp,
+  roles: { readonly gate: string; readonly up: string; readonly down: string } = ROLES,
+): DenseWeights {
+  const { gate, up, down } = roles;
   return {
     kind: "dense",
     spec,
-    gateUp: load.pair(`${label}.gateUp`, tensor("gate"), tensor("up")),
-    down: load.matrix(`${label}.down`, [tensor("down")]),
+    gateUp: load.pair(`${label}.${gate}Up`, tensor(gate), tensor(up)),
+    down: load.matrix(`${label}.${down}`, [tensor(down)]),
   };
 }
+
+const ROLES = { gate: "gate", up: "up", down: "down" };
 
 /** down(activation(gate x) * up x), x = `input`. */
 export function denseMlp(

@@ -1,7 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
 import { attention } from "../../shaders/attention.ts";
 import { finishQkv } from "../../shaders/finish_qkv.ts";
-import type { Heads } from "../../shaders/heads.ts";
 import { matmul } from "../../shaders/matmul.ts";
 import { normRopeStore } from "../../shaders/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
@@ -14,7 +13,7 @@ import {
   type LayerSource,
   type RowsOf,
 } from "./decoder_context.ts";
-import type { HeadAttention } from "./layer_spec.ts";
+import { type HeadAttention, headsOf } from "./layer_spec.ts";
 import type { Rope } from "./rope_config.ts";
 
 export interface HeadWeights {
@@ -56,14 +55,6 @@ export function loadHeadAttention(
       : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
     o: load.matrix(`${label}.o`, [tensor("o")]),
   };
-}
-
-/** Heads of an attention, and how they are kept. */
-export function headsOf(
-  { numHeads: heads, numKvHeads: kvHeads, headDim }: HeadAttention,
-  { tablePages, kvDtype }: Pick<DecoderContext, "tablePages" | "kvDtype">,
-): Heads {
-  return { heads, kvHeads, headDim, tablePages, kvDtype };
 }
 
 /** A layer's weights with its keys and values. */

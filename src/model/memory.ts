@@ -9,10 +9,9 @@ import {
   WEIGHT_BYTES,
 } from "../gpu/matrix.ts";
 import type { Checkpoint } from "./checkpoint.ts";
-import { headsOf } from "./head_attention.ts";
 import { PAGE, PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
-import { attentionSizes } from "./layer_spec.ts";
+import { actWidth, attentionSizes, headsOf, type LayerSpec } from "./layer_spec.ts";
 import { findTensor, type TensorSpec } from "./tensors.ts";
 
 const F32_BYTES = 4;
@@ -20,6 +19,12 @@ const F32_BYTES = 4;
 /** Numbers a model has learned: matrices and vectors, not token ids. */
 export function parameterCount(specs: readonly TensorSpec[]): number {
   return sum(specs.filter(({ kind }) => kind !== "ids").map(elements));
+}
+
+/** Of these, those that a token is multiplied with: of experts, as many as are chosen. */
+export function activeParameterCount(specs: readonly TensorSpec[]): number {
+  const read = specs.filter(({ kind }) => kind !== "ids");
+  return Math.round(sum(read.map((spec) => elements(spec) * (spec.share ?? 1))));
 }
 
 /**
@@ -50,7 +55,7 @@ export function unquantizable(specs: readonly TensorSpec[]): TensorSpec[] {
 
 /** Bytes of keys and values that one token takes in all layers. */
 export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32"): number {
-  return KV_BYTES[kvDtype] * sum(layers.map(({ attention }) => attentionSizes(attention).kv));
+  return KV_BYTES[kvDtype] * sum(layers.map(keptElements));
 }
 
 /**
@@ -112,9 +117,21 @@ export function tierBytes(
 function rowElements({ hiddenSize, layers }: ModelConfig): number {
   const scratch = layers.map(({ attention, mlp }) => {
     const { qkv, q, mixed } = attentionSizes(attention);
-    return qkv + q + mixed + mlp.intermediateSize;
+    return qkv + q + mixed + actWidth(mlp) + mixtureElements(mlp, hiddenSize);
   });
   return (2 + MOST_SPLITS) * hiddenSize + Math.max(...scratch);
+}
+
+/** Router's logits, chosen experts, their weights, tiles (about) and outputs. */
+function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
+  if (mlp.kind === "dense") return 0;
+  const { numExperts, topK } = mlp.routing;
+  return numExperts + topK * (4 + hiddenSize);
+}
+
+function keptElements({ attention }: LayerSpec): number {
+  const { keys, values } = attentionSizes(attention);
+  return keys + values;
 }
 
 function elements(spec: TensorSpec): number {

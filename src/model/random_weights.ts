@@ -15,7 +15,7 @@ import {
 import { compiler, submit } from "../gpu/program.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 import type { Quantizer } from "./quantizer.ts";
-import { emptyMatrix, headHalves, type Layout, paired, stacked } from "./shards.ts";
+import { emptyMatrix, headHalves, type Layout, paired, stacked, wholeStacks } from "./shards.ts";
 import { type Loader, vectorBuffer } from "./weights.ts";
 
 /** A loader that needs tensor shapes only. Its matrices are zeros until `fill`. */
@@ -116,6 +116,10 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
     heads(label, tensors, heads) {
       const shape = shapeOf(tensors.plain[0] as TensorInfo);
       return build(label, shape, headHalves(gpu, tensors, heads, shape.rowBytes));
+    },
+    experts(label, experts) {
+      const shape = shapeOf(experts[0]?.[0] as TensorInfo);
+      return build(label, shape, wholeStacks(gpu, experts, shape.rowBytes));
     },
     vector: ones,
     norm: (label, _offset, ...tensors) => ones(label, ...tensors),

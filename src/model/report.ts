@@ -4,10 +4,11 @@ import type { KvDtype } from "../gpu/kv.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { Algorithm, DraftConfig, ModelConfig } from "./config.ts";
 import { misfit } from "./fit.ts";
-import type { HeadAttention, LayerSpec } from "./layer_spec.ts";
+import type { AttentionSpec, HeadAttention, LayerSpec } from "./layer_spec.ts";
 import type { Rope } from "./rope_config.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
 import {
+  activeParameterCount,
   kvBytesPerToken,
   parameterCount,
   scratchBytes,
@@ -44,15 +45,37 @@ export interface TensorTotal {
   readonly bytes: number;
 }
 
+/** Mixtures of experts. */
+export interface ExpertReport {
+  /** Layers that are mixtures. */
+  readonly layers: number;
+  readonly count: number;
+  readonly chosen: number;
+  readonly intermediateSize: number;
+  /** Of the expert that is always added, null where there is none. */
+  readonly sharedIntermediateSize: number | null;
+}
+
+/** Latents of multi-head latent attention. */
+export interface LatentReport {
+  readonly rank: number;
+  /** Width of the rotated key beside it. */
+  readonly ropeDim: number;
+}
+
 /** One checkpoint. */
 export interface PartReport {
   readonly name: string;
   readonly architecture: string;
   readonly modelType: string;
   readonly parameters: number;
+  /** Those that a token is multiplied with: fewer where experts are chosen. */
+  readonly activeParameters: number;
   readonly layers: number;
   readonly hiddenSize: number;
-  readonly intermediateSize: number;
+  /** Of dense MLPs, null where there are none. */
+  readonly intermediateSize: number | null;
+  readonly experts: ExpertReport | null;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -61,6 +84,8 @@ export interface PartReport {
   readonly context: number;
   readonly tied: boolean;
   readonly qkNorm: HeadAttention["qkNorm"];
+  /** What is kept of a token instead of keys and values of heads. */
+  readonly latent: LatentReport | null;
   /** Keys that a query sees in the layers that have a window, null where none has. */
   readonly window: number | null;
   readonly windowLayers: number;
@@ -170,7 +195,8 @@ function partReport(
   kvDtype: KvDtype,
 ): PartReport {
   // What differs between layers besides the window is told by the first alone.
-  const { attention, mlp } = config.layers[0] as LayerSpec;
+  const { attention } = config.layers[0] as LayerSpec;
+  const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
   const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
   const tensors = [...checkpoint.tensors.values()];
   return {
@@ -178,16 +204,15 @@ function partReport(
     architecture: config.architecture,
     modelType: config.modelType,
     parameters: parameterCount(specs),
+    activeParameters: activeParameterCount(specs),
     layers: config.layers.length,
     hiddenSize: config.hiddenSize,
-    intermediateSize: mlp.intermediateSize,
-    heads: attention.numHeads,
-    kvHeads: attention.numKvHeads,
-    headDim: attention.headDim,
+    intermediateSize: dense?.intermediateSize ?? null,
+    experts: expertReport(config),
+    ...headReport(attention),
     vocabSize: config.vocabSize,
     context: config.maxPositions,
     tied: config.tied,
-    qkNorm: attention.qkNorm,
     window: windows[0] ?? null,
     windowLayers: windows.length,
     ropes: config.ropes,
@@ -197,6 +222,32 @@ function partReport(
     weightBytes: weightBytes(checkpoint, specs, quantize),
     kvBytesPerToken: kvBytesPerToken(config, kvDtype),
     warnings,
+  };
+}
+
+function headReport(
+  attention: AttentionSpec,
+): Pick<PartReport, "heads" | "kvHeads" | "headDim" | "qkNorm" | "latent"> {
+  const { numHeads: heads } = attention;
+  if (attention.kind === "heads") {
+    const { numKvHeads: kvHeads, headDim, qkNorm } = attention;
+    return { heads, kvHeads, headDim, qkNorm, latent: null };
+  }
+  const { nopeDim, ropeDim, rank } = attention;
+  const headDim = nopeDim + ropeDim;
+  return { heads, kvHeads: heads, headDim, qkNorm: "none", latent: { rank, ropeDim } };
+}
+
+function expertReport({ layers }: ModelConfig): ExpertReport | null {
+  const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
+  const [first] = mixtures;
+  if (first === undefined) return null;
+  return {
+    layers: mixtures.length,
+    count: first.routing.numExperts,
+    chosen: first.routing.topK,
+    intermediateSize: first.intermediateSize,
+    sharedIntermediateSize: first.shared?.intermediateSize ?? null,
   };
 }
 

@@ -1,4 +1,5 @@
 /** How matrices are cut by rows into shards where one binding cannot hold them. */
+import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import { type Matrix, scaleBytes, type Shard, WEIGHT_BYTES } from "../gpu/matrix.ts";
@@ -35,6 +36,27 @@ export function stacked(gpu: Gpu, tensors: readonly TensorInfo[], rowBytes: numb
   const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
   const limit = shardRows(gpu, rowBytes);
   return { cuts: cut(even(rows), limit), segments: stack(tensors, limit) };
+}
+
+/**
+ * Stacks of tensors, all of equal width and rows, one stack after the other and none cut.
+ *
+ * @throws UsageError where a binding cannot hold one of them.
+ */
+export function wholeStacks(
+  gpu: Gpu,
+  stacks: readonly (readonly TensorInfo[])[],
+  rowBytes: number,
+): Layout {
+  const rows = (stacks[0] ?? []).reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  const limit = Math.floor(shardRows(gpu, rowBytes) / rows) * rows;
+  if (limit === 0) {
+    throw new UsageError(
+      `Cannot load tensor "${stacks[0]?.[0]?.name}": an expert takes ${rows * rowBytes} bytes, ` +
+        `the adapter binds ${gpu.limits.maxStorageBufferBindingSize}`,
+    );
+  }
+  return { cuts: cut(rows * stacks.length, limit), segments: stack(stacks.flat(), limit) };
 }
 
 /** Two tensors, each shard [a; b] of the same rows. */

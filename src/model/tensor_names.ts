@@ -4,7 +4,7 @@ export interface TensorNames {
   readonly prefixes: readonly string[];
   /**
    * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
-   * in the order in which they are asked for.
+   * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
    */
   readonly modules: Readonly<Record<LayerRole, string>>;
 }
@@ -23,7 +23,23 @@ export type LayerRole =
   | "gate"
   | "up"
   | "down"
-  | "mlpNorm";
+  | "mlpNorm"
+  | "qA"
+  | "qANorm"
+  | "qB"
+  | "kvA"
+  | "kvANorm"
+  | "kvB"
+  | "router"
+  | "expertGate"
+  | "expertUp"
+  | "expertDown"
+  | "sharedGate"
+  | "sharedUp"
+  | "sharedDown";
+
+/** Stands for an expert's number. */
+export const EXPERT = "{expert}";
 
 /** Llama's names, which most families share. */
 export const LLAMA_NAMES: TensorNames = {
@@ -43,6 +59,20 @@ export const LLAMA_NAMES: TensorNames = {
     up: "mlp.up_proj",
     down: "mlp.down_proj",
     mlpNorm: "post_feedforward_layernorm",
+    // Latent attention and mixtures are DeepSeek's, which Qwen follows.
+    qA: "self_attn.q_a_proj",
+    qANorm: "self_attn.q_a_layernorm",
+    qB: "self_attn.q_b_proj",
+    kvA: "self_attn.kv_a_proj_with_mqa",
+    kvANorm: "self_attn.kv_a_layernorm",
+    kvB: "self_attn.kv_b_proj",
+    router: "mlp.gate",
+    expertGate: `mlp.experts.${EXPERT}.gate_proj`,
+    expertUp: `mlp.experts.${EXPERT}.up_proj`,
+    expertDown: `mlp.experts.${EXPERT}.down_proj`,
+    sharedGate: "mlp.shared_experts.gate_proj",
+    sharedUp: "mlp.shared_experts.up_proj",
+    sharedDown: "mlp.shared_experts.down_proj",
   },
 };
 

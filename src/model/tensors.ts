@@ -3,28 +3,19 @@ import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import { quote } from "./fields.ts";
 import type { LayerSpec } from "./layer_spec.ts";
-import type { LayerRole, TensorNames } from "./tensor_names.ts";
+import {
+  attentionTensors,
+  layerTensors,
+  matrix,
+  mlpTensors,
+  type Place,
+  table,
+  type TensorKind,
+  type TensorSpec,
+  vector,
+} from "./layer_tensors.ts";
 
-/** One tensor that a model needs. */
-export interface TensorSpec {
-  /** What it is in the forward pass: `embed`, `layers.3.q`, `layers.3.inputNorm`, `d2t`, ... */
-  readonly role: string;
-  /** Its name in the checkpoint. */
-  readonly name: string;
-  /** Names it may have instead. */
-  readonly aliases?: readonly string[];
-  /** Matrices are [rows out, columns in], row after row. */
-  readonly shape: readonly number[];
-  readonly kind: TensorKind;
-  /** Where it is rows of a larger tensor (fused matrices): its first row, and how many that has. */
-  readonly part?: { readonly first: number; readonly of: number };
-}
-
-/**
- * Matrices are multiplied with, rows of tables (the embedding) are looked up; both and vectors hold
- * real numbers. Ids hold token ids or offsets of them.
- */
-export type TensorKind = "matrix" | "table" | "vector" | "ids";
+export type { TensorKind, TensorSpec };
 
 /** Dtypes each kind may have in the file. */
 const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
@@ -175,95 +166,4 @@ function checkTensor(checkpoint: Checkpoint, spec: TensorSpec): void {
 function mismatch(checkpoint: Checkpoint, tensor: TensorInfo, why: string): UsageError {
   const path = `${checkpoint.name}/${tensor.file}`;
   return new UsageError(`Cannot use ${quote(path)}: tensor ${quote(tensor.name)} ${why}`);
-}
-
-/** Where the tensors of one layer are. */
-interface Place {
-  readonly names: TensorNames;
-  /** Before roles: `layers.3`. */
-  readonly roles: string;
-  /** Before the names of modules. */
-  readonly prefix: string;
-  readonly hiddenSize: number;
-}
-
-function layerTensors(spec: LayerSpec, at: Place): TensorSpec[] {
-  const before = spec.norms !== "after";
-  const after = spec.norms !== "before";
-  const norm = (role: LayerRole) => normTensor(role, at, at.hiddenSize);
-  return [
-    ...before ? [norm("inputNorm")] : [],
-    ...attentionTensors(spec, at, at.hiddenSize),
-    ...after ? [norm("attentionNorm")] : [],
-    ...mlpTensors(spec, at),
-    ...after ? [norm("mlpNorm")] : [],
-  ];
-}
-
-/** @param width of what the attention reads. */
-function attentionTensors({ attention }: LayerSpec, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
-  const queries = numHeads * headDim;
-  const keys = numKvHeads * headDim;
-  const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
-  const whole = qkNorm === "whole";
-  return [
-    ...matrices(qkv, at, width),
-    ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
-    ...qkNorm === "none" ? [] : [
-      normTensor("qNorm", at, whole ? queries : headDim),
-      normTensor("kNorm", at, whole ? keys : headDim),
-    ],
-    ...matrices([["o", at.hiddenSize]], at, queries),
-  ];
-}
-
-function mlpTensors({ mlp, norms }: LayerSpec, at: Place): TensorSpec[] {
-  const { hiddenSize } = at;
-  const { intermediateSize } = mlp;
-  return [
-    ...norms === "after" ? [] : [normTensor("postNorm", at, hiddenSize)],
-    ...matrices([["gate", intermediateSize], ["up", intermediateSize]], at, hiddenSize),
-    ...matrices([["down", hiddenSize]], at, intermediateSize),
-  ];
-}
-
-type RowsOfRole = readonly [role: LayerRole, rows: number];
-
-/** Matrices of one width; those that share a module are its rows one after the other. */
-function matrices(roles: readonly RowsOfRole[], at: Place, cols: number): TensorSpec[] {
-  const moduleOf = ([role]: RowsOfRole) => at.names.modules[role];
-  const groups = [...Map.groupBy(roles, moduleOf)];
-  return groups.flatMap(([module, group]) => {
-    const of = group.reduce((sum, [, rows]) => sum + rows, 0);
-    let first = 0;
-    return group.map(([role, rows]) => {
-      const name = `${at.prefix}.${module}.weight`;
-      const spec = matrix(`${at.roles}.${role}`, name, [rows, cols]);
-      const part = { first, of };
-      first += rows;
-      return group.length > 1 ? { ...spec, part } : spec;
-    });
-  });
-}
-
-function normTensor(role: LayerRole, at: Place, size: number): TensorSpec {
-  return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, size);
-}
-
-/** Its role is the matrix's and "Bias". */
-function biasTensor(role: LayerRole, at: Place, size: number): TensorSpec {
-  return vector(`${at.roles}.${role}Bias`, `${at.prefix}.${at.names.modules[role]}.bias`, size);
-}
-
-function matrix(role: string, name: string, shape: readonly [number, number]): TensorSpec {
-  return { role, name, shape, kind: "matrix" };
-}
-
-function table(role: string, name: string, shape: readonly [number, number]): TensorSpec {
-  return { role, name, shape, kind: "table" };
-}
-
-function vector(role: string, name: string, size: number): TensorSpec {
-  return { role, name, shape: [size], kind: "vector" };
 }

@@ -24,6 +24,7 @@ import {
   paired,
   type Segment,
   stacked,
+  wholeStacks,
 } from "./shards.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
@@ -44,6 +45,8 @@ export interface Loader {
   table(label: string, tensor: TensorInfo): Table;
   /** Stacks tensors of heads so that the halves of a head lie half a shard apart (q, k and v). */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
+  /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
+  experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;
   /** Vectors one after the other, widened to f32. */
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
   /** The same with `offset` added to each element: weights of norms. */
@@ -133,6 +136,10 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     heads(label, tensors, heads) {
       const shape = shapeOf([...tensors.turned, ...tensors.plain]);
       return build(label, shape, headHalves(gpu, tensors, heads, shape.rowBytes));
+    },
+    experts(label, experts) {
+      const shape = shapeOf(experts.flat());
+      return build(label, shape, wholeStacks(gpu, experts, shape.rowBytes));
     },
     vector: (label, ...tensors) => vectorBuffer(gpu, label, readVectors(tensors)),
     norm: (label, offset, ...tensors) =>

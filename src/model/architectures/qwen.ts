@@ -1,6 +1,7 @@
 import { type BaseLayer, type Family, isSliding, slidingWindow } from "../decoder_config.ts";
-import { type Fields, flag, integer } from "../fields.ts";
+import { type Fields, flag, integer, integers } from "../fields.ts";
 import type { LayerSpec } from "../layer_spec.ts";
+import { parseMixture } from "../mixture_config.ts";
 
 const DEFAULTS = {
   max_position_embeddings: 32768,
@@ -23,6 +24,40 @@ export const QWEN3: Family = {
   defaults: { ...DEFAULTS, head_dim: 128 },
   layer: (config, base, i) => windowed(config, base, i, { qkNorm: "head" }),
 };
+
+/** Qwen3-MoE: Qwen3 with a mixture of experts in every layer but those that the config names. */
+export const QWEN3_MOE: Family = {
+  architecture: "Qwen3MoeForCausalLM",
+  modelType: "qwen3_moe",
+  defaults: {
+    ...DEFAULTS,
+    decoder_sparse_step: 1,
+    num_experts: 128,
+    num_experts_per_tok: 8,
+    moe_intermediate_size: 768,
+  },
+  layer(config, base, i) {
+    // Its window is on all layers, whatever max_window_layers says.
+    const layer = windowed(
+      { ...config, values: { ...config.values, max_window_layers: 0 } },
+      base,
+      i,
+      {
+        qkNorm: "head",
+      },
+    );
+    if (!isSparse(config, i)) return layer;
+    const keys = { experts: "num_experts", size: "moe_intermediate_size" };
+    const normalize = flag(config, "norm_topk_prob", false);
+    return { ...layer, mlp: parseMixture(config, base, keys, { normalize }) };
+  },
+};
+
+function isSparse(config: Fields, i: number): boolean {
+  const step = integer(config, "decoder_sparse_step", { least: 1, most: 2 ** 20 });
+  const dense = integers(config, "mlp_only_layers", 2 ** 20) ?? [];
+  return !dense.includes(i) && (i + 1) % step === 0;
+}
 
 /** With `use_sliding_window`, layers from `max_window_layers` on have a window. */
 function windowed(
