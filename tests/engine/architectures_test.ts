@@ -28,6 +28,12 @@ const GOLDENS: Readonly<Record<string, readonly string[]>> = {
   olmo2: ["expected"],
   gemma2: ["expected"],
   gemma3: ["expected"],
+  mixtral: ["expected"],
+  qwen3_moe: ["expected"],
+  deepseek_v2_lite: ["expected"],
+  deepseek_v2_groups: ["expected"],
+  deepseek_v3: ["expected"],
+  deepseek_v3_plain: ["expected"],
 };
 
 /** One of each architecture. */
@@ -40,6 +46,10 @@ const SPECULATED = [
   "olmo2",
   "gemma2",
   "gemma3",
+  "mixtral",
+  "qwen3_moe",
+  "deepseek_v2_groups",
+  "deepseek_v3",
 ];
 
 /** The text and what the last rounds may add; the context itself decides which rope is taken. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { fillSlots, openCoreProfiler, type PartSamples } from "../../src/engine/profile.ts";
 import { openFledgling } from "./fledgling.ts";
+import { denseLayer } from "../model/dense_layer.ts";
 
 const core = await openFledgling("eagle3", 2);
 Deno.test.afterAll(() => core.gpu[Symbol.dispose]());
@@ -38,7 +39,9 @@ Deno.test({
     assert.equal(launchesOf(draft, "draft.head").length, 2);
     assert.equal(launchesOf(extend, "draft.head").length, 1);
     const { hiddenSize, layers: { 0: layer, length: numLayers } } = config;
-    const { attention: { numHeads, numKvHeads, headDim }, mlp: { intermediateSize } } = layer!;
+    const { attention: { numHeads, numKvHeads, headDim }, mlp: { intermediateSize } } = denseLayer(
+      layer,
+    );
     const down = launchesOf(verify, ".down");
     assert.equal(down.length, numLayers);
     const rows = 2 * 4;

@@ -40,11 +40,12 @@ for (const choice of [{}, ...CHOICES]) {
     const loaded = await loadWeights(gpu, models, choice);
     assert.equal(allocated(loaded), weightReport(models, choice).bytes);
     const { target, draft } = loaded;
-    const { attention, mlp } = target.weights.layers[3] ?? {};
+    const { attention, mlp } = target.weights.layers[3]!;
+    assert.ok(attention.kind === "heads" && mlp.kind === "dense");
     const formats = (...matrices: (Matrix | undefined)[]) => matrices.map((m) => m?.format);
     const format = choice.quantize ?? "bf16";
     assert.deepEqual(
-      formats(attention?.qkv, attention?.o, mlp?.gateUp, mlp?.down),
+      formats(attention.qkv, attention.o, mlp.gateUp, mlp.down),
       Array(4).fill(format),
     );
     assert.deepEqual(formats(target.weights.embed, target.weights.head), ["bf16", "bf16"]);

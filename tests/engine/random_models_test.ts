@@ -7,14 +7,14 @@ import type { Operand } from "../../src/gpu/kernel.ts";
 import { MOST_SPLITS, tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
 import type { DecoderContext, LayerKv } from "../../src/model/decoder_context.ts";
-import { headsOf } from "../../src/model/head_attention.ts";
 import { type Draft, draftBody, draftHead } from "../../src/model/eagle.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/target.ts";
-import type { LayerSpec } from "../../src/model/layer_spec.ts";
+import { headsOf } from "../../src/model/layer_spec.ts";
 import { ropeTable } from "../../src/model/rope.ts";
 import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../shaders/rows.ts";
+import { denseLayer } from "../model/dense_layer.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -55,7 +55,7 @@ async function load(draft: unknown, seed: number): Promise<LoadedWeights> {
 
 function context(config: ModelConfig): DecoderContext {
   const { hiddenSize, layers: [layer], ropes } = config;
-  const { attention, mlp: { intermediateSize } } = layer as LayerSpec;
+  const { attention, mlp: { intermediateSize } } = denseLayer(layer);
   const { numHeads, headDim } = attention;
   const layout = { tablePages: 1, kvDtype: "f32" } as const;
   const chunked = partialWords(headsOf(attention, layout), 1, device.gpu.info);
@@ -82,7 +82,7 @@ function context(config: ModelConfig): DecoderContext {
 }
 
 function layerKv({ layers: [layer] }: ModelConfig): LayerKv {
-  const { numKvHeads, headDim } = layer!.attention;
+  const { numKvHeads, headDim } = denseLayer(layer).attention;
   const cells = () => device.filled(PAGE * numKvHeads * headDim);
   return { keys: cells(), values: cells() };
 }

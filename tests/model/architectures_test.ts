@@ -3,6 +3,7 @@ import { UsageError } from "../../src/errors.ts";
 import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
 import { targetTensors } from "../../src/model/tensors.ts";
 import { TARGET_JSON } from "./drafts.ts";
+import { denseLayer } from "./dense_layer.ts";
 
 const FOLDERS = new URL("../golden/", import.meta.url);
 
@@ -51,7 +52,7 @@ Deno.test("mistral: a window of 4096 where unsaid, none where null", () => {
 
 Deno.test("qwen2: biases; a window from max_window_layers on, where it is switched on", () => {
   const qwen2 = (change: Change) => parse("qwen2", "Qwen2ForCausalLM", change);
-  assert.ok(qwen2({}).layers.every(({ attention }) => attention.bias));
+  assert.ok(qwen2({}).layers.every((layer) => denseLayer(layer).attention.bias));
   const window = { sliding_window: 64, max_window_layers: 4 };
   assert.deepEqual(windows(qwen2(window)), NONE);
   const on = { ...window, use_sliding_window: true };
@@ -109,15 +110,18 @@ Deno.test("olmo2: norms after, q and k over their whole width", () => {
 
 Deno.test("gemma2: windows on every other layer, soft caps, hidden_act is not read", () => {
   const config = parse("gemma2", "Gemma2ForCausalLM", { hidden_act: "gelu", head_dim: 8 });
-  const [layer] = config.layers;
+  const { attention, mlp } = denseLayer(config.layers[0]);
   assert.deepEqual(windows(config), [4096, undefined, 4096, undefined, 4096, undefined]);
-  assert.deepEqual([layer?.attention.cap, config.logitCap], [50, 30]);
-  assert.equal(layer?.attention.scale, 256 ** -0.5);
-  assert.equal(layer?.mlp.activation, "gelu_tanh");
+  assert.deepEqual([attention.cap, config.logitCap], [50, 30]);
+  assert.equal(attention.scale, 256 ** -0.5);
+  assert.equal(mlp.activation, "gelu_tanh");
   assert.deepEqual([config.normOffset, config.embedScale, config.tied], [1, 4, true]);
   const none = { attn_logit_softcapping: null, final_logit_softcapping: null };
   const plain = parse("gemma2", "Gemma2ForCausalLM", none);
-  assert.deepEqual([plain.layers[0]?.attention.cap, plain.logitCap], [undefined, undefined]);
+  assert.deepEqual([denseLayer(plain.layers[0]).attention.cap, plain.logitCap], [
+    undefined,
+    undefined,
+  ]);
 });
 
 Deno.test("gemma3 with images: the text model, with the defaults its config leaves out", () => {
@@ -145,7 +149,7 @@ Deno.test("gemma3 with images: the text model, with the defaults its config leav
     { theta: 1e6, width: 256, scaling: { kind: "linear", factor: 8 } },
     { theta: 1e4, width: 256, scaling: { kind: "default" } },
   ]);
-  const attention = layers.map(({ attention }) => attention);
+  const attention = layers.map((layer) => denseLayer(layer).attention);
   assert.deepEqual(attention.slice(4, 7).map(({ window, rope }) => [window, rope]), [
     [1024, 1],
     [undefined, 0],

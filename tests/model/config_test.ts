@@ -4,6 +4,7 @@ import { UsageError } from "../../src/errors.ts";
 import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
 import type { HeadAttention } from "../../src/model/layer_spec.ts";
 import { LLAMA_NAMES } from "../../src/model/tensor_names.ts";
+import { denseLayer } from "./dense_layer.ts";
 
 /** A small Llama as transformers writes it. */
 const LLAMA = {
@@ -30,7 +31,7 @@ function parse(config: unknown, generation?: unknown): ModelConfig {
 }
 
 function attention({ layers: [layer] }: ModelConfig): HeadAttention {
-  return layer!.attention;
+  return denseLayer(layer).attention;
 }
 
 Deno.test("what config.json leaves unsaid is what transformers assumes", () => {

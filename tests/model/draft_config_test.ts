@@ -3,6 +3,7 @@ import { UsageError } from "../../src/errors.ts";
 import { parseDraftConfig } from "../../src/model/draft_config.ts";
 import { checkTensors, draftTensors } from "../../src/model/tensors.ts";
 import { draft, EAGLE1, EAGLE3, renamed, target, without } from "./drafts.ts";
+import { denseLayer } from "./dense_layer.ts";
 
 Deno.test("an EAGLE-3 head as its authors publish it, under a Llama's name", () => {
   const checkpoint = draft(EAGLE3, { num_hidden_layers: 40, draft_vocab_size: 12 });
@@ -37,7 +38,7 @@ Deno.test("a draft layer has biases of q, k and v where there are tensors of the
   };
   const checkpoint = draft(shapes);
   const config = parseDraftConfig(checkpoint, target());
-  assert.equal(config.layer.layers[0]?.attention.bias, true);
+  assert.equal(denseLayer(config.layer.layers[0]).attention.bias, true);
   assert.deepEqual(checkTensors(checkpoint, draftTensors(config)), []);
 });
 

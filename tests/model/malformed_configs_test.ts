@@ -11,6 +11,7 @@ import { ropeTable } from "../../src/model/rope.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/tensors.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";
 import { draft, EAGLE1, EAGLE3, target, TARGET_JSON } from "./drafts.ts";
+import { denseLayer } from "./dense_layer.ts";
 
 const MORE = [
   "head_dim",
@@ -32,7 +33,7 @@ const MORE = [
 /** What the rest of the program takes for granted of a config. */
 function sound(config: ModelConfig): void {
   const { hiddenSize, vocabSize, rmsNormEps, ropes, layers } = config;
-  for (const { attention: { numHeads, numKvHeads, headDim } } of layers) {
+  for (const { attention: { numHeads, numKvHeads, headDim } } of layers.map(denseLayer)) {
     for (const size of [hiddenSize, numHeads, numKvHeads, headDim, vocabSize]) {
       assert.ok(Number.isSafeInteger(size) && size > 0 && size <= 2 ** 22, String(size));
     }

@@ -1,0 +1,12 @@
+import assert from "node:assert/strict";
+import type { DenseMlp, HeadAttention, LayerSpec } from "../../src/model/layer_spec.ts";
+
+/** A layer with keys and values a head and a plain MLP; anything else fails. */
+export function denseLayer(
+  layer: LayerSpec | undefined,
+): LayerSpec & { readonly attention: HeadAttention; readonly mlp: DenseMlp } {
+  assert.ok(layer);
+  const { attention, mlp, norms } = layer;
+  assert.ok(attention.kind === "heads" && mlp.kind === "dense");
+  return { attention, mlp, norms };
+}
