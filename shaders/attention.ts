@@ -183,6 +183,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispa
         context: {
           bytesPerCell: partialBytesPerCell(shape),
           flopsPerCell: 2 * count * heads * headDim / CHUNK,
+          window: shape.window,
         },
       },
     }),
@@ -208,6 +209,7 @@ function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Wo
     context: {
       bytesPerCell: 2 * KV_BYTES[kvDtype] * kvHeads * headDim + partialBytes,
       flopsPerCell: 4 * count * heads * headDim,
+      window: shape.window,
     },
   };
 }

@@ -29,6 +29,8 @@ export interface Work {
     readonly bytesPerCell: number;
     /** Of all rows together for each cell that a row sees. */
     readonly flopsPerCell: number;
+    /** Most cells that a row sees; absent = all. */
+    readonly window?: number | undefined;
   };
 }
 
@@ -101,8 +103,12 @@ export interface Context {
 
 /** A launch's work with what its context adds. */
 export function workAt(work: Work, { cells, seen }: Context): { bytes: number; flops: number } {
-  const { bytesPerCell = 0, flopsPerCell = 0 } = work.context ?? {};
-  return { bytes: work.bytes + bytesPerCell * cells, flops: work.flops + flopsPerCell * seen };
+  const { bytesPerCell = 0, flopsPerCell = 0, window = Infinity } = work.context ?? {};
+  const share = Math.min(1, window / seen);
+  return {
+    bytes: work.bytes + bytesPerCell * cells * share,
+    flops: work.flops + flopsPerCell * seen * share,
+  };
 }
 
 /** Bytes that an operand binds. */

@@ -48,7 +48,7 @@ Deno.test({
     assert.equal(down[0]?.flops, 2 * rows * hiddenSize * intermediateSize);
     assert.equal(
       down[0]?.bytes,
-      2 * hiddenSize * intermediateSize + 4 * rows * (intermediateSize + 2 * hiddenSize),
+      2 * hiddenSize * intermediateSize + 4 * rows * (intermediateSize + hiddenSize),
     );
     const [attention] = launchesOf(verify, ".attention");
     const kvBytes = 2 * 40 * 2 * 4 * numKvHeads * headDim; // two sequences of 40 cells

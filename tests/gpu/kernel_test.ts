@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { describe, dispatch, kernel, type Operand, workAt } from "../../src/gpu/kernel.ts";
 
 const CODE = `
 override SCALE: f32; // may be any number
@@ -85,4 +85,17 @@ Deno.test("describe: one line a dispatch, in the order of the kernel's declarati
     "layers.0.up double [3,2,1] x=normed+512 out=act COLS=64 SCALE=0.5\n" +
       "double double [1,1,1] x=normed+512 out=act COLS=64 SCALE=0.5",
   );
+});
+
+Deno.test("work grows with the context as far as a window reaches", () => {
+  const context = { bytesPerCell: 2, flopsPerCell: 3 };
+  const at = { cells: 200, seen: 100 };
+  assert.deepEqual(workAt({ bytes: 10, flops: 5 }, at), { bytes: 10, flops: 5 });
+  const all = { bytes: 10 + 2 * 200, flops: 5 + 3 * 100 };
+  assert.deepEqual(workAt({ bytes: 10, flops: 5, context }, at), all);
+  const wide = { ...context, window: 1000 };
+  assert.deepEqual(workAt({ bytes: 10, flops: 5, context: wide }, at), all);
+  const narrow = { ...context, window: 25 };
+  const quarter = { bytes: 10 + 2 * 50, flops: 5 + 3 * 25 };
+  assert.deepEqual(workAt({ bytes: 10, flops: 5, context: narrow }, at), quarter);
 });
