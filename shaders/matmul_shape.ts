@@ -13,14 +13,11 @@ export type MatmulShape =
 /** Tiles that the staged kernel is made for: those whose sums leave in equal parts. */
 const STAGED_ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12];
 
-/** Eights of k. */
-const STAGES = [256, 128, 64, 32];
-/** A stage this long fits wherever the tile does. */
-const SHORT_STAGE = 64;
-/** Workgroup memory for longer ones: what every adapter has. */
-const STAGE_BYTES = 16384;
-/** Raws that a lane has on their way at once: enough to hide memory, few enough for registers. */
-const MOST_STEPS = 4;
+/**
+ * Eights of k in a stage. Longer ones for quantized weights, whose raws hold more, were slower on an
+ * H200: 59 us instead of 42 for a [28672, 4096] of q8, for want of registers.
+ */
+const STAGES = [64, 32];
 
 /** Rows of x that tiles have where there are many. */
 const TILE_ROWS = 8;
@@ -47,21 +44,10 @@ export function matmulShape(
   if (tuning.software) return cached;
   const even = rows <= tuning.stagedRows ? rows : evenTile(rows);
   const tile = STAGED_ROWS.find((whole) => whole >= even) ?? even;
-  const stage = stageOf(matrix, tile, splits);
+  const range = matrix.cols / 8 / splits;
+  const raw = CHUNKS[matrix.format] * matrix.lanes;
+  const stage = STAGES.find((eights) => range % eights === 0 && eights % raw === 0);
   return stage ? { kind: "staged", rows: tile, stage } : cached;
-}
-
-/** The longest stage that divides the range, with at most MOST_STEPS raws a lane and STAGE_BYTES of x. */
-function stageOf(
-  { cols, format, lanes }: Matrix,
-  rows: number,
-  splits: number,
-): number | undefined {
-  const raw = CHUNKS[format] * lanes;
-  return STAGES.find((eights) =>
-    cols / 8 / splits % eights === 0 && eights % raw === 0 && eights / raw <= MOST_STEPS &&
-    (eights <= SHORT_STAGE || rows * eights * 32 <= STAGE_BYTES)
-  );
 }
 
 /** Rows of x a workgroup takes, so that the tiles of `rows` are as even as can be. */
