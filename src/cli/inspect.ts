@@ -18,7 +18,7 @@ import {
   TIER_BATCH,
 } from "../model/report.ts";
 import type { Rope } from "../model/rope_config.ts";
-import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
+import { checkDraft, checkTarget } from "../model/tensors.ts";
 
 /** The command's options. */
 export interface InspectOptions {
@@ -102,7 +102,7 @@ function inspectTarget(checkpoint: Checkpoint): Inspected<ModelConfig> {
     checkpoint.json("config.json"),
     checkpoint.json("generation_config.json"),
   );
-  return { checkpoint, config, warnings: checkTensors(checkpoint, targetTensors(config)) };
+  return { checkpoint, config, warnings: checkTarget(checkpoint, config) };
 }
 
 function inspectDraft(
@@ -111,7 +111,7 @@ function inspectDraft(
   ropeTheta: number | undefined,
 ): Inspected<ReturnType<typeof parseDraftConfig>> {
   const config = parseDraftConfig(checkpoint, target, ropeTheta);
-  return { checkpoint, config, warnings: checkTensors(checkpoint, draftTensors(config)) };
+  return { checkpoint, config, warnings: checkDraft(checkpoint, config) };
 }
 
 function partLines(label: string, part: PartReport): string[] {

@@ -79,8 +79,9 @@ export const SPECULATION = {
   algorithm: {
     flag: "--speculative-algorithm",
     type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NONE"],
-    help: "kind of draft head",
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "NONE"],
+    help:
+      "kind of draft head; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further",
     absent: "read from the draft checkpoint",
     example: "--speculative-algorithm EAGLE3",
   },

@@ -183,7 +183,9 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
 /** Flags that contradict each other. `given` has only what was typed, no defaults. */
 function refuseImpossible(given: Given): void {
   const { draft, algorithm, numSteps, model } = given;
-  const speculates = algorithm === "EAGLE" || algorithm === "EAGLE3";
+  // A NextN layer lies in the target's own files.
+  const within = algorithm === "NEXTN";
+  const speculates = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
   const without = draft === "none"
     ? "--draft none"
     : algorithm === "NONE"
@@ -200,14 +202,15 @@ function refuseImpossible(given: Given): void {
       "it needs a draft; allowed is NONE",
     );
   }
-  if (speculates && model !== undefined && draft === undefined) {
+  const lacking = model !== undefined && draft === undefined && !within;
+  if (speculates && lacking) {
     clash(
       `--speculative-algorithm ${algorithm}`,
       "--model",
       "it needs a draft; give --draft MODEL",
     );
   }
-  if (without === undefined && model !== undefined && draft === undefined && drafts(numSteps)) {
+  if (without === undefined && lacking && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
   }
   if (algorithm === "NONE" && draft !== undefined && draft !== "none") {

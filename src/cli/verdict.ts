@@ -7,7 +7,7 @@ import { parseDraftConfig, parseDraftSizes } from "../model/draft_config.ts";
 import { kvBytesPerToken, weightBytes } from "../model/memory.ts";
 import { inspectReport } from "../model/report.ts";
 import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
-import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
+import { checkTarget, checkTensors, draftTensors } from "../model/tensors.ts";
 
 /** What runs the models. */
 export interface Machine {
@@ -63,7 +63,7 @@ function isDraft({ tensors }: Checkpoint): boolean {
 function targetMemory(checkpoint: Checkpoint) {
   const generation = checkpoint.json("generation_config.json");
   const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
-  const warnings = checkTensors(checkpoint, targetTensors(config));
+  const warnings = checkTarget(checkpoint, config);
   const { memory } = inspectReport({ checkpoint, config, warnings }, null);
   return { kind: "target" as const, algorithm: undefined, memoryBytes: memory.totalBytes };
 }

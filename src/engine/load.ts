@@ -9,11 +9,12 @@ import {
 } from "../model/config.ts";
 import { parseDraftConfig } from "../model/draft_config.ts";
 import { loadDraft } from "../model/eagle.ts";
+import { parseNextnConfig } from "../model/nextn_config.ts";
 import { openEmbedded } from "../model/embedded.ts";
 import { checkFit } from "../model/fit.ts";
 import { loadTarget } from "../model/target.ts";
 import type { QuantizeChoice } from "../model/quantize_choice.ts";
-import { checkTensors, draftTensors, targetTensors } from "../model/tensors.ts";
+import { checkDraft, checkTarget } from "../model/tensors.ts";
 import { type Loader, loader } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
@@ -31,7 +32,8 @@ export interface ModelChoice {
   /** A folder; absent = the embedded fledgling. */
   readonly model?: string;
   /**
-   * A folder or "none"; absent = the embedded head where the target is embedded too, else none.
+   * A folder or "none"; absent = the embedded head where the target is embedded too, the target
+   * itself for NEXTN, else none.
    */
   readonly draft?: string;
   /** The draft's rope base, instead of what its config.json says. */
@@ -56,7 +58,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   );
   const draft = openDraft(choice);
   if (draft) stack.use(draft);
-  const models = checkModels(target, draft, choice.draftRopeTheta);
+  const models = checkModels(target, draft, choice);
   const { algorithm } = choice;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
@@ -72,23 +74,22 @@ export function openModels(choice: ModelChoice): OpenedModels {
  * Reads the configs and checks them against the tensors and each other. The models own the
  * checkpoints once this returns.
  *
- * @param draftRopeTheta instead of what the draft's config.json says.
+ * @param how the draft is read.
  * @throws UsageError when a checkpoint cannot be used or draft and target do not fit.
  */
 export function checkModels(
   target: Checkpoint,
   draft: Checkpoint | undefined,
-  draftRopeTheta?: number,
+  how: Pick<ModelChoice, "draftRopeTheta" | "algorithm"> = {},
 ): OpenedModels {
   const { name } = target;
   const generation = target.json("generation_config.json");
   const config = parseModelConfig(name, target.json("config.json"), generation);
-  const warnings = checkTensors(target, targetTensors(config));
-  const head = draft &&
-    { checkpoint: draft, config: parseDraftConfig(draft, config, draftRopeTheta) };
+  const warnings = checkTarget(target, config);
+  const head = draft && { checkpoint: draft, config: readDraft(draft, config, how) };
   if (head) {
     checkFit({ name: head.checkpoint.name, config: head.config }, { name, config });
-    warnings.push(...checkTensors(head.checkpoint, draftTensors(head.config)));
+    warnings.push(...checkDraft(head.checkpoint, head.config));
   }
   return {
     target: { checkpoint: target, config },
@@ -101,9 +102,21 @@ export function checkModels(
   };
 }
 
+function readDraft(
+  checkpoint: Checkpoint,
+  target: ModelConfig,
+  { draftRopeTheta, algorithm }: Pick<ModelChoice, "draftRopeTheta" | "algorithm">,
+): DraftConfig {
+  return algorithm === "NEXTN"
+    ? parseNextnConfig(checkpoint, draftRopeTheta)
+    : parseDraftConfig(checkpoint, target, draftRopeTheta);
+}
+
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
   if (draft === "none" || algorithm === "NONE") return undefined;
   if (draft !== undefined) return openCheckpoint(draft);
+  // The NextN layer lies in the target's own files, the embedded model has none.
+  if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
   if (model === undefined) return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
   if (algorithm === undefined) return undefined;
   throw new UsageError(

@@ -27,6 +27,8 @@ export interface ModelConfig {
   /** Rotary embeddings; an attention names one by its place here. */
   readonly ropes: readonly Rope[];
   readonly names: TensorNames;
+  /** Layers after the last that draft (`num_nextn_predict_layers`). Absent: none. */
+  readonly nextnLayers?: number;
   readonly bosTokenId: number | undefined;
   /** From generation_config.json where present, else config.json. */
   readonly eosTokenIds: readonly number[];
@@ -62,7 +64,8 @@ export function fieldsOf(name: string, file: string, json: unknown): Fields {
   throw new UsageError(`Cannot use ${quote(name)}: ${file} is not a JSON object`);
 }
 
-export type Algorithm = "EAGLE" | "EAGLE3";
+/** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3, run as an EAGLE head. */
+export type Algorithm = "EAGLE" | "EAGLE3" | "NEXTN";
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
@@ -87,14 +90,15 @@ export interface DraftConfig {
   readonly normBeforeResidual: boolean;
   /**
    * What is normed before `fc`. EAGLE-3: the three taps as one row (`input_norm`, `norm_before_fc`)
-   * or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS, `add_para_norm`).
+   * or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS, `add_para_norm`), as
+   * in NEXTN.
    */
   readonly inputNorms: "none" | "whole" | "each";
-  /** EAGLE-3: the next draft step is fed norm(g) instead of g (`norm_output`). */
+  /** EAGLE-3 (`norm_output`), NEXTN: the next draft step is fed norm(g) instead of g. */
   readonly normOutput: boolean;
   /** "model." where an export puts it before every tensor but lm_head, d2t and t2d, else "". */
   readonly prefix: string;
-  /** Of the tensors of the first matrix, after `prefix`: "fc" or "fusion_fc". */
+  /** Of the tensors of the first matrix, after `prefix`: "fc", "fusion_fc" or "layers.N.eh_proj". */
   readonly fc: string;
   /** Of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
   readonly layerPrefix: string;

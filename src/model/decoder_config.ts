@@ -30,7 +30,10 @@ export interface Family {
   readonly names?: TensorNames;
 }
 
-type ModelExtras = Pick<ModelConfig, "normOffset" | "embedScale" | "logitCap" | "maxPositions">;
+type ModelExtras = Pick<
+  ModelConfig,
+  "normOffset" | "embedScale" | "logitCap" | "maxPositions" | "nextnLayers"
+>;
 
 /** A layer of causal attention over heads and a gated MLP, without any family's particulars. */
 export interface BaseLayer {

@@ -7,11 +7,14 @@ import { type DraftLayout, findLayout } from "./draft_layout.ts";
 import { type Fields, flag, integer, integers, nested, quote, unusable, value } from "./fields.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 
+/** NextN layers are no files of their own: see nextn_config.ts. */
+type HeadAlgorithm = Exclude<Algorithm, "NEXTN">;
+
 /**
  * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
  * authors' own files name the target's for both kinds; then the width of `fc` tells.
  */
-const ARCHITECTURES: Readonly<Record<string, Algorithm | undefined>> = {
+const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   LlamaForCausalLM: undefined,
   Qwen2ForCausalLM: undefined,
   Qwen3ForCausalLM: undefined,
@@ -101,7 +104,7 @@ function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): La
 /** What config.json alone says of a draft. */
 export interface DraftSizes {
   /** Undefined where the architecture's name fits both. */
-  readonly named: Algorithm | undefined;
+  readonly named: HeadAlgorithm | undefined;
   readonly decoder: DecoderConfig;
   readonly targetHiddenSize: number;
 }
@@ -191,7 +194,7 @@ function parseAlgorithm(
   config: Fields,
   layout: DraftLayout,
   sizes: { hiddenSize: number; targetHiddenSize: number },
-): Algorithm {
+): HeadAlgorithm {
   const named = ARCHITECTURES[draftArchitecture(config)];
   const shape = layout.shape(`${layout.fc}.weight`) ?? [];
   const widths = { EAGLE: 2 * sizes.hiddenSize, EAGLE3: 3 * sizes.targetHiddenSize };

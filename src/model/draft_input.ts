@@ -60,6 +60,16 @@ function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | Lanes
   ];
 }
 
+/** NEXTN: x as HASS has it, and normed = norm(x), as a decoder layer is entered. */
+export function nextnInput(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
+  const { weights, scratch: { normed: out } } = draft;
+  const weight = weights.layerNorm as Operand;
+  return [
+    ...hassInput(draft, of, from),
+    ...norm(draft, { weight, out }, of.count, "draft.layerNorm"),
+  ];
+}
+
 /** normed = fc(taps), the taps normed together or each alone where the checkpoint has it so. */
 function fcOfFeatures(draft: Draft, { features }: Features, rows: number): Dispatch[] {
   const { weights: { inputNorms, fc: { cols: all } }, normedFeatures, tuning, config } = draft;

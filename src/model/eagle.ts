@@ -9,7 +9,7 @@ import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
 import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
-import { eagle1Input, eagle3Input } from "./draft_input.ts";
+import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 import { draftTensors } from "./tensors.ts";
@@ -23,10 +23,12 @@ export interface DraftWeights {
   readonly fc: Matrix;
   readonly fcBias: Operand | undefined;
   readonly layer: DecoderLayer;
-  /** EAGLE-3: norms of the embedding and of the hidden row, and the one before the head. */
-  readonly norms:
-    | { readonly input: Operand; readonly hidden: Operand; readonly final: Operand }
-    | undefined;
+  /** EAGLE-3: norms of the embedding and of the hidden row. */
+  readonly norms: { readonly input: Operand; readonly hidden: Operand } | undefined;
+  /** NEXTN: of what enters the layer. */
+  readonly layerNorm: Operand | undefined;
+  /** EAGLE-3, NEXTN: before the head. */
+  readonly finalNorm: Operand | undefined;
   /** Norms before `fc`, in the order of its columns; see `DraftConfig.inputNorms`. */
   readonly inputNorms: readonly Operand[];
   /** [draft vocab, hidden] */
@@ -56,12 +58,10 @@ export function loadDraft(
     fcBias: config.fcBias ? vector("fcBias") : undefined,
     layer: loadDraftLayer(load, tensor, config),
     norms: config.algorithm === "EAGLE3"
-      ? {
-        input: vector("layers.0.inputNorm"),
-        hidden: vector("layers.0.hiddenNorm"),
-        final: vector("norm"),
-      }
+      ? { input: vector("layers.0.inputNorm"), hidden: vector("layers.0.hiddenNorm") }
       : undefined,
+    layerNorm: config.algorithm === "NEXTN" ? vector("layers.0.inputNorm") : undefined,
+    finalNorm: config.algorithm === "EAGLE" ? undefined : vector("norm"),
     inputNorms: specs.map(({ role }) => role).filter((role) => role.startsWith("inputNorms."))
       .map(vector),
     head: config.ownHead ? matrix("head") : target.head,
@@ -149,11 +149,22 @@ export interface Lanes {
  */
 export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
   const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
-  const input = draft.draft.algorithm === "EAGLE3" ? eagle3Input : eagle1Input;
-  const attended = draft.draft.algorithm === "EAGLE3" ? draft.wide : draft.scratch.x;
+  const { input, attended } = entry(draft);
   const attention = attentionBlock(draft, layer, attended, of);
   const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end: "x" });
   return [...input(draft, of, from), ...attention.plan, ...mlp.plan];
+}
+
+/** What makes x of tokens and hidden rows, and what the attention reads. */
+function entry({ draft: { algorithm }, wide, scratch: { x, normed } }: Draft) {
+  switch (algorithm) {
+    case "EAGLE3":
+      return { input: eagle3Input, attended: wide };
+    case "EAGLE":
+      return { input: eagle1Input, attended: x };
+    case "NEXTN":
+      return { input: nextnInput, attended: normed };
+  }
 }
 
 /** What a draft level leaves: a token of each lane, and the hidden row to carry on from. */
@@ -172,8 +183,8 @@ export interface DraftEnd {
 export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
   const { weights, ends, scratch, logits, peaks, drafts, tuning } = draft;
   const { batch, step, last, next } = end;
-  const [x, input] = weights.norms
-    ? [scratch.normed, normedEnds(draft, lanes, end, weights.norms.final)]
+  const [x, input] = weights.finalNorm
+    ? [scratch.normed, normedEnds(draft, lanes, end, weights.finalNorm)]
     : [last ? ends : scratch.x, plainEnds(draft, lanes, end)];
   return [
     ...input,
@@ -191,7 +202,7 @@ export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispat
   ];
 }
 
-/** EAGLE-3: normed = norm(x[last]); x[last], or normed by `normOutput`, to where it is carried. */
+/** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, to where it is carried. */
 function normedEnds(
   draft: Draft,
   slot: Operand,

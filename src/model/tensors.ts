@@ -68,20 +68,30 @@ export function draftTensors(config: DraftConfig): TensorSpec[] {
   };
   const [spec] = layer.layers as [LayerSpec];
   const embed = table("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
-  const norms = [
-    vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize),
-    vector("layers.0.hiddenNorm", `${at.prefix}.hidden_norm.weight`, hiddenSize),
-  ];
+  const inputNorm = vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize);
+  const norms = {
+    EAGLE: [],
+    EAGLE3: [
+      inputNorm,
+      vector("layers.0.hiddenNorm", `${at.prefix}.hidden_norm.weight`, hiddenSize),
+    ],
+    NEXTN: [inputNorm],
+  };
+  const final = {
+    EAGLE: [],
+    EAGLE3: [vector("norm", `${prefix}norm.weight`, hiddenSize)],
+    NEXTN: [vector("norm", `${at.prefix}.shared_head.norm.weight`, hiddenSize)],
+  };
   return [
     ...config.ownEmbedding ? [embed] : [],
     ...inputNormTensors(config),
     matrix("fc", `${prefix}${config.fc}.weight`, [hiddenSize, fcWidth]),
     ...config.fcBias ? [vector("fcBias", `${prefix}${config.fc}.bias`, hiddenSize)] : [],
-    ...eagle3 ? norms : [],
+    ...norms[config.algorithm],
     // EAGLE-3 attends over concat(embedding, hidden), both normed: twice as wide.
     ...attentionTensors(spec, at, eagle3 ? 2 * hiddenSize : hiddenSize),
     ...mlpTensors(spec, at),
-    ...eagle3 ? [vector("norm", `${prefix}norm.weight`, hiddenSize)] : [],
+    ...final[config.algorithm],
     ...config.ownHead ? [matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize])] : [],
     ...config.reducedVocab
       ? [{ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" } as const]
@@ -96,9 +106,37 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
     vector(`inputNorms.${i}`, `${prefix}${module}.weight`, size);
   if (inputNorms === "none") return [];
   if (inputNorms === "whole") return [norm(0, "input_norm", 3 * width)];
-  return config.algorithm === "EAGLE3"
-    ? [0, 1, 2].map((i) => norm(i, `fc_norm.${i}`, width))
-    : [norm(0, "embedding_layernorm", hiddenSize), norm(1, "hidden_states_layernorm", hiddenSize)];
+  switch (config.algorithm) {
+    case "EAGLE3":
+      return [0, 1, 2].map((i) => norm(i, `fc_norm.${i}`, width));
+    case "NEXTN":
+      return ["enorm", "hnorm"].map((name, i) =>
+        norm(i, `${config.layerPrefix}.${name}`, hiddenSize)
+      );
+    case "EAGLE":
+      return ["embedding_layernorm", "hidden_states_layernorm"].map((name, i) =>
+        norm(i, name, hiddenSize)
+      );
+  }
+}
+
+/** `checkTensors` of a target; layers after its last one are a draft's (NEXTN). */
+export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string[] {
+  const { layers: { length }, nextnLayers = 0 } = config;
+  const nextn = Array.from({ length: nextnLayers }, (_, i) => length + i).join("|");
+  const ignorable = nextnLayers > 0
+    ? new RegExp(`${IGNORABLE.source}|^model\\.layers\\.(${nextn})\\.`)
+    : IGNORABLE;
+  return checkTensors(checkpoint, targetTensors(config), ignorable);
+}
+
+/** `checkTensors` of a draft; what else there is beside a NextN layer is the target's. */
+export function checkDraft(checkpoint: Checkpoint, config: DraftConfig): string[] {
+  return checkTensors(
+    checkpoint,
+    draftTensors(config),
+    config.algorithm === "NEXTN" ? /^/ : IGNORABLE,
+  );
 }
 
 /**

@@ -61,7 +61,8 @@ export function resolveAdaptive(args: SpeculationArguments): ResolvedSpeculation
 }
 
 function unsupported({ algorithm, eagleTopk }: SpeculationArguments): string | undefined {
-  if (algorithm !== "EAGLE" && algorithm !== "EAGLE3") {
+  // SGLang takes NEXTN as another name of EAGLE.
+  if (!["EAGLE", "EAGLE3", "NEXTN"].includes(algorithm)) {
     return `speculative_algorithm=${algorithm} (only EAGLE/EAGLE3 are supported)`;
   }
   if (eagleTopk !== undefined && eagleTopk !== 1) {

@@ -55,6 +55,9 @@ export const DEEPSEEK_V3: Family = {
     mlp: parseMlp(config, base, i, routingV3),
     norms: "before",
   }),
+  model: (config) => ({
+    nextnLayers: integer(config, "num_nextn_predict_layers", { least: 0, most: 16, fallback: 0 }),
+  }),
 };
 
 function ropeDim(config: Fields): number {

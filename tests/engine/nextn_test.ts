@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { matmul } from "../../shaders/matmul.ts";
+import { openCore } from "../../src/engine/core.ts";
+import { loadWeights, openModels } from "../../src/engine/load.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
+import { compiler, submit } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import { norm } from "../../src/model/decoder_context.ts";
+import { draftBody } from "../../src/model/eagle.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
+import { targetBody } from "../../src/model/target.ts";
+import { openTensorFile } from "../../src/model/tensor_files.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { assertClose } from "../gpu/numbers.ts";
+import { packRows } from "../shaders/rows.ts";
+import { decode } from "./fledgling.ts";
+
+const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;
+/** The text and what the last rounds may add. */
+const CELLS = 64;
+
+async function open() {
+  using models = openModels({ model: MODEL, algorithm: "NEXTN" });
+  assert.deepEqual(models.warnings, []);
+  const gpu = await openGpu();
+  return await openCore(gpu, await loadWeights(gpu, models), {
+    batch: 1,
+    steps: [0, 1, 3],
+    prefillRows: 256,
+    contextLength: 32,
+    pages: CELLS / PAGE,
+  });
+}
+
+function golden(file: string) {
+  using files = openTensorFile(`${MODEL}/${file}.safetensors`);
+  const bytes = (name: string) => {
+    const tensor = files.tensors.get(name)!;
+    const into = new Uint8Array(tensor.size);
+    files.read(tensor, 0, into);
+    return into.buffer;
+  };
+  const names = [...files.tensors.keys()];
+  return new Map(names.map((name) => [
+    name,
+    /ids$/.test(name) ? [...new Int32Array(bytes(name))] : [...new Float32Array(bytes(name))],
+  ]));
+}
+
+Deno.test("the NextN layer computes what transformers does", async () => {
+  const core = await open();
+  const { gpu, models: { target, draft } } = core;
+  using slot = core.openSlot()!;
+  assert.ok(draft && core.reserve(slot, CELLS));
+  const expected = golden("expected_nextn");
+  const ids = expected.get("input_ids")!;
+  const rowsOf = (tokens: readonly number[]): Operand => {
+    const rows = tokens.map((token, cell) => ({ token, position: cell, cell, base: cell + 1 }));
+    const words = packRows(rows);
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
+    const buffer = gpu.device.createBuffer({ size: words.byteLength, usage });
+    gpu.device.queue.writeBuffer(buffer, 0, words as Uint32Array<ArrayBuffer>);
+    return { buffer };
+  };
+  const count = ids.length - 1;
+  const made = await compiler(gpu).compile([
+    ...targetBody(target, { rows: rowsOf(ids), count: ids.length, perSlot: ids.length }, []),
+    // Row i is the target's hidden row i with the token after it.
+    ...draftBody(
+      draft,
+      { rows: rowsOf(ids.slice(1)), count, perSlot: count },
+      { features: draft.features },
+    ),
+    ...norm(draft, { weight: draft.weights.finalNorm!, out: draft.scratch.normed }, count, "norm"),
+    ...matmul({ matrix: draft.weights.head, x: draft.scratch.normed, out: draft.wide }, {
+      rows: 8, // as many as `wide` has room for
+      finish: "store",
+      tuning: draft.tuning,
+      label: "head",
+    }),
+  ]);
+  submit(gpu, made);
+  gpu.check();
+  const read = async ({ buffer }: Operand) => new Float32Array(await readBuffer(gpu, buffer));
+  const hidden = expected.get("nextn_hidden_states")!;
+  const found = (await read(draft.scratch.normed)).subarray(0, hidden.length);
+  assertClose(found, hidden, 2e-4, "hidden states");
+  const logits = expected.get("nextn_logits")!.slice(0, 8 * target.config.vocabSize);
+  assertClose((await read(draft.wide)).subarray(0, logits.length), logits, 2e-4, "logits");
+  gpu[Symbol.dispose]();
+});
+
+Deno.test("deepseek_v3 speculates with its NextN layer as it decodes: num_steps 1 and 3", async () => {
+  const core = await open();
+  using slot = core.openSlot()!;
+  assert.ok(core.reserve(slot, CELLS));
+  const greedy = golden("expected").get("greedy_ids")!;
+  const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
+  for (const numSteps of [0, 1, 3]) {
+    const options = { numSteps, most: text.length, sampling: [GREEDY] };
+    const [found] = await decode(core, [slot], [prompt], options);
+    assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
+    assert.ok(found.accepted.length > 0);
+  }
+  core.gpu[Symbol.dispose]();
+});
+
+Deno.test("NEXTN of a checkpoint without such a layer is a usage error", () => {
+  const model = new URL("../golden/deepseek_v3_plain", import.meta.url).pathname;
+  const wrong = () => openModels({ model, algorithm: "NEXTN" });
+  assert.throws(wrong, /Cannot use ".*": config.json has no num_nextn_predict_layers/);
+});
