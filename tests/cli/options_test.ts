@@ -100,7 +100,7 @@ for (const { command, key, flag } of ALL) {
 Deno.test("choices outside the list are refused by name", () => {
   assert.equal(
     message(["generate", "--speculative-algorithm", "eagle"]),
-    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NONE',
+    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, NONE',
   );
 });
 
