@@ -20,10 +20,12 @@ const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;
 /** The text and what the last rounds may add. */
 const CELLS = 64;
 
-async function open() {
+async function open({ software }: { readonly software?: boolean } = {}) {
   using models = openModels({ model: MODEL, algorithm: "NEXTN" });
   assert.deepEqual(models.warnings, []);
-  const gpu = await openGpu();
+  const opened = await openGpu();
+  const { info } = opened;
+  const gpu = { ...opened, info: { ...info, software: software ?? info.software } };
   return await openCore(gpu, await loadWeights(gpu, models), {
     batch: 1,
     steps: [0, 1, 3],
@@ -91,20 +93,23 @@ Deno.test("the NextN layer computes what transformers does", async () => {
   gpu[Symbol.dispose]();
 });
 
-Deno.test("deepseek_v3 speculates with its NextN layer as it decodes: num_steps 1 and 3", async () => {
-  const core = await open();
-  using slot = core.openSlot()!;
-  assert.ok(core.reserve(slot, CELLS));
-  const greedy = golden("expected").get("greedy_ids")!;
-  const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
-  for (const numSteps of [0, 1, 3]) {
-    const options = { numSteps, most: text.length, sampling: [GREEDY] };
-    const [found] = await decode(core, [slot], [prompt], options);
-    assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
-    assert.ok(found.accepted.length > 0);
-  }
-  core.gpu[Symbol.dispose]();
-});
+for (const software of [true, false]) {
+  const kernels = `kernels of ${software ? "software" : "hardware"} adapters`;
+  Deno.test(`deepseek_v3 speculates with its NextN layer as it decodes, ${kernels}`, async () => {
+    const core = await open({ software });
+    using slot = core.openSlot()!;
+    assert.ok(core.reserve(slot, CELLS));
+    const greedy = golden("expected").get("greedy_ids")!;
+    const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
+    for (const numSteps of [0, 1, 3]) {
+      const options = { numSteps, most: text.length, sampling: [GREEDY] };
+      const [found] = await decode(core, [slot], [prompt], options);
+      assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
+      assert.ok(found.accepted.length > 0);
+    }
+    core.gpu[Symbol.dispose]();
+  });
+}
 
 Deno.test("NEXTN of a checkpoint without such a layer is a usage error", () => {
   const model = new URL("../golden/deepseek_v3_plain", import.meta.url).pathname;

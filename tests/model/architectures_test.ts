@@ -21,6 +21,12 @@ const GOLDENS = [
   "olmo2",
   "gemma2",
   "gemma3",
+  "mixtral",
+  "qwen3_moe",
+  "deepseek_v2_lite",
+  "deepseek_v2_groups",
+  "deepseek_v3",
+  "deepseek_v3_plain",
 ];
 
 function golden(name: string, file: string): ModelConfig {

@@ -4,6 +4,7 @@ import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gp
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
+import { pack, uploadQuantized } from "./quantized.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -131,6 +132,25 @@ for (const software of [true, false]) {
         assert.deepEqual(own, alone[r], `row ${r} as ${i} of ${count}`);
       }
     }
+  });
+}
+
+for (const format of ["q8", "q4"] as const) {
+  Deno.test(`experts: ${format} gives what its weights in f32 give`, async () => {
+    const of = { ...GATE_UP, k: 192, tuning: tuning(false) };
+    const rows = of.numExperts * of.n;
+    const values = numbers(rows * of.k, 9);
+    const quantized = uploadQuantized(device, values, {
+      format,
+      cols: of.k,
+      most: of.tuning.lanes,
+    });
+    const { lanes } = quantized;
+    const exact = pack(values, { format, cols: of.k, lanes }).values;
+    const float = uploadMatrix(device, exact, { format: "f32", cols: of.k, lanes, shards: [rows] });
+    const experts = choices(7, of);
+    const x = numbers(7 * of.k, 3);
+    assert.deepEqual(await run(quantized, x, experts, of), await run(float, x, experts, of));
   });
 }
 

@@ -1,5 +1,5 @@
 import { type BaseLayer, type Family, isSliding, slidingWindow } from "../decoder_config.ts";
-import { type Fields, flag, integer, integers } from "../fields.ts";
+import { type Fields, flag, integer, integers, value } from "../fields.ts";
 import type { LayerSpec } from "../layer_spec.ts";
 import { parseMixture } from "../mixture_config.ts";
 
@@ -32,7 +32,7 @@ export const QWEN3_MOE: Family = {
   defaults: {
     ...DEFAULTS,
     decoder_sparse_step: 1,
-    num_experts: 128,
+    num_local_experts: 128,
     num_experts_per_tok: 8,
     moe_intermediate_size: 768,
   },
@@ -47,7 +47,11 @@ export const QWEN3_MOE: Family = {
       },
     );
     if (!isSparse(config, i)) return layer;
-    const keys = { experts: "num_experts", size: "moe_intermediate_size" };
+    // transformers 5 writes num_local_experts.
+    const experts = value(config, "num_experts") === undefined
+      ? "num_local_experts"
+      : "num_experts";
+    const keys = { experts, size: "moe_intermediate_size" };
     const normalize = flag(config, "norm_topk_prob", false);
     return { ...layer, mlp: parseMixture(config, base, keys, { normalize }) };
   },
