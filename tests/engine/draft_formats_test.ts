@@ -20,6 +20,7 @@ import {
   type Stored,
   type Tensors,
   torchFiles,
+  valuesOf,
 } from "../model/draft_formats.ts";
 import { decode, type Decoded, goldenCases, openSlot } from "./fledgling.ts";
 
@@ -253,3 +254,40 @@ for (
     assert.notDeepEqual(a?.drafts, plain?.drafts);
   });
 }
+
+Deno.test("Qwen2's biases: a constant v is the same as what o makes of it in the bias of fc", async () => {
+  const [heads, kvHeads, headDim] = [8, 4, 32];
+  const at = "layers.0.self_attn";
+  const o = valuesOf(eagle1.tensors[`${at}.o_proj.weight`] as Stored);
+  const v = Array.from({ length: kvHeads * headDim }, (_, i) => (i % 5 - 2) / 4);
+  const zeros = (size: number) => filled(size, () => 0);
+  const idle = {
+    ...eagle1.tensors,
+    [`${at}.v_proj.weight`]: bf16(
+      [kvHeads * headDim, HIDDEN],
+      new Array(kvHeads * headDim * HIDDEN).fill(0),
+    ),
+  };
+  const group = heads / kvHeads;
+  const mixed = (i: number) => v[Math.floor(i / headDim / group) * headDim + i % headDim] ?? 0;
+  const added = Array.from(valuesOf(eagle1.tensors["fc.bias"] as Stored), (bias, row) => {
+    let sum = bias;
+    for (let i = 0; i < heads * headDim; i++) sum += (o[row * heads * headDim + i] ?? 0) * mixed(i);
+    return sum;
+  });
+  const bytes = new Uint8Array(Float32Array.from(added).buffer);
+  const inFc = { ...idle, "fc.bias": { dtype: "F32", shape: [HIDDEN], bytes } };
+  const inV = {
+    ...idle,
+    [`${at}.q_proj.bias`]: zeros(heads * headDim),
+    [`${at}.k_proj.bias`]: zeros(kvHeads * headDim),
+    [`${at}.v_proj.bias`]: bf16([kvHeads * headDim], v),
+  };
+  const { config } = eagle1;
+  const found = await drafted(
+    torchFiles({ config: { ...config, model_type: "qwen2", attention_bias: true }, tensors: inV }),
+  );
+  assert.deepEqual(found, await drafted(safetensorsFiles({ config, tensors: inFc })));
+  const without = await drafted(safetensorsFiles({ config, tensors: idle }));
+  assert.notDeepEqual(found?.drafts, without?.drafts);
+});
