@@ -193,7 +193,8 @@ Deno.test("rms_norm: adds to what out holds", async () => {
   await device.run(rmsNorm({ from, weight, out }, { ...shape, put: "add" }));
   const plain = await run(from, rows);
   const expected = before.map((value, i) => value + (plain.out[i] ?? NaN));
-  assert.deepEqual(await device.readFloats(out), expected);
+  // Drivers may fuse the last product with the addition: one rounding less.
+  assertClose(await device.readFloats(out), expected, 2 ** -23, "added");
 });
 
 Deno.test("rms_norm: token embeddings are scaled before the norm and as they are kept", async () => {
