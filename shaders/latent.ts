@@ -26,14 +26,11 @@ export interface LatentHeads {
   readonly rope: number;
   /** `v_head_dim` */
   readonly value: number;
-  /** `kv_lora_rank`, a multiple of 8, at most MOST_RANK. */
+  /** `kv_lora_rank`, a multiple of 8, at most 2048. */
   readonly rank: number;
   /** Rope pairs lie side by side. */
   readonly interleaved: boolean;
 }
-
-/** An invocation makes eight elements of a query. */
-export const MOST_RANK = 2048;
 
 interface Launch {
   readonly count: number;

@@ -138,6 +138,7 @@ const SHAPES: readonly Shape[] = [
   { software: false, group: 4, kvHeads: 1, headDim: 96, kvDtype: "f16" },
   { software: false, group: 8, kvHeads: 1, headDim: 128 },
   { software: false, group: 2, kvHeads: 1, headDim: 256, kvDtype: "f16" },
+  { software: false, group: 16, kvHeads: 1, headDim: 576, kvDtype: "bf16" }, // latents of DeepSeek
   { software: false, group: 20, kvHeads: 1, headDim: 8 }, // two workgroups share a head
   { software: true, group: 1, kvHeads: 1, headDim: 128 },
   { software: true, group: 2, kvHeads: 2, headDim: 32 },

@@ -3,7 +3,6 @@ import { type Fields, flag, integer, nested, positive, quote, unusable, value } 
 import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_spec.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { parseRope, yarnScale } from "../rope_config.ts";
-import { MOST_RANK } from "../../../shaders/latent.ts";
 import type { Routing } from "../../../shaders/route.ts";
 
 const DEFAULTS = {
@@ -76,7 +75,8 @@ function parseLatent(
     nopeDim,
     ropeDim: ropeDim(config),
     valueDim: size(config, "v_head_dim", MOST.headDim),
-    rank: size(config, "kv_lora_rank", MOST_RANK),
+    // Attention takes both for one key of all heads.
+    rank: size(config, "kv_lora_rank", MOST.headDim - ropeDim(config)),
     queryRank: value(config, "q_lora_rank") === undefined
       ? undefined
       : size(config, "q_lora_rank", MOST.hidden),
