@@ -6,6 +6,8 @@ import type { MixtureMlp } from "./layer_spec.ts";
 
 const MOST_EXPERTS = 1024;
 const MOST_CHOSEN = 64;
+/** Of all layers, well above any published model: each has three tensors. */
+const MOST_TOGETHER = 2 ** 16;
 
 /** Softmax over all experts, of which the best are chosen, their weights divided by their sum. */
 const PLAIN = {
@@ -30,6 +32,11 @@ export function parseMixture(
   own: Partial<Omit<Routing, "numExperts" | "topK">> = {},
 ): MixtureMlp {
   const numExperts = integer(config, keys.experts, { least: 1, most: MOST_EXPERTS });
+  const layers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  if (numExperts * layers > MOST_TOGETHER) {
+    const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MOST_TOGETHER}`;
+    throw unusable(config, `${why} together`);
+  }
   const topK = integer(config, "num_experts_per_tok", {
     least: 1,
     most: Math.min(MOST_CHOSEN, numExperts),

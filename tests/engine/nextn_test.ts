@@ -20,18 +20,20 @@ const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;
 /** The text and what the last rounds may add. */
 const CELLS = 64;
 
-async function open({ software }: { readonly software?: boolean } = {}) {
+async function open(
+  { software, batch = 1 }: { readonly software?: boolean; readonly batch?: number } = {},
+) {
   using models = openModels({ model: MODEL, algorithm: "NEXTN" });
   assert.deepEqual(models.warnings, []);
   const opened = await openGpu();
   const { info } = opened;
   const gpu = { ...opened, info: { ...info, software: software ?? info.software } };
   return await openCore(gpu, await loadWeights(gpu, models), {
-    batch: 1,
+    batch,
     steps: [0, 1, 3],
     prefillRows: 256,
-    contextLength: 32,
-    pages: CELLS / PAGE,
+    contextLength: 48,
+    pages: batch * CELLS / PAGE,
   });
 }
 
@@ -110,6 +112,27 @@ for (const software of [true, false]) {
     core.gpu[Symbol.dispose]();
   });
 }
+
+Deno.test("sequences side by side share experts and have the text they have alone", async () => {
+  const batch = 3;
+  const core = await open({ batch });
+  using stack = new DisposableStack();
+  const slots = Array.from({ length: batch }, () => stack.use(core.openSlot()!));
+  for (const slot of slots) assert.ok(core.reserve(slot, CELLS));
+  const ids = golden("expected").get("input_ids")!;
+  const prompts = [ids.slice(0, 8), ids.slice(3, 17), ids.slice(10, 13)];
+  const options = { most: 12, sampling: [GREEDY] };
+  const alone = [];
+  for (const [i, prompt] of prompts.entries()) {
+    const [found] = await decode(core, [slots[i]!], [prompt], { ...options, numSteps: 0 });
+    alone.push(found?.ids);
+  }
+  for (const numSteps of [0, 1, 3]) {
+    const found = await decode(core, slots, prompts, { ...options, numSteps });
+    assert.deepEqual(found.map((one) => one.ids), alone, `num_steps ${numSteps}`);
+  }
+  core.gpu[Symbol.dispose]();
+});
 
 Deno.test("NEXTN of a checkpoint without such a layer is a usage error", () => {
   const model = new URL("../golden/deepseek_v3_plain", import.meta.url).pathname;

@@ -6,12 +6,12 @@ import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
 import { parseDraftConfig } from "../../src/model/draft_config.ts";
 import { misfit } from "../../src/model/fit.ts";
 import { memoryFolder } from "../../src/model/folder.ts";
+import { actWidth, headsOf } from "../../src/model/layer_spec.ts";
 import { scratchBytes } from "../../src/model/memory.ts";
 import { ropeTable } from "../../src/model/rope.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/tensors.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";
 import { draft, EAGLE1, EAGLE3, target, TARGET_JSON } from "./drafts.ts";
-import { denseLayer } from "./dense_layer.ts";
 
 const MORE = [
   "head_dim",
@@ -33,12 +33,14 @@ const MORE = [
 /** What the rest of the program takes for granted of a config. */
 function sound(config: ModelConfig): void {
   const { hiddenSize, vocabSize, rmsNormEps, ropes, layers } = config;
-  for (const { attention: { numHeads, numKvHeads, headDim } } of layers.map(denseLayer)) {
-    for (const size of [hiddenSize, numHeads, numKvHeads, headDim, vocabSize]) {
-      assert.ok(Number.isSafeInteger(size) && size > 0 && size <= 2 ** 22, String(size));
+  for (const { attention, mlp } of layers) {
+    const { heads, kvHeads, headDim } = headsOf(attention, { tablePages: 1, kvDtype: "f32" });
+    for (const size of [hiddenSize, heads, kvHeads, headDim, vocabSize, actWidth(mlp)]) {
+      assert.ok(Number.isSafeInteger(size) && size > 0 && size <= 2 ** 26, String(size));
     }
-    assert.equal(numHeads % numKvHeads, 0);
-    assert.equal(headDim % 2, 0);
+    assert.equal(heads % kvHeads, 0);
+    assert.equal(headDim % 8, 0);
+    assert.ok(headDim <= 1024 && attention.scale > 0 && Number.isFinite(attention.scale));
   }
   assert.ok(rmsNormEps > 0 && Number.isFinite(rmsNormEps));
   assert.ok(ropes.every(({ theta }) => theta > 0 && Number.isFinite(theta)));
@@ -67,6 +69,20 @@ Deno.test("targets with absurd configs", () => {
     });
   some(always(configs, attempt, 4000));
 });
+
+for (const name of ["mixtral", "qwen3_moe", "deepseek_v2_groups", "deepseek_v3"]) {
+  Deno.test(`${name} with absurd configs`, () => {
+    const path = new URL(`../golden/${name}/config.json`, import.meta.url);
+    const configs = spoiled(JSON.parse(Deno.readTextFileSync(path)), MORE);
+    const attempt = (config: unknown) =>
+      holds(() => {
+        const parsed = parseModelConfig("absurd", config, undefined);
+        sound(parsed);
+        assert.ok(targetTensors(parsed).every(({ shape }) => shape.every(Number.isSafeInteger)));
+      });
+    some(always(configs, attempt, 1000));
+  });
+}
 
 const DRAFT_KEYS = [
   ...MORE,

@@ -80,6 +80,11 @@ for (
       { num_experts_per_tok: 7 },
       /num_experts_per_tok 7, expected an integer from 1 to 6/,
     ],
+    [
+      "mixtral",
+      { num_local_experts: 1024, num_hidden_layers: 65 },
+      /1024 experts in 65 layers, expected at most 65536 together/,
+    ],
     ["mixtral", { num_local_experts: 0 }, /num_local_experts 0/],
     ["mixtral", { hidden_act: "gelu_pytorch_tanh" }, /experts with gelu_tanh, expected silu/],
     ["qwen3_moe", { moe_intermediate_size: 20 }, /moe_intermediate_size 20, expected a multiple/],
