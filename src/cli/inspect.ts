@@ -8,7 +8,6 @@ import { openEmbedded } from "../model/embedded.ts";
 import { checkQuantize } from "../model/quantize_choice.ts";
 import {
   type DraftReport,
-  type ExpertReport,
   type Inspected,
   inspectReport,
   type ModelReport,
@@ -18,6 +17,7 @@ import {
   TIER_BATCH,
 } from "../model/report.ts";
 import type { Rope } from "../model/rope_config.ts";
+import type { ExpertReport } from "../model/layer_report.ts";
 import { checkDraft, checkTarget } from "../model/tensors.ts";
 
 /** The command's options. */

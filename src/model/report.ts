@@ -4,7 +4,8 @@ import type { KvDtype } from "../gpu/kv.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
 import type { Algorithm, DraftConfig, ModelConfig } from "./config.ts";
 import { misfit } from "./fit.ts";
-import type { AttentionSpec, HeadAttention, LayerSpec } from "./layer_spec.ts";
+import type { LayerSpec } from "./layer_spec.ts";
+import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
 import type { Rope } from "./rope_config.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
 import {
@@ -45,26 +46,8 @@ export interface TensorTotal {
   readonly bytes: number;
 }
 
-/** Mixtures of experts. */
-export interface ExpertReport {
-  /** Layers that are mixtures. */
-  readonly layers: number;
-  readonly count: number;
-  readonly chosen: number;
-  readonly intermediateSize: number;
-  /** Of the expert that is always added, null where there is none. */
-  readonly sharedIntermediateSize: number | null;
-}
-
-/** Latents of multi-head latent attention. */
-export interface LatentReport {
-  readonly rank: number;
-  /** Width of the rotated key beside it. */
-  readonly ropeDim: number;
-}
-
 /** One checkpoint. */
-export interface PartReport {
+export interface PartReport extends HeadReport {
   readonly name: string;
   readonly architecture: string;
   readonly modelType: string;
@@ -76,16 +59,10 @@ export interface PartReport {
   /** Of dense MLPs, null where there are none. */
   readonly intermediateSize: number | null;
   readonly experts: ExpertReport | null;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
   readonly vocabSize: number;
   /** Tokens. */
   readonly context: number;
   readonly tied: boolean;
-  readonly qkNorm: HeadAttention["qkNorm"];
-  /** What is kept of a token instead of keys and values of heads. */
-  readonly latent: LatentReport | null;
   /** Keys that a query sees in the layers that have a window, null where none has. */
   readonly window: number | null;
   readonly windowLayers: number;
@@ -222,32 +199,6 @@ function partReport(
     weightBytes: weightBytes(checkpoint, specs, quantize),
     kvBytesPerToken: kvBytesPerToken(config, kvDtype),
     warnings,
-  };
-}
-
-function headReport(
-  attention: AttentionSpec,
-): Pick<PartReport, "heads" | "kvHeads" | "headDim" | "qkNorm" | "latent"> {
-  const { numHeads: heads } = attention;
-  if (attention.kind === "heads") {
-    const { numKvHeads: kvHeads, headDim, qkNorm } = attention;
-    return { heads, kvHeads, headDim, qkNorm, latent: null };
-  }
-  const { nopeDim, ropeDim, rank } = attention;
-  const headDim = nopeDim + ropeDim;
-  return { heads, kvHeads: heads, headDim, qkNorm: "none", latent: { rank, ropeDim } };
-}
-
-function expertReport({ layers }: ModelConfig): ExpertReport | null {
-  const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
-  const [first] = mixtures;
-  if (first === undefined) return null;
-  return {
-    layers: mixtures.length,
-    count: first.routing.numExperts,
-    chosen: first.routing.topK,
-    intermediateSize: first.intermediateSize,
-    sharedIntermediateSize: first.shared?.intermediateSize ?? null,
   };
 }
 
