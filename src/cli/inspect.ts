@@ -1,6 +1,7 @@
 /** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
 import type { KvDtype } from "../gpu/kv.ts";
 import type { Quantization } from "../gpu/matrix.ts";
+import { bytesText as bytes } from "../model/bytes.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
 import { type ModelConfig, parseModelConfig } from "../model/config.ts";
 import { parseDraftConfig } from "../model/draft_config.ts";
@@ -185,13 +186,6 @@ function rope({ theta, scaling: { kind, ...scaling } }: Rope): string {
 
 function count(number: number): string {
   return number.toLocaleString("en-US");
-}
-
-/** Decimal units: 12.9 MB. */
-function bytes(number: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  const power = number < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(number) / 3));
-  return `${(number / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }
 
 function snakeKeys(value: unknown): unknown {

@@ -2,13 +2,15 @@ import type { KvDtype } from "../gpu/kv.ts";
 import { UsageError } from "../errors.ts";
 import { type AdapterChoice, openGpu } from "../gpu/device.ts";
 import type { Quantization } from "../gpu/matrix.ts";
+import { gpuMemory } from "../gpu/memory.ts";
 import type { DType } from "../model/checkpoint.ts";
-import { MAX_STEPS, PAGE } from "../model/rows_layout.ts";
 import { openTensorFile, type TensorFiles } from "../model/tensor_files.ts";
 import { widen } from "../model/weights.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { type Core, openCore } from "./core.ts";
+import { checkMemory, loadOrAdvise } from "./fits.ts";
 import { forward, hidden } from "./forward.ts";
+import { capacityOf } from "./sizes.ts";
 import type { Slot } from "./slot.ts";
 import { quantizeWarnings } from "./quantize.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load.ts";
@@ -59,17 +61,15 @@ export async function checkModel(options: {
   const ids = readIds(file, path, "input_ids");
   const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
   using gpu = await openGpu(adapter);
-  const weights = await loadWeights(gpu, models, options);
   const { config } = models.target;
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);
-  const core = await openCore(gpu, weights, {
-    batch: 1,
-    steps: [0],
-    prefillRows: 256,
-    contextLength: longest,
-    pages: Math.ceil((longest + MAX_STEPS) / PAGE),
-    ...options.kvDtype ? { kvDtype: options.kvDtype } : {},
+  const settings = { ...options, contextLength: longest, steps: [0] };
+  const asked = { models, settings, gpu };
+  checkMemory(asked, await gpuMemory(gpu.info));
+  const core = await loadOrAdvise(asked, async () => {
+    const weights = await loadWeights(gpu, models, options);
+    return await openCore(gpu, weights, capacityOf(settings, gpu, config));
   });
   using slot = core.openSlot() as Slot;
   core.reserve(slot, longest);

@@ -146,7 +146,12 @@ export async function loadWith(
   open: (checkpoint: Checkpoint, part: Part) => Loader,
 ): Promise<LoadedWeights> {
   const { checkpoint, config } = target;
-  const weights = await loadTarget(open(checkpoint, "target"), checkpoint, config, turns());
+  const turn = turns();
+  const weights = await loadTarget(open(checkpoint, "target"), checkpoint, config, async () => {
+    await turn();
+    // What the GPU has no memory for is heard here, so that reading the rest is spared.
+    gpu.check();
+  });
   const head = draft && {
     config: draft.config,
     weights: loadDraft(

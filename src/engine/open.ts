@@ -1,25 +1,25 @@
 import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
-import { KV_BYTES, type KvDtype } from "../gpu/kv.ts";
+import type { KvDtype } from "../gpu/kv.ts";
+import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
-import type { ModelConfig } from "../model/config.ts";
-import { attentionSizes } from "../model/layer_spec.ts";
 import { tierBytes } from "../model/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/quantize_choice.ts";
-import { DEFAULT_CONTEXT, PAGE, PREFILL_ROWS } from "../model/rows_layout.ts";
+import { DEFAULT_CONTEXT, PAGE } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
-import { type Capacity, reservedCells } from "./buffers.ts";
 import { type Core, openCore } from "./core.ts";
 import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { generate } from "./generate.ts";
+import { checkMemory, loadOrAdvise } from "./fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
 import type { Outputs } from "./output.ts";
 import type { RoundsPerSync } from "./pace.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
+import { capacityOf } from "./sizes.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
 
 const RANDOM_SEED = 1;
@@ -47,6 +47,13 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly adapter?: AdapterChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
+}
+
+/** What the engine runs on; tests give it less memory. */
+export interface Machine {
+  openGpu(adapter?: AdapterChoice): Promise<Gpu>;
+  /** Undefined where it is not known. */
+  gpuMemory(info: DeviceInfo): Promise<GpuMemory | undefined>;
 }
 
 /** How rounds are to be drafted. */
@@ -106,9 +113,13 @@ export interface Engine extends Disposable {
 /**
  * Opens device and models, loads the weights and makes the programs of the deepest tier.
  *
- * @throws UsageError when there is no adapter or a checkpoint cannot be used.
+ * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
+ * too small: before loading where its size is known, else when a buffer cannot be had.
  */
-export async function openEngine(options: OpenOptions): Promise<Engine> {
+export async function openEngine(
+  options: OpenOptions,
+  machine: Machine = { openGpu, gpuMemory },
+): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
   const { random } = options;
@@ -121,16 +132,23 @@ export async function openEngine(options: OpenOptions): Promise<Engine> {
   const text = random ? noText(checkpoint.name) : openText(checkpoint);
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
   const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
-  const gpu = stack.use(await openGpu(options.adapter));
-  const weights = random
-    ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
-    : await loadWeights(gpu, models, options);
-  const capacity = capacityOf(options, { contextLength, steps }, kvLimit(gpu, config, options));
-  const core = await openCore(gpu, weights, capacity, {
-    profile: options.profile ?? false,
-    ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+  const gpu = stack.use(await machine.openGpu(options.adapter));
+  const settings = { ...options, contextLength, steps };
+  const capacity = capacityOf(settings, gpu, config);
+  const asked = { models, settings, gpu };
+  checkMemory(asked, await machine.gpuMemory(gpu.info));
+  const warmed = speculation.report.policy === "adaptive" ? steps : [numSteps];
+  const core = await loadOrAdvise(asked, async () => {
+    const weights = random
+      ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
+      : await loadWeights(gpu, models, options);
+    const opened = await openCore(gpu, weights, capacity, {
+      profile: options.profile ?? false,
+      ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+    });
+    await opened.warmUp(warmed);
+    return opened;
   });
-  await core.warmUp(speculation.report.policy === "adaptive" ? steps : [numSteps]);
   const { name } = checkpoint;
   const { eosTokenIds } = config;
   const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
@@ -180,28 +198,6 @@ function contextOf(asked: number | undefined, most: number): number {
     );
   }
   return asked ?? Math.min(most, DEFAULT_CONTEXT);
-}
-
-function capacityOf(
-  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32" }: OpenOptions,
-  { contextLength, steps }: { readonly contextLength: number; readonly steps: readonly number[] },
-  most: number,
-): Capacity & Required<Pick<Capacity, "kvDtype">> {
-  const sized = { batch, steps, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
-  const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
-  const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
-  return { ...sized, pages: Math.max(1, Math.min(asked, most)) };
-}
-
-/** Pages whose keys fit one binding of the adapter in every layer. */
-function kvLimit(
-  { limits }: Gpu,
-  { layers }: ModelConfig,
-  { kvDtype = "f32" }: OpenOptions,
-): number {
-  const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-  const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
-  return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
 }
 
 /** Made-up weights come without a vocabulary: their tokens are no text. */

@@ -38,7 +38,7 @@ export interface WeightReport {
 
 /** What the weights come to, as `inspect` predicts it. */
 export function weightReport(
-  { target, draft }: OpenedModels,
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
   { quantize, quantizeDraft }: QuantizeChoice,
 ): WeightReport {
   const drafts = quantizeDraft && draft ? quantize : undefined;

@@ -16,8 +16,16 @@ export interface Gpu extends Disposable {
   readonly device: GPUDevice;
   readonly limits: GPUSupportedLimits;
   readonly info: DeviceInfo;
-  /** Throws the first error the device reported since the last call, if any. */
+  /**
+   * Throws the first error the device reported since the last call, if any: OutOfMemory where a
+   * buffer could not be had. What is reported now is heard in a later turn of the event loop.
+   */
   check(): void;
+}
+
+/** The adapter has no memory for a buffer. */
+export class OutOfMemory extends Error {
+  override readonly name = "OutOfMemory";
 }
 
 const LIMITS = [
@@ -44,10 +52,10 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
   const adapter = await requestAdapter(choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
   const device = await requestDevice(adapter, requiredLimits);
-  let failure: string | undefined;
+  let failure: Error | undefined;
   device.addEventListener("uncapturederror", (event) => {
     event.preventDefault();
-    failure ??= (event as GPUUncapturedErrorEvent).error.message;
+    failure ??= reported((event as GPUUncapturedErrorEvent).error);
   });
   const info = describeAdapter(adapter, device);
   return {
@@ -56,9 +64,9 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
     info,
     check(): void {
       if (failure === undefined) return;
-      const message = failure;
+      const error = failure;
       failure = undefined;
-      throw new Error(`The GPU reported: ${message}`);
+      throw error;
     },
     [Symbol.dispose](): void {
       // Mesa's software driver corrupts its heap now and then when a process ends after a destroy
@@ -66,6 +74,11 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
       if (!info.software) device.destroy();
     },
   };
+}
+
+function reported(error: GPUError): Error {
+  const message = `The GPU reported: ${error.message}`;
+  return error instanceof GPUOutOfMemoryError ? new OutOfMemory(message) : new Error(message);
 }
 
 /** The EGL loader complains on stderr at every start of a session that has no runtime folder. */

@@ -67,23 +67,27 @@ export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32
 export function scratchBytes(
   target: ModelConfig,
   draft: DraftConfig | undefined,
-  { rows, verifyRows, context }: {
+  { rows, verifyRows, context, batch = verifyRows, software = false }: {
     readonly rows: number;
     readonly verifyRows: number;
     readonly context: number;
+    /** Rows that get the draft's logits; default: as many as get the target's. */
+    readonly batch?: number;
+    /** Of a software adapter, where attention may keep no partial sums. */
+    readonly software?: boolean;
   },
 ): number {
   const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
   const drafting = draft ? rowElements(draft.layer) + 2 * draft.layer.hiddenSize + features : 0;
   const perRow = rowElements(target) + target.hiddenSize + drafting;
-  const logits = target.vocabSize + (draft?.draftVocabSize ?? 0);
+  const logits = verifyRows * target.vocabSize + batch * (draft?.draftVocabSize ?? 0);
   const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
   const layers = [target, ...draft ? [draft.layer] : []].flatMap((config) => config.layers);
   const partial = Math.max(...layers.map(({ attention }) => {
-    const { sums, stats } = partialWords(headsOf(attention, layout), rows, { software: false });
+    const { sums, stats } = partialWords(headsOf(attention, layout), rows, { software });
     return sums + stats;
   }));
-  return F32_BYTES * (rows * perRow + verifyRows * logits + partial);
+  return F32_BYTES * (rows * perRow + logits + partial);
 }
 
 /**
@@ -108,9 +112,13 @@ export function tierBytes(
   const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
   const beyond = Math.max(0, rows - PREFILL_ROWS);
   const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
-  const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize;
-  const kept = drafting && steps.includes(0) ? kvTokens * features : 0;
-  return F32_BYTES * (logits + beyond * perRow + kept);
+  const kept = drafting && steps.includes(0) ? kvTokens * featureBytes(target, draft) : 0;
+  return F32_BYTES * (logits + beyond * perRow) + kept;
+}
+
+/** Bytes of the target's features of one token that are kept for the draft to catch up on. */
+export function featureBytes(target: ModelConfig, { algorithm }: DraftConfig): number {
+  return F32_BYTES * (algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize);
 }
 
 /** Of the widest layer: attention and MLP take turns in the same buffers. */

@@ -1,0 +1,108 @@
+/** How much memory the adapter has. WebGPU does not tell, so the system is asked where it can. */
+import type { DeviceInfo } from "./device.ts";
+
+/** Bytes. */
+export interface GpuMemory {
+  readonly total: number;
+  /** What nobody else uses now. */
+  readonly free: number;
+}
+
+/** What is asked; tests give their own. */
+export interface MemorySources {
+  readonly os: string;
+  /** Of the whole machine; undefined where unknown. */
+  host(): GpuMemory | undefined;
+  /** What `nvidia-smi` prints for NVIDIA_QUERY; undefined where it is not there or does not answer. */
+  nvidia(): Promise<string | undefined>;
+  /** Bytes of cards of their own that the amdgpu driver knows. */
+  amd(): readonly GpuMemory[];
+}
+
+const MIB = 2 ** 20;
+const ANSWER_MS = 2000;
+/** An integrated GPU carves less out of the system's memory and uses the rest of it too. */
+const CARD_BYTES = 4 * 2 ** 30;
+const NVIDIA_QUERY = [
+  "--query-gpu=name,memory.total,memory.free",
+  "--format=csv,noheader,nounits",
+];
+
+/**
+ * The memory that buffers of this adapter come from, undefined where nobody tells. Software
+ * adapters and Apple's GPUs use the system's. Of several cards with the adapter's name the one with
+ * most free memory counts: which of them WebGPU opened is not known.
+ */
+export async function gpuMemory(
+  { adapter, software }: Pick<DeviceInfo, "adapter" | "software">,
+  sources: MemorySources = systemSources(),
+): Promise<GpuMemory | undefined> {
+  if (software || sources.os === "darwin") return sources.host();
+  if (/nvidia|geforce|quadro|tesla/i.test(adapter)) {
+    return freest(parseNvidia(await sources.nvidia() ?? "", adapter));
+  }
+  if (/amd|radeon/i.test(adapter)) return freest(sources.amd());
+  return undefined;
+}
+
+/** Cards called `name` in what NVIDIA_QUERY prints: `NVIDIA H200, 143771, 143000` (MiB) a line. */
+export function parseNvidia(csv: string, name: string): GpuMemory[] {
+  return csv.split("\n").flatMap((line) => {
+    const [card = "", total, free] = line.split(/, */);
+    // A part of a partitioned card has "[N/A]".
+    const memory = { total: Number(total) * MIB, free: Number(free) * MIB };
+    const known = Number.isFinite(memory.total) && Number.isFinite(memory.free);
+    return known && card.trim() !== "" && name.includes(card.trim()) ? [memory] : [];
+  });
+}
+
+function freest(cards: readonly GpuMemory[]): GpuMemory | undefined {
+  return cards.toSorted((a, b) => b.free - a.free)[0];
+}
+
+function systemSources(): MemorySources {
+  return { os: Deno.build.os, host: hostMemory, nvidia: askNvidia, amd: amdCards };
+}
+
+/** Linux counts caches that can be given back as available; a container may get less. */
+function hostMemory(): GpuMemory {
+  const { total, available } = Deno.systemMemoryInfo();
+  const limit = Number(readText("/sys/fs/cgroup/memory.max")?.trim() ?? NaN);
+  const most = Number.isFinite(limit) ? Math.min(total, limit) : total;
+  // Apple's systems compress and move out what others hold: all of it can be had.
+  return { total: most, free: Deno.build.os === "darwin" ? most : Math.min(most, available) };
+}
+
+async function askNvidia(): Promise<string | undefined> {
+  if (Deno.build.os !== "linux" && Deno.build.os !== "windows") return undefined;
+  try {
+    const command = new Deno.Command("nvidia-smi", {
+      args: NVIDIA_QUERY,
+      stdin: "null",
+      stderr: "null",
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    const { success, stdout } = await command.output();
+    return success ? new TextDecoder().decode(stdout) : undefined;
+  } catch {
+    return undefined; // Not installed, or not allowed: then it is not known.
+  }
+}
+
+function amdCards(): GpuMemory[] {
+  const folders = Array.from({ length: 16 }, (_, card) => `/sys/class/drm/card${card}/device`);
+  return folders.flatMap((folder) => {
+    const [total, used] = ["total", "used"].map((which) =>
+      Number(readText(`${folder}/mem_info_vram_${which}`) ?? NaN)
+    ) as [number, number];
+    return total >= CARD_BYTES && used >= 0 ? [{ total, free: total - used }] : [];
+  });
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch {
+    return undefined;
+  }
+}

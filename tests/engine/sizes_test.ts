@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { openCore } from "../../src/engine/core.ts";
+import { waysToFit } from "../../src/engine/fits.ts";
+import { loadWeights, openModels } from "../../src/engine/load.ts";
+import { type Machine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { capacityOf, memoryNeed, type SizeSettings } from "../../src/engine/sizes.ts";
+import { UsageError } from "../../src/errors.ts";
+import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+
+/**
+ * The GPU with `room` bytes: what is asked for beyond them is reported as wgpu reports it, and
+ * counted in `asked` all the same.
+ */
+function small(gpu: Gpu, room: number): Gpu & { readonly asked: () => number } {
+  let asked = 0;
+  const device = new Proxy(gpu.device, {
+    get(target, key) {
+      if (key === "createBuffer") {
+        return (descriptor: GPUBufferDescriptor): GPUBuffer => {
+          asked += descriptor.size;
+          if (asked > room) {
+            const error = new GPUOutOfMemoryError("not enough memory left");
+            target.dispatchEvent(new GPUUncapturedErrorEvent("uncapturederror", { error }));
+          }
+          return target.createBuffer(descriptor);
+        };
+      }
+      const value = Reflect.get(target, key, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return { ...gpu, device, asked: () => asked };
+}
+
+/** A machine whose GPU has `room` bytes and tells, or does not. */
+function machine(
+  room: number,
+  { tells }: { readonly tells: boolean },
+): Machine & { tried: number } {
+  const made = {
+    tried: 0,
+    openGpu: async () => {
+      const gpu = small(await openGpu(), room);
+      return {
+        ...gpu,
+        [Symbol.dispose]: () => {
+          made.tried = gpu.asked();
+          gpu[Symbol.dispose]();
+        },
+      };
+    },
+    gpuMemory: () => Promise.resolve(tells ? { total: 2 * room, free: room } : undefined),
+  };
+  return made;
+}
+
+async function failure(options: OpenOptions, on: Machine): Promise<string> {
+  const error = await openEngine(options, on).then(
+    (engine) => engine[Symbol.dispose](),
+    (error: unknown) => error,
+  );
+  assert.ok(error instanceof UsageError, `no usage error but ${error}`);
+  return error.message;
+}
+
+const OPTIONS: OpenOptions = { maxBatch: 8, speculate: statically(3) };
+
+Deno.test("sizes: the prediction is what the engine takes", async () => {
+  using models = openModels({});
+  for (
+    const settings of [
+      { contextLength: 1024, steps: [3] },
+      { contextLength: 1024, steps: [0, 3], maxBatch: 8, kvDtype: "bf16" },
+      { contextLength: 256, steps: [7], maxBatch: 64 },
+    ] satisfies SizeSettings[]
+  ) {
+    using opened = await openGpu();
+    const gpu = small(opened, Infinity);
+    const capacity = capacityOf(settings, gpu, models.target.config);
+    await openCore(gpu, await loadWeights(gpu, models), capacity);
+    const { total } = memoryNeed(models, capacity, { software: gpu.info.software });
+    const share = total / gpu.asked();
+    assert.ok(Math.abs(share - 1) < 0.03, `${total} of ${gpu.asked()} bytes predicted: ${share}`);
+  }
+});
+
+Deno.test("sizes: what does not fit is refused before loading, with what would fit", async () => {
+  const on = machine(70e6, { tells: true });
+  const message = await failure(OPTIONS, on);
+  assert.match(message, /^Cannot load "fledgling\/target": it takes \d+\.\d MB \(/);
+  assert.match(message, /the GPU has 70\.0 MB free of 140\.0 MB; less memory: /);
+  assert.match(message, /--max-batch 4 \(\d+\.\d MB\)/);
+  assert.match(message, /--context-length 512 \(\d+\.\d MB\)/);
+  assert.equal(on.tried, 0);
+});
+
+Deno.test("sizes: where memory is not known, running out of it ends in the same advice", async () => {
+  const on = machine(60e6, { tells: false });
+  const message = await failure(OPTIONS, on);
+  assert.match(message, /^Cannot load "fledgling\/target": it takes \d+\.\d MB \(/);
+  assert.match(message, /the GPU ran out of memory; less memory: --kv-dtype bf16 \(\d+\.\d MB\)/);
+  assert.ok(on.tried > 60e6);
+});
+
+Deno.test("sizes: each way fits; together where none is enough; none where nothing is", async () => {
+  using gpu = await openGpu();
+  using models = openModels({});
+  const settings = { contextLength: 1024, steps: [3], maxBatch: 8 };
+  const asked = { models, settings, gpu };
+  const total = (change: Partial<SizeSettings>) => {
+    const changed = { ...settings, ...change };
+    const capacity = capacityOf(changed, gpu, models.target.config);
+    return memoryNeed(models, capacity, { ...changed, software: gpu.info.software }).total;
+  };
+  const halved = total({ maxBatch: 4 });
+  const ways = waysToFit(asked, halved);
+  assert.ok(ways.every(({ bytes }) => bytes <= halved));
+  assert.deepEqual(
+    ways.find(({ flags }) => flags.startsWith("--max-batch")),
+    { flags: "--max-batch 4", bytes: halved },
+  );
+  const lean = { quantize: "q4", quantizeDraft: true, kvDtype: "bf16", maxBatch: 1 } as const;
+  const least = total({ ...lean, contextLength: 512 });
+  assert.deepEqual(waysToFit(asked, least), [{
+    flags: "--quantize q4 --quantize-draft --kv-dtype bf16 --max-batch 1 --context-length 512",
+    bytes: least,
+  }]);
+  assert.deepEqual(waysToFit(asked, least - 1), []);
+});

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { gpuMemory, type MemorySources, parseNvidia } from "../../src/gpu/memory.ts";
+
+const MIB = 2 ** 20;
+const TWO = "NVIDIA H200, 143771, 1000\nNVIDIA H200, 143771, 140000\n";
+
+/** A Linux machine of 8 GB that knows of no card. */
+function sources(known: Partial<MemorySources>): MemorySources {
+  return {
+    os: "linux",
+    host: () => ({ total: 8e9, free: 6e9 }),
+    nvidia: () => Promise.resolve(undefined),
+    amd: () => [],
+    ...known,
+  };
+}
+
+Deno.test("memory: of several cards of one name the one with most free", async () => {
+  const asked = sources({ nvidia: () => Promise.resolve(TWO) });
+  const found = await gpuMemory({ adapter: "NVIDIA H200", software: false }, asked);
+  assert.deepEqual(found, { total: 143771 * MIB, free: 140000 * MIB });
+});
+
+Deno.test("memory: other cards and parts of a card do not count", () => {
+  const csv = "NVIDIA T400, 2048, 2000\nNVIDIA H200, [N/A], [N/A]\n\nFailed to initialize NVML\n";
+  assert.deepEqual(parseNvidia(csv, "NVIDIA H200"), []);
+  assert.deepEqual(parseNvidia(csv, "NVIDIA T400"), [{ total: 2048 * MIB, free: 2000 * MIB }]);
+});
+
+Deno.test("memory: software adapters and Apple's GPUs use the system's", async () => {
+  const llvmpipe = { adapter: "llvmpipe (LLVM 15.0.6, 256 bits)", software: true };
+  assert.deepEqual(await gpuMemory(llvmpipe, sources({})), { total: 8e9, free: 6e9 });
+  const apple = { adapter: "Apple M4", software: false };
+  assert.equal((await gpuMemory(apple, sources({ os: "darwin" })))?.total, 8e9);
+});
+
+Deno.test("memory: cards of amdgpu", async () => {
+  const card = { total: 16e9, free: 15e9 };
+  const radeon = { adapter: "AMD Radeon RX 7800 XT (RADV NAVI32)", software: false };
+  assert.deepEqual(await gpuMemory(radeon, sources({ amd: () => [card] })), card);
+});
+
+Deno.test("memory: not known where nobody tells", async () => {
+  for (const adapter of ["NVIDIA H200", "AMD Radeon Graphics", "Intel(R) Arc(tm) A770 Graphics"]) {
+    assert.equal(await gpuMemory({ adapter, software: false }, sources({})), undefined);
+  }
+});
