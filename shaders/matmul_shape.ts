@@ -19,6 +19,9 @@ const STAGED_ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12];
  */
 const STAGES = [64, 32];
 
+/** Raws of a lane in a stage, all on their way at once: more fill registers and compilers. */
+const MOST_STEPS = 4;
+
 /** Rows of x that tiles have where there are many. */
 const TILE_ROWS = 8;
 
@@ -46,7 +49,9 @@ export function matmulShape(
   const tile = STAGED_ROWS.find((whole) => whole >= even) ?? even;
   const range = matrix.cols / 8 / splits;
   const raw = CHUNKS[matrix.format] * matrix.lanes;
-  const stage = STAGES.find((eights) => range % eights === 0 && eights % raw === 0);
+  const stage = STAGES.find((eights) =>
+    range % eights === 0 && eights % raw === 0 && eights / raw <= MOST_STEPS
+  );
   return stage ? { kind: "staged", rows: tile, stage } : cached;
 }
 
