@@ -9,7 +9,6 @@ import plain from "./qkv_plain.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
 
 /**
-/**
  * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
  * values to the pages. The matrix is the loader's `heads`; `bias` is of q, k and v,
  * [(heads + 2 kvHeads) headDim].

@@ -18,7 +18,6 @@ import { WEIGHTS } from "./weights.ts";
 import { workgroupSum } from "./workgroup.ts";
 
 /**
-/**
  * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split
  * matmul are added first (x keeps them), those sums alone, or the rows' token embeddings, times
  * `scale` (default 1).
