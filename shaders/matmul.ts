@@ -37,9 +37,9 @@ export function matmul(
   const { rows, splits = 1, tuning, label } = shape;
   const finish = typeof shape.finish === "string" ? PLAIN[shape.finish] : shape.finish;
   const launch = matmulShape(matrix, { rows, splits, tuning });
-  const groups = tuning.groups * tuning.lanes / matrix.lanes;
   const { format, cols, lanes } = matrix;
   const { pairs } = tuning;
+  const { groups } = launch;
   const code = matmulKernel(launch, { format, finish, pairs, lanes, groups });
   return matrix.shards.map((shard) =>
     dispatch(code, {

@@ -117,6 +117,7 @@ export interface ModelRequest {
   readonly kvDtype?: "f32" | "f16" | "bf16";
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
+  readonly autotune?: "on" | "off" | "again";
   /** Config files of a checkpoint that is built of random weights. */
   readonly randomWeights?: string;
   readonly randomDraft?: string;

@@ -28,6 +28,7 @@ export async function openMeasured(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
+    ...request.autotune === undefined ? {} : { autotune: request.autotune },
     ...randomWeights === undefined ? {} : {
       random: {
         target: randomWeights,

@@ -111,7 +111,7 @@ export function modelRequest(
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
   const { model, draft, draftRopeTheta, algorithm, adapter } = options;
-  const { quantize, quantizeDraft, kvDtype } = options;
+  const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
     ...model === undefined ? {} : { model },
@@ -122,6 +122,7 @@ export function modelRequest(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
+    autotune,
     ...randomWeights === undefined ? {} : { randomWeights },
     ...randomDraft === undefined ? {} : { randomDraft },
     ...simulateAcceptance === undefined ? {} : { simulateAcceptance },

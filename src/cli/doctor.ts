@@ -1,5 +1,6 @@
 /** `eyrie doctor`: can this machine run Eyrie, and how fast does its GPU answer. */
 import { reason, UsageError } from "../errors.ts";
+import { lookAtTuning, tuningPath } from "../engine/tuning_file.ts";
 import { lookAtAdapter } from "./doctor/adapter.ts";
 import { cacheFolders, cacheState } from "./doctor/caches.ts";
 import { installDebianDriver } from "./doctor/install.ts";
@@ -46,6 +47,7 @@ async function examine(machine: Machine): Promise<DoctorReport> {
     system: machine.release?.name ?? machine.os,
     adapter,
     caches: cacheFolders(env, machine.os).map(cacheState),
+    tuning: lookAtTuning(tuningPath(env, machine.os)),
     fix: chooseFix(machine, adapter !== null),
   };
 }

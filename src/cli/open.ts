@@ -26,6 +26,7 @@ export async function openWithProgress(
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
+  const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
@@ -39,6 +40,7 @@ export async function openWithProgress(
     ...quantizeDraft ? { quantizeDraft } : {},
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
+    autotune,
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },

@@ -75,6 +75,18 @@ export const ADAPTER = {
   },
 } as const;
 
+export const AUTOTUNE = {
+  autotune: {
+    flag: "--autotune",
+    type: "choice",
+    choices: ["on", "off", "again"],
+    help:
+      "measure at first use how this GPU multiplies fastest, under 2 s, and remember it; the text is the same",
+    absent: "on, except on software adapters",
+    example: "--autotune off",
+  },
+} as const;
+
 export const SPECULATION = {
   algorithm: {
     flag: "--speculative-algorithm",

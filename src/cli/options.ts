@@ -3,6 +3,7 @@ import type { Flag, FlagTable, Values } from "./flag.ts";
 import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
+  AUTOTUNE,
   DRAFT,
   JSON_OUTPUT,
   KV,
@@ -25,6 +26,7 @@ export type GenerateOptions = Values<
   & typeof KV
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
+  & typeof AUTOTUNE
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
@@ -75,6 +77,7 @@ export type BenchOptions = Values<
   & typeof KV
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
+  & typeof AUTOTUNE
   & typeof BENCH_AXES
   & typeof BENCH_RUN
   & typeof BENCH_PROFILE
@@ -136,7 +139,16 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
     }],
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER, ...CONTEXT },
+      Model: {
+        ...TARGET,
+        ...DRAFT,
+        ...QUANTIZE,
+        ...QUANTIZE_DRAFT,
+        ...KV,
+        ...ADAPTER,
+        ...AUTOTUNE,
+        ...CONTEXT,
+      },
       Prompt: { ...SYSTEM, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
@@ -148,7 +160,16 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "talk with the model; /help inside lists its commands",
     usage: "eyrie chat [flags]",
     groups: {
-      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER, ...CONTEXT },
+      Model: {
+        ...TARGET,
+        ...DRAFT,
+        ...QUANTIZE,
+        ...QUANTIZE_DRAFT,
+        ...KV,
+        ...ADAPTER,
+        ...AUTOTUNE,
+        ...CONTEXT,
+      },
       Prompt: SYSTEM,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
@@ -170,6 +191,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         ...KV,
         algorithm: SPECULATION.algorithm,
         ...ADAPTER,
+        ...AUTOTUNE,
         ...BENCH_RANDOM,
       },
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },

@@ -41,6 +41,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ...weightRows(engine),
     ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
     ["load", seconds(engine.loadMs)],
+    ...tunedRows(engine),
     [
       "prompt",
       `${plural(promptIds.length, "token")}, ${result.cachedTokens} cached, ` +
@@ -64,6 +65,14 @@ function weightRows({ weights, draftName }: Engine): [string, string][] {
   if (quantize === undefined) return [];
   const draft = draftName && !quantizeDraft ? ", the draft as it is" : "";
   return [["weights", `${quantize}${draft}, ${size(bytes)}`]];
+}
+
+/** What was measured, of the launches at some rows of each matmul shape. */
+function tunedRows({ tuned }: Engine): [string, string][] {
+  if (tuned === undefined) return [];
+  const { known, measured, left, ms } = tuned;
+  const later = left > 0 ? `, ${left} left for the next start` : "";
+  return [["tuning", `${known} launches known, ${measured} measured${later}, ${seconds(ms)}`]];
 }
 
 function speculationRows({ speculative }: GenerateResult): [string, string][] {

@@ -6,7 +6,7 @@ import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import { KV_BYTES } from "../gpu/kv.ts";
-import { MOST_SPLITS, tuning } from "../gpu/matrix.ts";
+import { type Launches, MOST_SPLITS, tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
 import type { DecoderContext, LayerKv, MixtureScratch, Scratch } from "../model/decoder_context.ts";
 import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
@@ -49,12 +49,17 @@ export interface SpeculativeDraft extends Draft {
 }
 
 /** What target and draft share. */
-type SharedBuffers = RoundBuffers & { readonly partial: PartialSums };
+type Shared = RoundBuffers & {
+  readonly partial: PartialSums;
+  readonly launches: Launches | undefined;
+};
 
 /** Weights as loaded. */
 export interface LoadedWeights {
   readonly target: { readonly config: ModelConfig; readonly weights: TargetWeights };
   readonly draft: { readonly config: DraftConfig; readonly weights: DraftWeights } | undefined;
+  /** What was measured for their matmuls, see autotune.ts. */
+  readonly launches?: Launches;
 }
 
 /** Gives the loaded weights their scratch, KV pages and rope tables. */
@@ -65,9 +70,9 @@ export function prepareModels(
   buffers: RoundBuffers,
 ): Models {
   const { config, weights } = loaded.target;
-  const { draft } = loaded;
+  const { draft, launches } = loaded;
   const configs = [config, ...draft ? [draft.config.layer] : []];
-  const shared = { ...buffers, partial: partialSums(gpu, configs, capacity) };
+  const shared = { ...buffers, launches, partial: partialSums(gpu, configs, capacity) };
   const target: Target = {
     ...context(gpu, "target", config, capacity, shared),
     weights,
@@ -87,7 +92,7 @@ function prepareDraft(
   { config, weights }: NonNullable<LoadedWeights["draft"]>,
   target: Target,
   capacity: Capacity,
-  buffers: SharedBuffers,
+  shared: Shared,
 ): Models["draft"] {
   const rows = maxRows(capacity);
   const { hiddenSize } = config.layer;
@@ -97,7 +102,7 @@ function prepareDraft(
   const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
   return {
-    ...context(gpu, "draft", config.layer, capacity, buffers),
+    ...context(gpu, "draft", config.layer, capacity, shared),
     draft: config,
     weights,
     kv: layerKv(gpu, "draft.kv", (config.layer.layers[0] as LayerSpec).attention, capacity),
@@ -118,7 +123,7 @@ function prepareDraft(
     carry: floats("carry", capacity.batch * hiddenSize),
     logits: floats("logits", batch * weights.head.rows),
     peaks: floats("peaks", batch * peakWords(config.draftVocabSize)),
-    drafts: buffers.drafts,
+    drafts: shared.drafts,
     features: eagle3 ? floats("features", rows * featureCols) : target.final,
     featureCols,
     store: catchesUp ? floats("store", capacity.pages * PAGE * featureCols) : undefined,
@@ -130,7 +135,7 @@ function context(
   name: string,
   config: ModelConfig,
   capacity: Capacity,
-  buffers: SharedBuffers,
+  shared: Shared,
 ): DecoderContext {
   const lengths = {
     positions: tablePages(capacity) * PAGE,
@@ -139,12 +144,12 @@ function context(
   const width = ropeWidth((config.layers[0] as LayerSpec).attention);
   return {
     config,
-    tuning: tuning(gpu.info.software, gpu.limits),
-    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: buffers.partial },
+    tuning: { ...tuning(gpu.info.software, gpu.limits), launches: shared.launches },
+    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
     ),
-    pages: buffers.pages,
+    pages: shared.pages,
     tablePages: tablePages(capacity),
     kvDtype: capacity.kvDtype ?? "f32",
   };

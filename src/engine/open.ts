@@ -20,6 +20,7 @@ import { quantizeWarnings, type WeightReport, weightReport } from "./quantize.ts
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
 import { capacityOf } from "./sizes.ts";
+import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tuned.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
 
 const RANDOM_SEED = 1;
@@ -45,6 +46,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
   readonly adapter?: AdapterChoice;
+  /** Measure at first use which launches suit the adapter; default off. No result depends on it. */
+  readonly autotune?: AutotuneChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
 }
@@ -83,6 +86,8 @@ export interface Engine extends Disposable {
   readonly draftName: string | undefined;
   readonly algorithm: Outputs["algorithm"];
   readonly weights: WeightReport;
+  /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
+  readonly tuned: TunedReport | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
@@ -138,16 +143,17 @@ export async function openEngine(
   const asked = { models, settings, gpu };
   checkMemory(asked, await machine.gpuMemory(gpu.info));
   const warmed = speculation.report.policy === "adaptive" ? steps : [numSteps];
-  const core = await loadOrAdvise(asked, async () => {
-    const weights = random
+  const { core, tuned } = await loadOrAdvise(asked, async () => {
+    const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
       : await loadWeights(gpu, models, options);
+    const { weights, report } = await tuneWeights(gpu, loaded, options);
     const opened = await openCore(gpu, weights, capacity, {
       profile: options.profile ?? false,
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
     });
     await opened.warmUp(warmed);
-    return opened;
+    return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
   const { eosTokenIds } = config;
@@ -163,6 +169,7 @@ export async function openEngine(
     draftName: models.draft?.checkpoint.name,
     algorithm,
     weights: weightReport(models, options),
+    tuned,
     kvDtype: capacity.kvDtype,
     contextLength,
     loadMs: performance.now() - started,

@@ -5,6 +5,8 @@ export type AdapterChoice = "high-performance" | "low-power" | "software";
 /** What the machine offers, in words for `--json` and `doctor`. */
 export interface DeviceInfo {
   readonly adapter: string;
+  /** Vendor, device and architecture as WebGPU tells them: what else there is to know it again by. */
+  readonly hardware: string;
   readonly backend: string;
   readonly software: boolean;
   /** Features granted, not merely listed. */
@@ -126,8 +128,10 @@ function describeAdapter(adapter: GPUAdapter, device: GPUDevice): DeviceInfo {
   const name = adapter.info.description || adapter.info.device || "unknown adapter";
   const software = adapter.info.isFallbackAdapter ||
     /llvmpipe|lavapipe|swiftshader|warp|basic render/i.test(name);
+  const { vendor, device: model, architecture } = adapter.info;
+  const hardware = [vendor, model, architecture].filter(Boolean).join(" ");
   const features = FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName));
-  return { adapter: name, backend: backend(), software, features };
+  return { adapter: name, hardware, backend: backend(), software, features };
 }
 
 // wgpu does not tell; these are the ones it prefers.

@@ -93,6 +93,19 @@ export interface Table extends Matrix {
 /** Most ranges of k whose sums leave a matmul apart. */
 export const MOST_SPLITS = 4;
 
+/** How a matmul is launched on hardware. None of it touches a bit of the result. */
+export interface Launch {
+  /** Eights of k that pass through workgroup memory at a time; 0 = x comes through the cache. */
+  readonly stage: number;
+  /** Groups of `Tuning.lanes` invocations in a workgroup. */
+  readonly groups: number;
+  /** Rows of x that a workgroup takes where there are more than `Tuning.stagedRows`. */
+  readonly tile: number;
+}
+
+/** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
+export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
+
 /** Launch shapes of one adapter. */
 export interface Tuning {
   /** A processor plays the GPU: loads and barriers cost more than arithmetic. */
@@ -107,6 +120,8 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
+  /** What was measured to be faster than the rules of shaders/matmul_shape.ts. */
+  readonly launches?: Launches | undefined;
 }
 
 /** The limits of an adapter that launches depend on. */

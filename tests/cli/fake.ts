@@ -101,6 +101,7 @@ interface FakeEngineOptions {
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
   readonly weights?: Engine["weights"];
+  readonly tuned?: Engine["tuned"];
   /** Waits before each word: lets a test interrupt. */
   readonly beforeWord?: (word: string) => Promise<void>;
 }
@@ -144,10 +145,17 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     draftName: draft ? "fake-eagle3" : undefined,
     weights: options.weights ??
       { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
+    tuned: options.tuned,
     kvDtype: "f32",
     contextLength,
     loadMs: 12.3456,
-    device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    device: {
+      adapter: "none",
+      hardware: "",
+      backend: "vulkan",
+      software: true,
+      features: ["subgroups"],
+    },
     algorithm: draft ? "EAGLE3" : "NONE",
     hasChatTemplate: options.hasChatTemplate ?? true,
     requests,

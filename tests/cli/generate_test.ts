@@ -150,7 +150,7 @@ Deno.test("--stats and --json tell what the weights became", async () => {
 Deno.test("flags reach the engine", async () => {
   const engine = fakeEngine();
   const flags =
-    "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software " +
+    "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software --autotune off " +
     "--context-length 64 --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
     "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
@@ -161,6 +161,7 @@ Deno.test("flags reach the engine", async () => {
     draft: "d",
     algorithm: "EAGLE",
     adapter: "software",
+    autotune: "off",
     maxBatch: 1,
     contextLength: 64,
     quantize: "q4",
@@ -265,4 +266,15 @@ Deno.test("on a terminal the load bar is drawn and wiped before the text", async
   const wipe = "\r\x1b[K";
   assert.ok(io.err().startsWith(`${wipe}target [############------------] 5.0 MB of 10.0 MB`));
   assert.ok(io.err().includes(`${wipe}2 tokens in`));
+});
+
+Deno.test("--stats tells what tuning did; hardware is tuned unless told otherwise", async () => {
+  const engine = fakeEngine({ tuned: { known: 12, measured: 8, left: 4, ms: 1790 } });
+  const io = fakeIo({ stdin: "" });
+  await run(["hi", "--stats"], engine, io);
+  assert.equal(engine.opened[0]?.autotune, "on");
+  assert.match(
+    io.err(),
+    /^tuning +12 launches known, 8 measured, 4 left for the next start, 1\.79 s$/m,
+  );
 });

@@ -119,6 +119,7 @@ Deno.test("defaults of generate", () => {
       draft: undefined,
       draftRopeTheta: undefined,
       adapter: undefined,
+      autotune: undefined,
       system: undefined,
       raw: false,
       contextLength: undefined,

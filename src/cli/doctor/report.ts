@@ -1,5 +1,6 @@
 /** The doctor's report, for people and for programs. Pure. */
 import type { AdapterReport } from "./adapter.ts";
+import type { TuningContents } from "../../engine/tuning_file.ts";
 import type { CacheState } from "./caches.ts";
 import type { Fix } from "./machine.ts";
 import type { Speed } from "./speed.ts";
@@ -16,6 +17,8 @@ export interface DoctorReport {
   readonly system: string;
   readonly adapter: AdapterReport | null;
   readonly caches: readonly CacheState[];
+  /** What --autotune measured here. */
+  readonly tuning: TuningContents;
   readonly fix: Fix;
 }
 
@@ -34,6 +37,7 @@ export function renderReport(report: DoctorReport): string {
     line("system", report.system),
     ...(adapter === null ? [line("adapter", "none")] : adapterLines(adapter)),
     ...report.caches.map((cache, i) => line(i === 0 ? "caches" : "", cacheText(cache))),
+    ...tuningLines(report.tuning),
     line("verdict", verdict(report)),
   ];
   return `${lines.join("\n")}\n`;
@@ -53,6 +57,11 @@ export function reportJson(report: DoctorReport): Record<string, unknown> {
       exists: cache.exists,
       free_bytes: cache.freeBytes ?? null,
     })),
+    tuning: {
+      path: report.tuning.path ?? null,
+      adapters: report.tuning.adapters,
+      problem: report.tuning.problem ?? null,
+    },
     fix: report.fix,
   };
 }
@@ -105,6 +114,16 @@ function cacheText(cache: CacheState): string {
   if (cache.path === undefined) return `${cache.name}: no home folder known`;
   const free = cache.freeBytes === undefined ? "" : `, ${byteText(cache.freeBytes)} free`;
   return `${cache.name}: ${cache.path} (${cache.exists ? "exists" : "not there yet"}${free})`;
+}
+
+function tuningLines({ path, adapters, problem }: TuningContents): string[] {
+  if (path === undefined) return [line("tuning", "no home folder known: not kept")];
+  if (problem !== undefined) return [line("tuning", problem)];
+  if (adapters.length === 0) return [line("tuning", `${path} (nothing measured yet)`)];
+  const each = adapters.map(({ adapter, launches }) =>
+    line("", `${launches} launches measured on ${adapter}`)
+  );
+  return [line("tuning", path), ...each];
 }
 
 function verdict({ adapter, fix }: DoctorReport): string {

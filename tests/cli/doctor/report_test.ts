@@ -41,6 +41,11 @@ const REPORT: DoctorReport = {
     { name: "Hugging Face models", path: "/c/hub", exists: false, freeBytes: 2 ** 30 },
     { name: "Deno modules", path: undefined, exists: false, freeBytes: undefined },
   ],
+  tuning: {
+    path: "/c/eyrie/tuning.json",
+    adapters: [{ adapter: "NVIDIA H200, vulkan, 570.1", launches: 40 }],
+    problem: undefined,
+  },
   fix: { kind: "none" },
 };
 
@@ -61,6 +66,8 @@ readback   0.028 ms a read, 11.5 ms when awaited
 copy       1980.3 GB/s on the device, 6.3 GB/s upload
 caches     Hugging Face models: /c/hub (not there yet, 1 GiB free)
            Deno modules: no home folder known
+tuning     /c/eyrie/tuning.json
+           40 launches measured on NVIDIA H200, vulkan, 570.1
 verdict    ready
 `,
   );

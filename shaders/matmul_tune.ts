@@ -1,0 +1,92 @@
+/** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
+import type { Launch, Matrix, Tuning, TuningLimits } from "../src/gpu/matrix.ts";
+import { defaultLaunch, type MatmulUse, stagesOf } from "./matmul_shape.ts";
+
+/** Raise it when the matmul kernels change: what was measured with others counts no more. */
+export const KERNEL_VERSION = 1;
+
+/** Rows of x that launches are measured at: decoding, verifying, small batches, prefill. */
+export const MEASURED_ROWS: readonly number[] = [1, 4, 8, 24];
+
+/** Groups of `Tuning.lanes` invocations in a workgroup. */
+const GROUPS = [4, 8, 16];
+
+/** Rows of x in a workgroup where there are many. */
+const TILES = [8, 12];
+
+/** Rows whose sums pass workgroup memory at once, at most: MOST_SUMS of matmul_kernels.ts. */
+const MOST_SUMS = 7;
+
+/** Less gain than this is noise. */
+const LEAST_GAIN = 0.02;
+
+/** Each varies one number of a launch; together they span all launches of the matrix. */
+export function axes(
+  matrix: Matrix,
+  use: MatmulUse,
+  limits: Pick<TuningLimits, "maxComputeWorkgroupStorageSize">,
+): ((held: Launch) => Launch[])[] {
+  const { rows, splits, tuning } = use;
+  const most = limits.maxComputeWorkgroupStorageSize;
+  const fits = (launch: Launch) => workgroupBytes(launch, matrix, tuning) <= most;
+  const stages = [...stagesOf(matrix, splits), 0];
+  const vary = (others: (held: Launch) => Launch[]) => (held: Launch) =>
+    others(held).filter((launch) => !isSame(launch, held) && fits(launch));
+  return [
+    vary((held) => GROUPS.map((groups) => ({ ...held, groups }))),
+    // Tiles of the cached kernel are always the rule's.
+    vary((held) => stages.map((stage) => ({ ...held, stage }))),
+    vary((held) =>
+      rows > tuning.stagedRows && held.stage > 0 ? TILES.map((tile) => ({ ...held, tile })) : []
+    ),
+  ];
+}
+
+/** Whether a launch, of a cache say, is one that `axes` leads to from the default. */
+export function isLaunch(
+  launch: Launch,
+  matrix: Matrix,
+  use: MatmulUse,
+  limits: Pick<TuningLimits, "maxComputeWorkgroupStorageSize">,
+): boolean {
+  const reach = (held: Launch[], vary: (held: Launch) => Launch[]) => [
+    ...held,
+    ...held.flatMap(vary),
+  ];
+  return axes(matrix, use, limits).reduce(reach, [defaultLaunch(matrix, use)])
+    .some((possible) => isSame(possible, launch));
+}
+
+/**
+ * The fastest, or else the held one where none is faster by more than noise.
+ *
+ * @param timed milliseconds of each; the first is the held one.
+ */
+export function chooseLaunch(
+  timed: readonly [Timed, ...Timed[]],
+): Launch {
+  const [held] = timed;
+  const best = timed.reduce((a, b) => b.ms < a.ms ? b : a);
+  return best.ms < held.ms * (1 - LEAST_GAIN) ? best.launch : held.launch;
+}
+
+/** A launch and its milliseconds. */
+export interface Timed {
+  readonly launch: Launch;
+  readonly ms: number;
+}
+
+/** Workgroup memory of a launch at the row count that needs most: vectors of 16 bytes. */
+function workgroupBytes(
+  { stage, groups, tile }: Launch,
+  { lanes }: Matrix,
+  tuning: Tuning,
+): number {
+  const threads = groups * tuning.lanes;
+  const rows = Math.max(tuning.stagedRows, tile);
+  return 16 * Math.max(rows * stage * 2, MOST_SUMS * (threads + threads / lanes));
+}
+
+function isSame(a: Launch, b: Launch): boolean {
+  return a.stage === b.stage && a.groups === b.groups && a.tile === b.tile;
+}

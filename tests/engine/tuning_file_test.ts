@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import {
+  adapterKey,
+  lookAtTuning,
+  readTuning,
+  tuningPath,
+  writeTuning,
+} from "../../src/engine/tuning_file.ts";
+import type { DeviceInfo } from "../../src/gpu/device.ts";
+
+const LAUNCH = { stage: 64, groups: 8, tile: 12 };
+const INFO: DeviceInfo = {
+  adapter: "NVIDIA H200",
+  hardware: "4318 9013",
+  backend: "vulkan",
+  software: false,
+  features: [],
+};
+
+function fail(line: string): never {
+  assert.fail(line);
+}
+
+async function inFolder(test: (path: string) => void | Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await test(`${folder}/eyrie/tuning.json`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("the tuning cache lies where each system keeps caches", () => {
+  const path = (env: Record<string, string>, os: typeof Deno.build.os = "linux") =>
+    tuningPath((name) => env[name], os);
+  const HOME = "/home/ada";
+  assert.equal(path({ HOME }), "/home/ada/.cache/eyrie/tuning.json");
+  assert.equal(path({ HOME, XDG_CACHE_HOME: "/c" }), "/c/eyrie/tuning.json");
+  assert.equal(path({ HOME, XDG_CACHE_HOME: "" }), "/home/ada/.cache/eyrie/tuning.json");
+  assert.equal(path({ HOME }, "darwin"), "/home/ada/Library/Caches/eyrie/tuning.json");
+  assert.equal(path({ HOME, LOCALAPPDATA: "C:\\L" }, "windows"), "C:\\L/eyrie/tuning.json");
+  assert.equal(path({}), undefined);
+});
+
+Deno.test("another adapter, backend or driver is another key", () => {
+  const keys = [
+    adapterKey(INFO, "570.1"),
+    adapterKey(INFO, "580.2"),
+    adapterKey({ ...INFO, adapter: "NVIDIA H100" }, "570.1"),
+    adapterKey({ ...INFO, hardware: "4318 9014" }, "570.1"),
+    adapterKey({ ...INFO, backend: "metal" }, "570.1"),
+  ];
+  assert.equal(new Set(keys).size, keys.length);
+  assert.match(keys[0] ?? "", /^NVIDIA H200, 4318 9013, vulkan, 570\.1, deno \S+, kernels \d+$/);
+});
+
+Deno.test("what is written is read again; adapters, shapes and rows add up", () =>
+  inFolder((path) => {
+    assert.deepEqual(readTuning(path, fail), new Map());
+    writeTuning(path, "a", new Map([["s", new Map([[1, LAUNCH]])]]), fail);
+    writeTuning(path, "b", new Map([["s", new Map([[1, LAUNCH]])]]), fail);
+    const other = { ...LAUNCH, stage: 0 };
+    writeTuning(path, "a", new Map([["s", new Map([[4, other]])], ["t", new Map()]]), fail);
+    assert.deepEqual(
+      readTuning(path, fail),
+      new Map([
+        ["a", new Map([["s", new Map([[1, LAUNCH], [4, other]])], ["t", new Map()]])],
+        ["b", new Map([["s", new Map([[1, LAUNCH]])]])],
+      ]),
+    );
+    const folder = path.slice(0, path.lastIndexOf("/"));
+    assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["tuning.json"]);
+    assert.deepEqual(lookAtTuning(path), {
+      path,
+      adapters: [{ adapter: "a", launches: 2 }, { adapter: "b", launches: 1 }],
+      problem: undefined,
+    });
+  }));
+
+for (
+  const [name, text] of [
+    ["half a file", '{ "format": 1, "adap'],
+    ["another format", '{ "format": 2, "adapters": {} }'],
+    ["something else", "[1, 2]"],
+    ["a launch without groups", '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64,"tile":8}}}}}'],
+  ] as const
+) {
+  Deno.test(`a tuning cache with ${name} is one warning, and is written anew`, () =>
+    inFolder((path) => {
+      writeTuning(path, "a", new Map(), fail);
+      Deno.writeTextFileSync(path, text);
+      const warnings: string[] = [];
+      assert.deepEqual(readTuning(path, (line) => warnings.push(line)), new Map());
+      assert.equal(warnings.length, 1);
+      assert.match(warnings[0] ?? "", /^cannot use the tuning cache ".*tuning\.json": /);
+      assert.match(lookAtTuning(path).problem ?? "", /^cannot use/);
+      writeTuning(path, "a", new Map([["s", new Map([[1, LAUNCH]])]]), fail);
+      assert.equal(readTuning(path, fail).size, 1);
+    }));
+}
+
+Deno.test("a cache folder that cannot be made is a warning", () =>
+  inFolder((path) => {
+    const file = path.slice(0, path.lastIndexOf("/"));
+    Deno.writeTextFileSync(file, "");
+    const warnings: string[] = [];
+    writeTuning(path, "a", new Map(), (line) => warnings.push(line));
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? "", /^cannot write the tuning cache /);
+  }));
+
+Deno.test("processes that write at once leave a whole file", () =>
+  inFolder(async (path) => {
+    const module = new URL("../../src/engine/tuning_file.ts", import.meta.url);
+    const config = new URL("../../deno.json", import.meta.url).pathname;
+    const script = `import { writeTuning } from "${module}";
+for (let i = 0; i < 50; i++) {
+  const rows = new Map([[1, { stage: 64, groups: 8, tile: 8 }]]);
+  writeTuning("${path}", Deno.pid + "." + i, new Map([["s", rows]]), (line) => { throw line; });
+}`;
+    const args = ["run", "-A", "--config", config, "-"];
+    const writers = [1, 2, 3].map(() => {
+      const child = new Deno.Command(Deno.execPath(), { args, stdin: "piped" }).spawn();
+      const writer = child.stdin.getWriter();
+      return writer.write(new TextEncoder().encode(script)).then(() => writer.close())
+        .then(() => child.status);
+    });
+    let running = true;
+    const written = Promise.all(writers).finally(() => running = false);
+    while (running) {
+      readTuning(path, fail); // never half a file
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assert.deepEqual((await written).map(({ code }) => code), [0, 0, 0]);
+    assert.ok(readTuning(path, fail).size > 0); // of those who wrote at once one counts
+  }));
