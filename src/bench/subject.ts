@@ -19,6 +19,7 @@ export async function openMeasured(
   const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
     speculate: statically(Math.max(...steps), steps),
+    sizeFlags: { maxBatch: "--batch-sizes" },
     ...rest,
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },

@@ -1,6 +1,7 @@
 /** Whether a checkpoint folder runs on this machine, by its headers and config alone. */
 import { UsageError } from "../errors.ts";
 import { openGpu } from "../gpu/device.ts";
+import { gpuMemory } from "../gpu/memory.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
 import { fieldsOf, type ModelConfig, parseModelConfig } from "../model/config.ts";
 import { parseDraftConfig, parseDraftSizes } from "../model/draft_config.ts";
@@ -12,7 +13,7 @@ import { checkTarget, checkTensors, draftTensors } from "../model/tensors.ts";
 /** What runs the models. */
 export interface Machine {
   readonly adapter: boolean;
-  /** Memory that the adapter can use; undefined where WebGPU does not tell: cards of their own. */
+  /** Memory that the adapter can use; undefined where nobody tells. */
   readonly bytes: number | undefined;
 }
 
@@ -28,12 +29,11 @@ export type Verdict =
     readonly runs: boolean | undefined;
   };
 
-/** A software adapter and Apple's GPUs use the memory of the system, whose size is known. */
+/** The adapter, and its memory where that can be known. */
 export async function thisMachine(): Promise<Machine> {
   try {
     using gpu = await openGpu();
-    const shared = gpu.info.software || Deno.build.os === "darwin";
-    return { adapter: true, bytes: shared ? Deno.systemMemoryInfo().total : undefined };
+    return { adapter: true, bytes: (await gpuMemory(gpu.info))?.total };
   } catch (error) {
     if (error instanceof UsageError) return { adapter: false, bytes: undefined };
     throw error;

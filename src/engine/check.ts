@@ -64,9 +64,9 @@ export async function checkModel(options: {
   const { config } = models.target;
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);
-  const settings = { ...options, contextLength: longest, steps: [0] };
+  const settings = { ...options, contextLength: longest, steps: [0], sizeFlags: {} };
   const asked = { models, settings, gpu };
-  checkMemory(asked, await gpuMemory(gpu.info));
+  await checkMemory(asked, gpuMemory);
   const core = await loadOrAdvise(asked, async () => {
     const weights = await loadWeights(gpu, models, options);
     return await openCore(gpu, weights, capacityOf(settings, gpu, config));

@@ -65,7 +65,8 @@ export async function checkDraft(options: DraftCheck, open: Open): Promise<Draft
   const measured: ThetaAcceptance[] = [];
   for (const draftRopeTheta of new Set([theta, TRAINING_THETA])) {
     // One after the other, so that one pair of models at a time is on the GPU.
-    using engine = await open({ ...options, draftRopeTheta, speculate: statically(NUM_STEPS) });
+    const speculate = statically(NUM_STEPS);
+    using engine = await open({ ...options, draftRopeTheta, speculate, sizeFlags: {} });
     measured.push(await measure(engine, draftRopeTheta));
   }
   const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];

@@ -101,7 +101,7 @@ async function measure(
   prompts: readonly string[],
   sequences: readonly (readonly number[])[] | undefined,
 ): Promise<Measured> {
-  using engine = await openEngine({ ...open, speculate: statically(NUM_STEPS) });
+  using engine = await openEngine({ ...open, speculate: statically(NUM_STEPS), sizeFlags: {} });
   const results: GenerateResult[] = [];
   for (const prompt of prompts) results.push(await answer(engine, prompt));
   const { vocabSize } = engine.core.models.target.config;

@@ -1,10 +1,16 @@
 /** Whether the models fit the GPU's memory, and what would. */
 import { UsageError } from "../errors.ts";
-import { type Gpu, OutOfMemory } from "../gpu/device.ts";
+import { type DeviceInfo, type Gpu, OutOfMemory } from "../gpu/device.ts";
 import type { GpuMemory } from "../gpu/memory.ts";
 import { bytesText } from "../model/bytes.ts";
 import type { OpenedModels } from "./load.ts";
-import { capacityOf, type MemoryNeed, memoryNeed, type SizeSettings } from "./sizes.ts";
+import {
+  capacityOf,
+  type MemoryNeed,
+  memoryNeed,
+  type SizeFlags,
+  type SizeSettings,
+} from "./sizes.ts";
 
 type Models = Pick<OpenedModels, "target" | "draft">;
 type Adapter = Pick<Gpu, "limits" | "info">;
@@ -33,8 +39,12 @@ interface Change {
 const SHORTEST_CONTEXT = 512;
 
 /** @throws UsageError where it is known that the GPU's memory is too small, with what would fit. */
-export function checkMemory(asked: Asked, memory: GpuMemory | undefined): void {
+export async function checkMemory(
+  asked: Asked,
+  ask: (info: DeviceInfo, need: number) => Promise<GpuMemory | undefined>,
+): Promise<void> {
   const need = needOf(asked);
+  const memory = await ask(asked.gpu.info, need.total);
   if (memory === undefined || need.total <= memory.free) return;
   const has = `the GPU has ${bytesText(memory.free)} free of ${bytesText(memory.total)}`;
   throw tooLarge(asked, { need, why: has, most: memory.free });
@@ -130,33 +140,33 @@ function plain(settings: SizeSettings): SizeSettings {
   return { ...settings, steps: [0] };
 }
 
-/** Ever smaller batches. */
-function batches({ models, settings }: Asked): Change[] {
-  return halves(settings.maxBatch ?? 1, 1).map((maxBatch) => ({
-    flags: `--max-batch ${maxBatch}`,
+const FLAGS: SizeFlags = { maxBatch: "--max-batch", contextLength: "--context-length" };
+
+/** Ever smaller batches or contexts, where the command has a flag for it. */
+function smaller({ models, settings }: Asked, what: keyof SizeFlags, least: number): Change[] {
+  const flag = (settings.sizeFlags ?? FLAGS)[what];
+  if (flag === undefined) return [];
+  return halves(settings[what] ?? 1, least).map((value) => ({
+    flags: `${flag} ${value}`,
     models,
-    settings: { ...settings, maxBatch },
+    settings: { ...settings, [what]: value },
   }));
 }
 
-/** Ever shorter contexts. */
-function contexts({ models, settings }: Asked): Change[] {
-  return halves(settings.contextLength, SHORTEST_CONTEXT).map((contextLength) => ({
-    flags: `--context-length ${contextLength}`,
-    models,
-    settings: { ...settings, contextLength },
-  }));
-}
+const batches = (asked: Asked) => smaller(asked, "maxBatch", 1);
+const contexts = (asked: Asked) => smaller(asked, "contextLength", SHORTEST_CONTEXT);
 
 /** Everything that saves memory, but the context and the draft. */
 function leanest({ models, settings }: Asked): Change {
-  const { maxBatch = 1, kvDtype = "f32" } = settings;
+  const { maxBatch: batch = 1, kvDtype = "f32" } = settings;
+  const flag = (settings.sizeFlags ?? FLAGS).maxBatch;
+  const lone = batch > 1 && flag !== undefined;
   return {
     flags: [
       "--quantize q4",
       ...models.draft ? ["--quantize-draft"] : [],
       ...kvDtype === "f32" ? ["--kv-dtype bf16"] : [],
-      ...maxBatch > 1 ? ["--max-batch 1"] : [],
+      ...lone ? [`${flag} 1`] : [],
     ].join(" "),
     models,
     settings: {
@@ -164,7 +174,7 @@ function leanest({ models, settings }: Asked): Change {
       quantize: "q4",
       quantizeDraft: models.draft !== undefined,
       kvDtype: kvDtype === "f32" ? "bf16" : kvDtype,
-      maxBatch: 1,
+      maxBatch: lone ? 1 : batch,
     },
   };
 }

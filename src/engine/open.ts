@@ -19,7 +19,7 @@ import type { RoundsPerSync } from "./pace.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
-import { capacityOf } from "./sizes.ts";
+import { capacityOf, type SizeFlags } from "./sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tuned.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
 
@@ -45,6 +45,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly roundsPerSync?: RoundsPerSync;
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
+  /** The caller's flags for sizes, told where the GPU's memory is too small. */
+  readonly sizeFlags?: SizeFlags;
   readonly adapter?: AdapterChoice;
   /** Measure at first use which launches suit the adapter; default off. No result depends on it. */
   readonly autotune?: AutotuneChoice;
@@ -56,7 +58,7 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
 export interface Machine {
   openGpu(adapter?: AdapterChoice): Promise<Gpu>;
   /** Undefined where it is not known. */
-  gpuMemory(info: DeviceInfo): Promise<GpuMemory | undefined>;
+  gpuMemory(info: DeviceInfo, need: number): Promise<GpuMemory | undefined>;
 }
 
 /** How rounds are to be drafted. */
@@ -141,7 +143,7 @@ export async function openEngine(
   const settings = { ...options, contextLength, steps };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
-  checkMemory(asked, await machine.gpuMemory(gpu.info));
+  await checkMemory(asked, machine.gpuMemory);
   const warmed = speculation.report.policy === "adaptive" ? steps : [numSteps];
   const { core, tuned } = await loadOrAdvise(asked, async () => {
     const loaded = random

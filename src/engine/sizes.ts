@@ -17,6 +17,12 @@ import {
 import type { OpenedModels } from "./load.ts";
 import { weightReport } from "./quantize.ts";
 
+/** The flags with which a command sets sizes, for advice; absent where it has none. */
+export interface SizeFlags {
+  readonly maxBatch?: string;
+  readonly contextLength?: string;
+}
+
 /** The settings that sizes depend on. */
 export interface SizeSettings extends QuantizeChoice {
   /** Tokens a sequence may hold. */
@@ -29,6 +35,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly maxKvTokens?: number | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
+  /** Default: what `generate` has. */
+  readonly sizeFlags?: SizeFlags | undefined;
 }
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's. */

@@ -21,6 +21,8 @@ export interface MemorySources {
 
 const MIB = 2 ** 20;
 const ANSWER_MS = 2000;
+/** Less than this is tried at once: `nvidia-smi` takes up to seconds where no daemon runs. */
+const WORTH_ASKING = 1e9;
 /** An integrated GPU carves less out of the system's memory and uses the rest of it too. */
 const CARD_BYTES = 4 * 2 ** 30;
 const NVIDIA_QUERY = [
@@ -32,13 +34,17 @@ const NVIDIA_QUERY = [
  * The memory that buffers of this adapter come from, undefined where nobody tells. Software
  * adapters and Apple's GPUs use the system's. Of several cards with the adapter's name the one with
  * most free memory counts: which of them WebGPU opened is not known.
+ *
+ * @param need bytes that are wanted; so few that they fit any card are not asked for.
  */
 export async function gpuMemory(
   { adapter, software }: Pick<DeviceInfo, "adapter" | "software">,
+  need = Infinity,
   sources: MemorySources = systemSources(),
 ): Promise<GpuMemory | undefined> {
   if (software || sources.os === "darwin") return sources.host();
   if (/nvidia|geforce|quadro|tesla/i.test(adapter)) {
+    if (need < WORTH_ASKING) return undefined;
     return freest(parseNvidia(await sources.nvidia() ?? "", adapter));
   }
   if (/amd|radeon/i.test(adapter)) return freest(sources.amd());

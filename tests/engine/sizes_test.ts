@@ -119,6 +119,10 @@ Deno.test("sizes: each way fits; together where none is enough; none where nothi
     ways.find(({ flags }) => flags.startsWith("--max-batch")),
     { flags: "--max-batch 4", bytes: halved },
   );
+  const named = { ...asked, settings: { ...settings, sizeFlags: { maxBatch: "--batch-sizes" } } };
+  const flags = waysToFit(named, halved).map((way) => way.flags);
+  assert.ok(flags.includes("--batch-sizes 4"));
+  assert.ok(!flags.some((flag) => flag.startsWith("--context-length")));
   const lean = { quantize: "q4", quantizeDraft: true, kvDtype: "bf16", maxBatch: 1 } as const;
   const least = total({ ...lean, contextLength: 512 });
   assert.deepEqual(waysToFit(asked, least), [{

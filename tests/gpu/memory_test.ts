@@ -17,8 +17,13 @@ function sources(known: Partial<MemorySources>): MemorySources {
 
 Deno.test("memory: of several cards of one name the one with most free", async () => {
   const asked = sources({ nvidia: () => Promise.resolve(TWO) });
-  const found = await gpuMemory({ adapter: "NVIDIA H200", software: false }, asked);
+  const found = await gpuMemory({ adapter: "NVIDIA H200", software: false }, Infinity, asked);
   assert.deepEqual(found, { total: 143771 * MIB, free: 140000 * MIB });
+});
+
+Deno.test("memory: no process is started for what any card has", async () => {
+  const asked = sources({ nvidia: () => Promise.reject(new Error("asked")) });
+  assert.equal(await gpuMemory({ adapter: "NVIDIA H200", software: false }, 1e8, asked), undefined);
 });
 
 Deno.test("memory: other cards and parts of a card do not count", () => {
@@ -29,19 +34,19 @@ Deno.test("memory: other cards and parts of a card do not count", () => {
 
 Deno.test("memory: software adapters and Apple's GPUs use the system's", async () => {
   const llvmpipe = { adapter: "llvmpipe (LLVM 15.0.6, 256 bits)", software: true };
-  assert.deepEqual(await gpuMemory(llvmpipe, sources({})), { total: 8e9, free: 6e9 });
+  assert.deepEqual(await gpuMemory(llvmpipe, 1, sources({})), { total: 8e9, free: 6e9 });
   const apple = { adapter: "Apple M4", software: false };
-  assert.equal((await gpuMemory(apple, sources({ os: "darwin" })))?.total, 8e9);
+  assert.equal((await gpuMemory(apple, 1, sources({ os: "darwin" })))?.total, 8e9);
 });
 
 Deno.test("memory: cards of amdgpu", async () => {
   const card = { total: 16e9, free: 15e9 };
   const radeon = { adapter: "AMD Radeon RX 7800 XT (RADV NAVI32)", software: false };
-  assert.deepEqual(await gpuMemory(radeon, sources({ amd: () => [card] })), card);
+  assert.deepEqual(await gpuMemory(radeon, 1, sources({ amd: () => [card] })), card);
 });
 
 Deno.test("memory: not known where nobody tells", async () => {
   for (const adapter of ["NVIDIA H200", "AMD Radeon Graphics", "Intel(R) Arc(tm) A770 Graphics"]) {
-    assert.equal(await gpuMemory({ adapter, software: false }, sources({})), undefined);
+    assert.equal(await gpuMemory({ adapter, software: false }, 1e12, sources({})), undefined);
   }
 });
