@@ -39,7 +39,7 @@ const NVIDIA_QUERY = [
  */
 export async function gpuMemory(
   { adapter, software }: Pick<DeviceInfo, "adapter" | "software">,
-  need = Infinity,
+  need: number = Infinity,
   sources: MemorySources = systemSources(),
 ): Promise<GpuMemory | undefined> {
   if (software || sources.os === "darwin") return sources.host();
