@@ -21,7 +21,7 @@ import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
 import { type Slot, type Slots, slots } from "./slot.ts";
-import { turns } from "./turns.ts";
+import { heard } from "./turns.ts";
 import { openSubmitter, type Ran, type Submitter } from "./submit.ts";
 
 /** What one lane of a round did. */
@@ -108,8 +108,7 @@ export async function openCore(
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be had would be used from here on.
-  await turns()();
-  gpu.check();
+  await heard(gpu);
   const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
   const words = capacity.batch * RESULT_WORDS;
   const submitter = await openSubmitter(gpu, buffers.results.buffer, { words, profile });

@@ -18,7 +18,7 @@ import { checkDraft, checkTarget } from "../model/tensors.ts";
 import { type Loader, loader } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
-import { turns } from "./turns.ts";
+import { heard, turns } from "./turns.ts";
 
 /** Bytes that reached the GPU. */
 export interface LoadProgress {
@@ -162,6 +162,7 @@ export async function loadWith(
       weights,
     ),
   };
+  await heard(gpu);
   return { target: { config, weights }, draft: head };
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import type { Gpu } from "../gpu/device.ts";
 
 /** Timers and signals wait while the GPU is read or fed; a turn takes 2 ms, so not each time. */
 const TURN_MS = 100;
@@ -12,4 +13,10 @@ export function turns(): () => Promise<void> {
     await setTimeout(1);
     last = performance.now();
   };
+}
+
+/** Throws what the device has reported until now: reports come with a turn of the event loop. */
+export async function heard(gpu: Pick<Gpu, "check">): Promise<void> {
+  await turns()();
+  gpu.check();
 }
