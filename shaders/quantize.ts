@@ -1,11 +1,6 @@
 import { expand } from "../src/gpu/expand.ts";
 import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
-import {
-  type FloatFormat,
-  isQuantized,
-  type Matrix,
-  type Quantization,
-} from "../src/gpu/matrix.ts";
+import type { FloatFormat, Matrix, Quantization } from "../src/gpu/matrix.ts";
 import body from "./quantize.wgsl" with { type: "text" };
 import q4 from "./quantize_q4.wgsl" with { type: "text" };
 import q8 from "./quantize_q8.wgsl" with { type: "text" };
@@ -45,7 +40,9 @@ export function quantize(
 ): Dispatch {
   const { format, cols, lanes } = matrix;
   const { operand, scales } = matrix.shards[shape.shard] ?? {};
-  if (!isQuantized(format) || !operand || !scales) throw new Error(`${format} is not packed`);
+  if (format !== "q8" && format !== "q4" || !operand || !scales) {
+    throw new Error(`${format} is not packed`);
+  }
   return dispatch(quantizeKernel(shape.from, format), {
     buffers: {
       weights: buffers.source,

@@ -5,7 +5,7 @@ import type { Quantization } from "../gpu/matrix.ts";
 import { gpuMemory } from "../gpu/memory.ts";
 import type { DType } from "../model/checkpoint.ts";
 import { openTensorFile, type TensorFiles } from "../model/tensor_files.ts";
-import { widen } from "../model/weights.ts";
+import { widen } from "../model/widen.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { type Core, openCore } from "./core.ts";
 import { checkMemory, loadOrAdvise } from "./fits.ts";

@@ -6,8 +6,14 @@ export type FloatFormat = "bf16" | "f16" | "f32";
 /** Integers of 8 or 4 bits in groups of GROUP along k, each group with an f16 scale. */
 export type Quantization = "q8" | "q4";
 
+/**
+ * What quantized checkpoints hold: integers of 4 bits less a zero, integers of 8 bits, or FP8 (e4m3).
+ * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero.
+ */
+export type Prequantized = "u4" | "i8" | "f8";
+
 /** How a matrix lies in GPU memory; each has its `weights_*.wgsl`. */
-export type WeightFormat = FloatFormat | Quantization;
+export type WeightFormat = FloatFormat | Quantization | Prequantized;
 
 /** Bytes of one element, scales apart. */
 export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
@@ -16,6 +22,9 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   f32: 4,
   q8: 1,
   q4: 0.5,
+  u4: 0.5,
+  i8: 1,
+  f8: 1,
 };
 
 /** Eights of weights that one raw load of a format brings. */
@@ -25,13 +34,21 @@ export const CHUNKS: Readonly<Record<WeightFormat, number>> = {
   f32: 1,
   q8: 2,
   q4: 4,
+  u4: 4,
+  i8: 2,
+  f8: 2,
 };
 
 /** Weights that share a scale, along k. */
 export const GROUP = 32;
 
-export function isQuantized(format: WeightFormat): format is Quantization {
-  return format === "q8" || format === "q4";
+/** Whether weights share scales. */
+export function isQuantized(format: WeightFormat): format is Quantization | Prequantized {
+  return format === "q8" || format === "q4" || isPrequantized(format);
+}
+
+export function isPrequantized(format: WeightFormat): format is Prequantized {
+  return format === "u4" || format === "i8" || format === "f8";
 }
 
 /** Whether rows of `cols` can be quantized: their scales fill whole 32-bit words. */
@@ -41,6 +58,7 @@ export function isQuantizable(cols: number): boolean {
 
 /** Bytes of the scales of a row; 0 where there are none. */
 export function scaleBytes(format: WeightFormat, cols: number): number {
+  if (isPrequantized(format)) return 4 * cols / GROUP;
   return isQuantized(format) ? 2 * cols / GROUP : 0;
 }
 
@@ -61,7 +79,10 @@ export function lanesFor(format: WeightFormat, cols: number, most: number): numb
 /** Consecutive rows of a matrix in one binding. */
 export interface Shard {
   readonly operand: Operand;
-  /** f16 [rows, cols / GROUP] in the order of quantize.wgsl, where the format is quantized. */
+  /**
+   * Where the format is quantized, [rows, cols / GROUP] in the order of quantize.wgsl: f16, or the
+   * words of a prequantized one.
+   */
   readonly scales?: Operand;
   /** First output column this shard makes (first row of the matrix where rows are not paired). */
   readonly first: number;

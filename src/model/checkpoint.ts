@@ -2,6 +2,7 @@ import { UsageError } from "../errors.ts";
 import { isObject, quote } from "./fields.ts";
 import { diskFolder, type Folder, readJson, readText } from "./folder.ts";
 import type { TensorInfo } from "./safetensors.ts";
+import { quantizedView } from "./quantized/checkpoint.ts";
 import { openTensors } from "./tensor_files.ts";
 
 export type { DType, TensorInfo } from "./safetensors.ts";
@@ -28,8 +29,19 @@ export function openCheckpoint(folder: string): Checkpoint {
   return checkpointOf(diskFolder(folder));
 }
 
-/** The checkpoint in `folder`, wherever its bytes come from. @throws UsageError as above. */
+/**
+ * The checkpoint in `folder`, wherever its bytes come from; a quantized one with a tensor a matrix.
+ * @throws UsageError as above, or when how it is quantized is not supported.
+ */
 export function checkpointOf(folder: Folder): Checkpoint {
+  using stack = new DisposableStack();
+  const view = quantizedView(stack.use(storedCheckpoint(folder)));
+  stack.move();
+  return view;
+}
+
+/** The checkpoint in `folder` with its tensors as they are stored. @throws UsageError as above. */
+export function storedCheckpoint(folder: Folder): Checkpoint {
   const config = readJson(folder, "config.json");
   if (config === undefined) {
     throw new UsageError(`Cannot open ${quote(folder.name)}: not a checkpoint (no config.json)`);

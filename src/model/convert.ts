@@ -1,7 +1,8 @@
 /** Writes a checkpoint anew as safetensors: a folder beside it, complete or not there at all. */
 import { reason, UsageError } from "../errors.ts";
-import { type Checkpoint, openCheckpoint, type TensorInfo } from "./checkpoint.ts";
+import { type Checkpoint, storedCheckpoint, type TensorInfo } from "./checkpoint.ts";
 import { quote } from "./fields.ts";
+import { diskFolder } from "./folder.ts";
 import { planShards, type ShardFile } from "./safetensors_file.ts";
 
 /** What was written. */
@@ -43,7 +44,7 @@ const WEIGHT_INDEX = /\.index\.json$/;
  */
 export async function convertCheckpoint(options: ConvertOptions): Promise<Converted | undefined> {
   const { from, to } = options;
-  using checkpoint = openCheckpoint(from);
+  using checkpoint = storedCheckpoint(diskFolder(from));
   checkSharing(checkpoint);
   checkPlace(options);
   const temporary = await orUsage(to, () => makeTemporary(to));

@@ -188,9 +188,6 @@ function refuseUnsupported(config: Fields): void {
   for (const key of ["attention_bias", "mlp_bias"]) {
     if (flag(config, key, false)) throw unusable(config, `has ${key} true, expected false`);
   }
-  if (nested(config, "quantization_config") !== undefined) {
-    throw unusable(config, "says that the weights are quantized, expected F32, F16 or BF16");
-  }
 }
 
 /** Biases and norms of q and k are not brought into the order of rows that a partial rope has. */

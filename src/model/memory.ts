@@ -12,7 +12,7 @@ import type { Checkpoint } from "./checkpoint.ts";
 import { PAGE, PREFILL_ROWS } from "./rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "./config.ts";
 import { actWidth, attentionSizes, headsOf, type LayerSpec } from "./layer_spec.ts";
-import { findTensor, type TensorSpec } from "./tensors.ts";
+import { findTensor, isGrouped, type TensorSpec } from "./tensors.ts";
 
 const F32_BYTES = 4;
 
@@ -28,7 +28,7 @@ export function activeParameterCount(specs: readonly TensorSpec[]): number {
 }
 
 /**
- * Bytes of the weights on the GPU: matrices and tables as the file has them, vectors (norms, biases)
+ * Bytes of the weights on the GPU: matrices and tables as the checkpoint has them, vectors (norms, biases)
  * widened to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
  *
  * @param quantize what matrices become where their width allows it.
@@ -43,7 +43,8 @@ export function weightBytes(
     if (tensor === undefined) return 0;
     if (spec.kind === "vector" || spec.kind === "ids") return F32_BYTES * elements(spec);
     const [rows = 0, cols = 0] = spec.shape;
-    if (!quantize || spec.kind !== "matrix" || !isQuantizable(cols)) return tensor.size;
+    const stays = spec.kind !== "matrix" || !isQuantizable(cols) || isGrouped(tensor.dtype);
+    if (!quantize || stays) return tensor.size;
     return rows * (cols * WEIGHT_BYTES[quantize] + scaleBytes(quantize, cols));
   }));
 }

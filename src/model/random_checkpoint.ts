@@ -3,8 +3,9 @@ import { reason, UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
 import { type DraftConfig, fieldsOf, parseModelConfig } from "./config.ts";
 import { parseDraftSizes } from "./draft_config.ts";
-import { type Fields, flag, integer, quote, value } from "./fields.ts";
+import { type Fields, flag, integer, quote, unusable, value } from "./fields.ts";
 import { type Folder, memoryFolder, readJson } from "./folder.ts";
+import { readScheme } from "./quantized/scheme.ts";
 import { draftTensors, targetTensors, type TensorKind, type TensorSpec } from "./tensors.ts";
 
 const DTYPE: Readonly<Record<TensorKind, DType>> = {
@@ -24,6 +25,7 @@ const BYTES: Readonly<Record<TensorKind, number>> = { matrix: 2, table: 2, vecto
 export function randomCheckpoint(configPath: string, kind: "target" | "draft"): Checkpoint {
   const folder = configAlone(configPath);
   const json = (file: string) => readJson(folder, file);
+  refuseQuantized(fieldsOf(configPath, "config.json", json("config.json")));
   const specs = kind === "target"
     ? targetTensors(parseModelConfig(configPath, json("config.json"), undefined))
     : draftTensors(draftOf(fieldsOf(configPath, "config.json", json("config.json"))));
@@ -39,6 +41,13 @@ export function randomCheckpoint(configPath: string, kind: "target" | "draft"): 
     },
     [Symbol.dispose]: () => {},
   };
+}
+
+/** Random weights are bf16, and the config says otherwise. */
+function refuseQuantized(config: Fields): void {
+  const scheme = readScheme(config);
+  if (scheme === undefined) return;
+  throw unusable(config, `says ${scheme.method}, random weights are not quantized by a config`);
 }
 
 function configAlone(path: string): Folder {

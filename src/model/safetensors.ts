@@ -7,7 +7,10 @@ import { UsageError } from "../errors.ts";
 import { isObject, quote } from "./fields.ts";
 
 /** Element types a safetensors header may name; `OTHER` is kept but cannot be used. */
-export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL" | "OTHER";
+export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL" | "OTHER" | GroupedDType;
+
+/** Rows of weights and the words of their groups: the views of src/model/quantized. */
+export type GroupedDType = "GROUPED_U4" | "GROUPED_I8" | "GROUPED_F8";
 
 /** One tensor of a checkpoint: where its bytes lie. */
 export interface TensorInfo {

@@ -15,11 +15,16 @@ import {
   vector,
 } from "./layer_tensors.ts";
 
+import type { GroupedDType } from "./safetensors.ts";
+
 export type { TensorKind, TensorSpec };
 
-/** Dtypes each kind may have in the file. */
+/** Of the matrices of quantized checkpoints. */
+const GROUPED: readonly GroupedDType[] = ["GROUPED_U4", "GROUPED_I8", "GROUPED_F8"];
+
+/** Dtypes each kind may have. */
 const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
-  matrix: ["F32", "F16", "BF16"],
+  matrix: ["F32", "F16", "BF16", ...GROUPED],
   table: ["F32", "F16", "BF16"],
   vector: ["F32", "F16", "BF16"],
   ids: ["I64", "I32"],
@@ -196,9 +201,14 @@ function checkTensor(checkpoint: Checkpoint, spec: TensorSpec): void {
   }
   const allowed = DTYPES[spec.kind];
   if (!allowed.includes(tensor.dtype)) {
-    const expected = `expected ${allowed.join(", ")}`;
+    const expected = `expected ${allowed.filter((dtype) => !isGrouped(dtype)).join(", ")}`;
     throw mismatch(checkpoint, tensor, `has dtype ${quote(tensor.dtypeName)}, ${expected}`);
   }
+}
+
+/** Whether a matrix is quantized in its checkpoint. */
+export function isGrouped(dtype: string): boolean {
+  return GROUPED.some((grouped) => grouped === dtype);
 }
 
 function mismatch(checkpoint: Checkpoint, tensor: TensorInfo, why: string): UsageError {

@@ -2,10 +2,14 @@ import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import {
   type FloatFormat,
+  isPrequantized,
   isQuantizable,
   lanesFor,
   type Matrix,
+  type Prequantized,
   type Quantization,
+  scaleBytes,
+  type Shard,
   type Table,
   tuning,
   WEIGHT_BYTES,
@@ -13,6 +17,8 @@ import {
 } from "../gpu/matrix.ts";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
+import { toLanes } from "./quantized/lane_order.ts";
+import { rowWords } from "./quantized/modules.ts";
 import type { Quantizer } from "./quantizer.ts";
 import {
   batches,
@@ -26,6 +32,7 @@ import {
   stacked,
   wholeStacks,
 } from "./shards.ts";
+import { widen } from "./widen.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
 const CHUNK = 4 << 20;
@@ -33,7 +40,14 @@ const CHUNK = 4 << 20;
 const SUBMIT_EVERY = 64 << 20;
 const DRAIN_EVERY = 128 << 20;
 
-const FORMAT: Partial<Record<DType, FloatFormat>> = { BF16: "bf16", F16: "f16", F32: "f32" };
+const FORMAT: Partial<Record<DType, FloatFormat | Prequantized>> = {
+  BF16: "bf16",
+  F16: "f16",
+  F32: "f32",
+  GROUPED_U4: "u4",
+  GROUPED_I8: "i8",
+  GROUPED_F8: "f8",
+};
 
 /** Streams tensors of one checkpoint into GPU buffers. */
 export interface Loader {
@@ -88,15 +102,35 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     }
   }
 
+  /** Brings rows that are quantized already into lane order. */
+  function reorder(matrix: Matrix, segments: readonly Segment[], format: Prequantized) {
+    const { cols, lanes } = matrix;
+    const order = toLanes({ cols, lanes, format });
+    const rowBytes = 4 * rowWords({ format, cols }).all;
+    const most = Math.max(1, Math.floor(CHUNK / rowBytes));
+    for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
+      const { operand, scales } = matrix.shards[shard] as Shard;
+      for (let done = 0; done < rows; done += most) {
+        const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
+        checkpoint.read(tensor, (tensorRow + done) * rowBytes, bytesOf(part));
+        const packed = order(part);
+        const row = shardRow + done;
+        upload(operand.buffer, row * cols * WEIGHT_BYTES[format], bytesOf(packed.words));
+        upload((scales as Operand).buffer, row * scaleBytes(format, cols), bytesOf(packed.scales));
+      }
+    }
+  }
+
   function build<Format extends WeightFormat>(
     label: string,
-    { from, format, cols }: { from: FloatFormat; format: Format; cols: number },
+    { from, format, cols }: { from: FloatFormat | Prequantized; format: Format; cols: number },
     { cuts, segments }: Layout,
   ): Matrix & { readonly format: Format } {
     const shape = { cols, format, lanes: lanesFor(format, cols, lanes) };
     const matrix = { ...emptyMatrix(gpu, label, cuts, shape), format };
     const buffers = matrix.shards.map(({ operand }) => operand.buffer);
-    if (format !== from) pack(matrix, segments, from);
+    if (isPrequantized(from)) reorder(matrix, segments, from);
+    else if (format !== from) pack(matrix, segments, from);
     else fill(segments, buffers, cols * WEIGHT_BYTES[format]);
     return matrix;
   }
@@ -104,7 +138,8 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
   /** The tensors' common shape and what becomes of them. */
   function shapeOf(tensors: readonly TensorInfo[]) {
     const { format: from, cols } = sharedShape(checkpoint, tensors);
-    const format = quantize && isQuantizable(cols) ? quantize.to : from;
+    const quantizable = !isPrequantized(from) && isQuantizable(cols);
+    const format = quantize && quantizable ? quantize.to : from;
     return { from, format, cols, rowBytes: cols * WEIGHT_BYTES[format] };
   }
 
@@ -130,6 +165,7 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     },
     table(label, tensor) {
       const { format, cols } = sharedShape(checkpoint, [tensor]);
+      if (isPrequantized(format)) throw new Error(`${tensor.name} is ${format}: not checked`);
       const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES[format]);
       return build(label, { from: format, format, cols }, layout);
     },
@@ -162,14 +198,8 @@ export function vectorBuffer(
   return { buffer };
 }
 
-/** F32, F16 or BF16 bytes (little endian) as f32; exact. */
-export function widen(bytes: Uint8Array, dtype: DType): Float32Array {
-  if (dtype === "F32") return new Float32Array(bytes.slice().buffer);
-  const halves = new Uint16Array(bytes.slice().buffer);
-  if (dtype === "F16") return Float32Array.from(new Float16Array(halves.buffer));
-  const out = new Uint32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) out[i] = (halves[i] ?? 0) << 16;
-  return new Float32Array(out.buffer);
+function bytesOf({ buffer }: Uint32Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(buffer);
 }
 
 function uploader(gpu: Gpu, onBytes: (bytes: number) => void) {
@@ -204,17 +234,17 @@ function staged(segments: readonly Segment[]): Segment[] {
 function sharedShape(
   checkpoint: Checkpoint,
   tensors: readonly TensorInfo[],
-): { readonly format: FloatFormat; readonly cols: number } {
+): { readonly format: FloatFormat | Prequantized; readonly cols: number } {
   const first = tensors[0] as TensorInfo;
   const { dtype, shape } = first;
   const format = FORMAT[dtype];
   for (const tensor of tensors) {
     if (!format || tensor.dtype !== dtype || tensor.shape[1] !== shape[1]) {
       throw new UsageError(
-        `Cannot load "${checkpoint.name}": tensor "${tensor.name}" is ${tensor.dtype} ` +
-          `[${tensor.shape}], it must match "${first.name}", ${dtype} [${shape}]`,
+        `Cannot load "${checkpoint.name}": tensor "${tensor.name}" is ${tensor.dtypeName} ` +
+          `[${tensor.shape}], it must match "${first.name}", ${first.dtypeName} [${shape}]`,
       );
     }
   }
-  return { format: format as FloatFormat, cols: shape[1] as number };
+  return { format: format as FloatFormat | Prequantized, cols: shape[1] as number };
 }

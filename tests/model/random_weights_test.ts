@@ -3,7 +3,8 @@ import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
 import { randomLoader } from "../../src/model/random_weights.ts";
-import { type Loader, loader, widen } from "../../src/model/weights.ts";
+import { type Loader, loader } from "../../src/model/weights.ts";
+import { widen } from "../../src/model/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 
 const device = await openDevice();

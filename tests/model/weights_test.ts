@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard, WeightFormat } from "../../src/gpu/matrix.ts";
 import type { Checkpoint, DType, TensorInfo } from "../../src/model/checkpoint.ts";
-import { loader, widen } from "../../src/model/weights.ts";
+import { loader } from "../../src/model/weights.ts";
+import { widen } from "../../src/model/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 
