@@ -172,7 +172,6 @@ for (
     [{ layer_types: Array(4).fill("sliding_attention") }, /"sliding_attention", but no sliding_w/],
     [{ layer_types: Array(4).fill("linear_attention") }, /"linear_attention", known are full_att/],
     [{ hidden_act: "gelu" }, /hidden_act "gelu", known are "silu", "gelu_pytorch_tanh"/],
-    [{ quantization_config: { quant_method: "awq" } }, /quantized/],
     [{ tie_word_embeddings: "yes" }, /tie_word_embeddings "yes", expected true or false/],
     [{ rope_scaling: { rope_type: "mrope" } }, /rope_type "mrope", known are default, linear/],
     [{ rope_scaling: { type: "toString" } }, /rope_type "toString", known are/],

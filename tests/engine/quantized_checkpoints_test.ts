@@ -1,0 +1,82 @@
+/** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
+import assert from "node:assert/strict";
+import { type Core, openCore } from "../../src/engine/core.ts";
+import { forward } from "../../src/engine/forward.ts";
+import { checkModels, loadWith } from "../../src/engine/load.ts";
+import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import type { Checkpoint } from "../../src/model/checkpoint.ts";
+import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
+import { randomLoader } from "../../src/model/random_weights.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
+import { loader } from "../../src/model/weights.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { bothOf, CONFIG } from "../model/quantized/checkpoints.ts";
+import { LAYOUTS } from "../model/quantized/layouts.ts";
+import { decode } from "./fledgling.ts";
+
+const CELLS = 64;
+const PROMPT = [3, 17, 42, 5, 60, 9, 33];
+
+/** A Llama layer of random weights beside the target. */
+const DRAFT = {
+  ...CONFIG,
+  architectures: ["LlamaForCausalLMEagle3"],
+  num_hidden_layers: 1,
+  draft_vocab_size: CONFIG["vocab_size"],
+  eagle_aux_hidden_state_layer_ids: [0, 1, 1],
+};
+
+async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
+  const draftFile = await Deno.makeTempFile({ suffix: ".json" });
+  await Deno.writeTextFile(draftFile, JSON.stringify(DRAFT));
+  try {
+    using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
+    const random = randomLoader(gpu, { seed: 7 });
+    const weights = await loadWith(
+      gpu,
+      models,
+      (checkpoint, part) => part === "target" ? loader(gpu, checkpoint) : random,
+    );
+    random.fill();
+    const [batch, steps, prefillRows, contextLength] = [1, [0, 1, 3], 64, 48];
+    return await openCore(gpu, weights, {
+      batch,
+      steps,
+      prefillRows,
+      contextLength,
+      pages: CELLS / PAGE,
+    });
+  } finally {
+    await Deno.remove(draftFile);
+  }
+}
+
+async function logitsAndTexts(gpu: Gpu, checkpoint: Checkpoint, tiers: readonly number[]) {
+  const core = await open(gpu, checkpoint);
+  using slot = core.openSlot()!;
+  assert.ok(core.reserve(slot, CELLS));
+  const texts: string[] = [];
+  for (const numSteps of tiers) {
+    const options = { numSteps, most: 24, sampling: [GREEDY] };
+    const [found] = await decode(core, [slot], [PROMPT], options);
+    texts.push(found!.ids.join());
+  }
+  const logits = (await forward(core, slot, PROMPT, ["logits"])).get("logits")!;
+  return { logits, texts };
+}
+
+const gpu = await openGpu();
+Deno.test.afterAll(() => gpu[Symbol.dispose]());
+
+for (const name of ["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, blocks"]) {
+  Deno.test(`${name}: logits to the bit those of float32 weights; one text at num_steps 0, 1, 3`, async () => {
+    const { quantized, float } = bothOf(LAYOUTS[name]!);
+    const found = await logitsAndTexts(gpu, quantized, [0, 1, 3]);
+    const expected = await logitsAndTexts(gpu, float, [0]);
+    assert.deepEqual(found.logits, expected.logits);
+    assert.ok(new Set(found.logits).size > 64, "logits differ among themselves");
+    const [text = ""] = expected.texts;
+    assert.deepEqual(found.texts, [text, text, text]);
+    assert.ok(new Set(text.split(",")).size > 2, text);
+  });
+}

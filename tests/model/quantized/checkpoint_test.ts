@@ -1,0 +1,178 @@
+/** Quantized checkpoints as rows: every layout gives the numbers that it was written from. */
+import assert from "node:assert/strict";
+import type { Checkpoint, TensorInfo } from "../../../src/model/checkpoint.ts";
+import { parseModelConfig } from "../../../src/model/config.ts";
+import { weightBytes } from "../../../src/model/memory.ts";
+import { checkTensors, targetTensors } from "../../../src/model/tensors.ts";
+import { toyCheckpoint } from "../folders.ts";
+import { bothOf, CONFIG, fileOf } from "./checkpoints.ts";
+import { e4m3 } from "./e4m3.ts";
+import { gptq, LAYOUTS, type Stored } from "./layouts.ts";
+
+const DECODE: Readonly<Record<string, (u: number, zero: number) => number>> = {
+  GROUPED_U4: (u, zero) => u - zero,
+  GROUPED_I8: (u) => u - 128,
+  GROUPED_F8: (u) => e4m3(u),
+};
+
+/** Rows of weights and group words, as numbers. */
+function decoded(checkpoint: Checkpoint, tensor: TensorInfo): Float32Array {
+  const [rows = 0, cols = 0] = tensor.shape;
+  const bytes = new Uint8Array(tensor.size);
+  checkpoint.read(tensor, 0, bytes);
+  const words = new Uint32Array(bytes.buffer);
+  const bits = tensor.dtype === "GROUPED_U4" ? 4 : 8;
+  const [weights, all] = [cols * bits / 32, words.length / rows];
+  const mask = bits === 4 ? ~31 : ~0;
+  return Float32Array.from({ length: rows * cols }, (_, i) => {
+    const [row, k] = [Math.floor(i / cols), i % cols];
+    const word = words[row * all + Math.floor(k * bits / 32)]!;
+    const group = words[row * all + weights + Math.floor(k / 32)]!;
+    const [scale = 0] = new Float32Array(Uint32Array.of(group & mask).buffer);
+    return DECODE[tensor.dtype]!(word >>> k * bits % 32 & (1 << bits) - 1, group & 31) * scale;
+  });
+}
+
+const specs = targetTensors(parseModelConfig("toy", CONFIG, undefined));
+
+for (const [name, layout] of Object.entries(LAYOUTS)) {
+  Deno.test(`${name}: the numbers it was written from`, () => {
+    const { quantized, values } = bothOf(layout);
+    assert.deepEqual(checkTensors(quantized, specs), []);
+    assert.equal(values.size, 14);
+    for (const [name, expected] of values) {
+      assert.deepEqual(decoded(quantized, quantized.tensors.get(name)!), expected, name);
+    }
+  });
+}
+
+Deno.test("memory: 5 bits a weight of 4, 9 of 8, and no quantization upon that", () => {
+  const elements = 2 * (128 * (128 + 64 + 64 + 128) + 3 * 128 * 192);
+  const float = weightBytes(bothOf(LAYOUTS["int8"]!).float, specs);
+  for (
+    const [name, bits] of [["int8", 9], ["awq, groups of 128", 5], ["fp8, blocks", 9]] as const
+  ) {
+    const { quantized } = bothOf(LAYOUTS[name]!);
+    assert.equal(float - weightBytes(quantized, specs), elements * (32 - bits) / 8, name);
+  }
+  const { quantized } = bothOf(LAYOUTS["int8"]!);
+  const head = 64 * 128 * (32 - 9) / 8 + 64 * 128 / 8 / 2; // q8: 8.5 bits
+  assert.equal(weightBytes(quantized, specs) - weightBytes(quantized, specs, "q8"), head);
+});
+
+/** A checkpoint with this `quantization_config` and these tensors. */
+function open(config: unknown, tensors: readonly Stored[] = []): Checkpoint {
+  return toyCheckpoint({
+    "config.json": { ...CONFIG, quantization_config: config },
+    "model.safetensors": fileOf(tensors),
+  });
+}
+
+const AWQ = LAYOUTS["awq, groups of 32"]!.config;
+const GPTQ = gptq(32, 1);
+const INT8 = LAYOUTS["int8"]!;
+const FP8 = LAYOUTS["fp8, blocks"]!;
+const SIZE = { prefix: "m", rows: 128, cols: 128 };
+
+Deno.test("methods and settings that are not supported are named", () => {
+  const weights = (change: object) => {
+    const scheme = { num_bits: 8, type: "int", strategy: "channel", ...change };
+    return { ...INT8.config, config_groups: { group_0: { weights: scheme } } };
+  };
+  const cases: readonly [unknown, RegExp][] = [
+    [
+      { quant_method: "bitsandbytes" },
+      /quant_method "bitsandbytes", supported are awq, gptq, comp/,
+    ],
+    [{}, /quant_method null, supported are/],
+    ["awq", /quantization_config "awq", expected an object/],
+    [{ ...AWQ, bits: 8 }, /bits 8, supported: 4/],
+    [{ ...AWQ, version: "gemv" }, /version "gemv", supported: "gemm"/],
+    [{ ...AWQ, group_size: 16 }, /group_size 16, expected a multiple of 32/],
+    [
+      { ...AWQ, modules_to_not_convert: "lm_head" },
+      /modules_to_not_convert "lm_head", expected a l/,
+    ],
+    [{ ...GPTQ.config, bits: 3 }, /bits 3, supported: 4/],
+    [{ ...GPTQ.config, checkpoint_format: "marlin" }, /checkpoint_format "marlin"/],
+    [{ ...FP8.config, fmt: "e5m2" }, /fmt "e5m2", supported: "e4m3"/],
+    [{ ...FP8.config, weight_block_size: [128] }, /weight_block_size \[128\], expected \[rows/],
+    [weights({ num_bits: 4 }), /int4 weights of format "int-quantized", supported are pack-quanti/],
+    [weights({ symmetric: false }), /asymmetric int8 weights/],
+    [weights({ strategy: "token" }), /strategy "token", supported are tensor, channel, group/],
+    [weights({ actorder: "group" }), /actorder "group", supported/],
+    [{ ...INT8.config, sparsity_config: { format: "sparse-24-bitmask" } }, /"sparse-24-bitmask"/],
+  ];
+  for (const [config, message] of cases) {
+    assert.throws(() => open(config), { name: "UsageError", message }, String(message));
+  }
+});
+
+/** The tensors with one of them changed, or left out. */
+function changed(
+  tensors: readonly Stored[],
+  name: string,
+  change: (tensor: Stored) => Partial<Stored> | undefined,
+): Stored[] {
+  return tensors.flatMap((tensor) => {
+    if (tensor.name !== name) return [tensor];
+    const more = change(tensor);
+    return more ? [{ ...tensor, ...more }] : [];
+  });
+}
+
+Deno.test("tensors that do not fit together are named", () => {
+  const cases: readonly [unknown, Stored[], RegExp][] = [
+    [GPTQ.config, changed(GPTQ.write(SIZE).stored, "m.scales", () => undefined), /no scales/],
+    [GPTQ.config, changed(GPTQ.write(SIZE).stored, "m.qzeros", () => undefined), /no qzeros/],
+    [
+      GPTQ.config,
+      changed(GPTQ.write(SIZE).stored, "m.qzeros", () => ({ shape: [2, 32] })),
+      /"m.qzeros" has shape \[2,32\], expected \[4,16\]/,
+    ],
+    [
+      GPTQ.config,
+      changed(GPTQ.write(SIZE).stored, "m.g_idx", ({ bytes }) => ({ bytes: bytes.toReversed() })),
+      /"m.g_idx" puts columns into groups by activation \(desc_act\)/,
+    ],
+    [
+      FP8.config,
+      changed(FP8.write(SIZE).stored, "m.weight", ({ bytes }) => ({ bytes: bytes.with(5, 0xff) })),
+      /"m.weight" has a weight that is no number/,
+    ],
+    [
+      INT8.config,
+      changed(INT8.write(SIZE).stored, "m.weight_scale", ({ bytes }) => {
+        return { shape: [127, 1], bytes: bytes.subarray(4) };
+      }),
+      /"m.weight_scale" has 127 scales, expected 128/,
+    ],
+    [
+      { ...INT8.config, ignore: ["m"] },
+      [...INT8.write(SIZE).stored],
+      /"m.weight" is quantized, but config.json says that it is not/,
+    ],
+  ];
+  for (const [config, tensors, message] of cases) {
+    const attempt = () => {
+      using checkpoint = open(config, tensors);
+      decoded(checkpoint, checkpoint.tensors.get("m.weight")!);
+    };
+    assert.throws(attempt, { name: "UsageError", message }, String(message));
+  }
+});
+
+Deno.test("scales of u4 that the word of a group cannot hold are refused", () => {
+  const { stored } = GPTQ.write(SIZE);
+  const exact = Float32Array.from({ length: 4 * 128 }, () => 0.1);
+  const scales = changed(
+    stored,
+    "m.scales",
+    () => ({ dtype: "F32", bytes: new Uint8Array(exact.buffer) }),
+  );
+  using checkpoint = open(GPTQ.config, scales);
+  assert.throws(
+    () => decoded(checkpoint, checkpoint.tensors.get("m.weight")!),
+    /"m.scales" has a scale of more than 19 bits/,
+  );
+});
