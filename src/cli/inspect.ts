@@ -129,6 +129,7 @@ function partLines(label: string, part: PartReport): string[] {
     line(label, `${part.name} (${part.architecture})`),
     line("parameters", `${count(part.parameters)}${active}`),
     line("dtypes", part.dtypes.map(total).join(", ")),
+    ...part.method === null ? [] : [line("checkpoint", `${part.method}, sizes as on the GPU`)],
     ...part.quantized ? [line("quantized", quantized(part.quantized))] : [],
     line("layers", `${part.layers}, hidden ${part.hiddenSize}${mlp}`),
     ...part.experts ? [line("experts", experts(part.experts))] : [],
@@ -171,9 +172,10 @@ function total({ name, tensors, bytes: size }: TensorTotal): string {
   return `${name} (${tensors} ${tensors === 1 ? "tensor" : "tensors"}, ${bytes(size)})`;
 }
 
-function quantized({ to, matrices, kept }: QuantizeReport): string {
-  const stay = kept > 0 ? `; ${kept} stay: they are no multiple of 64 wide` : "";
-  return `${matrices} matrices to ${to}${stay}`;
+function quantized({ to, matrices, kept, already }: QuantizeReport): string {
+  const narrow = kept > 0 ? `; ${kept} stay: they are no multiple of 64 wide` : "";
+  const done = already > 0 ? `; ${already} stay: they are quantized already` : "";
+  return `${matrices} matrices to ${to}${narrow}${done}`;
 }
 
 function rope({ theta, scaling: { kind, ...scaling } }: Rope): string {

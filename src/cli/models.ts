@@ -65,8 +65,9 @@ export function modelsTable(entries: readonly Entry[], now: Date): string {
 
 function verdictText(verdict: Verdict): string {
   if (verdict.kind === "unusable") return `no: ${verdict.reason}`;
-  const { memoryBytes, runs, algorithm } = verdict;
-  const kind = algorithm === undefined ? "" : `, ${algorithm} draft`;
+  const { memoryBytes, runs, algorithm, method } = verdict;
+  const draft = algorithm === undefined ? "" : `, ${algorithm} draft`;
+  const kind = method === undefined ? draft : `${draft}, ${method}`;
   const needs = `needs ${size(memoryBytes)}`;
   if (runs === false) return `no: ${needs}, there are ${size(verdict.machineBytes ?? 0)}${kind}`;
   return `${runs === undefined ? "if it fits" : "yes"}${kind}, ${needs}`;
@@ -84,6 +85,7 @@ function entryJson({ repo, commit, refs, bytes, usedAt, folder, verdict }: Entry
     folder,
     kind: usable?.kind ?? null,
     algorithm: usable?.algorithm ?? null,
+    quantization: usable?.method ?? null,
     memory_bytes: usable?.memoryBytes ?? null,
     runs: usable === undefined ? false : usable.runs ?? null,
     reason: verdict.kind === "unusable" ? verdict.reason : null,

@@ -5,7 +5,7 @@ import { gpuMemory } from "../gpu/memory.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
 import { fieldsOf, type ModelConfig, parseModelConfig } from "../model/config.ts";
 import { parseDraftConfig, parseDraftSizes } from "../model/draft_config.ts";
-import { kvBytesPerToken, weightBytes } from "../model/memory.ts";
+import { kvBytesPerToken, methodOf, weightBytes } from "../model/memory.ts";
 import { inspectReport } from "../model/report.ts";
 import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
 import { checkTarget, checkTensors, draftTensors } from "../model/tensors.ts";
@@ -22,6 +22,8 @@ export type Verdict =
   | {
     readonly kind: "target" | "draft";
     readonly algorithm: string | undefined;
+    /** How the checkpoint is quantized, undefined where it is not. */
+    readonly method?: string | undefined;
     /** Weights, working memory, and keys and values of one sequence. */
     readonly memoryBytes: number;
     readonly machineBytes: number | undefined;
@@ -47,7 +49,8 @@ export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict 
     const found = isDraft(checkpoint) ? draftMemory(checkpoint) : targetMemory(checkpoint);
     if (!adapter) return { kind: "unusable", reason: "no WebGPU adapter, run eyrie doctor --fix" };
     const runs = bytes === undefined ? undefined : found.memoryBytes <= bytes;
-    return { ...found, machineBytes: bytes, runs };
+    const method = methodOf(checkpoint);
+    return { ...found, ...method ? { method } : {}, machineBytes: bytes, runs };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     // The folder is named in the row already: `Cannot use "FOLDER": reason`.

@@ -1,7 +1,7 @@
 import type { Gpu } from "../gpu/device.ts";
 import type { Quantization } from "../gpu/matrix.ts";
 import type { Checkpoint } from "../model/checkpoint.ts";
-import { unquantizable, weightBytes } from "../model/memory.ts";
+import { keptMatrices, methodOf, weightBytes } from "../model/memory.ts";
 import { openQuantizer, type Quantizer } from "../model/quantizer.ts";
 import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../model/tensors.ts";
@@ -15,17 +15,21 @@ export function quantizeWarnings(
   { quantize, quantizeDraft }: QuantizeChoice,
 ): string[] {
   if (quantize === undefined) return [];
-  const line = ({ name }: Checkpoint, specs: readonly TensorSpec[]) => {
-    const kept = unquantizable(specs);
-    const [first] = kept;
-    return first === undefined ? [] : [
-      `${name}: ${kept.length} of its matrices stay as they are, not ${quantize}: ` +
-      `"${first.name}" is ${first.shape[1]} wide, no multiple of 64`,
+  const lines = (checkpoint: Checkpoint, specs: readonly TensorSpec[]) => {
+    const kept = keptMatrices(checkpoint, specs);
+    const line = ([first, ...others]: readonly TensorSpec[], why: string) =>
+      first === undefined ? [] : [
+        `${checkpoint.name}: ${1 + others.length} of its matrices stay as they are, not ` +
+        `${quantize}: "${first.name}" is ${why}`,
+      ];
+    return [
+      ...line(kept.narrow, `${kept.narrow[0]?.shape[1]} wide, no multiple of 64`),
+      ...line(kept.quantized, `${methodOf(checkpoint)} already`),
     ];
   };
   return [
-    ...line(target.checkpoint, targetTensors(target.config)),
-    ...draft && quantizeDraft ? line(draft.checkpoint, draftTensors(draft.config)) : [],
+    ...lines(target.checkpoint, targetTensors(target.config)),
+    ...draft && quantizeDraft ? lines(draft.checkpoint, draftTensors(draft.config)) : [],
   ];
 }
 

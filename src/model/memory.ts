@@ -49,9 +49,29 @@ export function weightBytes(
   }));
 }
 
-/** Tensors that stay as they are although `quantize` was asked for: their width forbids it. */
-export function unquantizable(specs: readonly TensorSpec[]): TensorSpec[] {
-  return specs.filter(({ kind, shape: [, cols = 0] }) => kind === "matrix" && !isQuantizable(cols));
+/** Matrices that stay as they are although `quantize` was asked for. */
+export interface KeptMatrices {
+  /** Those whose width forbids it. */
+  readonly narrow: readonly TensorSpec[];
+  /** Those that the checkpoint has quantized. */
+  readonly quantized: readonly TensorSpec[];
+}
+
+export function keptMatrices(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+): KeptMatrices {
+  const grouped = (spec: TensorSpec) => isGrouped(findTensor(checkpoint, spec)?.dtype ?? "");
+  const matrices = specs.filter(({ kind }) => kind === "matrix");
+  return {
+    narrow: matrices.filter((spec) => !grouped(spec) && !isQuantizable(spec.shape[1] ?? 0)),
+    quantized: matrices.filter(grouped),
+  };
+}
+
+/** How a checkpoint's matrices are quantized, for people; undefined where none is. */
+export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | undefined {
+  return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
 }
 
 /** Bytes of keys and values that one token takes in all layers. */

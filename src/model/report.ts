@@ -10,11 +10,12 @@ import type { Rope } from "./rope_config.ts";
 import { DEFAULT_CONTEXT, PREFILL_ROWS } from "./rows_layout.ts";
 import {
   activeParameterCount,
+  keptMatrices,
   kvBytesPerToken,
+  methodOf,
   parameterCount,
   scratchBytes,
   tierBytes,
-  unquantizable,
   weightBytes,
 } from "./memory.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "./tensors.ts";
@@ -35,6 +36,8 @@ export interface QuantizeReport {
   readonly matrices: number;
   /** Matrices that stay as they are: no multiple of 64 wide. */
   readonly kept: number;
+  /** Matrices that the checkpoint has quantized. */
+  readonly already: number;
 }
 
 /** Tensors of one dtype or of one file. */
@@ -69,6 +72,8 @@ export interface PartReport extends HeadReport {
   readonly ropes: readonly Rope[];
   readonly dtypes: readonly TensorTotal[];
   readonly files: readonly TensorTotal[];
+  /** How the checkpoint itself is quantized, null where it is not. */
+  readonly method: string | null;
   readonly quantized: QuantizeReport | null;
   /** On the GPU. */
   readonly weightBytes: number;
@@ -195,16 +200,25 @@ function partReport(
     ropes: config.ropes,
     dtypes: totals(tensors, ({ dtypeName }) => dtypeName),
     files: totals(tensors, ({ file }) => file),
-    quantized: quantize ? quantizeReport(specs, quantize) : null,
+    method: methodOf(checkpoint) ?? null,
+    quantized: quantize ? quantizeReport(checkpoint, specs, quantize) : null,
     weightBytes: weightBytes(checkpoint, specs, quantize),
     kvBytesPerToken: kvBytesPerToken(config, kvDtype),
     warnings,
   };
 }
 
-function quantizeReport(specs: readonly TensorSpec[], to: Quantization): QuantizeReport {
-  const kept = unquantizable(specs).length;
-  return { to, matrices: specs.filter(({ kind }) => kind === "matrix").length - kept, kept };
+function quantizeReport(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+  to: Quantization,
+): QuantizeReport {
+  const { narrow: { length: kept }, quantized: { length: already } } = keptMatrices(
+    checkpoint,
+    specs,
+  );
+  const all = specs.filter(({ kind }) => kind === "matrix").length;
+  return { to, matrices: all - kept - already, kept, already };
 }
 
 function tierReports(target: ModelConfig, draft: DraftConfig | undefined): MemoryReport["tiers"] {

@@ -77,6 +77,6 @@ for (const name of ["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, bl
     assert.ok(new Set(found.logits).size > 64, "logits differ among themselves");
     const [text = ""] = expected.texts;
     assert.deepEqual(found.texts, [text, text, text]);
-    assert.ok(new Set(text.split(",")).size > 2, text);
+    assert.ok(new Set(text.split(",")).size > 1, text);
   });
 }

@@ -64,6 +64,19 @@ function valuesOf({ rows, cols }: Size, value: At): Float32Array {
 /** Random numbers, the same for the same arguments. */
 const random = (bits: number, stream: number): At => (a, b) => hash32(stream, a, b) >>> 32 - bits;
 
+/** Of 4 bits, most near the middle as symmetric weights have them, some at the ends. */
+function zeroOf(stream: number): At {
+  return (row, group) => {
+    const u = random(4, stream)(row, group);
+    return u < 14 ? 6 + u % 4 : 15 * (u % 2);
+  };
+}
+
+/** A stream of random numbers for each matrix. */
+function streamOf({ prefix }: Size, stream: number): number {
+  return [...prefix].reduce((hash, letter) => hash32(hash, letter.charCodeAt(0), stream), stream);
+}
+
 const half = (x: number) => new Float16Array([x])[0]!;
 const brain = (x: number) => {
   const bits = new Uint32Array(Float32Array.of(x).buffer);
@@ -102,8 +115,8 @@ export function gptq(group: number, step: 0 | 1): Layout {
       const { prefix, rows, cols } = size;
       const share = group === -1 ? cols : group;
       const groups = Math.ceil(cols / share);
-      const u = random(4, 1);
-      const zero: At = (row, g) => random(4, 2)(row, g) || 8;
+      const u = random(4, streamOf(size, 1));
+      const zero: At = (row, g) => zeroOf(2)(row, g) || 8;
       const { scale, stored } = scalesOf(`${prefix}.scales`, "F16", {
         shape: [groups, rows],
         size: 0.02,
@@ -136,7 +149,7 @@ export function awq(group: number): Layout {
     write(size) {
       const { prefix, rows, cols } = size;
       const groups = Math.ceil(cols / group);
-      const [u, zero] = [random(4, 3), random(4, 4)];
+      const [u, zero] = [random(4, streamOf(size, 3)), zeroOf(4)];
       const { scale, stored } = scalesOf(`${prefix}.scales`, "F16", {
         shape: [groups, rows],
         size: 0.02,
@@ -183,8 +196,9 @@ export function packedInt4(group: number, symmetric: boolean): Layout {
     write(size) {
       const { prefix, rows, cols } = size;
       const groups = Math.ceil(cols / group);
-      const q: At = (n, k) => random(4, 5)(n, k) - 8;
-      const zero: At = (n, g) => symmetric ? 0 : random(4, 6)(n, g) - 8;
+      const u = random(4, streamOf(size, 5));
+      const q: At = (n, k) => u(n, k) - 8;
+      const zero: At = (n, g) => symmetric ? 0 : zeroOf(6)(n, g) - 8;
       const { scale, stored } = scalesOf(`${prefix}.weight_scale`, "BF16", {
         shape: [rows, groups],
         size: 0.02,
@@ -222,7 +236,8 @@ export function int8(): Layout {
     config: compressed("int-quantized", weights),
     write(size) {
       const { prefix, rows, cols } = size;
-      const q: At = (n, k) => (random(8, 7)(n, k) << 24) >> 24;
+      const u = random(8, streamOf(size, 7));
+      const q: At = (n, k) => (u(n, k) << 24) >> 24;
       const { scale, stored } = scalesOf(`${prefix}.weight_scale`, "F32", {
         shape: [rows, 1],
         size: 0.001,
@@ -252,8 +267,9 @@ function fp8(
       const { prefix, rows, cols } = size;
       const { block: [high, wide], scalar } = of(size);
       const shape = [Math.ceil(rows / high), Math.ceil(cols / wide)] as const;
+      const u = random(8, streamOf(size, 8));
       const byte: At = (n, k) => {
-        const bits = random(8, 8)(n, k);
+        const bits = u(n, k);
         return (bits & 0x7f) > 0x48 ? bits & 0x87 : bits; // most 4; many without exponent
       };
       const { scale, stored } = scalesOf(`${prefix}.${name}`, "F32", { shape, size: 0.05 });
