@@ -1,5 +1,6 @@
 /** What the WebGPU adapter is. Asks navigator.gpu itself: doctor must work where src/gpu cannot. */
 import { reason } from "../../errors.ts";
+import { type GpuMemory, gpuMemory } from "../../gpu/memory.ts";
 import { measureSpeed, type Speed } from "./speed.ts";
 
 /** The adapter that Eyrie would use. */
@@ -16,6 +17,8 @@ export interface AdapterReport {
   /** Everything the adapter lists. */
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
+  /** Undefined where nobody tells. */
+  readonly memory: GpuMemory | undefined;
   /** Undefined where no device could be opened; `problem` says why. */
   readonly speed: Speed | undefined;
   readonly problem: string | undefined;
@@ -44,11 +47,14 @@ export async function lookAtAdapter(): Promise<AdapterReport | null> {
   if (!adapter) return null;
   const { info } = adapter;
   const limits = limitsOf(adapter.limits);
+  const name = info.description || info.device || "unknown";
+  const software = isSoftware(info.description, info.isFallbackAdapter);
   return {
-    name: info.description || info.device || "unknown",
+    name,
     vendor: vendorName(info.vendor),
     backend: guessBackend(Deno.build.os, limits, Deno.env.get("DENO_WEBGPU_BACKEND")),
-    software: isSoftware(info.description, info.isFallbackAdapter),
+    software,
+    memory: await gpuMemory({ adapter: name, software }),
     subgroupSizes: [info.subgroupMinSize, info.subgroupMaxSize],
     features: [...adapter.features].toSorted(),
     limits,

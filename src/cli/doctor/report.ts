@@ -91,8 +91,14 @@ function adapterLines(adapter: AdapterReport): string[] {
         `workgroup ${limit("maxComputeInvocationsPerWorkgroup")} threads and ` +
         byteText(limit("maxComputeWorkgroupStorageSize")),
     ),
+    line("memory", memoryText(adapter.memory)),
     ...(adapter.speed ? speedLines(adapter.speed) : []),
   ];
+}
+
+function memoryText(memory: AdapterReport["memory"]): string {
+  if (memory === undefined) return "not known: WebGPU does not tell";
+  return `${byteText(memory.free)} free of ${byteText(memory.total)}`;
 }
 
 function speedLines(speed: Speed): string[] {
@@ -149,7 +155,7 @@ function fixText(fix: Fix): string {
 }
 
 function adapterJson(adapter: AdapterReport): Record<string, unknown> {
-  const { speed } = adapter;
+  const { speed, memory } = adapter;
   return {
     name: adapter.name,
     vendor: adapter.vendor,
@@ -159,6 +165,7 @@ function adapterJson(adapter: AdapterReport): Record<string, unknown> {
     granted: adapter.granted,
     features: adapter.features,
     limits: adapter.limits,
+    memory: memory ? { total_bytes: memory.total, free_bytes: memory.free } : null,
     speed: speed
       ? {
         readback_ms: speed.readbackMs,

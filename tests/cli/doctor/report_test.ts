@@ -23,6 +23,7 @@ const ADAPTER: AdapterReport = {
   granted: ["subgroups", "shader-f16"],
   features: ["shader-f16"],
   limits: { maxBufferSize: 2 ** 31, maxStorageBufferBindingSize: 128 * 2 ** 20 },
+  memory: { total: 16 * 2 ** 30, free: 15 * 2 ** 30 },
   speed: {
     readbackMs: 0.0284,
     awaitedReadbackMs: 11.5,
@@ -62,6 +63,7 @@ adapter    NVIDIA H200
            hardware, NVIDIA, backend vulkan (a guess)
 features   subgroups, shader-f16; subgroups of 32
 limits     buffer 2 GiB, binding 128 MiB, 0 storage buffers, workgroup 0 threads and 0 B
+memory     15 GiB free of 16 GiB
 readback   0.028 ms a read, 11.5 ms when awaited
 copy       1980.3 GB/s on the device, 6.3 GB/s upload
 caches     Hugging Face models: /c/hub (not there yet, 1 GiB free)
@@ -94,6 +96,9 @@ Deno.test("--json holds plain values and null for what is not known", () => {
   const json = JSON.parse(JSON.stringify(reportJson(REPORT)));
   equal(json.healthy, true);
   equal(json.adapter.speed.readback_ms, 0.0284);
+  deepEqual(json.adapter.memory, { total_bytes: 16 * 2 ** 30, free_bytes: 15 * 2 ** 30 });
+  const untold = reportJson({ ...REPORT, adapter: { ...ADAPTER, memory: undefined } });
+  equal(JSON.parse(JSON.stringify(untold)).adapter.memory, null);
   deepEqual(json.caches[1], { name: "Deno modules", path: null, exists: false, free_bytes: null });
   equal(reportJson({ ...REPORT, adapter: null })["adapter"], null);
   deepEqual(reportJson(REPORT), json); // nothing that JSON would drop
