@@ -43,6 +43,7 @@ export function weightBytes(
     if (tensor === undefined) return 0;
     if (spec.kind === "vector" || spec.kind === "ids") return F32_BYTES * elements(spec);
     const [rows = 0, cols = 0] = spec.shape;
+    if (spec.kind === "table" && isGrouped(tensor.dtype)) return F32_BYTES * elements(spec);
     const stays = spec.kind !== "matrix" || !isQuantizable(cols) || isGrouped(tensor.dtype);
     if (!quantize || stays) return tensor.size;
     return rows * (cols * WEIGHT_BYTES[quantize] + scaleBytes(quantize, cols));

@@ -15,7 +15,7 @@ import {
   vector,
 } from "./layer_tensors.ts";
 
-import type { GroupedDType } from "./safetensors.ts";
+import { DTYPE_BYTES, type GroupedDType } from "./safetensors.ts";
 
 export type { TensorKind, TensorSpec };
 
@@ -25,7 +25,7 @@ const GROUPED: readonly GroupedDType[] = ["GROUPED_U4", "GROUPED_I8", "GROUPED_F
 /** Dtypes each kind may have. */
 const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
   matrix: ["F32", "F16", "BF16", ...GROUPED],
-  table: ["F32", "F16", "BF16"],
+  table: ["F32", "F16", "BF16", ...GROUPED], // float32 on the GPU
   vector: ["F32", "F16", "BF16"],
   ids: ["I64", "I32"],
 };
@@ -163,12 +163,23 @@ export function checkTensors(
   const extra = [...checkpoint.tensors.values()].filter(({ name }) => !wanted.has(name));
   for (const tensor of extra) {
     const module = tensor.name.slice(0, tensor.name.lastIndexOf("."));
-    if (!modules.has(module)) continue;
+    if (!modules.has(module) || isZeroBias(checkpoint, tensor)) continue;
     throw mismatch(checkpoint, tensor, "is part of a layer that is computed without it");
   }
   return extra
-    .filter(({ name }) => !ignorable.test(name))
+    .filter((tensor) => !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor))
     .map(({ name, file }) => `${checkpoint.name}/${file}: tensor ${quote(name)} is not used`);
+}
+
+/** AutoGPTQ gave every module a bias, zeros where the model has none. */
+function isZeroBias(checkpoint: Checkpoint, { name, ...tensor }: TensorInfo): boolean {
+  const weight = checkpoint.tensors.get(name.replace(/\.bias$/, ".weight"));
+  if (!name.endsWith(".bias") || weight === undefined || !isGrouped(weight.dtype)) return false;
+  // A sign alone is a zero too.
+  const bytes = new Uint8Array(tensor.size);
+  checkpoint.read({ name, ...tensor }, 0, bytes);
+  const step = DTYPE_BYTES[tensor.dtypeName] ?? 1;
+  return bytes.every((byte, i) => (i % step === step - 1 ? byte & 0x7f : byte) === 0);
 }
 
 /**

@@ -17,6 +17,7 @@ import {
 } from "../gpu/matrix.ts";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
+import { dequantized } from "./quantized/dequantize.ts";
 import { toLanes } from "./quantized/lane_order.ts";
 import { rowWords } from "./quantized/modules.ts";
 import type { Quantizer } from "./quantizer.ts";
@@ -121,6 +122,32 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     }
   }
 
+  /** A quantized matrix as float32. */
+  function buildFloats(
+    label: string,
+    { from, cols }: { readonly from: Prequantized; readonly cols: number },
+    { cuts, segments }: Layout,
+  ): Table {
+    const format = "f32";
+    const matrix = emptyMatrix(gpu, label, cuts, {
+      cols,
+      format,
+      lanes: lanesFor(format, cols, lanes),
+    });
+    const rowBytes = 4 * rowWords({ format: from, cols }).all;
+    const most = Math.max(1, Math.floor(CHUNK / (4 * cols)));
+    for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
+      const { operand } = matrix.shards[shard] as Shard;
+      for (let done = 0; done < rows; done += most) {
+        const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
+        checkpoint.read(tensor, (tensorRow + done) * rowBytes, bytesOf(part));
+        const floats = dequantized(part, { format: from, cols });
+        upload(operand.buffer, (shardRow + done) * cols * 4, bytesOf(floats));
+      }
+    }
+    return { ...matrix, format };
+  }
+
   function build<Format extends WeightFormat>(
     label: string,
     { from, format, cols }: { from: FloatFormat | Prequantized; format: Format; cols: number },
@@ -165,7 +192,10 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     },
     table(label, tensor) {
       const { format, cols } = sharedShape(checkpoint, [tensor]);
-      if (isPrequantized(format)) throw new Error(`${tensor.name} is ${format}: not checked`);
+      if (isPrequantized(format)) {
+        const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES.f32);
+        return buildFloats(label, { from: format, cols }, layout);
+      }
       const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES[format]);
       return build(label, { from: format, format, cols }, layout);
     },
@@ -198,7 +228,7 @@ export function vectorBuffer(
   return { buffer };
 }
 
-function bytesOf({ buffer }: Uint32Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+function bytesOf({ buffer }: { readonly buffer: ArrayBuffer }): Uint8Array<ArrayBuffer> {
   return new Uint8Array(buffer);
 }
 

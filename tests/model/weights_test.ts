@@ -5,6 +5,8 @@ import type { Checkpoint, DType, TensorInfo } from "../../src/model/checkpoint.t
 import { loader } from "../../src/model/weights.ts";
 import { widen } from "../../src/model/widen.ts";
 import { openDevice } from "../gpu/device.ts";
+import { bothOf } from "./quantized/checkpoints.ts";
+import { LAYOUTS } from "./quantized/layouts.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 
 const device = await openDevice();
@@ -268,4 +270,13 @@ Deno.test("weights: widen knows the values of each type", () => {
   // A view that does not begin where its buffer does.
   const view = new Uint8Array(Uint16Array.of(9, 0x3f80).buffer, 2);
   assert.deepEqual([...widen(view, "BF16")], [1]);
+});
+
+Deno.test("a table that is quantized becomes float32", async () => {
+  const { quantized, values } = bothOf(LAYOUTS["fp8, blocks"]!);
+  const name = "model.layers.0.mlp.down_proj.weight";
+  const table = loader(device.gpu, quantized).table("table", quantized.tensors.get(name)!);
+  assert.equal(table.format, "f32");
+  const words = await device.readWords(table.shards[0]!.operand);
+  assert.deepEqual(new Float32Array(words.buffer), values.get(name));
 });

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import type { Checkpoint, TensorInfo } from "../../../src/model/checkpoint.ts";
 import { parseModelConfig } from "../../../src/model/config.ts";
 import { weightBytes } from "../../../src/model/memory.ts";
+import type { Prequantized } from "../../../src/gpu/matrix.ts";
+import { dequantized } from "../../../src/model/quantized/dequantize.ts";
 import { checkTensors, targetTensors } from "../../../src/model/tensors.ts";
 import { toyCheckpoint } from "../folders.ts";
 import { bothOf, CONFIG, fileOf } from "./checkpoints.ts";
@@ -13,6 +15,12 @@ const DECODE: Readonly<Record<string, (u: number, zero: number) => number>> = {
   GROUPED_U4: (u, zero) => u - zero,
   GROUPED_I8: (u) => u - 128,
   GROUPED_F8: (u) => e4m3(u),
+};
+
+const FORMAT: Readonly<Record<string, Prequantized>> = {
+  GROUPED_U4: "u4",
+  GROUPED_I8: "i8",
+  GROUPED_F8: "f8",
 };
 
 /** Rows of weights and group words, as numbers. */
@@ -41,7 +49,12 @@ for (const [name, layout] of Object.entries(LAYOUTS)) {
     assert.deepEqual(checkTensors(quantized, specs), []);
     assert.equal(values.size, 14);
     for (const [name, expected] of values) {
-      assert.deepEqual(decoded(quantized, quantized.tensors.get(name)!), expected, name);
+      const tensor = quantized.tensors.get(name)!;
+      assert.deepEqual(decoded(quantized, tensor), expected, name);
+      const words = new Uint32Array(tensor.size / 4);
+      quantized.read(tensor, 0, new Uint8Array(words.buffer));
+      const of = { format: FORMAT[tensor.dtype]!, cols: tensor.shape[1]! };
+      assert.deepEqual(dequantized(words, of), expected, name);
     }
   });
 }
@@ -174,5 +187,23 @@ Deno.test("scales of u4 that the word of a group cannot hold are refused", () =>
   assert.throws(
     () => decoded(checkpoint, checkpoint.tensors.get("m.weight")!),
     /"m.scales" has a scale of more than 19 bits/,
+  );
+});
+
+Deno.test("biases that AutoGPTQ adds are left out where they are zeros", () => {
+  const size = { prefix: "m", rows: 8, cols: 64 };
+  const bias = (values: Float16Array<ArrayBuffer>): Stored => {
+    return { name: "m.bias", dtype: "F16", shape: [8], bytes: new Uint8Array(values.buffer) };
+  };
+  const weight = { role: "m", name: "m.weight", shape: [8, 64], kind: "matrix" } as const;
+  const check = (values: Float16Array<ArrayBuffer>) => {
+    using checkpoint = open(GPTQ.config, [...GPTQ.write(size).stored, bias(values)]);
+    return checkTensors(checkpoint, [weight]);
+  };
+  assert.deepEqual(check(new Float16Array(8)), []);
+  assert.deepEqual(check(new Float16Array(8).fill(-0)), []);
+  assert.throws(
+    () => check(Float16Array.of(0, 0, 1, 0, 0, 0, 0, 0)),
+    /"m.bias" is part of a layer/,
   );
 });
