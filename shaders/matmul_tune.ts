@@ -17,8 +17,11 @@ const TILES = [8, 12];
 /** Rows whose sums pass workgroup memory at once, at most: MOST_SUMS of matmul_kernels.ts. */
 const MOST_SUMS = 7;
 
-/** Less gain than this is noise. */
-const LEAST_GAIN = 0.02;
+/**
+ * Less gain than this is noise: with 2 % an H200 chose launches that made a draft step 6 % slower, which
+ * runs the same shapes with other epilogues.
+ */
+const LEAST_GAIN = 0.08;
 
 /** Each varies one number of a launch; together they span all launches of the matrix. */
 export function axes(

@@ -114,7 +114,10 @@ Deno.test("software adapters and --autotune off leave the launches to the rules"
   using models = openModels({ draft: "none" });
   const loaded = await loadWeights(gpu, models);
   const path = "/nowhere/tuning.json";
-  for (const [opened, choice] of [[gpu, "on"], [gpu, "again"], [hardware, "off"]] as const) {
+  const software = { ...gpu, info: { ...gpu.info, software: true } };
+  for (
+    const [opened, choice] of [[software, "on"], [software, "again"], [hardware, "off"]] as const
+  ) {
     const { weights, report } = await tuneWeights(opened, loaded, { autotune: choice, path });
     assert.deepEqual([weights === loaded, report], [true, undefined]);
   }

@@ -1,5 +1,6 @@
 /** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
 import assert from "node:assert/strict";
+import { assertClose } from "../gpu/numbers.ts";
 import { type Core, openCore } from "../../src/engine/core.ts";
 import { forward } from "../../src/engine/forward.ts";
 import { checkModels, loadWith } from "../../src/engine/load.ts";
@@ -73,7 +74,9 @@ for (const name of ["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, bl
     const { quantized, float } = bothOf(LAYOUTS[name]!);
     const found = await logitsAndTexts(gpu, quantized, [0, 1, 3]);
     const expected = await logitsAndTexts(gpu, float, [0]);
-    assert.deepEqual(found.logits, expected.logits);
+    // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum.
+    if (gpu.info.software) assert.deepEqual(found.logits, expected.logits);
+    else assertClose(found.logits, expected.logits, 1e-4, name);
     assert.ok(new Set(found.logits).size > 64, "logits differ among themselves");
     const [text = ""] = expected.texts;
     assert.deepEqual(found.texts, [text, text, text]);

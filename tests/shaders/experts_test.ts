@@ -3,6 +3,7 @@ import { combineExperts, expertMatmul, expertTiles, tileWords } from "../../shad
 import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
+import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { pack, uploadQuantized } from "./quantized.ts";
 
@@ -28,22 +29,24 @@ function choices(rows: number, { numExperts, topK }: Case): number[] {
   return Array.from({ length: rows }, (_, r) => shuffled(numExperts, r % 5).slice(0, topK)).flat();
 }
 
-/** y of every job in float64. */
+/** y of every job. */
 function reference(x: Float32Array, w: Float32Array, experts: readonly number[], of: Case) {
-  const { n, k, finish } = of;
+  const { n, k, finish, tuning: { lanes } } = of;
   const dot = (job: number, c: number) => {
     const row = of.perJob ? job : Math.floor(job / of.topK);
-    let sum = 0;
-    for (let i = 0; i < k; i++) {
-      sum += (x[row * k + i] ?? NaN) * (w[((experts[job] ?? NaN) * n + c) * k + i] ?? NaN);
-    }
-    return sum;
+    const weight = (experts[job] ?? NaN) * n + c;
+    return boundedDot(
+      x.subarray(row * k, (row + 1) * k),
+      w.subarray(weight * k, (weight + 1) * k),
+      lanes,
+    );
   };
   const outputs = finish === "swiglu" ? n / 2 : n;
   return experts.flatMap((_, job) =>
-    Array.from({ length: outputs }, (_, c) => {
+    Array.from({ length: outputs }, (_, c): Bounded => {
       const y = dot(job, c);
-      return finish === "swiglu" ? y / (1 + Math.exp(-y)) * dot(job, c + outputs) : y;
+      if (finish !== "swiglu") return y;
+      return gated(y.value / (1 + Math.exp(-y.value)), y, dot(job, c + outputs));
     })
   );
 }
@@ -105,7 +108,7 @@ for (const [name, [of, rows]] of Object.entries(CASES)) {
     const x = numbers((of.perJob ? experts.length : rows) * of.k, 3);
     const found = await run(upload(values, of), x, experts, of);
     const actual = found.flatMap((words) => [...new Float32Array(words.buffer)]);
-    assertClose(actual, reference(x, values, experts, of), 1e-5, name);
+    assertWithin(actual, reference(x, values, experts, of));
   });
 }
 

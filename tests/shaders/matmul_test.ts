@@ -1,8 +1,8 @@
-import assert from "node:assert/strict";
 import { type Finish, finishCap, matmul } from "../../shaders/matmul.ts";
 import { type FloatFormat, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
+import { assertWithin, type Bounded, boundedDot, EPSILON, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 
 const device = await openDevice();
@@ -28,37 +28,11 @@ interface Case {
   readonly tuning: Tuning;
 }
 
-/** A value in float64 and how far from it float32 may end. */
-interface Bounded {
-  readonly value: number;
-  readonly bound: number;
-}
-
-const EPSILON = 2 ** -24;
-/** Most that silu or gelu amplify an error of their input. */
-const STEEPEST = 1.2;
-/** Rounding errors of exp or tanh and the divisions around them, in epsilons. */
-const OF_GATE = 64;
-
-/**
- * One sum of products: a product goes through at most k / lanes fused additions along its lane and
- * `lanes` more across, each of which errs by at most epsilon of the sum of magnitudes.
- */
-function dot(x: Float32Array, w: Float32Array, { k, tuning: { lanes } }: Case): Bounded {
-  let [value, magnitude] = [0, 0];
-  for (let i = 0; i < k; i++) {
-    const product = (x[i] ?? NaN) * (w[i] ?? NaN);
-    value += product;
-    magnitude += Math.abs(product);
-  }
-  return { value, bound: (8 * Math.ceil(k / 8 / lanes) + lanes + 1) * EPSILON * magnitude };
-}
-
 /** x W^T finished, [rows, outputs]. */
 function reference(x: Float32Array, w: Float32Array, of: Case): Bounded[] {
   const { finish, rows, n, k } = of;
   const at = (r: number, c: number) =>
-    dot(x.subarray(r * k, (r + 1) * k), w.subarray(c * k, (c + 1) * k), of);
+    boundedDot(x.subarray(r * k, (r + 1) * k), w.subarray(c * k, (c + 1) * k), of.tuning.lanes);
   const gate = GATED[finish];
   const outputs = gate ? n / 2 : n;
   return Array.from({ length: rows * outputs }, (_, i) => {
@@ -68,14 +42,6 @@ function reference(x: Float32Array, w: Float32Array, of: Case): Bounded[] {
     if (finish !== "add") return y;
     return { value: BEFORE + y.value, bound: y.bound + 2 * EPSILON * Math.abs(BEFORE + y.value) };
   });
-}
-
-function gated(gate: number, y: Bounded, up: Bounded): Bounded {
-  const gateBound = STEEPEST * y.bound + OF_GATE * EPSILON * Math.abs(gate);
-  return {
-    value: gate * up.value,
-    bound: gateBound * (Math.abs(up.value) + up.bound) + (Math.abs(gate) + 1e-30) * up.bound,
-  };
 }
 
 async function check(shape: Case): Promise<void> {
@@ -92,10 +58,7 @@ async function check(shape: Case): Promise<void> {
   const out = device.filled(rows * outputs, BEFORE);
   await device.run(matmul({ matrix, x: device.floats(x), out }, { ...shape, label: "test" }));
   const actual = await device.readFloats(out);
-  for (const [i, { value, bound }] of reference(x, values, shape).entries()) {
-    const error = Math.abs((actual[i] ?? NaN) - value);
-    assert.ok(error <= bound, `[${i}] is ${actual[i]}, expected ${value} within ${bound}`);
-  }
+  assertWithin(actual, reference(x, values, shape));
 }
 
 // Each number of rows once: tiles of 1 to 8 rows, one tile, two and three. Widths are a multiple
