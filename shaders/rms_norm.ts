@@ -14,6 +14,7 @@ import putAdd from "./norm_put_add.wgsl" with { type: "text" };
 import putStore from "./norm_put_store.wgsl" with { type: "text" };
 import body from "./rms_norm.wgsl" with { type: "text" };
 import rowsCode from "./rows.wgsl" with { type: "text" };
+import splitSums from "./split_sums.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
 import { workgroupSum } from "./workgroup.ts";
 
@@ -142,8 +143,18 @@ function sources(from: NormInput, elements: number): Source[] {
     const constants = { SPLITS: splits };
     return [
       x
-        ? { name: "sums", code: fromSums, buffers: [["x", x], ["sums", exact]], constants }
-        : { name: "branch", code: fromBranch, buffers: [["sums", exact]], constants },
+        ? {
+          name: "sums",
+          code: [fromSums, splitSums].join("\n"),
+          buffers: [["x", x], ["sums", exact]],
+          constants,
+        }
+        : {
+          name: "branch",
+          code: [fromBranch, splitSums].join("\n"),
+          buffers: [["sums", exact]],
+          constants,
+        },
     ];
   }
   if ("x" in from) {

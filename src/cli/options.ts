@@ -129,6 +129,18 @@ export interface CommandSpec {
   readonly groups: Readonly<Record<string, FlagTable>>;
 }
 
+/** The models of a command that answers, and what opening them takes. */
+const MODEL = {
+  ...TARGET,
+  ...DRAFT,
+  ...QUANTIZE,
+  ...QUANTIZE_DRAFT,
+  ...KV,
+  ...ADAPTER,
+  ...AUTOTUNE,
+  ...CONTEXT,
+};
+
 /** Every command. The only place where flags are joined to commands. */
 export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   generate: {
@@ -139,16 +151,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
     }],
     groups: {
-      Model: {
-        ...TARGET,
-        ...DRAFT,
-        ...QUANTIZE,
-        ...QUANTIZE_DRAFT,
-        ...KV,
-        ...ADAPTER,
-        ...AUTOTUNE,
-        ...CONTEXT,
-      },
+      Model: MODEL,
       Prompt: { ...SYSTEM, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
@@ -160,16 +163,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "talk with the model; /help inside lists its commands",
     usage: "eyrie chat [flags]",
     groups: {
-      Model: {
-        ...TARGET,
-        ...DRAFT,
-        ...QUANTIZE,
-        ...QUANTIZE_DRAFT,
-        ...KV,
-        ...ADAPTER,
-        ...AUTOTUNE,
-        ...CONTEXT,
-      },
+      Model: MODEL,
       Prompt: SYSTEM,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,

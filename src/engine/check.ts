@@ -117,8 +117,8 @@ async function greedyAgreement(
     if (token !== undefined) found.push(token);
   }
   while (prompt + found.length < expected.length) {
-    const { rounds } = await core.rounds([slot], { numSteps: 0, count: 1 });
-    found.push(...rounds[0]?.lanes[0]?.ids ?? []);
+    const [round] = await core.rounds([slot], { numSteps: 0, count: 1 });
+    found.push(...round?.lanes[0]?.ids ?? []);
   }
   return agreement(found, expected.slice(prompt));
 }

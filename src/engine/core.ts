@@ -6,7 +6,6 @@ import {
   NO_SLOT,
   PAGE,
   RESULT_CHOICES,
-  RESULT_DRAFTS,
   RESULT_WORDS,
   ROW_WORDS,
   SLOT_LIMIT,
@@ -20,34 +19,10 @@ import { lagGroups, nextToken } from "./lag.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
+import { type RoundResult, roundResult } from "./round_result.ts";
 import { type Slot, type Slots, slots } from "./slot.ts";
 import { heard } from "./turns.ts";
-import { openSubmitter, type Ran, type Submitter } from "./submit.ts";
-
-/** What one lane of a round did. */
-export interface LaneResult {
-  /** Drafts accepted. */
-  readonly accepted: number;
-  /**
-   * Tokens emitted: the accepted drafts and the bonus. NOT_A_TOKEN where logits were broken; none
-   * once an earlier round emitted a token that ends the sequence.
-   */
-  readonly ids: readonly number[];
-  readonly drafts: readonly number[];
-}
-
-/** One round. Times are device times, 0 unless the core profiles. */
-export interface RoundResult {
-  readonly lanes: readonly LaneResult[];
-  readonly draftMs: number;
-  readonly verifyMs: number;
-  readonly extendMs: number;
-}
-
-/** Rounds that ran without the host between them, in their order. */
-export interface RoundGroup {
-  readonly rounds: readonly RoundResult[];
-}
+import { openSubmitter, type Submitter } from "./submit.ts";
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
 export interface Core {
@@ -86,13 +61,14 @@ export interface Core {
   /** Brings the draft's keys and values of these slots up to their tokens. */
   catchUp(slots: readonly Slot[]): Promise<void>;
   /**
-   * `count` rounds of these slots (1 to MOST_ROUNDS), whose pages are reserved for all of them. What
-   * a slot stored is in its `tokens`, even where the host will not have it as output.
+   * `count` rounds of these slots (1 to MOST_ROUNDS) without the host between them, in their order;
+   * pages are reserved for all of them. What a slot stored is in its `tokens`, even where the host
+   * will not have it as output.
    */
   rounds(
     slots: readonly Slot[],
     of: { readonly numSteps: number; readonly count: number },
-  ): Promise<RoundGroup>;
+  ): Promise<RoundResult[]>;
 }
 
 export async function openCore(
@@ -174,9 +150,13 @@ class DeviceCore implements Core {
   reserve(slot: Slot, cells: number): boolean {
     const missing = Math.ceil(cells / PAGE) - slot.pages.length;
     if (missing <= 0) return true;
+    const most = tablePages(this.capacity);
+    if (slot.pages.length + missing > most) {
+      throw new Error(`a sequence holds ${most * PAGE} cells, not ${cells}`);
+    }
     if (missing > this.#pool.free) return false;
     const taken = Array.from({ length: missing }, () => this.#pool.take() as number);
-    const at = slot.id * tablePages(this.capacity) + slot.pages.length;
+    const at = slot.id * most + slot.pages.length;
     this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(taken));
     slot.pages.push(...taken);
     this.#writeSlot(slot, SLOT_LIMIT, Uint32Array.of(slot.pages.length * PAGE));
@@ -230,11 +210,11 @@ class DeviceCore implements Core {
   async rounds(
     slots: readonly Slot[],
     { numSteps, count }: { readonly numSteps: number; readonly count: number },
-  ): Promise<RoundGroup> {
+  ): Promise<RoundResult[]> {
     const work = await this.programs.round({ batch: slots.length, numSteps });
     this.#setLanes(slots.map(({ id }) => id));
     const runs = await this.#submitter.repeat(work, count);
-    return { rounds: runs.map((ran) => roundResult(slots, numSteps, ran)) };
+    return runs.map((ran) => roundResult(slots, numSteps, ran));
   }
 
   /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */
@@ -281,21 +261,4 @@ class DeviceCore implements Core {
   #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
     this.gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
   }
-}
-
-/** Reads what a round did, [batch, RESULT_WORDS], and takes note of it in the slots. */
-function roundResult(slots: readonly Slot[], numSteps: number, { words, ms }: Ran): RoundResult {
-  const lanes = slots.map((slot, lane): LaneResult => {
-    const result = words.subarray(lane * RESULT_WORDS, (lane + 1) * RESULT_WORDS);
-    const emitted = result[0] ?? 0;
-    if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
-    const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
-    const drafts = [...result.subarray(RESULT_DRAFTS, RESULT_DRAFTS + numSteps)];
-    slot.tokens.push(slot.root, ...ids.slice(0, -1));
-    slot.root = ids.at(-1) ?? 0;
-    if (numSteps > 0) slot.draftLength = slot.tokens.length;
-    return { accepted: emitted - 1, ids, drafts };
-  });
-  const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
-  return { lanes, draftMs, verifyMs, extendMs };
 }

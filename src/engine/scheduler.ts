@@ -1,12 +1,13 @@
 import { UsageError } from "../errors.ts";
 import { checkRequest, reserveRounds, reusable } from "./admission.ts";
 import { reservedCells } from "./buffers.ts";
-import type { Core, RoundGroup, RoundResult } from "./core.ts";
+import type { Core } from "./core.ts";
 import { decoding, type Entry, tellPrefill } from "./entry.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
 import type { Slot } from "./slot.ts";
+import type { RoundResult } from "./round_result.ts";
 import type { Speculation } from "./speculation.ts";
 
 /** A request on its way through the scheduler. */
@@ -193,16 +194,16 @@ export function openScheduler(
     const count = reserveGroup(entries, numSteps);
     const began = performance.now();
     if (numSteps > 0) await catchUp(slots);
-    const group = await core.rounds(slots, { numSteps, count });
+    const rounds = await core.rounds(slots, { numSteps, count });
     const ended = performance.now();
     pace.learn(entries.length, numSteps, { count, ended });
-    takeGroup(entries, group, { numSteps, began, ended });
+    takeGroup(entries, rounds, { numSteps, began, ended });
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     entries: readonly Entry[],
-    { rounds }: RoundGroup,
+    rounds: readonly RoundResult[],
     { numSteps, began, ended }: {
       readonly numSteps: number;
       readonly began: number;

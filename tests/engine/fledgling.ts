@@ -92,7 +92,7 @@ export async function decode(
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
-    const { rounds } = await core.rounds(slots, { numSteps, count: perSync });
+    const rounds = await core.rounds(slots, { numSteps, count: perSync });
     for (const [i, lane] of rounds.flatMap(({ lanes }) => [...lanes.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;

@@ -67,7 +67,7 @@ Deno.test({
     using slot = core.openSlot()!;
     assert.ok(await fillSlots(core, [slot], IDS, 0));
     const round = { numSteps: 0, count: 1 };
-    const { rounds: [first] } = await core.rounds([slot], round);
+    const [first] = await core.rounds([slot], round);
     await core.prefill(slot, IDS, IDS.length - 1, IDS.length);
     const plain = await profiler.rounds({ slots: [slot], ids: IDS, numSteps: 0, cycles: 1 });
     assert.deepEqual(plain.parts.map(({ part }) => part), ["verify"]);
@@ -75,7 +75,7 @@ Deno.test({
     checkTimes(prefill, 2);
     assert.equal(launchesOf(prefill, ".down").length, 2 * (config.layers.length + 1));
     assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
-    const { rounds: [again] } = await core.rounds([slot], round);
+    const [again] = await core.rounds([slot], round);
     assert.deepEqual(again?.lanes[0]?.ids, first?.lanes[0]?.ids);
   },
 });

@@ -43,7 +43,7 @@ for (const numSteps of [0, 3]) {
     using long = await prompted(100);
     const own = [...short.pages, ...long.pages];
     const before = await otherKeys(core, own);
-    const { rounds } = await core.rounds([short, long], { numSteps, count: 8 });
+    const rounds = await core.rounds([short, long], { numSteps, count: 8 });
     assert.deepEqual(await otherKeys(core, own), before);
     const [cut, whole] = [idsOf(rounds, 0), idsOf(rounds, 1)];
     assert.ok(whole.every((ids) => ids.length > 0));
@@ -60,7 +60,7 @@ for (const numSteps of [0, 3]) {
     assert.equal(short.tokens.length, PROMPT.length + fitting.flat().length);
     // With more pages it goes on where it was.
     assert.ok(core.reserve(short, PROMPT.length + 100));
-    const { rounds: more } = await core.rounds([short], { numSteps, count: 2 });
+    const more = await core.rounds([short], { numSteps, count: 2 });
     const found = [...cut, ...idsOf(more, 0)].flat();
     assert.deepEqual(found, GREEDY_IDS.slice(1, 1 + found.length));
   });
@@ -70,7 +70,7 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   const stop = GREEDY_IDS[9] ?? NaN;
   const first = GREEDY_IDS.indexOf(stop);
   using slot = await prompted(100, [EOS, stop]);
-  const { rounds } = await core.rounds([slot], { numSteps: 2, count: 8 });
+  const rounds = await core.rounds([slot], { numSteps: 2, count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
   const last = rounds.findLast(({ lanes }) => lanes[0]?.ids.length);
@@ -84,7 +84,7 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   core.setSampling(slot, GREEDY, [EOS]);
   await core.prefill(slot, PROMPT, PROMPT.length - 1, PROMPT.length);
   const again = await core.rounds([slot], { numSteps: 2, count: 8 });
-  const whole = idsOf(again.rounds, 0).flat();
+  const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
 });

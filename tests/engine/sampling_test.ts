@@ -62,7 +62,7 @@ async function sample(
     }
     first ??= (await logitRows(core, 1))[0];
     const roots = slots.map(({ root }) => root);
-    const { rounds: [drawn] } = await core.rounds(slots, { numSteps: NUM_STEPS, count: 1 });
+    const [drawn] = await core.rounds(slots, { numSteps: NUM_STEPS, count: 1 });
     const lanes = drawn?.lanes ?? [];
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
     if (roots.some((root) => !byRoot.has(root))) {
