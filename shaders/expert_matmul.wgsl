@@ -6,7 +6,7 @@
 // after the other; the lanes are added in order of l. So a job has the same bits whatever jobs
 // share its tile. Outputs come in pairs (c, c + EXPERT_ROWS / 2): SwiGLU's gate and up lie half apart.
 //
-// `Raw`, `load_raw` and `eight_<c>` come from weights_*.wgsl, `finish` from finish_*.wgsl, `expert_of` and
+// `Raw`, `load_raw` and `eight_<c>` come from weights_*.wgsl, `add8` from add8.wgsl, `finish` from finish_*.wgsl, `expert_of` and
 // `job_of` from expert_jobs_*.wgsl.
 
 override COLS: u32; // k; a multiple of 8
@@ -26,11 +26,6 @@ const SUMS = TILE * $PAIRSu;
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
 
 var<workgroup> partial: array<vec2<f32>, LANES * GROUPS * SUMS>;
-
-fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Eight) -> f32 {
-  let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
-  return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
-}
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(

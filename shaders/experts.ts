@@ -11,6 +11,7 @@ import { CHUNKS, isQuantized, type Matrix, type Tuning } from "../src/gpu/matrix
 import combineCode from "./combine_experts.wgsl" with { type: "text" };
 import jobsAlone from "./expert_jobs_alone.wgsl" with { type: "text" };
 import jobsTiled from "./expert_jobs_tiled.wgsl" with { type: "text" };
+import add8 from "./add8.wgsl" with { type: "text" };
 import body from "./expert_matmul.wgsl" with { type: "text" };
 import tilesCode from "./expert_tiles.wgsl" with { type: "text" };
 import store from "./finish_store.wgsl" with { type: "text" };
@@ -144,7 +145,7 @@ function matmulKernel(matrix: Matrix, finish: "store" | "swiglu", tile: number, 
   return kernels.getOrInsertComputed(name, () => {
     const counts = { TILE: tile, PAIRS: pairs, CHUNKS: CHUNKS[format] };
     const jobs = expand(tile === 1 ? jobsAlone : jobsTiled, counts);
-    const code = [WEIGHTS[format], jobs, expand(body, counts), FINISH[finish]].join("\n");
+    const code = [WEIGHTS[format], add8, jobs, expand(body, counts), FINISH[finish]].join("\n");
     const lists = tile === 1 ? "experts" : "tiles";
     return kernel(name, code, {
       bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],

@@ -10,8 +10,3 @@ override GROUPS: u32; // of lanes in a workgroup
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]: its size tells the rows
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLITS, rows, OUT_COLS]
-
-fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Eight) -> f32 {
-  let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
-  return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
-}

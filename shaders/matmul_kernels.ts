@@ -1,6 +1,7 @@
 import { expand } from "../src/gpu/expand.ts";
 import { type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import { CHUNKS, isQuantized, type WeightFormat } from "../src/gpu/matrix.ts";
+import add8 from "./add8.wgsl" with { type: "text" };
 import add from "./finish_add.wgsl" with { type: "text" };
 import cap from "./finish_cap.wgsl" with { type: "text" };
 import geglu from "./finish_geglu.wgsl" with { type: "text" };
@@ -76,7 +77,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
     // The epilogue first: naga 29 panics where constants follow an array sized by overrides.
-    return kernel(name, [finish.code, common, WEIGHTS[format], body(shape, of)].join("\n"), {
+    return kernel(name, [finish.code, common, WEIGHTS[format], add8, body(shape, of)].join("\n"), {
       bindings: ["weights", "x", "out", ...Object.keys(finish.buffers), ...scales],
       constants: [...CONSTANTS, ...Object.keys(finish.constants)],
     });
