@@ -2,6 +2,9 @@ import { expand } from "../src/gpu/expand.ts";
 import { type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import { CHUNKS, isQuantized, type WeightFormat } from "../src/gpu/matrix.ts";
 import add8 from "./add8.wgsl" with { type: "text" };
+import floats from "./dot_floats.wgsl" with { type: "text" };
+import packed from "./dot_packed.wgsl" with { type: "text" };
+import whole from "./dot_whole.wgsl" with { type: "text" };
 import add from "./finish_add.wgsl" with { type: "text" };
 import cap from "./finish_cap.wgsl" with { type: "text" };
 import geglu from "./finish_geglu.wgsl" with { type: "text" };
@@ -10,7 +13,8 @@ import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
 import cachedBody from "./matmul.wgsl" with { type: "text" };
 import common from "./matmul_common.wgsl" with { type: "text" };
 import lanesBody from "./matmul_lanes.wgsl" with { type: "text" };
-import type { MatmulShape } from "./matmul_shape.ts";
+import type { Dots, MatmulShape } from "./matmul_shape.ts";
+import rounded from "./rounded.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
 import stagedBody from "./matmul_staged.wgsl" with { type: "text" };
 import { WEIGHTS } from "./weights.ts";
@@ -52,6 +56,12 @@ export function finishCap(most: number): Epilogue {
 
 const CONSTANTS = ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "SPLITS", "LANES", "GROUPS"];
 
+const DOTS: Readonly<Record<Dots, string>> = {
+  floats,
+  whole: [rounded, whole].join("\n"),
+  packed: [rounded, packed].join("\n"),
+};
+
 /** Rows whose sums go through workgroup memory at once. */
 const MOST_SUMS = 7;
 
@@ -72,7 +82,7 @@ const kernels = new Map<string, Kernel>();
 export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const { format, finish, pairs, lanes, groups } = of;
   const sizes = [shape.rows, pairs, lanes, groups];
-  const stage = shape.kind === "staged" ? [shape.stage] : [];
+  const stage = shape.kind === "staged" ? [shape.dots, shape.stage] : [];
   const name = ["matmul", shape.kind, format, finish.name, ...sizes, ...stage].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
@@ -89,7 +99,8 @@ function body(shape: MatmulShape, of: MatmulCode): string {
   const { pairs, lanes, groups } = of;
   const { rows } = shape;
   const threads = lanes * groups;
-  const stage = shape.kind === "staged" ? shape.stage : 0;
+  const { stage, dots } = shape.kind === "staged" ? shape : { stage: 0, dots: "floats" } as const;
+  const staged = dots === "packed" ? 0 : rows * stage * 2;
   const sums = sumsAtOnce(rows);
   const counts = {
     ROWS: rows,
@@ -97,16 +108,17 @@ function body(shape: MatmulShape, of: MatmulCode): string {
     CHUNKS: chunks,
     STAGE: stage,
     STEPS: stage / chunks / lanes,
-    LOADS: Math.ceil(rows * stage * 2 / threads),
+    LOADS: Math.ceil(rows * stage / threads),
     THREADS: threads,
     SUMS: sums,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
-    VECTORS: Math.max(rows * stage * 2, sums * (threads + groups)),
+    VECTORS: Math.max(staged, sums * (threads + groups)),
   };
   const [text, done] = lanes === 1
     ? [[`var<workgroup> sums: array<vec2<f32>, ${threads * rows * pairs}>;`], alone(rows, pairs)]
     : [[expand(lanesBody, counts)], shared(rows, pairs, sums)];
-  const main = expand(shape.kind === "staged" ? stagedBody : cachedBody, counts);
+  const source = shape.kind === "staged" ? [DOTS[dots], stagedBody].join("\n") : cachedBody;
+  const main = expand(source, counts);
   return [...text, main.replace("$DONE", done.join("\n  "))].join("\n");
 }
 

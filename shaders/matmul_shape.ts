@@ -1,10 +1,12 @@
 import {
   CHUNKS,
+  isInteger,
   type Launch,
   type Launches,
   type Matrix,
   MOST_SPLITS,
   type Tuning,
+  type WeightFormat,
 } from "../src/gpu/matrix.ts";
 
 /** How a matmul of some rows is launched. None of it touches a bit of the result. */
@@ -19,10 +21,17 @@ export type MatmulShape =
     | { readonly kind: "cached" }
     | {
       readonly kind: "staged";
+      readonly dots: Dots;
       /** Eights of k that pass through workgroup memory at a time. */
       readonly stage: number;
     }
   );
+
+/**
+ * How the staged kernel multiplies: floats; or, for integers, activations rounded to 15 bits an eight,
+ * as floats or as packed bytes, which give the same bits.
+ */
+export type Dots = "floats" | "whole" | "packed";
 
 /** What a launch is chosen for. */
 export interface MatmulUse {
@@ -37,10 +46,14 @@ export interface MatmulUse {
 const STAGED_ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12];
 
 /**
- * Eights of k in a stage. Longer ones for quantized weights, whose raws hold more, were slower on an
- * H200: 59 us instead of 42 for a [28672, 4096] of q8, for want of registers.
+ * Eights of k in a stage, the best first. Bytes of x are small and leave registers: longer stages keep
+ * more weights on their way.
  */
-const STAGES = [64, 32];
+const STAGES: Readonly<Record<Dots, readonly number[]>> = {
+  floats: [64, 32],
+  whole: [64, 32],
+  packed: [128, 64, 32],
+};
 
 /** Raws of a lane in a stage, all on their way at once: more fill registers and compilers. */
 const MOST_STEPS = 4;
@@ -62,24 +75,30 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   if (stage === 0) return { kind: "cached", rows: evenTile(rows, TILE_ROWS), ...launch };
   const even = rows <= tuning.stagedRows ? rows : evenTile(rows, tile);
   const whole = STAGED_ROWS.find((whole) => whole >= even) ?? even;
-  return { kind: "staged", rows: whole, stage, ...launch };
+  return { kind: "staged", dots: dotsOf(matrix.format, use), rows: whole, stage, ...launch };
 }
 
 /** By rule: staged on hardware where the width divides into stages. */
-export function defaultLaunch(matrix: Matrix, { splits, tuning }: MatmulUse): Launch {
-  const { software, groups } = tuning;
-  const stage = software ? 0 : stagesOf(matrix, splits)[0] ?? 0;
+export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
+  const { software, groups } = use.tuning;
+  const stage = software ? 0 : stagesOf(matrix, use)[0] ?? 0;
   return { stage, groups, tile: TILE_ROWS };
+}
+
+/** Few rows do not pay for unpacking integers to floats. */
+function dotsOf(format: WeightFormat, { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">): Dots {
+  if (!isInteger(format)) return "floats";
+  return rows <= tuning.packedRows ? "packed" : "whole";
 }
 
 /** Stages that the ranges of a matrix divide into, the one that suits most first. */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
-  splits: number,
+  use: MatmulUse,
 ): number[] {
-  const range = cols / 8 / splits;
+  const range = cols / 8 / use.splits;
   const raw = CHUNKS[format] * lanes;
-  return STAGES.filter((stage) =>
+  return STAGES[dotsOf(format, use)].filter((stage) =>
     range % stage === 0 && stage % raw === 0 && stage / raw <= MOST_STEPS
   );
 }
@@ -89,11 +108,17 @@ export function shapeKey({ format, rows, cols, lanes }: Omit<Matrix, "shards">):
   return `${format} ${rows}x${cols}/${lanes}`;
 }
 
-function tunedLaunch(matrix: Matrix, { rows, splits, tuning }: MatmulUse): Launch | undefined {
-  const measured = tuning.launches?.get(shapeKey(matrix));
-  const launch = measured && nearest(measured, rows);
-  if (launch === undefined || launch.stage === 0) return launch;
-  return stagesOf(matrix, splits).includes(launch.stage) ? launch : undefined;
+function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
+  const measured = use.tuning.launches?.get(shapeKey(matrix));
+  const launch = measured && nearest(measured, use.rows);
+  return launch && launchStages(matrix, use).includes(launch.stage) ? launch : undefined;
+}
+
+/** Stages of all launches of a matrix; 0 = none, x comes through the cache. */
+export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
+  const stages = stagesOf(matrix, use);
+  // Through the cache, integers would be multiplied as floats: other bits than at other rows.
+  return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
 }
 
 /** Of the row counts that were measured, the one closest to `rows`; of two, the larger. */

@@ -2,8 +2,8 @@
 // passes through workgroup memory $STAGE eights of k at a time, and the weights of those are on
 // their way before it is there.
 //
-// `staged` holds for each row the low halves of its eights and then the high ones, so that
-// neighbouring lanes read neighbouring vectors. COLS / 8 / SPLITS is a multiple of $STAGE.
+// COLS / 8 / SPLITS is a multiple of $STAGE. How x waits there and is multiplied comes from
+// dot_*.wgsl: `put_eight`, `get_eight`, `add_dot` and `weights_<c>`.
 
 const THREADS = $THREADSu; // LANES * GROUPS
 
@@ -38,11 +38,12 @@ fn main(
     //for s in LOADS
     {
       let i = thread + $su * THREADS;
-      let r = i / ($STAGEu * 2u);
-      let quad = i % ($STAGEu * 2u);
+      let r = i / $STAGEu;
+      let e = i % $STAGEu;
       if (r < $ROWSu) {
-        let source = min(row + r, rows - 1u) * (COLS / 4u) + (tile.z * range + first) * $CHUNKSu * 2u + quad;
-        staged[(r * 2u + quad % 2u) * $STAGEu + quad / 2u] = x[source];
+        let source = min(row + r, rows - 1u) * (COLS / 4u) +
+          ((tile.z * range + first) * $CHUNKSu + e) * 2u;
+        put_eight(r, e, x[source], x[source + 1u]);
       }
     }
     //end
@@ -52,16 +53,15 @@ fn main(
     {
       let k = ($ju * $CHUNKSu + $cu) * LANES + lane;
       //for p in PAIRS
-      let wa$p = eight_$c(raw_a$p_$j);
-      let wb$p = eight_$c(raw_b$p_$j);
+      let wa$p = weights_$c(raw_a$p_$j);
+      let wb$p = weights_$c(raw_b$p_$j);
       //end
       //for r in ROWS
       {
-        let lo = staged[$ru * 2u * $STAGEu + k];
-        let hi = staged[($ru * 2u + 1u) * $STAGEu + k];
+        let own = get_eight($ru, k);
         //for p in PAIRS
-        a$p_$r = add8(a$p_$r, lo, hi, wa$p);
-        b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+        a$p_$r = add_dot(a$p_$r, own, wa$p);
+        b$p_$r = add_dot(b$p_$r, own, wb$p);
         //end
       }
       //end

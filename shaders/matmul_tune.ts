@@ -1,9 +1,9 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
 import type { Launch, Matrix, Tuning, TuningLimits } from "../src/gpu/matrix.ts";
-import { defaultLaunch, type MatmulUse, stagesOf } from "./matmul_shape.ts";
+import { defaultLaunch, launchStages, type MatmulUse } from "./matmul_shape.ts";
 
 /** Raise it when the matmul kernels change: what was measured with others counts no more. */
-export const KERNEL_VERSION = 1;
+export const KERNEL_VERSION = 2;
 
 /** Rows of x that launches are measured at: decoding, verifying, small batches, prefill. */
 export const MEASURED_ROWS: readonly number[] = [1, 4, 8, 24];
@@ -29,10 +29,10 @@ export function axes(
   use: MatmulUse,
   limits: Pick<TuningLimits, "maxComputeWorkgroupStorageSize">,
 ): ((held: Launch) => Launch[])[] {
-  const { rows, splits, tuning } = use;
+  const { rows, tuning } = use;
   const most = limits.maxComputeWorkgroupStorageSize;
   const fits = (launch: Launch) => workgroupBytes(launch, matrix, tuning) <= most;
-  const stages = [...stagesOf(matrix, splits), 0];
+  const stages = launchStages(matrix, use);
   const vary = (others: (held: Launch) => Launch[]) => (held: Launch) =>
     others(held).filter((launch) => !isSame(launch, held) && fits(launch));
   return [

@@ -9,11 +9,12 @@ fn scale_of(least: f32, most: f32) -> f32 {
   return select(least, most, most > -least) * -0.125;
 }
 
+// Two's complement in the low nibble of each byte.
 fn nibbles_of(q: vec4<i32>) -> u32 {
-  let u = vec4<u32>(q + vec4<i32>(8)) << vec4<u32>(0u, 4u, 8u, 12u);
+  let u = (vec4<u32>(q) & vec4<u32>(15u)) << vec4<u32>(0u, 8u, 16u, 24u);
   return u.x | u.y | u.z | u.w;
 }
 
 fn store_eight(raw: u32, chunk: u32, lo: vec4<i32>, hi: vec4<i32>) {
-  words[4u * raw + chunk] = nibbles_of(lo) | (nibbles_of(hi) << 16u);
+  words[4u * raw + chunk] = nibbles_of(lo) | (nibbles_of(hi) << 4u);
 }

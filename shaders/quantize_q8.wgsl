@@ -9,7 +9,7 @@ fn scale_of(least: f32, most: f32) -> f32 {
 }
 
 fn bytes_of(q: vec4<i32>) -> u32 {
-  let u = vec4<u32>(q + vec4<i32>(128)) << vec4<u32>(0u, 8u, 16u, 24u);
+  let u = (vec4<u32>(q) & vec4<u32>(255u)) << vec4<u32>(0u, 8u, 16u, 24u);
   return u.x | u.y | u.z | u.w;
 }
 

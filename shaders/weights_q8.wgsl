@@ -1,7 +1,6 @@
-// Groups of 32 weights along k: w = (u - 128) * scale, u a byte, scale f16. Packed by quantize.wgsl.
+// Groups of 32 weights along k: w = q * scale, q a signed byte, scale f16. Packed by quantize.wgsl.
 //
-// A byte in the mantissa of 256.0 is 256 + u, so w = (256 + u) * scale - 384 * scale without a
-// conversion of integers. Both products have at most 20 bits: w is exact.
+// q + 128 in the mantissa of 256.0 is 384 + q without a conversion of integers.
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(15) var<storage, read> scales: array<u32>; // f16 [SHARD_ROWS, COLS / 32]
@@ -9,11 +8,6 @@
 struct Raw {
   words: vec4<u32>, // the lane's next two eights
   scales: u32, // f16 of each
-}
-
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
 }
 
 // Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. Fewer than four lanes
@@ -30,21 +24,43 @@ fn load_raw(i: u32) -> Raw {
   return Raw(weights[i], load_scales(i));
 }
 
-fn bytes(word: u32, scale: f32) -> vec4<f32> {
-  let u = vec4<u32>(word << 15u, word << 7u, word >> 1u, word >> 9u) & vec4<u32>(0x7f8000u);
-  return fma(
-    bitcast<vec4<f32>>(u | vec4<u32>(0x43800000u)),
-    vec4<f32>(scale),
-    vec4<f32>(-384.0 * scale),
-  );
+fn packed_0(raw: Raw) -> Packed {
+  return Packed(raw.words.x, raw.words.y, unpack2x16float(raw.scales).x);
+}
+
+fn packed_1(raw: Raw) -> Packed {
+  return Packed(raw.words.z, raw.words.w, unpack2x16float(raw.scales).y);
+}
+
+fn biased(word: u32) -> vec4<f32> {
+  let u = word ^ 0x80808080u;
+  let fields = vec4<u32>(u << 15u, u << 7u, u >> 1u, u >> 9u) & vec4<u32>(0x7f8000u);
+  return bitcast<vec4<f32>>(fields | vec4<u32>(0x43800000u));
+}
+
+fn whole(p: Packed) -> Whole {
+  return Whole(Eight(biased(p.lo) - vec4<f32>(384.0), biased(p.hi) - vec4<f32>(384.0)), p.scale);
+}
+
+// Both products have at most 20 bits: w is exact.
+fn eight(p: Packed) -> Eight {
+  let scale = vec4<f32>(p.scale);
+  let z = vec4<f32>(-384.0 * p.scale);
+  return Eight(fma(biased(p.lo), scale, z), fma(biased(p.hi), scale, z));
+}
+
+fn whole_0(raw: Raw) -> Whole {
+  return whole(packed_0(raw));
+}
+
+fn whole_1(raw: Raw) -> Whole {
+  return whole(packed_1(raw));
 }
 
 fn eight_0(raw: Raw) -> Eight {
-  let scale = unpack2x16float(raw.scales).x;
-  return Eight(bytes(raw.words.x, scale), bytes(raw.words.y, scale));
+  return eight(packed_0(raw));
 }
 
 fn eight_1(raw: Raw) -> Eight {
-  let scale = unpack2x16float(raw.scales).y;
-  return Eight(bytes(raw.words.z, scale), bytes(raw.words.w, scale));
+  return eight(packed_1(raw));
 }

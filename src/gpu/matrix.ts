@@ -44,7 +44,12 @@ export const GROUP = 32;
 
 /** Whether weights share scales. */
 export function isQuantized(format: WeightFormat): format is Quantization | Prequantized {
-  return format === "q8" || format === "q4" || isPrequantized(format);
+  return isInteger(format) || isPrequantized(format);
+}
+
+/** Whether weights are signed integers times a scale. */
+export function isInteger(format: WeightFormat): format is Quantization {
+  return format === "q8" || format === "q4";
 }
 
 export function isPrequantized(format: WeightFormat): format is Prequantized {
@@ -139,6 +144,8 @@ export interface Tuning {
   readonly pairs: number;
   /** Most rows of x that go into one tile of the staged matmul: its workgroup memory. */
   readonly stagedRows: number;
+  /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
+  readonly packedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** What was measured to be faster than the rules of shaders/matmul_shape.ts. */
@@ -164,12 +171,15 @@ const LEAST: TuningLimits = {
  */
 export function tuning(software: boolean, limits: TuningLimits = LEAST): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
-  return software ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, rowLanes: 16 } : {
-    software,
-    lanes: 16,
-    groups: 8,
-    pairs: 2,
-    stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
-    rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
-  };
+  return software
+    ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
+    : {
+      software,
+      lanes: 16,
+      groups: 8,
+      pairs: 2,
+      packedRows: 5,
+      stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
+      rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
+    };
 }

@@ -1,18 +1,32 @@
-// A quantized matrix gives, to the bit, what the same lanes give over its weights as f32.
+// Through the cache a quantized matrix gives, to the bit, what the same lanes give over its weights as
+// f32. Staged, it does so within float32 over activations rounded by eights, and any number of rows
+// gives the bits that one row gives.
 
 import assert from "node:assert/strict";
 import { type Finish, matmul } from "../../shaders/matmul.ts";
 import { type Matrix, type Quantization, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
+import { assertWithin, boundedDot } from "./bounds.ts";
 import { uploadMatrix } from "./matrices.ts";
-import { pack, uploadQuantized } from "./quantized.ts";
+import { pack, roundedEights, uploadQuantized } from "./quantized.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const HARDWARE = tuning(false);
-const TUNINGS: readonly Tuning[] = [tuning(true), { ...HARDWARE, lanes: 2 }, HARDWARE];
+const CACHED: readonly Tuning[] = [tuning(true), { ...HARDWARE, lanes: 2 }];
+const WIDE = 1024; // two stages of floats, one of packed integers
+
+const STAGED = { cols: WIDE, most: HARDWARE.lanes } as const;
+
+/** Each eight of another size, from what becomes 0 to large ones, and some of zeros only. */
+function sizes(x: Float32Array): Float32Array {
+  return x.map((value, i) => {
+    const eight = i >> 3;
+    return eight % 19 === 0 ? 0 : value * 2 ** (eight % 24 === 0 ? -90 : eight % 24 - 12);
+  });
+}
 
 interface Case {
   readonly finish: Finish;
@@ -43,10 +57,10 @@ function both(format: Quantization, { n, cols, most }: { n: number; cols: number
 }
 
 for (const format of ["q8", "q4"] as const) {
-  for (const tuning of TUNINGS) {
+  for (const tuning of CACHED) {
     const name = `matmul ${format}, ${tuning.lanes} lanes`;
     Deno.test(`${name}: rows 1 to 17`, async () => {
-      const cols = 1024;
+      const cols = 1088; // no stages
       const { quantized, float } = both(format, { n: 14, cols, most: tuning.lanes });
       assert.equal(quantized.lanes, tuning.lanes);
       const x = numbers(17 * cols, 4);
@@ -57,8 +71,10 @@ for (const format of ["q8", "q4"] as const) {
         assert.ok(actual.every((word) => word << 1 !== 0), "an output is 0");
       }
     });
+  }
+  for (const tuning of [...CACHED, HARDWARE]) {
     for (const finish of ["add", "swiglu"] as const) {
-      Deno.test(`${name}: ${finish}, widths that leave fewer lanes`, async () => {
+      Deno.test(`matmul ${format}, ${tuning.lanes} lanes: ${finish}, widths that leave fewer lanes`, async () => {
         for (const cols of [64, 192, 704]) {
           const { quantized, float } = both(format, { n: 70, cols, most: tuning.lanes });
           const x = numbers(3 * cols, cols);
@@ -68,4 +84,53 @@ for (const format of ["q8", "q4"] as const) {
       });
     }
   }
+
+  Deno.test(`matmul ${format}, staged: rows 1 to 17 have the bits of one row`, async () => {
+    const quantized = uploadQuantized(device, numbers(14 * WIDE, 3), { format, ...STAGED });
+    const x = sizes(numbers(17 * WIDE, 4));
+    const alone: number[][] = [];
+    for (let row = 0; row < 17; row++) {
+      const of = { finish: "store", rows: 1, tuning: HARDWARE } as const;
+      alone.push([...await run(quantized, x.subarray(row * WIDE), of)]);
+    }
+    for (let rows = 2; rows <= 17; rows++) {
+      const of = { finish: "store", rows, tuning: HARDWARE } as const;
+      const together = await run(quantized, x, of);
+      assert.deepEqual([...together], alone.slice(0, rows).flat(), `${rows} rows`);
+    }
+  });
+
+  Deno.test(`matmul ${format}, staged: sums over activations of 15 bits an eight`, async () => {
+    const values = numbers(14 * WIDE, 5);
+    const quantized = uploadQuantized(device, values, { format, ...STAGED });
+    const exact = pack(values, { format, cols: WIDE, lanes: quantized.lanes }).values;
+    const x = sizes(numbers(8 * WIDE, 6));
+    const near = roundedEights(x);
+    assert.ok(near.some((value, i) => value !== x[i]));
+    for (const rows of [1, 8]) {
+      const words = await run(quantized, x, { finish: "store", rows, tuning: HARDWARE });
+      const expected = Array.from({ length: rows * 14 }, (_, i) => {
+        const [row, n] = [Math.floor(i / 14), i % 14];
+        const [own, w] = [near, exact].map((of, j) =>
+          of.subarray((j ? n : row) * WIDE, (j ? n + 1 : row + 1) * WIDE)
+        ) as [Float32Array, Float32Array];
+        return boundedDot(own, w, quantized.lanes);
+      });
+      assertWithin(new Float32Array(words.buffer), expected);
+    }
+  });
+
+  Deno.test(`matmul ${format}, staged: what is no number stays none`, async () => {
+    const quantized = uploadQuantized(device, numbers(14 * WIDE, 7), { format, ...STAGED });
+    for (const broken of [NaN, Infinity, -Infinity]) {
+      for (const rows of [1, 6]) {
+        const x = numbers(rows * WIDE, 8);
+        x[(rows - 1) * WIDE + 77] = broken;
+        const words = await run(quantized, x, { finish: "store", rows, tuning: HARDWARE });
+        const sums = [...new Float32Array(words.buffer)];
+        assert.ok(sums.slice(0, -14).every(Number.isFinite));
+        assert.ok(sums.slice(-14).every(Number.isNaN), `${broken}, ${rows} rows: ${sums}`);
+      }
+    }
+  });
 }

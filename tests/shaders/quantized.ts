@@ -53,6 +53,33 @@ function scalePlace(group: number, { format, lanes }: Shape): number {
   return (Math.floor(turn / chunks) * quads + quad) * chunks + turn % chunks;
 }
 
+/** The lowest bit of weight i: bytes in order, or nibbles 0 to 3 in the lower halves of bytes. */
+function placeInEight(format: Quantization, i: number): number {
+  return format === "q8" ? 8 * i : 8 * (i % 4) + (i < 4 ? 0 : 4);
+}
+
+/**
+ * Activations as rounded.wgsl makes them: each eight in steps of the power of two by which its largest
+ * has 13 bits before the point.
+ */
+export function roundedEights(x: Float32Array): Float32Array {
+  const out = new Float32Array(x.length);
+  for (let at = 0; at < x.length; at += 8) {
+    const largest = Math.max(...x.subarray(at, at + 8).map(Math.abs));
+    const exponent = Math.max(-67, Math.floor(Math.log2(largest)));
+    const step = 2 ** (exponent - 13);
+    for (let i = at; i < at + 8; i++) out[i] = toEven((x[i] ?? NaN) / step) * step;
+  }
+  return out;
+}
+
+/** The nearest integer, of two as near the even one. */
+function toEven(x: number): number {
+  const floor = Math.floor(x);
+  if (x - floor !== 0.5) return Math.round(x);
+  return floor % 2 === 0 ? floor : floor + 1;
+}
+
 /** Packs `values`, [rows, cols]. */
 export function pack(values: Float32Array, shape: Shape): Packed {
   const { format, cols, lanes } = shape;
@@ -73,10 +100,10 @@ export function pack(values: Float32Array, shape: Shape): Packed {
       const eight = Math.floor(k / 8);
       const turn = Math.floor(eight / lanes);
       const raw = Math.floor(turn / chunks) * lanes + eight % lanes;
-      // Of the row's bits: raws of 128, eights of 8 weights, weights from the lowest bit up.
-      const bit = raw * 128 + (turn % chunks * 8 + k % 8) * bits;
+      // Of the row's bits: raws of 128, eights of 8 weights in two's complement.
+      const bit = raw * 128 + turn % chunks * 8 * bits + placeInEight(format, k % 8);
       const word = row * cols * bits / 32 + Math.floor(bit / 32);
-      words[word] = (words[word] ?? 0) | (q + (1 << bits - 1)) << bit % 32;
+      words[word] = (words[word] ?? 0) | (q & (1 << bits) - 1) << bit % 32;
     }
   }
   return { words, scales: new Uint32Array(scales.buffer), values: out };

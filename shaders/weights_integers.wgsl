@@ -1,0 +1,19 @@
+// What formats of signed integers have in common: w = q * scale.
+
+struct Eight {
+  lo: vec4<f32>,
+  hi: vec4<f32>,
+}
+
+// q as floats.
+struct Whole {
+  eight: Eight,
+  scale: f32,
+}
+
+// q, or 16 q with a sixteenth of the scale, as signed bytes of the low and the high half.
+struct Packed {
+  lo: u32,
+  hi: u32,
+  scale: f32,
+}
