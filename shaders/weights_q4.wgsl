@@ -43,7 +43,7 @@ const BIAS_LO = vec4<f32>(4104.0, 24.0, 264.0, 264.0);
 const BIAS_HI = vec4<f32>(264.0, 4104.0, 24.0, 24.0);
 
 // BIAS + q
-fn biased(word: u32) -> Eight {
+fn mantissas(word: u32) -> Eight {
   let u = word ^ 0x88888888u;
   let a = u << 11u; // nibbles 0, 1, 2 at bits 11, 15, 19
   let b = u >> 1u; // 3, 4, 5
@@ -56,13 +56,13 @@ fn biased(word: u32) -> Eight {
 }
 
 fn whole(word: u32, scale: f32) -> Whole {
-  let u = biased(word);
+  let u = mantissas(word);
   return Whole(Eight(u.lo - BIAS_LO, u.hi - BIAS_HI), scale);
 }
 
 // Both products have at most 24 bits: w is exact.
 fn eight(word: u32, scale: f32) -> Eight {
-  let u = biased(word);
+  let u = mantissas(word);
   return Eight(
     fma(u.lo, vec4<f32>(scale), -BIAS_LO * scale),
     fma(u.hi, vec4<f32>(scale), -BIAS_HI * scale),

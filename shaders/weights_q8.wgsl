@@ -32,21 +32,21 @@ fn packed_1(raw: Raw) -> Packed {
   return Packed(raw.words.z, raw.words.w, unpack2x16float(raw.scales).y);
 }
 
-fn biased(word: u32) -> vec4<f32> {
+fn mantissas(word: u32) -> vec4<f32> {
   let u = word ^ 0x80808080u;
   let fields = vec4<u32>(u << 15u, u << 7u, u >> 1u, u >> 9u) & vec4<u32>(0x7f8000u);
   return bitcast<vec4<f32>>(fields | vec4<u32>(0x43800000u));
 }
 
 fn whole(p: Packed) -> Whole {
-  return Whole(Eight(biased(p.lo) - vec4<f32>(384.0), biased(p.hi) - vec4<f32>(384.0)), p.scale);
+  return Whole(Eight(mantissas(p.lo) - vec4<f32>(384.0), mantissas(p.hi) - vec4<f32>(384.0)), p.scale);
 }
 
 // Both products have at most 20 bits: w is exact.
 fn eight(p: Packed) -> Eight {
   let scale = vec4<f32>(p.scale);
   let z = vec4<f32>(-384.0 * p.scale);
-  return Eight(fma(biased(p.lo), scale, z), fma(biased(p.hi), scale, z));
+  return Eight(fma(mantissas(p.lo), scale, z), fma(mantissas(p.hi), scale, z));
 }
 
 fn whole_0(raw: Raw) -> Whole {
