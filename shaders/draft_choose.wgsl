@@ -18,8 +18,13 @@ override LANES: u32;
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   var best = NO_PEAK;
-  for (var i = lane; i < PEAKS; i += LANES) {
-    best = better(best, peaks[tile.x * PEAKS + i]);
+  for (var i = lane; i < PEAKS; i += $FOURu * LANES) {
+    //for j in FOUR
+    let peak$j = peaks[tile.x * PEAKS + min(i + $ju * LANES, PEAKS - 1u)];
+    //end
+    //for j in FOUR
+    best = better(best, peak$j);
+    //end
   }
   best = best_of(best, lane);
   let slot = lanes[tile.x];

@@ -1,7 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../src/gpu/kernel.ts";
 import type { Matrix, Shard, Tuning } from "../src/gpu/matrix.ts";
 import { type Epilogue, type Finish, matmulKernel, PLAIN } from "./matmul_kernels.ts";
-import { matmulShape } from "./matmul_shape.ts";
+import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
 
 export { finishCap } from "./matmul_kernels.ts";
 export type { Epilogue, Finish };
@@ -55,7 +55,7 @@ export function matmul(
       constants: {
         COLS: cols,
         SHARD_ROWS: shard.rows,
-        OUT_COLS: matrix.rows * finish.outShare,
+        OUT_COLS: Math.round(matrix.rows * finish.outShare),
         FIRST: shard.first,
         SPLITS: splits,
         LANES: lanes,
@@ -65,7 +65,7 @@ export function matmul(
       workgroups: [
         // Tiles of the same columns run side by side and share the weights in the cache.
         Math.ceil(rows / launch.rows),
-        Math.ceil(shard.rows / 2 / pairs / groups),
+        columnWorkgroups(shard, launch, tuning),
         splits,
       ],
       label,

@@ -13,7 +13,7 @@
 //
 // A weight format is a `Raw` of $CHUNKS eights that lie LANES eights apart: eight c of the lane's raw
 // j is k = 8 * (l + (j * $CHUNKS + c) * LANES). `load_raw` and `eight_<c>` come from weights_*.wgsl,
-// `finish` from finish_*.wgsl, `add_lanes` from matmul_lanes.wgsl.
+// `finish` from finish_*.wgsl, `out` from matmul_out*.wgsl, `add_lanes` from matmul_lanes.wgsl.
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(

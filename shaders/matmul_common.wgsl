@@ -9,4 +9,3 @@ override LANES: u32; // invocations that share an output
 override GROUPS: u32; // of lanes in a workgroup
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]: its size tells the rows
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLITS, rows, OUT_COLS]

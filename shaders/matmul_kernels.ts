@@ -13,6 +13,7 @@ import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
 import cachedBody from "./matmul.wgsl" with { type: "text" };
 import common from "./matmul_common.wgsl" with { type: "text" };
 import lanesBody from "./matmul_lanes.wgsl" with { type: "text" };
+import numbersOut from "./matmul_out.wgsl" with { type: "text" };
 import type { Dots, MatmulShape } from "./matmul_shape.ts";
 import rounded from "./rounded.wgsl" with { type: "text" };
 import softCap from "./soft_cap.wgsl" with { type: "text" };
@@ -24,6 +25,11 @@ export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
   readonly name: string;
   readonly code: string;
+  /**
+   * WGSL with `out`, `fn end_group` and `fn end_rows`; absent: matmul_out.wgsl. Another one is for
+   * kernels that add lanes, and two pairs.
+   */
+  readonly out?: string;
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -68,6 +74,9 @@ const MOST_SUMS = 7;
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
+/** Groups whose peaks are compared without a branch in between; their number is a power of two. */
+const MOST_GROUPS = 16;
+
 /** What a kernel's text depends on beside its shape. */
 export interface MatmulCode {
   readonly format: WeightFormat;
@@ -86,8 +95,10 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const name = ["matmul", shape.kind, format, finish.name, ...sizes, ...stage].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
+    const out = expand(finish.out ?? numbersOut, { GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS) });
     // The epilogue first: naga 29 panics where constants follow an array sized by overrides.
-    return kernel(name, [finish.code, common, WEIGHTS[format], add8, body(shape, of)].join("\n"), {
+    const code = [finish.code, out, common, WEIGHTS[format], add8, body(shape, of)].join("\n");
+    return kernel(name, code, {
       bindings: ["weights", "x", "out", ...Object.keys(finish.buffers), ...scales],
       constants: [...CONSTANTS, ...Object.keys(finish.constants)],
     });

@@ -1,7 +1,8 @@
 // Adds what the lanes of each group summed, in the order of the lanes, and finishes the outputs: the
 // end of matmul.wgsl and matmul_staged.wgsl. $SUMS rows of x at a time go through workgroup memory,
 // each a vector (a0, b0, a1, b1) of two pairs; a vector of padding a group keeps its lanes off the
-// banks of the next group.
+// banks of the next group. `end_group` may overwrite what its group has added, `end_rows` all; both come
+// from matmul_out*.wgsl.
 
 var<workgroup> staged: array<vec4<f32>, $VECTORS>;
 
@@ -40,5 +41,7 @@ fn add_lanes(
     if (row + s < rows && c + 1u < half) {
       finish(split * rows + row + s, c + 1u, half, sum.zw);
     }
+    end_group(first);
   }
+  end_rows(thread, row, min(row + $SUMSu, rows), column / (GROUPS * step), stride);
 }

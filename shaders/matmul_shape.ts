@@ -5,6 +5,7 @@ import {
   type Launches,
   type Matrix,
   MOST_SPLITS,
+  type Shard,
   type Tuning,
   type WeightFormat,
 } from "../src/gpu/matrix.ts";
@@ -76,6 +77,15 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   const even = rows <= tuning.stagedRows ? rows : evenTile(rows, tile);
   const whole = STAGED_ROWS.find((whole) => whole >= even) ?? even;
   return { kind: "staged", dots: dotsOf(matrix.format, use), rows: whole, stage, ...launch };
+}
+
+/** Workgroups that share the columns of a shard. */
+export function columnWorkgroups(
+  { rows }: Pick<Shard, "rows">,
+  { groups }: MatmulShape,
+  { pairs }: Tuning,
+): number {
+  return Math.ceil(rows / 2 / pairs / groups);
 }
 
 /** By rule: staged on hardware where the width divides into stages. */

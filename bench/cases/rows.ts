@@ -1,6 +1,6 @@
 import { choose } from "../../shaders/choose.ts";
 import { draftChoose } from "../../shaders/draft_choose.ts";
-import { peakWords } from "../../shaders/peaks.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/peaks.ts";
 import { rmsNorm } from "../../shaders/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { MAX_STEPS } from "../../src/model/rows_layout.ts";
@@ -69,8 +69,13 @@ function draftChooseCase(
       const slots = Uint32Array.from({ length: batch }, (_, i) => i);
       const lanes = from.words(slots);
       const drafts = from.random(batch * MAX_STEPS);
-      const shape = { batch, vocab, stride: vocab, step: 0, lanes: lanesOf(from) };
-      return [draftChoose({ logits, peaks, offsets, lanes, drafts }, shape)];
+      const shape = { lanes: lanesOf(from), label: name };
+      const slices = { ...shape, rows: batch, vocab, stride: vocab };
+      const choice = { ...shape, batch, count: peaksOf(vocab), step: 0 };
+      return [[
+        peaksPass({ logits, peaks }, slices),
+        draftChoose({ peaks, offsets, lanes, drafts }, choice),
+      ]];
     },
   };
 }

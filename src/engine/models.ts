@@ -1,12 +1,13 @@
 import { type PartialSums, partialWords } from "../../shaders/attention.ts";
 import { tileWords } from "../../shaders/experts.ts";
+import { canLeavePeaks, matmulPeakWords } from "../../shaders/matmul_peaks.ts";
 import { peakWords } from "../../shaders/peaks.ts";
 import type { Routing } from "../../shaders/route.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
 import { KV_BYTES } from "../gpu/kv.ts";
-import { type Launches, MOST_SPLITS, tuning } from "../gpu/matrix.ts";
+import { type Launches, MOST_SPLITS, type Tuning, tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
 import type { DecoderContext, LayerKv, MixtureScratch, Scratch } from "../model/decoder_context.ts";
 import { type Draft, type DraftWeights, featureWidth } from "../model/eagle.ts";
@@ -101,8 +102,9 @@ function prepareDraft(
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
+  const decoder = context(gpu, "draft", config.layer, capacity, shared);
   return {
-    ...context(gpu, "draft", config.layer, capacity, shared),
+    ...decoder,
     draft: config,
     weights,
     kv: layerKv(gpu, "draft.kv", (config.layer.layers[0] as LayerSpec).attention, capacity),
@@ -121,13 +123,28 @@ function prepareDraft(
       : undefined,
     ends: floats("ends", batch * hiddenSize),
     carry: floats("carry", capacity.batch * hiddenSize),
-    logits: floats("logits", batch * weights.head.rows),
-    peaks: floats("peaks", batch * peakWords(config.draftVocabSize)),
+    ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, batch),
     drafts: shared.drafts,
     features: eagle3 ? floats("features", rows * featureCols) : target.final,
     featureCols,
     store: catchesUp ? floats("store", capacity.pages * PAGE * featureCols) : undefined,
   };
+}
+
+/** What a draft token is chosen from: peaks that the head leaves, else logits and theirs. */
+function choiceScratch(
+  floats: (label: string, count: number) => Operand,
+  { config, weights: { head }, tuning }: NonNullable<LoadedWeights["draft"]> & {
+    readonly tuning: Tuning;
+  },
+  rows: number,
+): Pick<Draft, "logits" | "peaks"> {
+  return canLeavePeaks(head, tuning)
+    ? { logits: undefined, peaks: floats("peaks", matmulPeakWords(head, { rows, tuning })) }
+    : {
+      logits: floats("logits", rows * head.rows),
+      peaks: floats("peaks", rows * peakWords(config.draftVocabSize)),
+    };
 }
 
 function context(

@@ -1,6 +1,8 @@
 import { draftChoose, type NextLevel } from "../../shaders/draft_choose.ts";
 import { matmul } from "../../shaders/matmul.ts";
+import { matmulPeakCount, matmulPeaks } from "../../shaders/matmul_peaks.ts";
 import { gatherRows, scatterRows } from "../../shaders/move_rows.ts";
+import { peaks as peaksPass, peaksOf } from "../../shaders/peaks.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
@@ -118,9 +120,9 @@ export interface Draft extends DecoderContext {
   readonly ends: Operand;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly carry: Operand;
-  /** [batch, head.rows] */
-  readonly logits: Operand;
-  /** Largest logits of slices, u32 [batch, peakWords(draft vocab)]. */
+  /** [batch, head.rows]; absent: the head leaves peaks alone, see `canLeavePeaks`. */
+  readonly logits: Operand | undefined;
+  /** The largest logits of some columns, (key, token) u32 [batch, peaks of a lane, 2]. */
   readonly peaks: Operand;
   /** Draft tokens of each slot, [slots, MAX_STEPS]. */
   readonly drafts: Operand;
@@ -181,25 +183,44 @@ export interface DraftEnd {
 
 /** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
 export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
-  const { weights, ends, scratch, logits, peaks, drafts, tuning } = draft;
+  const { weights, ends, scratch, peaks, drafts, tuning } = draft;
   const { batch, step, last, next } = end;
+  const label = `draft_choose.${step}`;
   const [x, input] = weights.finalNorm
     ? [scratch.normed, normedEnds(draft, lanes, end, weights.finalNorm)]
     : [last ? ends : scratch.x, plainEnds(draft, lanes, end)];
+  const { plan, count } = headPeaks(draft, x, { rows: batch, label: `${label}.peaks` });
   return [
     ...input,
-    ...matmul(
-      { matrix: weights.head, x, out: logits },
-      { rows: batch, finish: "store", tuning, label: "draft.head" },
-    ),
-    ...draftChoose({ logits, peaks, offsets: weights.offsets, lanes, drafts, next }, {
-      batch,
-      vocab: draft.draft.draftVocabSize,
-      stride: weights.head.rows,
-      step,
+    ...plan,
+    draftChoose({ peaks, offsets: weights.offsets, lanes, drafts, next }, {
+      ...{ batch, count, step, label },
       lanes: tuning.rowLanes,
     }),
   ];
+}
+
+/** The peaks of the logits of x: of what each of the head's workgroups makes, or of slices of logits. */
+function headPeaks(
+  { weights: { head: matrix }, draft: { draftVocabSize: vocab }, logits, peaks, tuning }: Draft,
+  x: Operand,
+  { rows, label }: { readonly rows: number; readonly label: string },
+): { readonly plan: Dispatch[]; readonly count: number } {
+  const use = { rows, tuning, label: "draft.head" };
+  if (logits === undefined) {
+    return {
+      plan: matmulPeaks({ matrix, x, peaks }, { ...use, vocab }),
+      count: matmulPeakCount(matrix, use),
+    };
+  }
+  const slices = { rows, vocab, stride: matrix.rows, lanes: tuning.rowLanes, label };
+  return {
+    plan: [
+      ...matmul({ matrix, x, out: logits }, { ...use, finish: "store" }),
+      peaksPass({ logits, peaks }, slices),
+    ],
+    count: peaksOf(vocab),
+  };
 }
 
 /** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, to where it is carried. */

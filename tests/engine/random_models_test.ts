@@ -98,7 +98,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     peaks: device.filled(ROWS * peakWords(config.vocabSize)),
   };
   const { layer } = draft.config;
-  const head: Draft = {
+  const head: Draft & { readonly logits: Operand } = {
     ...context(layer),
     draft: draft.config,
     weights: draft.weights,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { draftChoose } from "../../shaders/draft_choose.ts";
-import { peakWords } from "../../shaders/peaks.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/peaks.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
 import { MAX_STEPS, NO_SLOT } from "../../src/model/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -17,6 +18,21 @@ interface Lane {
   readonly logits: ArrayLike<number>;
 }
 
+/** Chooses from the peaks of slices of the logits. */
+async function choose(
+  { logits, ...buffers }: Omit<Parameters<typeof draftChoose>[0], "peaks"> & {
+    readonly logits: Operand;
+  },
+  shape: { readonly batch: number; readonly step: number; readonly lanes: number },
+): Promise<void> {
+  const { batch: rows, lanes } = shape;
+  const peaks = device.filled(rows * peakWords(VOCAB));
+  await device.run([
+    peaksPass({ logits, peaks }, { rows, vocab: VOCAB, stride: STRIDE, lanes, label: "peaks" }),
+    draftChoose({ ...buffers, peaks }, { ...shape, count: peaksOf(VOCAB), label: "choose" }),
+  ]);
+}
+
 /** Drafts of every slot, [SLOTS, MAX_STEPS], after the lanes chose into `step`. */
 async function drafted(
   chosen: readonly Lane[],
@@ -31,13 +47,11 @@ async function drafted(
   const drafts = device.words(Array(SLOTS * MAX_STEPS).fill(LEFT_ALONE));
   const buffers = {
     logits: device.floats(logits),
-    peaks: device.filled(chosen.length * peakWords(VOCAB)),
     offsets: device.words(offsets),
     lanes: device.words(chosen.map(({ slot }) => slot)),
     drafts,
   };
-  const shape = { batch: chosen.length, vocab: VOCAB, stride: STRIDE, step, lanes };
-  await device.run(draftChoose(buffers, shape));
+  await choose(buffers, { batch: chosen.length, step, lanes });
   return [...await device.readWords(drafts)];
 }
 
@@ -101,14 +115,12 @@ Deno.test("draft_choose: leaves the rows of a further level, padding where cells
   logits[11] = logits[STRIDE + 12] = logits[2 * STRIDE + 13] = 1;
   const buffers = {
     logits: device.floats(logits),
-    peaks: device.filled(4 * peakWords(VOCAB)),
     offsets: device.words(Array(VOCAB).fill(100)),
     lanes: device.words([1, NO_SLOT, 0, 2]),
     drafts: device.filled(SLOTS * MAX_STEPS),
     next: { slots, rows },
   };
-  const shape = { batch: 4, vocab: VOCAB, stride: STRIDE, step: 2, lanes: 16 };
-  await device.run(draftChoose(buffers, shape));
+  await choose(buffers, { batch: 4, step: 2, lanes: 16 });
   const expected = packRows([
     { token: 111, slot: 1, position: 9, cell: 9, base: 10 },
     padding,

@@ -1,0 +1,17 @@
+// Epilogue of matmul: keeps the best of a group's outputs for `end_group` (matmul_out_peaks.wgsl). `Peak`
+// comes from peak.wgsl.
+
+override VOCAB: u32; // columns that count; what W has beyond is padding
+
+var<private> best: Peak = NO_PEAK;
+
+fn consider(logit: f32, token: u32) {
+  if (token < VOCAB) {
+    best = better(best, peak_of(logit, token));
+  }
+}
+
+fn finish(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  consider(sum.x, FIRST + c);
+  consider(sum.y, FIRST + c + half);
+}

@@ -1,0 +1,33 @@
+// What a matmul leaves where only the largest of a row's outputs is wanted: the peak of the columns that
+// each workgroup makes. finish_peaks.wgsl keeps the best of a group, this takes the best of the groups.
+// `Peak` comes from peak.wgsl, `staged` from matmul_lanes.wgsl.
+
+override FIRST_PEAK: u32; // peaks of a row that the shards before have
+
+@group(0) @binding(2) var<storage, read_write> out: array<Peak>; // [rows, OUT_COLS]
+
+// Leaves a group's best where its sums were. `staged` holds floats, and the halves of words are exact in
+// them: words as floats could be NaN or too small, which an adapter need not keep.
+fn end_group(at: u32) {
+  let halves = vec4<u32>(best.x >> 16u, best.x & 0xffffu, best.y >> 16u, best.y & 0xffffu);
+  staged[at] = vec4<f32>(halves);
+  best = NO_PEAK;
+}
+
+// Rows of x from `row` to `end`, one an invocation; their groups' bests lie `stride` apart.
+fn end_rows(thread: u32, row: u32, end: u32, tile: u32, stride: u32) {
+  workgroupBarrier();
+  if (row + thread >= end) {
+    return;
+  }
+  let first = thread * stride;
+  let step = stride / GROUPS;
+  var most = NO_PEAK;
+  for (var g = 0u; g < GROUPS; g += $GROUPS_AT_ONCEu) {
+    //for g in GROUPS_AT_ONCE
+    let halves$g = vec4<u32>(staged[first + (g + $gu) * step]);
+    most = better(most, Peak(halves$g.x << 16u | halves$g.y, halves$g.z << 16u | halves$g.w));
+    //end
+  }
+  out[(row + thread) * OUT_COLS + FIRST_PEAK + tile] = most;
+}

@@ -1,0 +1,85 @@
+// Drafts do not depend on whether the draft's head leaves its logits or their peaks.
+
+import assert from "node:assert/strict";
+import { peakWords } from "../../shaders/peaks.ts";
+import { roundBuffers, storageBuffer } from "../../src/engine/buffers.ts";
+import type { Core } from "../../src/engine/core.ts";
+import type { SpeculativeDraft } from "../../src/engine/models.ts";
+import { draftHeadPlan } from "../../src/engine/tier.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import { compiler, submit } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import { MAX_STEPS } from "../../src/model/rows_layout.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { numbers } from "../gpu/numbers.ts";
+import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+
+const BATCH = 9;
+
+async function openHardware(kind: "eagle3" | "eagle1", batch: number): Promise<Core> {
+  const gpu = await openGpu();
+  return await openFledgling(kind, batch, { ...gpu, info: { ...gpu.info, software: false } });
+}
+
+/** The draft of an engine that writes the draft's logits. */
+function withLogits({ gpu, models }: Core): SpeculativeDraft {
+  const draft = models.draft ?? assert.fail();
+  const rows = draft.weights.head.rows;
+  return {
+    ...draft,
+    logits: storageBuffer(gpu, "logits", BATCH * rows),
+    peaks: storageBuffer(gpu, "peaks", BATCH * peakWords(rows)),
+  };
+}
+
+function labels(plan: Plan): string[] {
+  return plan.map(({ label }) => label).filter((label) => /draft\.head|draft_choose/.test(label));
+}
+
+for (const kind of ["eagle3", "eagle1"] as const) {
+  Deno.test(`${kind}: hardware's head leaves peaks, and the drafts are those of its logits`, async () => {
+    const core = await openHardware(kind, BATCH);
+    const { gpu, models, capacity } = core;
+    const draft = models.draft ?? assert.fail();
+    const buffers = { ...roundBuffers(gpu, capacity), drafts: draft.drafts };
+    const { compile } = compiler(gpu);
+    const write = (to: Operand, words: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) =>
+      gpu.device.queue.writeBuffer(to.buffer, 0, words);
+    const drafted = async (plan: Plan): Promise<number[]> => {
+      write(draft.drafts, new Uint32Array(BATCH * MAX_STEPS).fill(0xffffffff));
+      submit(gpu, await compile(plan));
+      gpu.check();
+      return [...new Uint32Array(await readBuffer(gpu, draft.drafts.buffer))];
+    };
+    const lanes = Uint32Array.from({ length: BATCH }, (_, lane) => lane);
+    write(buffers.lanes, lanes);
+    write(buffers.last, lanes.toReversed());
+    const found = new Set<number>();
+    for (let batch = 1; batch <= BATCH; batch++) {
+      const x = numbers(BATCH * draft.config.hiddenSize, batch);
+      write(draft.scratch.x, x as Float32Array<ArrayBuffer>);
+      const ours = draftHeadPlan(draft, buffers, batch);
+      const plain = draftHeadPlan(withLogits(core), buffers, batch);
+      assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);
+      assert.deepEqual(labels(plain), ["draft.head", "draft_choose.0.peaks", "draft_choose.0"]);
+      const drafts = await drafted(ours);
+      assert.deepEqual(drafts, await drafted(plain), `${batch} lanes`);
+      for (const token of drafts) found.add(token);
+    }
+    assert.ok(found.size > BATCH, `${found.size} different drafts`);
+    gpu[Symbol.dispose]();
+  });
+}
+
+Deno.test("the drafts of hardware's kernels for a golden prompt are those of the software's", async () => {
+  const golden = goldenCases().find(({ min_margin }) => min_margin > 0.05) ?? assert.fail();
+  const of = { numSteps: 3, most: 24, sampling: [GREEDY] };
+  const found = [];
+  for (const core of [await openHardware("eagle3", 1), await openFledgling("eagle3", 1)]) {
+    using slot = openSlot(core);
+    found.push(await decode(core, [slot], [golden.prompt_ids], of));
+    core.gpu[Symbol.dispose]();
+  }
+  assert.deepEqual(found[0], found[1]);
+});
