@@ -1,4 +1,4 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../src/gpu/kernel.ts";
 import body from "./fill_random.wgsl" with { type: "text" };
 import noise from "./noise.wgsl" with { type: "text" };
 
@@ -37,8 +37,7 @@ export function fillRandom(
   buffers: { readonly params: Operand; readonly out: Operand },
   label: string,
 ): Dispatch {
-  const { buffer, offset = 0, size = buffer.size - offset } = buffers.out;
-  const workgroups = Math.ceil(size / 4 / WORKGROUP);
+  const workgroups = Math.ceil(bytesOf(buffers.out) / 4 / WORKGROUP);
   const rows = Math.ceil(workgroups / MOST_WORKGROUPS);
   return dispatch(FILL, {
     buffers,

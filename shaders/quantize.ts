@@ -1,5 +1,12 @@
 import { expand } from "../src/gpu/expand.ts";
-import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  labelOf,
+  type Operand,
+} from "../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Quantization } from "../src/gpu/matrix.ts";
 import body from "./quantize.wgsl" with { type: "text" };
 import q4 from "./quantize_q4.wgsl" with { type: "text" };
@@ -52,6 +59,6 @@ export function quantize(
     },
     constants: { COLS: cols, LANES: lanes },
     workgroups: [Math.ceil(shape.rows * cols / 64 / WORKGROUP)],
-    label: `quantize ${operand.buffer.label}`,
+    label: `quantize ${labelOf(operand)}`,
   });
 }

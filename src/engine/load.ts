@@ -1,5 +1,6 @@
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
+import { openMeasure, openSlabs } from "../gpu/slabs.ts";
 import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
 import {
   type Algorithm,
@@ -15,7 +16,8 @@ import { checkFit } from "../model/fit.ts";
 import { loadTarget } from "../model/target.ts";
 import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { checkDraft, checkTarget } from "../model/tensors.ts";
-import { type Loader, loader } from "../model/weights.ts";
+import { type Loader, loader, shapesAlone, type WeightSource } from "../model/loader.ts";
+import { checkpointWeights } from "../model/weights.ts";
 import type { LoadedWeights } from "./models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
 import { heard, turns } from "./turns.ts";
@@ -133,36 +135,65 @@ export async function loadWeights(
   const { onProgress = () => {} } = options;
   using quantizers = openQuantizers(gpu, options);
   return await loadWith(gpu, models, (checkpoint, part) =>
-    loader(gpu, checkpoint, {
+    checkpointWeights(gpu, checkpoint, {
       onBytes: counter(checkpoint, onProgress),
       ...quantizers.of(part),
     }));
 }
 
-/** Loads both models, each through the loader that `open` makes for its checkpoint. */
+/**
+ * Loads both models, each out of the source that `open` gives for its checkpoint. All their weights
+ * are measured first, so that they share a few large buffers.
+ */
 export async function loadWith(
   gpu: Gpu,
-  { target, draft }: OpenedModels,
-  open: (checkpoint: Checkpoint, part: Part) => Loader,
+  models: Pick<OpenedModels, "target" | "draft">,
+  open: (checkpoint: Checkpoint, part: Part) => WeightSource,
+): Promise<LoadedWeights> {
+  const { target, draft } = models;
+  const sources: Sources = {
+    target: open(target.checkpoint, "target"),
+    draft: draft && open(draft.checkpoint, "draft"),
+  };
+  const measure = openMeasure();
+  await makeWeights(models, sources, {
+    load: (source) => loader(gpu, shapesAlone(source), measure),
+    pause: () => Promise.resolve(),
+  });
+  const slabs = openSlabs(gpu, "weights", measure.items);
+  // What the GPU has no memory for is heard here, so that reading is spared.
+  await heard(gpu);
+  const turn = turns();
+  const weights = await makeWeights(models, sources, {
+    load: (source) => loader(gpu, source, slabs),
+    pause: async () => {
+      await turn();
+      gpu.check();
+    },
+  });
+  await heard(gpu);
+  return weights;
+}
+
+interface Sources {
+  readonly target: WeightSource;
+  readonly draft: WeightSource | undefined;
+}
+
+async function makeWeights(
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+  sources: Sources,
+  { load, pause }: {
+    readonly load: (source: WeightSource) => Loader;
+    readonly pause: () => Promise<void>;
+  },
 ): Promise<LoadedWeights> {
   const { checkpoint, config } = target;
-  const turn = turns();
-  const weights = await loadTarget(open(checkpoint, "target"), checkpoint, config, async () => {
-    await turn();
-    // What the GPU has no memory for is heard here, so that reading the rest is spared.
-    gpu.check();
-  });
-  const head = draft && {
+  const weights = await loadTarget(load(sources.target), checkpoint, config, pause);
+  const head = draft && sources.draft && {
     config: draft.config,
-    weights: loadDraft(
-      gpu,
-      open(draft.checkpoint, "draft"),
-      draft.checkpoint,
-      draft.config,
-      weights,
-    ),
+    weights: loadDraft(load(sources.draft), draft.checkpoint, draft.config, weights),
   };
-  await heard(gpu);
   return { target: { config, weights }, draft: head };
 }
 

@@ -1,7 +1,7 @@
 import type { Gpu } from "../gpu/device.ts";
 import type { QuantizeChoice } from "../model/quantize_choice.ts";
 import { randomCheckpoint } from "../model/random_checkpoint.ts";
-import { type RandomLoader, randomLoader } from "../model/random_weights.ts";
+import { counter, type RandomWeights, randomWeights } from "../model/random_weights.ts";
 import { checkModels, loadWith, type OpenedModels } from "./load.ts";
 import type { LoadedWeights } from "./models.ts";
 import { openQuantizers } from "./quantize.ts";
@@ -30,13 +30,13 @@ export async function loadRandomWeights(
   quantize: QuantizeChoice = {},
 ): Promise<LoadedWeights> {
   using quantizers = openQuantizers(gpu, quantize);
-  const made: RandomLoader[] = [];
+  const nextStream = counter();
+  const made: RandomWeights[] = [];
   const weights = await loadWith(gpu, models, (_, part) => {
-    const firstStream = made.at(-1)?.nextStream() ?? 0;
-    const load = randomLoader(gpu, { seed, firstStream, ...quantizers.of(part) });
-    made.push(load);
-    return load;
+    const source = randomWeights(gpu, { seed, nextStream, ...quantizers.of(part) });
+    made.push(source);
+    return source;
   });
-  for (const load of made) load.fill();
+  for (const source of made) source.fillAll();
   return weights;
 }

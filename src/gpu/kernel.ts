@@ -5,6 +5,8 @@ export interface Operand {
   readonly offset?: number;
   /** Bytes; absent = to the end of the buffer. */
   readonly size?: number;
+  /** What lies there, where the buffer's label does not say it. */
+  readonly label?: string;
 }
 
 /** One WGSL module with entry point `main`. */
@@ -116,12 +118,17 @@ export function bytesOf({ buffer, offset = 0, size = buffer.size - offset }: Ope
   return size;
 }
 
+/** What an operand holds, for people. */
+export function labelOf({ buffer, label = buffer.label }: Operand): string {
+  return label;
+}
+
 /** One line a dispatch: golden plans, `--explain`, and reading what a refactor changed. */
 export function describe(plan: Plan): string {
   return plan.map(({ kernel, buffers, constants, workgroups, label }) => {
     const operands = kernel.bindings.map((name) => {
       const operand = buffers[name];
-      return `${name}=${operand?.buffer.label}${operand?.offset ? `+${operand.offset}` : ""}`;
+      return `${name}=${operand && labelOf(operand)}${operand?.offset ? `+${operand.offset}` : ""}`;
     });
     const numbers = kernel.constants.map((name) => `${name}=${constants[name]}`);
     return [label, kernel.name, `[${workgroups}]`, ...operands, ...numbers].join(" ");

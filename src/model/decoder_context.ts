@@ -7,7 +7,7 @@ import type { KvDtype } from "../gpu/kv.ts";
 import type { Matrix, Tuning } from "../gpu/matrix.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 import type { ModelConfig } from "./config.ts";
-import type { Loader } from "./weights.ts";
+import type { Loader } from "./loader.ts";
 
 /**
  * Keys and values of one layer, [pages, kvHeads, PAGE, headDim] of the context's `kvDtype` each; the

@@ -4,7 +4,6 @@ import { matmulPeakCount, matmulPeaks } from "../../shaders/matmul_peaks.ts";
 import { gatherRows, scatterRows } from "../../shaders/move_rows.ts";
 import { peaks as peaksPass, peaksOf } from "../../shaders/peaks.ts";
 import { UsageError } from "../errors.ts";
-import type { Gpu } from "../gpu/device.ts";
 import type { Dispatch, Operand } from "../gpu/kernel.ts";
 import type { Matrix, Table } from "../gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "./checkpoint.ts";
@@ -15,7 +14,7 @@ import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 import { draftTensors } from "./tensors.ts";
-import { type Loader, vectorBuffer } from "./weights.ts";
+import type { Loader } from "./loader.ts";
 
 /** Weights of an EAGLE head (EAGLE-1/2: no norms, the target's head; EAGLE-3: all of them). */
 export interface DraftWeights {
@@ -41,7 +40,6 @@ export interface DraftWeights {
 
 /** Loads an EAGLE head. The tensors were checked before (checkTensors). */
 export function loadDraft(
-  gpu: Gpu,
   load: Loader,
   checkpoint: Checkpoint,
   config: DraftConfig,
@@ -67,7 +65,7 @@ export function loadDraft(
     inputNorms: specs.map(({ role }) => role).filter((role) => role.startsWith("inputNorms."))
       .map(vector),
     head: config.ownHead ? matrix("head") : target.head,
-    offsets: vectorBuffer(gpu, "d2t", offsets),
+    offsets: load.ids("d2t", offsets),
   };
 }
 
@@ -91,7 +89,7 @@ export function readOffsets(
   checkpoint: Checkpoint,
   tensor: TensorInfo,
   config: DraftConfig,
-): Int32Array {
+): Int32Array<ArrayBuffer> {
   const bytes = new Uint8Array(tensor.size);
   checkpoint.read(tensor, 0, bytes);
   const view = new DataView(bytes.buffer);

@@ -1,7 +1,7 @@
 /** Weights of real shapes and no meaning (`--random-weights`), made on the GPU. */
 import { fillParams, fillRandom } from "../../shaders/fill_random.ts";
 import type { Gpu } from "../gpu/device.ts";
-import type { Operand, Plan } from "../gpu/kernel.ts";
+import { bytesOf, labelOf, type Operand, type Plan } from "../gpu/kernel.ts";
 import {
   isQuantizable,
   isQuantized,
@@ -9,28 +9,25 @@ import {
   type Matrix,
   type Quantization,
   tuning,
-  WEIGHT_BYTES,
   type WeightFormat,
 } from "../gpu/matrix.ts";
 import { compiler, submit } from "../gpu/program.ts";
 import type { TensorInfo } from "./checkpoint.ts";
+import type { Shape, WeightSource } from "./loader.ts";
 import type { Quantizer } from "./quantizer.ts";
-import { emptyMatrix, headHalves, type Layout, paired, stacked, wholeStacks } from "./shards.ts";
-import { type Loader, vectorBuffer } from "./weights.ts";
+import { vectorBuffer, write } from "./weights.ts";
 
-/** A loader that needs tensor shapes only. Its matrices are zeros until `fill`. */
-export interface RandomLoader extends Loader {
+/** Weights that need tensor shapes only. Matrices are zeros until `fillAll`. */
+export interface RandomWeights extends WeightSource {
   /** Fills all matrices made since the last call. */
-  fill(): void;
-  /** A loader that goes on from here makes other weights than this one. */
-  nextStream(): number;
+  fillAll(): void;
 }
 
 interface RandomOptions {
   /** u32. The same seed gives the same weights wherever matrices are cut alike. */
   readonly seed: number;
-  /** Number of the first shard's stream of weights; default 0. */
-  readonly firstStream?: number;
+  /** Numbers the shards' streams of weights; default 0, 1, 2, ... Who shares it has other weights. */
+  readonly nextStream?: () => number;
   /**
    * Standard deviation of matrices; default 1 / sqrt(columns), which makes each output of a matrix
    * as large as the inputs. Norms (all ones) hand every matrix inputs of size 1, so a layer adds
@@ -49,28 +46,15 @@ interface Fill {
   readonly streams: readonly number[];
 }
 
-/** Opens a loader of bf16 matrices or of what they are quantized to, and of vectors of ones. */
-export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
-  const { seed, std, quantize, firstStream = 0 } = options;
+/** Matrices of bf16 or of what they are quantized to, and vectors of ones. */
+export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
+  const { seed, std, quantize, nextStream = counter() } = options;
   const fills: Fill[] = [];
   const { lanes } = tuning(gpu.info.software);
   const params = vectorBuffer(gpu, "fill.params", new Uint32Array(4));
-  let stream = firstStream;
 
-  function build<Format extends WeightFormat>(
-    label: string,
-    { cols, format }: { readonly cols: number; readonly format: Format },
-    { cuts }: Layout,
-  ): Matrix & { readonly format: Format } {
-    const shape = { cols, format, lanes: lanesFor(format, cols, lanes) };
-    const matrix = { ...emptyMatrix(gpu, label, cuts, shape), format };
-    fills.push({ matrix, streams: cuts.map(() => stream++) });
-    return matrix;
-  }
-
-  function shapeOf({ shape: [, cols = 0] }: TensorInfo) {
-    const format: WeightFormat = quantize && isQuantizable(cols) ? quantize.to : "bf16";
-    return { format, cols, rowBytes: cols * WEIGHT_BYTES[format] };
+  function shapeOf<Format extends WeightFormat>(format: Format, cols: number): Shape<Format> {
+    return { from: "bf16", format, cols, lanes: lanesFor(format, cols, lanes) };
   }
 
   /** The plan that fills `out` with the weights of a shard from row `row` on. */
@@ -78,7 +62,7 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
     const { cols } = matrix;
     const fill = { seed, stream: streams[shard] ?? 0, std: std ?? 1 / Math.sqrt(cols) };
     gpu.device.queue.writeBuffer(params.buffer, 0, fillParams({ ...fill, first: row * cols / 2 }));
-    return [fillRandom({ params, out }, matrix.shards[shard]?.operand.buffer.label ?? "fill")];
+    return [fillRandom({ params, out }, labelOf(out))];
   }
 
   function fillQuantized(fill: Fill) {
@@ -95,35 +79,18 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
     }
   }
 
-  function ones(label: string, ...tensors: readonly TensorInfo[]) {
-    const size = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
-    return vectorBuffer(gpu, label, new Float32Array(size).fill(1));
-  }
-
   return {
-    matrix(label, tensors) {
-      const shape = shapeOf(tensors[0] as TensorInfo);
-      return build(label, shape, stacked(gpu, tensors, shape.rowBytes));
+    matrixShape([tensor]) {
+      const { shape: [, cols = 0] } = tensor as TensorInfo;
+      return shapeOf(quantize && isQuantizable(cols) ? quantize.to : "bf16", cols);
     },
-    pair(label, a, b) {
-      const shape = shapeOf(a);
-      return build(label, shape, paired(gpu, a, b, shape.rowBytes));
+    tableShape: ({ shape: [, cols = 0] }) => shapeOf("bf16", cols),
+    fill(matrix) {
+      fills.push({ matrix, streams: matrix.shards.map(nextStream) });
     },
-    table(label, tensor) {
-      const [, cols = 0] = tensor.shape;
-      return build(label, { cols, format: "bf16" }, stacked(gpu, [tensor], 2 * cols));
-    },
-    heads(label, tensors, heads) {
-      const shape = shapeOf(tensors.plain[0] as TensorInfo);
-      return build(label, shape, headHalves(gpu, tensors, heads, shape.rowBytes));
-    },
-    experts(label, experts) {
-      const shape = shapeOf(experts[0]?.[0] as TensorInfo);
-      return build(label, shape, wholeStacks(gpu, experts, shape.rowBytes));
-    },
-    vector: ones,
-    norm: (label, _offset, ...tensors) => ones(label, ...tensors),
-    fill() {
+    vector: (out) => write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(1)),
+    ids: (out, values) => write(gpu, out, values),
+    fillAll() {
       const { prepare } = compiler(gpu);
       for (const fill of fills.splice(0)) {
         if (isQuantized(fill.matrix.format)) fillQuantized(fill);
@@ -136,6 +103,11 @@ export function randomLoader(gpu: Gpu, options: RandomOptions): RandomLoader {
       }
       gpu.check();
     },
-    nextStream: () => stream,
   };
+}
+
+/** 0, 1, 2, ... */
+export function counter(): () => number {
+  let next = 0;
+  return () => next++;
 }

@@ -1,11 +1,19 @@
 /** How matrices are cut by rows into shards where one binding cannot hold them. */
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
-import type { Operand } from "../gpu/kernel.ts";
-import { type Matrix, scaleBytes, type Shard, WEIGHT_BYTES } from "../gpu/matrix.ts";
+import {
+  type Matrix,
+  scaleBytes,
+  type Shard,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../gpu/matrix.ts";
+import type { Room } from "../gpu/slabs.ts";
 import type { TensorInfo } from "./checkpoint.ts";
 
-/** A shard before it has a buffer. */
+type Limited = Pick<Gpu, "limits">;
+
+/** A shard before it has a place. */
 export type Cut = Omit<Shard, "operand" | "scales">;
 
 /** Rows of a shard. */
@@ -32,7 +40,7 @@ export interface Layout {
  *
  * @param rowBytes of a row on the GPU, without scales.
  */
-export function stacked(gpu: Gpu, tensors: readonly TensorInfo[], rowBytes: number): Layout {
+export function stacked(gpu: Limited, tensors: readonly TensorInfo[], rowBytes: number): Layout {
   const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
   const limit = shardRows(gpu, rowBytes);
   return { cuts: cut(even(rows), limit), segments: stack(tensors, limit) };
@@ -44,7 +52,7 @@ export function stacked(gpu: Gpu, tensors: readonly TensorInfo[], rowBytes: numb
  * @throws UsageError where a binding cannot hold one of them.
  */
 export function wholeStacks(
-  gpu: Gpu,
+  gpu: Limited,
   stacks: readonly (readonly TensorInfo[])[],
   rowBytes: number,
 ): Layout {
@@ -60,7 +68,7 @@ export function wholeStacks(
 }
 
 /** Two tensors, each shard [a; b] of the same rows. */
-export function paired(gpu: Gpu, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
+export function paired(gpu: Limited, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
   return halves(gpu, [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }], rowBytes);
 }
 
@@ -82,7 +90,7 @@ export interface HeadShape {
  * halves of the part come first and those of the rest follow: q and k keep their dot product.
  */
 export function headHalves(
-  gpu: Gpu,
+  gpu: Limited,
   { turned, plain }: HeadTensors,
   { headDim, width }: HeadShape,
   rowBytes: number,
@@ -120,7 +128,7 @@ interface PairedRun {
 }
 
 /** Shards [a; b] of runs one after the other. */
-function halves(gpu: Gpu, runs: readonly PairedRun[], rowBytes: number): Layout {
+function halves(gpu: Limited, runs: readonly PairedRun[], rowBytes: number): Layout {
   const total = runs.reduce((sum, { rows }) => sum + rows, 0);
   const cuts = cut(total, shardRows(gpu, rowBytes) / 2);
   let at = 0;
@@ -163,33 +171,28 @@ export function batches(segments: readonly Segment[], most: number): Segment[][]
   return out;
 }
 
-/** The matrix in buffers of zeros. */
-export function emptyMatrix(
-  gpu: Gpu,
+/** The matrix, all zeros. */
+export function emptyMatrix<Format extends WeightFormat>(
+  room: Room,
   label: string,
   cuts: readonly Cut[],
-  shape: Pick<Matrix, "cols" | "format" | "lanes">,
-): Matrix {
+  shape: Pick<Matrix, "cols" | "lanes"> & { readonly format: Format },
+): Matrix & { readonly format: Format } {
   const { cols, format } = shape;
   const scales = scaleBytes(format, cols);
   const shards = cuts.map((shard, i) => {
     const name = cuts.length > 1 ? `${label}#${i}` : label;
     return {
       ...shard,
-      operand: zeros(gpu, name, shard.rows * cols * WEIGHT_BYTES[format]),
-      ...scales > 0 ? { scales: zeros(gpu, `${name}.scales`, shard.rows * scales) } : {},
+      operand: room.take(name, shard.rows * cols * WEIGHT_BYTES[format]),
+      ...scales > 0 ? { scales: room.take(`${name}.scales`, shard.rows * scales) } : {},
     };
   });
   return { ...shape, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), shards };
 }
 
-function zeros(gpu: Gpu, label: string, size: number): Operand {
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
-  return { buffer: gpu.device.createBuffer({ label, size, usage }) };
-}
-
 /** Rows that fit one binding, even. */
-function shardRows(gpu: Gpu, rowBytes: number): number {
+function shardRows(gpu: Limited, rowBytes: number): number {
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   return Math.floor(limit / rowBytes / 4) * 4;
 }

@@ -9,7 +9,7 @@ import type { ModelConfig } from "./config.ts";
 import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
 import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
 import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
-import type { Loader } from "./weights.ts";
+import type { Loader } from "./loader.ts";
 
 /** Weights of a target. */
 export interface TargetWeights {

@@ -10,29 +10,19 @@ import {
   type Quantization,
   scaleBytes,
   type Shard,
-  type Table,
   tuning,
   WEIGHT_BYTES,
   type WeightFormat,
 } from "../gpu/matrix.ts";
+import { buffersApart } from "../gpu/slabs.ts";
 import { UsageError } from "../errors.ts";
 import type { Checkpoint, DType, TensorInfo } from "./checkpoint.ts";
+import { type Shape, vectorBytes, type WeightSource } from "./loader.ts";
 import { dequantized } from "./quantized/dequantize.ts";
 import { toLanes } from "./quantized/lane_order.ts";
 import { rowWords } from "./quantized/modules.ts";
 import type { Quantizer } from "./quantizer.ts";
-import {
-  batches,
-  emptyMatrix,
-  headHalves,
-  type HeadShape,
-  type HeadTensors,
-  type Layout,
-  paired,
-  type Segment,
-  stacked,
-  wholeStacks,
-} from "./shards.ts";
+import { batches, type Segment } from "./shards.ts";
 import { widen } from "./widen.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
@@ -50,25 +40,7 @@ const FORMAT: Partial<Record<DType, FloatFormat | Prequantized>> = {
   GROUPED_F8: "f8",
 };
 
-/** Streams tensors of one checkpoint into GPU buffers. */
-export interface Loader {
-  /** Stacks tensors of equal width and type by rows into one matrix, quantized where asked for. */
-  matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
-  /** Stacks two tensors so that each shard holds [a; b] of the same rows (gate and up). */
-  pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
-  /** A matrix to look rows up in; never quantized. */
-  table(label: string, tensor: TensorInfo): Table;
-  /** Stacks tensors of heads so that the halves of a head lie half a shard apart (q, k and v). */
-  heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
-  /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
-  experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;
-  /** Vectors one after the other, widened to f32. */
-  vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
-  /** The same with `offset` added to each element: weights of norms. */
-  norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
-}
-
-export interface LoaderOptions {
+export interface CheckpointWeightsOptions {
   /** Called with the number of bytes after each chunk, for a progress bar. */
   readonly onBytes?: (bytes: number) => void;
   /** What matrices become, where their width allows it. */
@@ -77,19 +49,23 @@ export interface LoaderOptions {
   readonly lanes?: number;
 }
 
-/** Opens a loader. */
-export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions = {}): Loader {
+/** The weights of a checkpoint, streamed from its files. */
+export function checkpointWeights(
+  gpu: Gpu,
+  checkpoint: Checkpoint,
+  options: CheckpointWeightsOptions = {},
+): WeightSource {
   const { onBytes = () => {}, quantize, lanes = tuning(gpu.info.software).lanes } = options;
   const chunk = new Uint8Array(CHUNK);
   const upload = uploader(gpu, onBytes);
 
-  function fill(segments: readonly Segment[], buffers: readonly GPUBuffer[], rowBytes: number) {
+  function copy(segments: readonly Segment[], outs: readonly Operand[], rowBytes: number) {
     for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
       const size = rows * rowBytes;
       for (let done = 0; done < size; done += CHUNK) {
         const part = chunk.subarray(0, Math.min(CHUNK, size - done));
         checkpoint.read(tensor, tensorRow * rowBytes + done, part);
-        upload(buffers[shard] as GPUBuffer, shardRow * rowBytes + done, part);
+        upload(outs[shard] as Operand, shardRow * rowBytes + done, part);
       }
     }
   }
@@ -98,118 +74,85 @@ export function loader(gpu: Gpu, checkpoint: Checkpoint, options: LoaderOptions 
     const { quantizer } = quantize as NonNullable<typeof quantize>;
     const rowBytes = matrix.cols * WEIGHT_BYTES[from];
     for (const batch of batches(segments, quantizer.rows(rowBytes))) {
-      fill(staged(batch), [quantizer.staging], rowBytes);
+      copy(staged(batch), [{ buffer: quantizer.staging }], rowBytes);
       quantizer.pack(matrix, batch, from);
     }
   }
 
-  /** Brings rows that are quantized already into lane order. */
-  function reorder(matrix: Matrix, segments: readonly Segment[], format: Prequantized) {
-    const { cols, lanes } = matrix;
-    const order = toLanes({ cols, lanes, format });
-    const rowBytes = 4 * rowWords({ format, cols }).all;
-    const most = Math.max(1, Math.floor(CHUNK / rowBytes));
-    for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
-      const { operand, scales } = matrix.shards[shard] as Shard;
-      for (let done = 0; done < rows; done += most) {
-        const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
-        checkpoint.read(tensor, (tensorRow + done) * rowBytes, bytesOf(part));
-        const packed = order(part);
-        const row = shardRow + done;
-        upload(operand.buffer, row * cols * WEIGHT_BYTES[format], bytesOf(packed.words));
-        upload((scales as Operand).buffer, row * scaleBytes(format, cols), bytesOf(packed.scales));
-      }
-    }
-  }
-
-  /** A quantized matrix as float32. */
-  function buildFloats(
-    label: string,
-    { from, cols }: { readonly from: Prequantized; readonly cols: number },
-    { cuts, segments }: Layout,
-  ): Table {
-    const format = "f32";
-    const matrix = emptyMatrix(gpu, label, cuts, {
-      cols,
-      format,
-      lanes: lanesFor(format, cols, lanes),
-    });
+  /** Reads rows of a quantized checkpoint a chunk at a time, counted in `bytes` a row. */
+  function readGrouped(
+    { cols, shards }: Matrix,
+    segments: readonly Segment[],
+    { from, bytes }: { readonly from: Prequantized; readonly bytes: number },
+    put: (shard: Shard, row: number, words: Uint32Array<ArrayBuffer>) => void,
+  ) {
     const rowBytes = 4 * rowWords({ format: from, cols }).all;
-    const most = Math.max(1, Math.floor(CHUNK / (4 * cols)));
+    const most = Math.max(1, Math.floor(CHUNK / bytes));
     for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
-      const { operand } = matrix.shards[shard] as Shard;
       for (let done = 0; done < rows; done += most) {
         const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
         checkpoint.read(tensor, (tensorRow + done) * rowBytes, bytesOf(part));
-        const floats = dequantized(part, { format: from, cols });
-        upload(operand.buffer, (shardRow + done) * cols * 4, bytesOf(floats));
+        put(shards[shard] as Shard, shardRow + done, part);
       }
     }
-    return { ...matrix, format };
   }
 
-  function build<Format extends WeightFormat>(
-    label: string,
-    { from, format, cols }: { from: FloatFormat | Prequantized; format: Format; cols: number },
-    { cuts, segments }: Layout,
-  ): Matrix & { readonly format: Format } {
-    const shape = { cols, format, lanes: lanesFor(format, cols, lanes) };
-    const matrix = { ...emptyMatrix(gpu, label, cuts, shape), format };
-    const buffers = matrix.shards.map(({ operand }) => operand.buffer);
-    if (isPrequantized(from)) reorder(matrix, segments, from);
-    else if (format !== from) pack(matrix, segments, from);
-    else fill(segments, buffers, cols * WEIGHT_BYTES[format]);
-    return matrix;
-  }
-
-  /** The tensors' common shape and what becomes of them. */
-  function shapeOf(tensors: readonly TensorInfo[]) {
-    const { format: from, cols } = sharedShape(checkpoint, tensors);
-    const quantizable = !isPrequantized(from) && isQuantizable(cols);
-    const format = quantize && quantizable ? quantize.to : from;
-    return { from, format, cols, rowBytes: cols * WEIGHT_BYTES[format] };
-  }
-
-  /** Vectors one after the other. */
-  function readVectors(tensors: readonly TensorInfo[]): Float32Array {
-    const values = tensors.flatMap((tensor) => {
-      const bytes = new Uint8Array(tensor.size);
-      checkpoint.read(tensor, 0, bytes);
-      onBytes(tensor.size);
-      return [...widen(bytes, tensor.dtype)];
+  /** Brings rows that are quantized already into lane order. */
+  function reorder(matrix: Matrix, segments: readonly Segment[], from: Prequantized) {
+    const { cols, lanes } = matrix;
+    const order = toLanes({ cols, lanes, format: from });
+    const bytes = 4 * rowWords({ format: from, cols }).all;
+    readGrouped(matrix, segments, { from, bytes }, ({ operand, scales }, row, part) => {
+      const packed = order(part);
+      upload(operand, row * cols * WEIGHT_BYTES[from], bytesOf(packed.words));
+      upload(scales as Operand, row * scaleBytes(from, cols), bytesOf(packed.scales));
     });
-    return Float32Array.from(values);
+  }
+
+  /** Brings rows of a quantized matrix as float32. */
+  function dequantize(matrix: Matrix, segments: readonly Segment[], from: Prequantized) {
+    const { cols } = matrix;
+    readGrouped(matrix, segments, { from, bytes: 4 * cols }, ({ operand }, row, part) => {
+      upload(operand, row * cols * 4, bytesOf(dequantized(part, { format: from, cols })));
+    });
+  }
+
+  function shapeOf<Format extends WeightFormat>(
+    { format: from, cols }: Pick<Shape<FloatFormat | Prequantized>, "format" | "cols">,
+    format: Format,
+  ): Shape<Format> {
+    return { from, format, cols, lanes: lanesFor(format, cols, lanes) };
   }
 
   return {
-    matrix(label, tensors) {
-      const shape = shapeOf(tensors);
-      return build(label, shape, stacked(gpu, tensors, shape.rowBytes));
+    matrixShape(tensors) {
+      const shared = sharedShape(checkpoint, tensors);
+      const { format, cols } = shared;
+      const quantizable = !isPrequantized(format) && isQuantizable(cols);
+      return shapeOf(shared, quantize && quantizable ? quantize.to : format);
     },
-    pair(label, a, b) {
-      const shape = shapeOf([a, b]);
-      return build(label, shape, paired(gpu, a, b, shape.rowBytes));
+    tableShape(tensor) {
+      const shared = sharedShape(checkpoint, [tensor]);
+      return shapeOf(shared, isPrequantized(shared.format) ? "f32" : shared.format);
     },
-    table(label, tensor) {
-      const { format, cols } = sharedShape(checkpoint, [tensor]);
-      if (isPrequantized(format)) {
-        const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES.f32);
-        return buildFloats(label, { from: format, cols }, layout);
+    fill(matrix, segments, from) {
+      const { format, cols, shards } = matrix;
+      if (!isPrequantized(from)) {
+        if (format !== from) return pack(matrix, segments, from);
+        return copy(segments, shards.map(({ operand }) => operand), cols * WEIGHT_BYTES[format]);
       }
-      const layout = stacked(gpu, [tensor], cols * WEIGHT_BYTES[format]);
-      return build(label, { from: format, format, cols }, layout);
+      return (format === from ? reorder : dequantize)(matrix, segments, from);
     },
-    heads(label, tensors, heads) {
-      const shape = shapeOf([...tensors.turned, ...tensors.plain]);
-      return build(label, shape, headHalves(gpu, tensors, heads, shape.rowBytes));
+    vector(out, tensors, offset) {
+      const values = tensors.flatMap((tensor) => {
+        const bytes = new Uint8Array(tensor.size);
+        checkpoint.read(tensor, 0, bytes);
+        onBytes(tensor.size);
+        return [...widen(bytes, tensor.dtype)];
+      });
+      write(gpu, out, Float32Array.from(values, (value) => offset + value));
     },
-    experts(label, experts) {
-      const shape = shapeOf(experts.flat());
-      return build(label, shape, wholeStacks(gpu, experts, shape.rowBytes));
-    },
-    vector: (label, ...tensors) => vectorBuffer(gpu, label, readVectors(tensors)),
-    norm: (label, offset, ...tensors) =>
-      vectorBuffer(gpu, label, readVectors(tensors).map((weight) => offset + weight)),
+    ids: (out, values) => write(gpu, out, values),
   };
 }
 
@@ -219,13 +162,18 @@ export function vectorBuffer(
   label: string,
   values: Float32Array | Int32Array | Uint32Array,
 ): Operand {
-  const buffer = gpu.device.createBuffer({
-    label,
-    size: Math.max(16, values.byteLength),
-    usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST,
-  });
-  gpu.device.queue.writeBuffer(buffer, 0, values as Float32Array<ArrayBuffer>);
-  return { buffer };
+  const out = buffersApart(gpu).take(label, vectorBytes(values.length));
+  write(gpu, out, values);
+  return out;
+}
+
+/** Writes to the begin of an operand. */
+export function write(
+  gpu: Gpu,
+  { buffer, offset = 0 }: Operand,
+  values: Float32Array | Int32Array | Uint32Array,
+): void {
+  gpu.device.queue.writeBuffer(buffer, offset, values as Float32Array<ArrayBuffer>);
 }
 
 function bytesOf({ buffer }: { readonly buffer: ArrayBuffer }): Uint8Array<ArrayBuffer> {
@@ -236,8 +184,8 @@ function uploader(gpu: Gpu, onBytes: (bytes: number) => void) {
   const { queue } = gpu.device;
   let sinceSubmit = 0;
   let sinceDrain = 0;
-  return (buffer: GPUBuffer, offset: number, part: Uint8Array): void => {
-    queue.writeBuffer(buffer, offset, part as Uint8Array<ArrayBuffer>);
+  return ({ buffer, offset = 0 }: Operand, at: number, part: Uint8Array): void => {
+    queue.writeBuffer(buffer, offset + at, part as Uint8Array<ArrayBuffer>);
     onBytes(part.length);
     sinceSubmit += part.length;
     sinceDrain += part.length;

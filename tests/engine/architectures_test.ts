@@ -5,10 +5,10 @@ import { checkModels, loadWith } from "../../src/engine/load.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { openCheckpoint } from "../../src/model/checkpoint.ts";
 import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
-import { randomLoader } from "../../src/model/random_weights.ts";
+import { randomWeights } from "../../src/model/random_weights.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
 import { openTensorFile } from "../../src/model/tensor_files.ts";
-import { loader } from "../../src/model/weights.ts";
+import { checkpointWeights } from "../../src/model/weights.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
 
@@ -154,13 +154,13 @@ async function openSpeculating(name: string, software: boolean): Promise<Core> {
   await Deno.writeTextFile(draftFile, JSON.stringify(draftConfig(target.json("config.json"))));
   try {
     using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
-    const random = randomLoader(gpu, { seed: 7 });
+    const random = randomWeights(gpu, { seed: 7 });
     const weights = await loadWith(
       gpu,
       models,
-      (checkpoint, part) => part === "target" ? loader(gpu, checkpoint) : random,
+      (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
     );
-    random.fill();
+    random.fillAll();
     return await openCore(gpu, weights, {
       batch: 1,
       steps: [0, 1, 3],

@@ -163,7 +163,7 @@ Deno.test("logits that are no numbers are an error, not garbage", async () => {
   using slot = engine.newSlot();
   const { norm } = engine.core.models.target.weights;
   const broken = new Float32Array(256).fill(NaN);
-  engine.core.gpu.device.queue.writeBuffer(norm.buffer, 0, broken);
+  engine.core.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);
   const promptIds = user(engine, "Hello!");
   await assert.rejects(collect(engine.generate(slot, { promptIds, ...REQUEST })), (error) => {
     assert.ok(error instanceof UsageError);

@@ -7,9 +7,9 @@ import { checkModels, loadWith } from "../../src/engine/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import type { Checkpoint } from "../../src/model/checkpoint.ts";
 import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
-import { randomLoader } from "../../src/model/random_weights.ts";
+import { randomWeights } from "../../src/model/random_weights.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
-import { loader } from "../../src/model/weights.ts";
+import { checkpointWeights } from "../../src/model/weights.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { bothOf, CONFIG } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";
@@ -32,13 +32,13 @@ async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
   await Deno.writeTextFile(draftFile, JSON.stringify(DRAFT));
   try {
     using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
-    const random = randomLoader(gpu, { seed: 7 });
+    const random = randomWeights(gpu, { seed: 7 });
     const weights = await loadWith(
       gpu,
       models,
-      (checkpoint, part) => part === "target" ? loader(gpu, checkpoint) : random,
+      (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
     );
-    random.fill();
+    random.fillAll();
     const [batch, steps, prefillRows, contextLength] = [1, [0, 1, 3], 64, 48];
     return await openCore(gpu, weights, {
       batch,

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { loadWeights, openModels } from "../../src/engine/load.ts";
 import { quantizeWarnings, weightReport } from "../../src/engine/quantize.ts";
 import type { LoadedWeights } from "../../src/engine/models.ts";
-import type { Operand } from "../../src/gpu/kernel.ts";
+import { bytesOf, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import { checkQuantize, type QuantizeChoice } from "../../src/model/quantize_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
@@ -18,27 +18,49 @@ const CHOICES: readonly QuantizeChoice[] = [
 const name = ({ quantize, quantizeDraft }: QuantizeChoice) =>
   `${quantize}${quantizeDraft ? ", draft too" : ""}`;
 
-/** Bytes of all buffers, each once. */
-function allocated({ target, draft }: LoadedWeights): number {
-  const buffers = new Set<GPUBuffer>();
+/** All operands of the weights, each once. */
+function operandsOf({ target, draft }: LoadedWeights): Operand[] {
+  const operands = new Set<Operand>();
   const visit = (value: unknown): void => {
     if (typeof value !== "object" || value === null) return;
-    const { buffer } = value as Partial<Operand>;
-    if (buffer) buffers.add(buffer);
+    if ("buffer" in value) operands.add(value as Operand);
     else Object.values(value).forEach(visit);
   };
   visit(target.weights);
   visit(draft?.weights);
-  // d2t: made here where the checkpoint has none.
-  return [...buffers].reduce((sum, { size }) => sum + size, 0);
+  return [...operands];
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, n) => total + n, 0);
+
+/** The GPU, and every buffer that is made on it from now on. */
+function recorded(gpu: Gpu): Gpu & { readonly made: readonly GPUBuffer[] } {
+  const { device } = gpu;
+  const made: GPUBuffer[] = [];
+  const createBuffer = device.createBuffer.bind(device);
+  device.createBuffer = (descriptor) => {
+    const buffer = createBuffer(descriptor);
+    made.push(buffer);
+    return buffer;
+  };
+  return { ...gpu, made };
 }
 
 for (const choice of [{}, ...CHOICES]) {
   Deno.test(`quantized weights: as many bytes as predicted, ${name(choice)}`, async () => {
-    const gpu = await openGpu();
+    const gpu = recorded(await openGpu());
     using models = openModels({ algorithm: "EAGLE3" });
     const loaded = await loadWeights(gpu, models, choice);
-    assert.equal(allocated(loaded), weightReport(models, choice).bytes);
+    const predicted = weightReport(models, choice).bytes;
+    const operands = operandsOf(loaded);
+    assert.equal(sum(operands.map(bytesOf)), predicted);
+    const [slab, ...others] = gpu.made.filter(({ label }) => !label.startsWith("quantizer."));
+    assert.deepEqual(others, []);
+    assert.ok(operands.every(({ buffer }) => buffer === slab));
+    // Operands begin at multiples of 256.
+    const over = (slab?.size ?? 0) - predicted;
+    assert.ok(over >= 0 && over < 256 * operands.length, `${over} bytes over`);
+    assert.ok(over < 0.03 * predicted, `${over} bytes over ${predicted}`);
     const { target, draft } = loaded;
     const { attention, mlp } = target.weights.layers[3]!;
     assert.ok(attention.kind === "heads" && mlp.kind === "dense");

@@ -1,5 +1,5 @@
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
-import { dispatch, kernel, type Operand, type Plan } from "../../src/gpu/kernel.ts";
+import { bytesOf, dispatch, kernel, type Operand, type Plan } from "../../src/gpu/kernel.ts";
 import { compiler, encode } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 
@@ -55,13 +55,14 @@ export async function openDevice(): Promise<Device> {
     gpu.check();
   }
 
-  async function read({ buffer }: Operand): Promise<ArrayBuffer> {
-    if (buffer.usage & GPUBufferUsage.COPY_SRC) return await readBuffer(gpu, buffer);
-    const out = upload(new Uint32Array(buffer.size / 4));
-    const workgroups = [Math.ceil(buffer.size / 4 / 64)] as const;
-    await run([
-      dispatch(COPY_WORDS, { buffers: { x: { buffer }, out }, constants: {}, workgroups }),
-    ]);
+  async function read(x: Operand): Promise<ArrayBuffer> {
+    const { buffer } = x;
+    const words = bytesOf(x) / 4;
+    const whole = words === buffer.size / 4;
+    if (whole && buffer.usage & GPUBufferUsage.COPY_SRC) return await readBuffer(gpu, buffer);
+    const out = upload(new Uint32Array(words));
+    const workgroups = [Math.ceil(words / 64)] as const;
+    await run([dispatch(COPY_WORDS, { buffers: { x, out }, constants: {}, workgroups })]);
     return await readBuffer(gpu, out.buffer);
   }
 

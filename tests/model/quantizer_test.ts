@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import { openMeasure, openSlabs, type Room } from "../../src/gpu/slabs.ts";
 import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
+import { loader as openLoader, shapesAlone, type WeightSource } from "../../src/model/loader.ts";
 import { openQuantizer } from "../../src/model/quantizer.ts";
-import { randomLoader } from "../../src/model/random_weights.ts";
 import { batches } from "../../src/model/shards.ts";
-import { loader } from "../../src/model/weights.ts";
+import { checkpointWeights } from "../../src/model/weights.ts";
 import { widen } from "../../src/model/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packed, weights } from "../shaders/matrices.ts";
 import { pack } from "../shaders/quantized.ts";
+import { loader, randomLoader } from "./loaders.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -91,21 +94,41 @@ for (const to of ["q8", "q4"] as const) {
 
   Deno.test(`quantizer: random weights in ${to} are the bf16 ones quantized`, async () => {
     using quantizer = openQuantizer(device.gpu, 5 * ROW_BYTES);
-    const plain = randomLoader(device.gpu, { seed: 3, firstStream: 7 });
+    const plain = randomLoader(device.gpu, { seed: 3, nextStream: () => 7 });
     const packing = randomLoader(device.gpu, {
       seed: 3,
-      firstStream: 7,
+      nextStream: () => 7,
       quantize: { to, quantizer },
     });
     const of = [tensor("0", 13), tensor("1", 11)];
     const [float, quantized] = [plain.matrix("m", of), packing.matrix("m", of)];
-    assert.deepEqual([plain.nextStream(), packing.nextStream()], [8, 8]);
     plain.fill();
     packing.fill();
     const words = await device.readWords((float.shards[0] as Shard).operand);
     await assertShards(quantized, [widen(new Uint8Array(words.buffer), "BF16")]);
   });
 }
+
+Deno.test("quantizer: words and scales are packed side by side in one buffer", async () => {
+  const values = weights("bf16", 36, COLS);
+  using quantizer = openQuantizer(device.gpu, 5 * ROW_BYTES);
+  const quantize = { to: "q8", quantizer } as const;
+  const source = checkpointWeights(device.gpu, checkpointOf(values), { quantize });
+  const make = (from: WeightSource, room: Room) => {
+    const load = openLoader(device.gpu, from, room);
+    return [load.matrix("a", [tensor("0", 26)]), load.matrix("b", [tensor("26", 10)])] as const;
+  };
+  const measure = openMeasure();
+  make(shapesAlone(source), measure);
+  const [a, b] = make(source, openSlabs(device.gpu, "slab", measure.items));
+  const operands = [a, b].flatMap(({ shards }) =>
+    shards.flatMap(({ operand, scales }) => [operand, scales as Operand])
+  );
+  assert.equal(operands.length, 4);
+  assert.equal(new Set(operands.map(({ buffer }) => buffer)).size, 1);
+  await assertShards(a, [rowsOf(values, 0, 26)]);
+  await assertShards(b, [rowsOf(values, 26, 36)]);
+});
 
 Deno.test("quantizer: tables and widths that are no multiple of 64 stay", () => {
   using quantizer = openQuantizer(device.gpu);

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
-import { randomLoader } from "../../src/model/random_weights.ts";
-import { type Loader, loader } from "../../src/model/weights.ts";
+import type { Loader } from "../../src/model/loader.ts";
 import { widen } from "../../src/model/widen.ts";
 import { openDevice } from "../gpu/device.ts";
+import { loader, randomLoader } from "./loaders.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());

@@ -12,12 +12,13 @@ import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Table, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
-import { type Loader, loader } from "../../src/model/weights.ts";
+import type { Loader } from "../../src/model/loader.ts";
 import { choose as reference } from "../../src/speculate/choose.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
+import { loader } from "../model/loaders.ts";
 import { PLACED_ROWS, placing } from "./placed.ts";
 import { packRows, packSlots } from "./rows.ts";
 

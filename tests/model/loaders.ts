@@ -1,0 +1,24 @@
+/** Loaders whose weights have a buffer each. */
+import type { Gpu } from "../../src/gpu/device.ts";
+import { buffersApart } from "../../src/gpu/slabs.ts";
+import type { Checkpoint } from "../../src/model/checkpoint.ts";
+import { type Loader, loader as openLoader } from "../../src/model/loader.ts";
+import { randomWeights } from "../../src/model/random_weights.ts";
+import { checkpointWeights, type CheckpointWeightsOptions } from "../../src/model/weights.ts";
+
+export function loader(
+  gpu: Gpu,
+  checkpoint: Checkpoint,
+  options?: CheckpointWeightsOptions,
+): Loader {
+  return openLoader(gpu, checkpointWeights(gpu, checkpoint, options), buffersApart(gpu));
+}
+
+/** Matrices are zeros until `fill`. */
+export function randomLoader(
+  gpu: Gpu,
+  options: Parameters<typeof randomWeights>[1],
+): Loader & { fill(): void } {
+  const source = randomWeights(gpu, options);
+  return { ...openLoader(gpu, source, buffersApart(gpu)), fill: () => source.fillAll() };
+}
