@@ -1,7 +1,13 @@
 import { type Dispatch, dispatch, type Operand, type Work } from "../src/gpu/kernel.ts";
 import { KV_BYTES } from "../src/gpu/kv.ts";
 import type { Tuning } from "../src/gpu/matrix.ts";
-import { CHUNK, chunkKernel, combineKernel, lanesKernel } from "./attention_kernels.ts";
+import {
+  CHUNK,
+  chunkKernel,
+  combineKernel,
+  combineTiles,
+  lanesKernel,
+} from "./attention_kernels.ts";
 import type { Heads } from "./heads.ts";
 
 /** Of 16 cells, PAGE in rows.wgsl. */
@@ -175,7 +181,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispa
     dispatch(combineKernel(headDim), {
       buffers: { sums, stats, rows, out },
       constants: { HEADS: heads, CHUNKS, WINDOW: windowOf(shape) },
-      workgroups: [heads, count],
+      workgroups: [heads, count, combineTiles(headDim)],
       label: `${label}.combine`,
       work: {
         bytes: 4 * count * heads * headDim,

@@ -1,21 +1,24 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the chunks c of
 // keys that row r sees; zeros for padding.
 //
-// One workgroup per (head, row): lane l carries every $LANES-th chunk from the l-th in its window with a softmax of its own (Milakov &
-// Gimelshein 2018), $AHEAD of them asked for at once; the lanes are added in order of l.
+// One workgroup per (head, row, $QUADS fours of the head): lane l carries every $LANES-th chunk from the
+// l-th in its window with a softmax of its own (Milakov & Gimelshein 2018), $AHEAD of them asked for at
+// once; the lanes are added in order of l. Long contexts have few rows but many chunks, so that lanes
+// and workgroups are many.
 
 override HEADS: u32;
 override CHUNKS: u32; // of a whole block table
 
 const CHUNK = 64u; // cells
-const QUADS = $QUADSu; // vec4 of a head
+const HEAD = $HEADu; // vec4 of a head
+const QUADS = $QUADSu; // of a workgroup
 const LANES = $LANESu;
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
-@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, CHUNKS, QUADS]
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, CHUNKS, HEAD]
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, CHUNKS]: peak, total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, QUADS]
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
 
 var<workgroup> lane_stats: array<vec2<f32>, LANES>;
 var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
@@ -27,10 +30,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first = visible_begin(row) / CHUNK;
   let query = tile.y * HEADS + tile.x;
   let lane = thread / QUADS;
-  let quad = thread % QUADS;
+  let quad = tile.z * QUADS + thread % QUADS;
   if (chunks == 0u) {
     if (lane == 0u) {
-      out[query * QUADS + quad] = vec4<f32>(0.0);
+      out[query * HEAD + quad] = vec4<f32>(0.0);
     }
     return;
   }
@@ -42,7 +45,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for a in AHEAD
     let at$a = query * CHUNKS + min(c + $au * LANES, chunks - 1u);
     let stat$a = stats[at$a];
-    let sum$a = sums[at$a * QUADS + quad];
+    let sum$a = sums[at$a * HEAD + quad];
     //end
     //for a in AHEAD
     if (c + $au * LANES < chunks) {
@@ -56,26 +59,24 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
   }
 
-  if (quad == 0u) {
+  if (thread % QUADS == 0u) {
     lane_stats[lane] = vec2<f32>(peak, total);
   }
-  lane_sums[thread] = sum;
   workgroupBarrier();
-  if (lane > 0u) {
-    return;
-  }
   var top = NEGATIVE;
   //for l in LANES
   top = max(top, lane_stats[$l].x);
   //end
+  lane_sums[thread] = sum * exp(peak - top);
+  workgroupBarrier();
+  if (lane > 0u) {
+    return;
+  }
   total = 0.0;
   sum = vec4<f32>(0.0);
   //for l in LANES
-  {
-    let share = exp(lane_stats[$l].x - top);
-    total = fma(lane_stats[$l].y, share, total);
-    sum = fma(lane_sums[$lu * QUADS + quad], vec4<f32>(share), sum);
-  }
+  total = fma(lane_stats[$l].y, exp(lane_stats[$l].x - top), total);
+  sum += lane_sums[$lu * QUADS + thread];
   //end
-  out[query * QUADS + quad] = sum / total;
+  out[query * HEAD + quad] = sum / total;
 }

@@ -15,9 +15,9 @@ export const CHUNK = 64;
 const THREADS = 128;
 /** Most parts of a chunk whose sums are added one after the other. */
 const MOST_PARTS = 16;
-/** Invocations of a workgroup of attention_combine.wgsl, and most of its lanes. */
+/** Most invocations of a workgroup of attention_combine.wgsl, and its lanes. */
 const COMBINE_THREADS = 256;
-const COMBINE_LANES = 16;
+const COMBINE_LANES = 32;
 
 /** Constants of soft_cap.wgsl and visible.wgsl, and the scale. */
 const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
@@ -64,12 +64,28 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
   };
 }
 
+/** Workgroups that share a head where the chunks of a row are added. */
+export function combineTiles(headDim: number): number {
+  return headDim / 4 / combineQuads(headDim);
+}
+
+/** As many as keep COMBINE_LANES lanes within a workgroup. */
+function combineQuads(headDim: number): number {
+  const most = COMBINE_THREADS / COMBINE_LANES;
+  const quads = headDim / 4;
+  return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
+}
+
 /** Adds the chunks of a row. */
 export function combineKernel(headDim: number): Kernel {
-  const QUADS = headDim / 4;
-  const LANES = Math.max(1, Math.min(COMBINE_LANES, Math.floor(COMBINE_THREADS / QUADS)));
+  const counts = {
+    HEAD: headDim / 4,
+    QUADS: combineQuads(headDim),
+    LANES: COMBINE_LANES,
+    AHEAD: 4,
+  };
   return kernelOf(`attention_combine_${headDim}`, () => {
-    return kernel("attention_combine", join(expand(combine, { QUADS, LANES, AHEAD: 4 })), {
+    return kernel("attention_combine", join(expand(combine, counts)), {
       bindings: ["sums", "stats", "rows", "out"],
       constants: ["HEADS", "CHUNKS", "WINDOW"],
     });

@@ -9,8 +9,8 @@ struct X {
   step: f32,
 }
 
-var<workgroup> staged_bytes: array<vec4<u32>, $ROWSu * $STAGEu>;
-var<workgroup> staged_steps: array<f32, $ROWSu * $STAGEu>;
+var<workgroup> staged_bytes: array<vec4<u32>, $ROOMSu * $ROWSu * $STAGEu>;
+var<workgroup> staged_steps: array<f32, $ROOMSu * $ROWSu * $STAGEu>;
 
 // 1.5 * 2^23 + 128: the sum with n has n + 128 in its low 16 bits, which is h in the upper byte and
 // l + 128 in the lower one.

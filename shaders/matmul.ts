@@ -38,9 +38,8 @@ export function matmul(
   const finish = typeof shape.finish === "string" ? PLAIN[shape.finish] : shape.finish;
   const launch = matmulShape(matrix, { rows, splits, tuning });
   const { format, cols, lanes } = matrix;
-  const { pairs } = tuning;
   const { groups } = launch;
-  const code = matmulKernel(launch, { format, finish, pairs, lanes, groups });
+  const code = matmulKernel(launch, { format, finish, lanes });
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
@@ -65,7 +64,7 @@ export function matmul(
       workgroups: [
         // Tiles of the same columns run side by side and share the weights in the cache.
         Math.ceil(rows / launch.rows),
-        columnWorkgroups(shard, launch, tuning),
+        columnWorkgroups(shard, launch),
         splits,
       ],
       label,

@@ -11,6 +11,7 @@ import geglu from "./finish_geglu.wgsl" with { type: "text" };
 import store from "./finish_store.wgsl" with { type: "text" };
 import swiglu from "./finish_swiglu.wgsl" with { type: "text" };
 import cachedBody from "./matmul.wgsl" with { type: "text" };
+import aheadBody from "./matmul_ahead.wgsl" with { type: "text" };
 import common from "./matmul_common.wgsl" with { type: "text" };
 import lanesBody from "./matmul_lanes.wgsl" with { type: "text" };
 import numbersOut from "./matmul_out.wgsl" with { type: "text" };
@@ -81,17 +82,16 @@ const MOST_GROUPS = 16;
 export interface MatmulCode {
   readonly format: WeightFormat;
   readonly finish: Epilogue;
-  readonly pairs: number;
   readonly lanes: number;
-  readonly groups: number;
 }
 
 const kernels = new Map<string, Kernel>();
 
 export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
-  const { format, finish, pairs, lanes, groups } = of;
-  const sizes = [shape.rows, pairs, lanes, groups];
-  const stage = shape.kind === "staged" ? [shape.dots, shape.stage] : [];
+  const { format, finish, lanes } = of;
+  const { rows, pairs, groups } = shape;
+  const sizes = [rows, pairs, lanes, groups];
+  const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
   const name = ["matmul", shape.kind, format, finish.name, ...sizes, ...stage].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
@@ -105,13 +105,16 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   });
 }
 
+const BODIES = { cached: cachedBody, staged: stagedBody, ahead: aheadBody } as const;
+
 function body(shape: MatmulShape, of: MatmulCode): string {
   const chunks = CHUNKS[of.format];
-  const { pairs, lanes, groups } = of;
-  const { rows } = shape;
+  const { lanes } = of;
+  const { rows, pairs, groups } = shape;
   const threads = lanes * groups;
-  const { stage, dots } = shape.kind === "staged" ? shape : { stage: 0, dots: "floats" } as const;
-  const staged = dots === "packed" ? 0 : rows * stage * 2;
+  const stage = shape.kind === "cached" ? 0 : shape.stage;
+  const floats = shape.kind === "staged" && shape.dots === "floats";
+  const parts = floats ? 2 : 1;
   const sums = sumsAtOnce(rows);
   const counts = {
     ROWS: rows,
@@ -119,18 +122,42 @@ function body(shape: MatmulShape, of: MatmulCode): string {
     CHUNKS: chunks,
     STAGE: stage,
     STEPS: stage / chunks / lanes,
-    LOADS: Math.ceil(rows * stage / threads),
+    PARTS: parts,
+    FLOATS: floats ? 1 : 0,
+    INTEGERS: floats ? 0 : 1,
+    LOADS: Math.ceil(rows * stage * parts / threads),
     THREADS: threads,
+    ROOMS: roomsOf(shape),
     SUMS: sums,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
-    VECTORS: Math.max(staged, sums * (threads + groups)),
+    VECTORS: vectorsOf(shape, lanes),
   };
   const [text, done] = lanes === 1
     ? [[`var<workgroup> sums: array<vec2<f32>, ${threads * rows * pairs}>;`], alone(rows, pairs)]
     : [[expand(lanesBody, counts)], shared(rows, pairs, sums)];
-  const source = shape.kind === "staged" ? [DOTS[dots], stagedBody].join("\n") : cachedBody;
-  const main = expand(source, counts);
+  const dots = shape.kind === "cached" ? [] : [DOTS[shape.dots]];
+  const main = expand([...dots, BODIES[shape.kind]].join("\n"), counts);
   return [...text, main.replace("$DONE", done.join("\n  "))].join("\n");
+}
+
+/** Bytes of workgroup memory of a kernel with more than one lane. */
+export function workgroupBytes(shape: MatmulShape, lanes: number): number {
+  const packed = shape.kind !== "cached" && shape.dots === "packed";
+  const bytes = packed ? 20 * shape.rows * shape.stage * roomsOf(shape) : 0;
+  return bytes + 16 * vectorsOf(shape, lanes);
+}
+
+/** Stages of x that workgroup memory holds at a time. */
+function roomsOf({ kind }: MatmulShape): number {
+  return kind === "ahead" ? 2 : 1;
+}
+
+/** Vectors of four floats for x, and then for the lanes' sums. */
+function vectorsOf(shape: MatmulShape, lanes: number): number {
+  const { kind, rows, groups } = shape;
+  const floats = kind !== "cached" && shape.dots !== "packed";
+  const staged = floats ? rows * shape.stage * 2 * roomsOf(shape) : 0;
+  return Math.max(staged, sumsAtOnce(rows) * groups * (lanes + 1));
 }
 
 function sumsAtOnce(rows: number): number {

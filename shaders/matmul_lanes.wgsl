@@ -43,5 +43,7 @@ fn add_lanes(
     }
     end_group(first);
   }
-  end_rows(thread, row, min(row + $SUMSu, rows), column / (GROUPS * step), stride);
+  // Two pairs of every group are a part of the columns; a workgroup makes step / 2 of them.
+  let part = column / (GROUPS * step) * (step / 2u) + column % (GROUPS * step) / 2u;
+  end_rows(thread, row, min(row + $SUMSu, rows), part, stride);
 }

@@ -5,4 +5,4 @@
 
 fn end_group(at: u32) {}
 
-fn end_rows(thread: u32, row: u32, end: u32, tile: u32, stride: u32) {}
+fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {}

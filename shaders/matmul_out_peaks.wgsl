@@ -1,6 +1,6 @@
-// What a matmul leaves where only the largest of a row's outputs is wanted: the peak of the columns that
-// each workgroup makes. finish_peaks.wgsl keeps the best of a group, this takes the best of the groups.
-// `Peak` comes from peak.wgsl, `staged` from matmul_lanes.wgsl.
+// What a matmul leaves where only the largest of a row's outputs is wanted: the peak of each part of the
+// columns, two pairs of every group of a workgroup. finish_peaks.wgsl keeps the best of a group, this
+// takes the best of the groups. `Peak` comes from peak.wgsl, `staged` from matmul_lanes.wgsl.
 
 override FIRST_PEAK: u32; // peaks of a row that the shards before have
 
@@ -15,7 +15,7 @@ fn end_group(at: u32) {
 }
 
 // Rows of x from `row` to `end`, one an invocation; their groups' bests lie `stride` apart.
-fn end_rows(thread: u32, row: u32, end: u32, tile: u32, stride: u32) {
+fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {
   workgroupBarrier();
   if (row + thread >= end) {
     return;
@@ -29,5 +29,5 @@ fn end_rows(thread: u32, row: u32, end: u32, tile: u32, stride: u32) {
     most = better(most, Peak(halves$g.x << 16u | halves$g.y, halves$g.z << 16u | halves$g.w));
     //end
   }
-  out[(row + thread) * OUT_COLS + FIRST_PEAK + tile] = most;
+  out[(row + thread) * OUT_COLS + FIRST_PEAK + part] = most;
 }

@@ -21,7 +21,7 @@ export function canLeavePeaks({ lanes }: Matrix, { software, pairs }: Tuning): b
   return !software && lanes > 1 && pairs === 2;
 }
 
-/** Peaks that each row has: one of every workgroup of columns. */
+/** Peaks that each row has: one of every part of the columns, two pairs of a workgroup's groups. */
 export function matmulPeakCount(matrix: Matrix, use: Use): number {
   return peaksBefore(matrix, use, matrix.shards.length);
 }
@@ -76,5 +76,5 @@ function finishPeaks(
 function peaksBefore(matrix: Matrix, { rows, tuning }: Use, shards: number): number {
   const launch = matmulShape(matrix, { rows, splits: 1, tuning });
   return matrix.shards.slice(0, shards)
-    .reduce((sum, shard) => sum + columnWorkgroups(shard, launch, tuning), 0);
+    .reduce((sum, shard) => sum + columnWorkgroups(shard, launch) * launch.pairs / 2, 0);
 }

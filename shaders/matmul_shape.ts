@@ -15,13 +15,16 @@ export type MatmulShape =
   & {
     /** Rows of x in a workgroup. */
     readonly rows: number;
+    /** Output pairs of a group of lanes. */
+    readonly pairs: number;
     /** Groups of the matrix's lanes in a workgroup. */
     readonly groups: number;
   }
   & (
     | { readonly kind: "cached" }
     | {
-      readonly kind: "staged";
+      /** Whether x of a stage is brought before it is multiplied or while the one before is. */
+      readonly kind: "staged" | "ahead";
       readonly dots: Dots;
       /** Eights of k that pass through workgroup memory at a time. */
       readonly stage: number;
@@ -29,7 +32,7 @@ export type MatmulShape =
   );
 
 /**
- * How the staged kernel multiplies: floats; or, for integers, activations rounded to 15 bits an eight,
+ * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits an eight,
  * as floats or as packed bytes, which give the same bits.
  */
 export type Dots = "floats" | "whole" | "packed";
@@ -43,18 +46,14 @@ export interface MatmulUse {
   readonly tuning: Tuning;
 }
 
-/** Tiles that the staged kernel is made for: those whose sums leave in equal parts. */
-const STAGED_ROWS = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12];
+/** From how many rows on x is brought ahead: the wait for it is long beside the weights'. */
+const AHEAD_ROWS = 7;
 
-/**
- * Eights of k in a stage, the best first. Bytes of x are small and leave registers: longer stages keep
- * more weights on their way.
- */
-const STAGES: Readonly<Record<Dots, readonly number[]>> = {
-  floats: [64, 32],
-  whole: [64, 32],
-  packed: [128, 64, 32],
-};
+/** Eights of k in a stage whose follower is brought ahead: two of them fill workgroup memory. */
+const AHEAD_STAGE = 32;
+
+/** Most rows of x whose stages may be long. */
+const FEW_ROWS = 2;
 
 /** Raws of a lane in a stage, all on their way at once: more fill registers and compilers. */
 const MOST_STEPS = 4;
@@ -70,20 +69,41 @@ const ENOUGH_WORKGROUPS = 512;
 
 /** The launch of a matmul: what was measured for its shape, else `defaultLaunch`. */
 export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
+  return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
+}
+
+/** What a launch comes to for a number of rows. */
+export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
   const { rows, tuning } = use;
-  const { stage, groups, tile } = tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use);
-  const launch = { groups: groups * tuning.lanes / matrix.lanes };
-  if (stage === 0) return { kind: "cached", rows: evenTile(rows, TILE_ROWS), ...launch };
-  const even = rows <= tuning.stagedRows ? rows : evenTile(rows, tile);
-  const whole = STAGED_ROWS.find((whole) => whole >= even) ?? even;
-  return { kind: "staged", dots: dotsOf(matrix.format, use), rows: whole, stage, ...launch };
+  const groups = launch.groups * tuning.lanes / matrix.lanes;
+  const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
+  if (stage === 0) return { kind: "cached", ...even };
+  const dots = dotsOf(matrix.format, use);
+  if (rows < AHEAD_ROWS || stage !== AHEAD_STAGE) return { kind: "staged", dots, stage, ...even };
+  return { kind: "ahead", dots, stage, ...aheadTile(matrix, use, launch), groups };
+}
+
+/**
+ * Tiles are full, for odd ones share the loads badly. Many rows let an invocation make twice as many
+ * outputs of each x that it reads, where workgroups are enough.
+ */
+function aheadTile(
+  matrix: Matrix,
+  { rows, splits, tuning }: MatmulUse,
+  { groups }: Pick<Launch, "groups">,
+): { readonly rows: number; readonly pairs: number } {
+  const { pairs, stagedRows } = tuning;
+  if (rows > TILE_ROWS && rows <= stagedRows) return { rows: stagedRows, pairs };
+  const tiles = Math.ceil(rows / TILE_ROWS) * splits;
+  const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
+  const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
+  return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
 }
 
 /** Workgroups that share the columns of a shard. */
 export function columnWorkgroups(
   { rows }: Pick<Shard, "rows">,
-  { groups }: MatmulShape,
-  { pairs }: Tuning,
+  { pairs, groups }: Pick<MatmulShape, "pairs" | "groups">,
 ): number {
   return Math.ceil(rows / 2 / pairs / groups);
 }
@@ -92,7 +112,7 @@ export function columnWorkgroups(
 export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
   const { software, groups } = use.tuning;
   const stage = software ? 0 : stagesOf(matrix, use)[0] ?? 0;
-  return { stage, groups, tile: TILE_ROWS };
+  return { stage, groups };
 }
 
 /** Few rows do not pay for unpacking integers to floats. */
@@ -108,9 +128,16 @@ export function stagesOf(
 ): number[] {
   const range = cols / 8 / use.splits;
   const raw = CHUNKS[format] * lanes;
-  return STAGES[dotsOf(format, use)].filter((stage) =>
+  return stages(format, use).filter((stage) =>
     range % stage === 0 && stage % raw === 0 && stage / raw <= MOST_STEPS
   );
+}
+
+/** Packed bytes of x leave registers for longer stages, which keep more weights on their way. */
+function stages(format: WeightFormat, use: MatmulUse): number[] {
+  if (use.rows >= AHEAD_ROWS) return [AHEAD_STAGE, 64];
+  const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
+  return long ? [128, 64, 32] : [64, 32];
 }
 
 /** What launches are measured by: matrices of equal keys are as fast as each other. */
@@ -131,14 +158,14 @@ export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
 }
 
-/** Of the row counts that were measured, the one closest to `rows`; of two, the larger. */
+/** Of the row counts that were measured on the same side of AHEAD_ROWS the closest; of two the larger. */
 function nearest(
   measured: NonNullable<ReturnType<Launches["get"]>>,
   rows: number,
 ): Launch | undefined {
-  const counts = [...measured.keys()].toSorted((a, b) =>
-    Math.abs(a - rows) - Math.abs(b - rows) || b - a
-  );
+  const counts = [...measured.keys()]
+    .filter((count) => (count < AHEAD_ROWS) === (rows < AHEAD_ROWS))
+    .toSorted((a, b) => Math.abs(a - rows) - Math.abs(b - rows) || b - a);
   return measured.get(counts[0] ?? 0);
 }
 

@@ -1,6 +1,7 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
-import type { Launch, Matrix, Tuning, TuningLimits } from "../src/gpu/matrix.ts";
-import { defaultLaunch, launchStages, type MatmulUse } from "./matmul_shape.ts";
+import type { Launch, Matrix, TuningLimits } from "../src/gpu/matrix.ts";
+import { workgroupBytes } from "./matmul_kernels.ts";
+import { defaultLaunch, launchStages, type MatmulUse, shapeOf } from "./matmul_shape.ts";
 
 /** Raise it when the matmul kernels change: what was measured with others counts no more. */
 export const KERNEL_VERSION = 2;
@@ -10,12 +11,6 @@ export const MEASURED_ROWS: readonly number[] = [1, 4, 8, 24];
 
 /** Groups of `Tuning.lanes` invocations in a workgroup. */
 const GROUPS = [4, 8, 16];
-
-/** Rows of x in a workgroup where there are many. */
-const TILES = [8, 12];
-
-/** Rows whose sums pass workgroup memory at once, at most: MOST_SUMS of matmul_kernels.ts. */
-const MOST_SUMS = 7;
 
 /**
  * Less gain than this is noise: with 2 % an H200 chose launches that made a draft step 6 % slower, which
@@ -29,19 +24,14 @@ export function axes(
   use: MatmulUse,
   limits: Pick<TuningLimits, "maxComputeWorkgroupStorageSize">,
 ): ((held: Launch) => Launch[])[] {
-  const { rows, tuning } = use;
   const most = limits.maxComputeWorkgroupStorageSize;
-  const fits = (launch: Launch) => workgroupBytes(launch, matrix, tuning) <= most;
+  const fits = (launch: Launch) => bytesNeeded(launch, matrix, use) <= most;
   const stages = launchStages(matrix, use);
   const vary = (others: (held: Launch) => Launch[]) => (held: Launch) =>
     others(held).filter((launch) => !isSame(launch, held) && fits(launch));
   return [
     vary((held) => GROUPS.map((groups) => ({ ...held, groups }))),
-    // Tiles of the cached kernel are always the rule's.
     vary((held) => stages.map((stage) => ({ ...held, stage }))),
-    vary((held) =>
-      rows > tuning.stagedRows && held.stage > 0 ? TILES.map((tile) => ({ ...held, tile })) : []
-    ),
   ];
 }
 
@@ -79,17 +69,16 @@ export interface Timed {
   readonly ms: number;
 }
 
-/** Workgroup memory of a launch at the row count that needs most: vectors of 16 bytes. */
-function workgroupBytes(
-  { stage, groups, tile }: Launch,
-  { lanes }: Matrix,
-  tuning: Tuning,
-): number {
-  const threads = groups * tuning.lanes;
-  const rows = Math.max(tuning.stagedRows, tile);
-  return 16 * Math.max(rows * stage * 2, MOST_SUMS * (threads + threads / lanes));
+/** Workgroup memory of a launch at those row counts up to its own that need most. */
+function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
+  const counts = Array.from({ length: use.rows }, (_, i) => i + 1);
+  const uses = counts.map((rows) => ({ ...use, rows }))
+    .filter((use) => launchStages(matrix, use).includes(launch.stage));
+  return Math.max(
+    ...uses.map((use) => workgroupBytes(shapeOf(matrix, use, launch), matrix.lanes)),
+  );
 }
 
 function isSame(a: Launch, b: Launch): boolean {
-  return a.stage === b.stage && a.groups === b.groups && a.tile === b.tile;
+  return a.stage === b.stage && a.groups === b.groups;
 }

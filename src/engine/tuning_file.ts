@@ -1,7 +1,7 @@
 /**
  * What `autotune` measured, kept in one small JSON file of the user's cache folder:
  *
- *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, tile } } } } }
+ *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups } } } } }
  *
  * KEY is `adapterKey`, SHAPE is `shapeKey`. Who writes reads the file again, adds what it measured
  * and puts the whole in place by a rename: processes side by side lose a measurement at worst.
@@ -141,11 +141,9 @@ function parseRows(json: unknown): ReadonlyMap<number, Launch> {
 }
 
 function parseLaunch(json: unknown): Launch {
-  const { stage, groups, tile } = objectOf(json);
-  if (typeof stage === "number" && typeof groups === "number" && typeof tile === "number") {
-    return { stage, groups, tile };
-  }
-  throw new Error("a launch has no stage, groups and tile");
+  const { stage, groups } = objectOf(json);
+  if (typeof stage === "number" && typeof groups === "number") return { stage, groups };
+  throw new Error("a launch has no stage and groups");
 }
 
 function objectOf(json: unknown): Record<string, unknown> {

@@ -125,8 +125,6 @@ export interface Launch {
   readonly stage: number;
   /** Groups of `Tuning.lanes` invocations in a workgroup. */
   readonly groups: number;
-  /** Rows of x that a workgroup takes where there are more than `Tuning.stagedRows`. */
-  readonly tile: number;
 }
 
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
@@ -142,7 +140,7 @@ export interface Tuning {
   readonly groups: number;
   /** Output pairs a group of lanes makes. */
   readonly pairs: number;
-  /** Most rows of x that go into one tile of the staged matmul: its workgroup memory. */
+  /** Most rows of x in one tile of a matmul that brings x ahead: its workgroup memory. */
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
@@ -178,7 +176,7 @@ export function tuning(software: boolean, limits: TuningLimits = LEAST): Tuning 
       lanes: 16,
       groups: 8,
       pairs: 2,
-      packedRows: 5,
+      packedRows: 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
     };

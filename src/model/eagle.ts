@@ -198,7 +198,7 @@ export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispat
   ];
 }
 
-/** The peaks of the logits of x: of what each of the head's workgroups makes, or of slices of logits. */
+/** The peaks of the logits of x: of parts of the columns that the head makes, or of slices of logits. */
 function headPeaks(
   { weights: { head: matrix }, draft: { draftVocabSize: vocab }, logits, peaks, tuning }: Draft,
   x: Operand,

@@ -8,7 +8,7 @@ import {
 } from "../../src/engine/tuning_file.ts";
 import type { DeviceInfo } from "../../src/gpu/device.ts";
 
-const LAUNCH = { stage: 64, groups: 8, tile: 12 };
+const LAUNCH = { stage: 64, groups: 8 };
 const INFO: DeviceInfo = {
   adapter: "NVIDIA H200",
   hardware: "4318 9013",
@@ -82,7 +82,7 @@ for (
     ["half a file", '{ "format": 1, "adap'],
     ["another format", '{ "format": 2, "adapters": {} }'],
     ["something else", "[1, 2]"],
-    ["a launch without groups", '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64,"tile":8}}}}}'],
+    ["a launch without groups", '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64}}}}}'],
   ] as const
 ) {
   Deno.test(`a tuning cache with ${name} is one warning, and is written anew`, () =>
@@ -115,7 +115,7 @@ Deno.test("processes that write at once leave a whole file", () =>
     const config = new URL("../../deno.json", import.meta.url).pathname;
     const script = `import { writeTuning } from "${module}";
 for (let i = 0; i < 50; i++) {
-  const rows = new Map([[1, { stage: 64, groups: 8, tile: 8 }]]);
+  const rows = new Map([[1, { stage: 64, groups: 8 }]]);
   writeTuning("${path}", Deno.pid + "." + i, new Map([["s", rows]]), (line) => { throw line; });
 }`;
     const args = ["run", "-A", "--config", config, "-"];

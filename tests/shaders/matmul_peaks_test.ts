@@ -248,7 +248,7 @@ Deno.test("matmul peaks: as many as a measured launch has workgroups", async () 
   const counts = [];
   for (const groups of [4, 8, 16]) {
     for (const stage of [0, 64]) {
-      const tuning = tuned(matrix, { groups, stage, tile: 12 });
+      const tuning = tuned(matrix, { groups, stage });
       counts.push(matmulPeakCount(matrix, { rows: 1, tuning }));
       for (const rows of [1, 13]) {
         const of = { matrix, x: numbers(rows * cols, 8), vocab: n, tuning };

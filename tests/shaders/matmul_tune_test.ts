@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul.ts";
 import { defaultLaunch, matmulShape, shapeKey } from "../../shaders/matmul_shape.ts";
+import { workgroupBytes } from "../../shaders/matmul_kernels.ts";
 import { axes, chooseLaunch, isLaunch } from "../../shaders/matmul_tune.ts";
 import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -29,7 +30,7 @@ function reachable(of: Matrix, rows: number, limits = LARGE, from = HARDWARE): L
 }
 
 function texts(launches: readonly Launch[]): string[] {
-  return [...new Set(launches.map(({ stage, groups, tile }) => `${stage}x${groups}x${tile}`))]
+  return [...new Set(launches.map(({ stage, groups }) => `${stage}x${groups}`))]
     .toSorted();
 }
 
@@ -37,33 +38,69 @@ function forced(of: Matrix, rows: number, launch: Launch, from: Tuning = HARDWAR
   return { ...from, launches: new Map([[shapeKey(of), new Map([[rows, launch]])]]) };
 }
 
-Deno.test("launches to measure: stages that the width divides into, tiles for many rows only", () => {
-  const few = ["0x16x8", "0x4x8", "0x8x8", "32x16x8", "32x4x8", "32x8x8"];
-  const staged = ["64x16x8", "64x4x8", "64x8x8"];
-  assert.deepEqual(texts(reachable(matrix(256), 4)), few);
-  assert.deepEqual(texts(reachable(matrix(1024), 4)), [...few, ...staged]);
-  assert.deepEqual(texts(reachable(matrix(264), 4)), ["0x16x8", "0x4x8", "0x8x8"]);
-  assert.equal(texts(reachable(matrix(1024), 24)).includes("64x16x12"), true);
-  assert.equal(texts(reachable(matrix(1024), 24)).includes("0x16x12"), false);
+Deno.test("launches to measure: stages that the width divides into", () => {
+  const cached = ["0x16", "0x4", "0x8"];
+  const short = ["32x16", "32x4", "32x8"];
+  const long = ["64x16", "64x4", "64x8"];
+  assert.deepEqual(texts(reachable(matrix(264), 4)), cached);
+  assert.deepEqual(texts(reachable(matrix(256), 4)), [...cached, ...short]);
+  assert.deepEqual(texts(reachable(matrix(1024), 4)), [...cached, ...short, ...long]);
+  assert.deepEqual(texts(reachable(matrix(1024), 24)), [...cached, ...short, ...long]);
+});
+
+Deno.test("launches to measure: integers never come through the cache at some rows only", () => {
+  const of = matrix(1024, "q8");
+  const all = ["32x16", "32x4", "32x8", "64x16", "64x4", "64x8"];
+  assert.deepEqual(texts(reachable(of, 4)), all);
+  assert.deepEqual(texts(reachable(of, 1)), ["128x16", "128x4", "128x8", ...all]);
+  assert.deepEqual(texts(reachable(matrix(1088, "q8"), 4)), ["0x16", "0x4", "0x8"]);
 });
 
 Deno.test("launches to measure: none that an adapter has no workgroup memory for", () => {
   const found = reachable(matrix(1024), 24, SMALL, tuning(false, SMALL));
-  const eight = ["0x4x8", "0x8x8", "32x4x8", "32x8x8", "64x4x8", "64x8x8"];
-  assert.deepEqual(texts(found), [...eight, "32x4x12", "32x8x12"].toSorted());
+  const possible = ["0x4", "0x8", "32x4", "32x8", "64x4", "64x8"];
+  assert.deepEqual(texts(found), possible);
+});
+
+Deno.test("the rules' launches fit the workgroup memory of every adapter", () => {
+  for (const limits of [SMALL, LARGE]) {
+    const from = tuning(false, limits);
+    for (const format of ["bf16", "q8", "q4", "u4"] as const) {
+      for (let rows = 1; rows <= 40; rows++) {
+        const of = matrix(4096, format);
+        const shape = matmulShape(of, { rows, splits: 1, tuning: from });
+        const bytes = workgroupBytes(shape, of.lanes);
+        assert.ok(bytes <= limits.maxComputeWorkgroupStorageSize, `${format}, ${rows}: ${bytes}`);
+      }
+    }
+  }
+});
+
+Deno.test("many rows: full tiles, x ahead, more pairs where workgroups are enough", () => {
+  const tileOf = (rows: number, of = { ...matrix(4096), rows: 28672 }, from = HARDWARE) => {
+    const { kind, rows: tile, pairs } = matmulShape(of, { rows, splits: 1, tuning: from });
+    return `${kind} ${tile} ${pairs}`;
+  };
+  assert.deepEqual([1, 6, 7, 8, 9, 12, 13, 40].map((rows) => tileOf(rows)), [
+    ...["staged 1 2", "staged 6 2", "ahead 8 2", "ahead 8 2", "ahead 12 2", "ahead 12 2"],
+    ...["ahead 8 4", "ahead 8 4"],
+  ]);
+  assert.equal(tileOf(40, matrix(4096)), "ahead 8 2");
+  assert.equal(tileOf(9, { ...matrix(4096), rows: 28672 }, tuning(false, SMALL)), "ahead 8 4");
+  // A raw of q4 alone is longer than a stage of those.
+  assert.equal(tileOf(12, matrix(4096, "q4")), "staged 6 2");
 });
 
 Deno.test("a launch from elsewhere counts only where it could have been measured", () => {
   const use = { rows: 4, splits: 1, tuning: HARDWARE };
   const is = (launch: Launch) => isLaunch(launch, matrix(256), use, LARGE);
-  assert.equal(is({ stage: 32, groups: 16, tile: 8 }), true);
-  assert.equal(is({ stage: 64, groups: 16, tile: 8 }), false);
-  assert.equal(is({ stage: 32, groups: 3, tile: 8 }), false);
-  assert.equal(is({ stage: 32, groups: 16, tile: 12 }), false);
+  assert.equal(is({ stage: 32, groups: 16 }), true);
+  assert.equal(is({ stage: 64, groups: 16 }), false);
+  assert.equal(is({ stage: 32, groups: 3 }), false);
 });
 
 Deno.test("the fastest is kept, the held one where the gain is noise", () => {
-  const [a, b, c] = [64, 32, 0].map((stage) => ({ stage, groups: 8, tile: 8 })) as [
+  const [a, b, c] = [64, 32, 0].map((stage) => ({ stage, groups: 8 })) as [
     Launch,
     Launch,
     Launch,
@@ -84,12 +121,13 @@ Deno.test("rows between take what was measured nearest", () => {
       [1, 4, 8, 24].map((
         rows,
         i,
-      ) => [rows, { stage: 64, groups: [4, 8, 16, 4][i] as number, tile: 12 }]),
+      ) => [rows, { stage: 64, groups: [4, 8, 16, 4][i] as number }]),
     ),
   ]]);
   const groupsAt = (rows: number) =>
     matmulShape(of, { rows, splits: 1, tuning: { ...HARDWARE, launches } }).groups;
-  assert.deepEqual([1, 2, 3, 5, 6, 12, 17, 256].map(groupsAt), [4, 4, 8, 8, 16, 16, 4, 4]);
+  // Rows on the other side of where x is brought ahead do not count.
+  assert.deepEqual([1, 2, 3, 5, 6, 7, 12, 17, 256].map(groupsAt), [4, 4, 8, 8, 8, 16, 16, 4, 4]);
   const other = matrix(2048);
   assert.deepEqual(
     matmulShape(other, { rows: 1, splits: 1, tuning: { ...HARDWARE, launches } }),
@@ -99,7 +137,7 @@ Deno.test("rows between take what was measured nearest", () => {
 
 Deno.test("a stage that ranges of k do not divide into gives way to the rules", () => {
   const of = matrix(1024);
-  const tuned = forced(of, 1, { stage: 64, groups: 4, tile: 8 });
+  const tuned = forced(of, 1, { stage: 64, groups: 4 });
   const shape = matmulShape(of, { rows: 1, splits: 4, tuning: tuned });
   assert.deepEqual(shape, matmulShape(of, { rows: 1, splits: 4, tuning: HARDWARE }));
 });

@@ -1,0 +1,87 @@
+// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows: while one
+// stage of x is multiplied the next one and its weights are on their way, x to the other of two rooms in
+// workgroup memory. One barrier a stage.
+
+const THREADS = $THREADSu; // LANES * GROUPS
+
+@compute @workgroup_size(LANES * GROUPS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  let half = SHARD_ROWS / 2u;
+  let raws = COLS / 8u / $CHUNKSu;
+  let range = raws / SPLITS;
+  let lane = thread % LANES;
+  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  let row = tile.x * $ROWSu;
+  let rows = arrayLength(&x) / (COLS / 4u);
+  let step = $STAGEu / $CHUNKSu;
+
+  //for p in PAIRS
+  let at$p = min(pair + $pu, half - 1u) * raws + tile.z * range + lane;
+  //for r in ROWS
+  var a$p_$r = 0.0;
+  var b$p_$r = 0.0;
+  //end
+  //for j in STEPS
+  var raw_a$p_$j = load_raw(at$p + $ju * LANES);
+  var raw_b$p_$j = load_raw(at$p + half * raws + $ju * LANES);
+  //end
+  //end
+  //for s in LOADS
+  {
+    let i = thread + $su * THREADS;
+    let source = min(row + min(i / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
+      (tile.z * range * $CHUNKSu + i % $STAGEu) * 2u;
+    if (i < $ROWSu * $STAGEu) {
+      put_eight(i / $STAGEu, i % $STAGEu, x[source], x[source + 1u]);
+    }
+  }
+  //end
+  var room = 0u; // its first row
+  for (var first = 0u; first < range; first += step) {
+    let next = min(first + step, range - step);
+    workgroupBarrier();
+    //for s in LOADS
+    let i$s = thread + $su * THREADS;
+    let source$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
+      ((tile.z * range + next) * $CHUNKSu + i$s % $STAGEu) * 2u;
+    let lo$s = x[source$s];
+    let hi$s = x[source$s + 1u];
+    //end
+    //for j in STEPS
+    //for c in CHUNKS
+    {
+      let k = ($ju * $CHUNKSu + $cu) * LANES + lane;
+      //for p in PAIRS
+      let wa$p = weights_$c(raw_a$p_$j);
+      let wb$p = weights_$c(raw_b$p_$j);
+      //end
+      if ($cu == $CHUNKSu - 1u) {
+        //for p in PAIRS
+        raw_a$p_$j = load_raw(at$p + next + $ju * LANES);
+        raw_b$p_$j = load_raw(at$p + half * raws + next + $ju * LANES);
+        //end
+      }
+      //for r in ROWS
+      {
+        let own = get_eight(room + $ru, k);
+        //for p in PAIRS
+        a$p_$r = add_dot(a$p_$r, own, wa$p);
+        b$p_$r = add_dot(b$p_$r, own, wb$p);
+        //end
+      }
+      //end
+    }
+    //end
+    //end
+    room = $ROWSu - room;
+    //for s in LOADS
+    if (i$s < $ROWSu * $STAGEu) {
+      put_eight(room + i$s / $STAGEu, i$s % $STAGEu, lo$s, hi$s);
+    }
+    //end
+  }
+  $DONE
+}
