@@ -17,7 +17,7 @@ const THREADS = 128;
 const MOST_PARTS = 16;
 /** Most invocations of a workgroup of attention_combine.wgsl, and its lanes. */
 const COMBINE_THREADS = 256;
-const COMBINE_LANES = 32;
+const COMBINE_LANES = 16;
 
 /** Constants of soft_cap.wgsl and visible.wgsl, and the scale. */
 const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
@@ -82,7 +82,7 @@ export function combineKernel(headDim: number): Kernel {
     HEAD: headDim / 4,
     QUADS: combineQuads(headDim),
     LANES: COMBINE_LANES,
-    AHEAD: 4,
+    AHEAD: 8,
   };
   return kernelOf(`attention_combine_${headDim}`, () => {
     return kernel("attention_combine", join(expand(combine, counts)), {

@@ -6,6 +6,7 @@ import type { Routing } from "../../shaders/route.ts";
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "../gpu/device.ts";
 import type { Operand } from "../gpu/kernel.ts";
+import { openMeasure, openSlabs, type Room } from "../gpu/slabs.ts";
 import { KV_BYTES } from "../gpu/kv.ts";
 import { type Launches, MOST_SPLITS, type Tuning, tuning } from "../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../model/config.ts";
@@ -74,17 +75,19 @@ export function prepareModels(
   const { draft, launches } = loaded;
   const configs = [config, ...draft ? [draft.config.layer] : []];
   const shared = { ...buffers, launches, partial: partialSums(gpu, configs, capacity) };
+  const [kv, draftKv] = kvOf(gpu, loaded, capacity);
   const target: Target = {
     ...context(gpu, "target", config, capacity, shared),
     weights,
-    kv: config.layers.map(({ attention }, i) => layerKv(gpu, `kv.${i}`, attention, capacity)),
+    kv,
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
     logits: storageBuffer(gpu, "logits", verifyRowCount(capacity) * weights.head.rows),
     peaks: storageBuffer(gpu, "peaks", verifyRowCount(capacity) * peakWords(config.vocabSize)),
   };
   return {
     target,
-    draft: draft && prepareDraft(gpu, draft, target, capacity, shared),
+    draft: draft && draftKv &&
+      prepareDraft(gpu, draft, target, capacity, { ...shared, kv: draftKv }),
   };
 }
 
@@ -93,7 +96,7 @@ function prepareDraft(
   { config, weights }: NonNullable<LoadedWeights["draft"]>,
   target: Target,
   capacity: Capacity,
-  shared: Shared,
+  shared: Shared & { readonly kv: LayerKv },
 ): Models["draft"] {
   const rows = maxRows(capacity);
   const { hiddenSize } = config.layer;
@@ -107,7 +110,7 @@ function prepareDraft(
     ...decoder,
     draft: config,
     weights,
-    kv: layerKv(gpu, "draft.kv", (config.layer.layers[0] as LayerSpec).attention, capacity),
+    kv: shared.kv,
     wide: floats("wide", rows * 2 * hiddenSize),
     normedFeatures: eagle3 && config.inputNorms !== "none"
       ? {
@@ -232,20 +235,39 @@ function mixtureScratch(
   };
 }
 
-function layerKv(gpu: Gpu, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
+/** KV pages of the target's layers and of the draft's, all in a few large buffers. */
+function kvOf(
+  gpu: Gpu,
+  { target, draft }: LoadedWeights,
+  capacity: Capacity,
+): [target: LayerKv[], draft: LayerKv | undefined] {
+  const layers = [
+    ...target.config.layers,
+    ...draft ? [draft.config.layer.layers[0] as LayerSpec] : [],
+  ];
+  const make = (room: Room) =>
+    layers.map(({ attention }, i) => layerKv(room, `kv.${i}`, attention, capacity));
+  const measure = openMeasure();
+  make(measure);
+  checkBinding(gpu, Math.max(...measure.items), capacity);
+  const kv = make(openSlabs(gpu, "kv", measure.items));
+  return [kv.slice(0, target.config.layers.length), draft && kv.at(-1)];
+}
+
+function layerKv(room: Room, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
   const { pages, kvDtype = "f32" } = capacity;
   const sizes = attentionSizes(spec);
   const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
-  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
-  if (bytes > limit) {
-    throw new UsageError(
-      `Cannot keep ${pages * PAGE} tokens of keys and values: a layer's keys take ` +
-        `${bytes} bytes, the adapter binds ${limit}; use a smaller --max-kv-tokens`,
-    );
-  }
-  const keys = storageBuffer(gpu, `${label}.keys`, bytes / 4);
-  return {
-    keys,
-    values: sizes.values === 0 ? keys : storageBuffer(gpu, `${label}.values`, bytes / 4),
-  };
+  const keys = room.take(`${label}.keys`, bytes);
+  return { keys, values: sizes.values === 0 ? keys : room.take(`${label}.values`, bytes) };
+}
+
+/** @throws UsageError where a layer's keys are more than a binding takes. */
+function checkBinding({ limits }: Gpu, bytes: number, { pages }: Capacity): void {
+  const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  if (bytes <= limit) return;
+  throw new UsageError(
+    `Cannot keep ${pages * PAGE} tokens of keys and values: a layer's keys take ` +
+      `${bytes} bytes, the adapter binds ${limit}; use a smaller --max-kv-tokens`,
+  );
 }
