@@ -41,22 +41,31 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var peak = NEGATIVE;
   var total = 0.0;
   var sum = vec4<f32>(0.0);
-  for (var c = first + lane; c < chunks; c += LANES * $AHEADu) {
-    //for a in AHEAD
-    let at$a = query * CHUNKS + min(c + $au * LANES, chunks - 1u);
-    let stat$a = stats[at$a];
-    let sum$a = sums[at$a * HEAD + quad];
-    //end
-    //for a in AHEAD
-    if (c + $au * LANES < chunks) {
-      let top = max(peak, stat$a.x);
-      let shrink = exp(peak - top);
-      let share = exp(stat$a.x - top);
-      total = fma(stat$a.y, share, total * shrink);
-      sum = fma(sum$a, vec4<f32>(share), sum * shrink);
-      peak = top;
+  if (chunks - first <= LANES) { // a chunk a lane
+    if (first + lane < chunks) {
+      let at = query * CHUNKS + first + lane;
+      peak = stats[at].x;
+      total = stats[at].y;
+      sum = sums[at * HEAD + quad];
     }
-    //end
+  } else {
+    for (var c = first + lane; c < chunks; c += LANES * $AHEADu) {
+      //for a in AHEAD
+      let at$a = query * CHUNKS + min(c + $au * LANES, chunks - 1u);
+      let stat$a = stats[at$a];
+      let sum$a = sums[at$a * HEAD + quad];
+      //end
+      //for a in AHEAD
+      if (c + $au * LANES < chunks) {
+        let top = max(peak, stat$a.x);
+        let shrink = exp(peak - top);
+        let share = exp(stat$a.x - top);
+        total = fma(stat$a.y, share, total * shrink);
+        sum = fma(sum$a, vec4<f32>(share), sum * shrink);
+        peak = top;
+      }
+      //end
+    }
   }
 
   if (thread % QUADS == 0u) {
