@@ -3,7 +3,7 @@ import { matmul } from "../../shaders/matmul.ts";
 import { defaultLaunch, matmulShape, shapeKey } from "../../shaders/matmul_shape.ts";
 import { workgroupBytes } from "../../shaders/matmul_kernels.ts";
 import { axes, chooseLaunch, isLaunch } from "../../shaders/matmul_tune.ts";
-import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { lanesFor, type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
@@ -71,6 +71,21 @@ Deno.test("the rules' launches fit the workgroup memory of every adapter", () =>
         const shape = matmulShape(of, { rows, splits: 1, tuning: from });
         const bytes = workgroupBytes(shape, of.lanes);
         assert.ok(bytes <= limits.maxComputeWorkgroupStorageSize, `${format}, ${rows}: ${bytes}`);
+      }
+    }
+  }
+});
+
+Deno.test("whether integers meet rounded activations does not depend on the rows", () => {
+  for (const format of ["q8", "q4"] as const) {
+    for (let cols = 64; cols <= 4096; cols += 64) {
+      const of = { ...matrix(cols, format), lanes: lanesFor(format, cols, HARDWARE.lanes) };
+      for (const splits of [1, 2, 4].filter((splits) => cols / 8 % splits === 0)) {
+        const kinds = Array.from({ length: 40 }, (_, i) => {
+          const { kind } = matmulShape(of, { rows: i + 1, splits, tuning: HARDWARE });
+          return kind === "cached";
+        });
+        assert.equal(new Set(kinds).size, 1, `${format}, ${cols} wide, ${splits} splits`);
       }
     }
   }
