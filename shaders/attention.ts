@@ -175,6 +175,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispa
         ...scoreConstants(shape),
       },
       workgroups: [tiles, heads / group, CHUNKS],
+      cellsEach: CHUNK,
       label,
       work: chunkWork(shape),
     }),

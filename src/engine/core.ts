@@ -20,7 +20,7 @@ import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
-import { type Slot, type Slots, slots } from "./slot.ts";
+import { mostCells, type Slot, type Slots, slots } from "./slot.ts";
 import { heard } from "./turns.ts";
 import { openSubmitter, type Submitter } from "./submit.ts";
 
@@ -178,7 +178,8 @@ class DeviceCore implements Core {
     from: number,
     to: number,
   ): Promise<number | undefined> {
-    const { body, head, draft, draftHead } = await this.programs.prompt(to - from);
+    const cells = mostCells([slot]);
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells);
     const done = to === ids.length;
     this.#writePrompt(slot, ids, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
@@ -195,7 +196,8 @@ class DeviceCore implements Core {
       const cells = group.flatMap(({ slot, from, to }) =>
         Array.from({ length: to - from }, (_, i) => ({ slot, cell: from + i }))
       );
-      const { body, head } = await this.programs.catchUp(cells.length, group.length);
+      const most = mostCells(group.map(({ slot }) => slot));
+      const { body, head } = await this.programs.catchUp(cells.length, group.length, most);
       this.#writeRows(this.#buffers.extendRows.buffer, rowBucket(cells.length), cells, nextToken);
       const ends = group.map((_, i) =>
         group.slice(0, i + 1).reduce((sum, { from, to }) => sum + to - from, 0) - 1
@@ -211,7 +213,8 @@ class DeviceCore implements Core {
     slots: readonly Slot[],
     { numSteps, count }: { readonly numSteps: number; readonly count: number },
   ): Promise<RoundResult[]> {
-    const work = await this.programs.round({ batch: slots.length, numSteps });
+    const cells = mostCells(slots);
+    const work = await this.programs.round({ batch: slots.length, numSteps, cells });
     this.#setLanes(slots.map(({ id }) => id));
     const runs = await this.#submitter.repeat(work, count);
     return runs.map((ran) => roundResult(slots, numSteps, ran));

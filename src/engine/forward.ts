@@ -77,8 +77,8 @@ function rowWords(slot: Slot, ids: readonly number[], first: number, rows: numbe
   return words;
 }
 
-async function floats(gpu: Gpu, { buffer }: Operand): Promise<Float32Array> {
-  return new Float32Array(await readBuffer(gpu, buffer));
+async function floats(gpu: Gpu, source: Operand): Promise<Float32Array> {
+  return new Float32Array(await readBuffer(gpu, source));
 }
 
 /** HEAD_ROWS rows of `stride`, without what lies past `width`. */

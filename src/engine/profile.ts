@@ -7,7 +7,7 @@ import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
-import type { Slot } from "./slot.ts";
+import { mostCells, type Slot } from "./slot.ts";
 
 /** A dispatch as the profile names it. */
 export interface Launch {
@@ -113,7 +113,8 @@ async function profileRounds(
   profiler: Profiler,
   { slots, ids, numSteps, cycles }: RoundsAsked,
 ): Promise<RoundSamples> {
-  const { draft, verify, extend } = await core.programs.round({ batch: slots.length, numSteps });
+  const tier = { batch: slots.length, numSteps, cells: mostCells(slots) };
+  const { draft, verify, extend } = await core.programs.round(tier);
   const parts = Object.entries({ draft, verify, extend } as const)
     .filter(([, { steps }]) => steps.length > 0)
     .map(([part, program]) => ({ part: part as PartSamples["part"], program }));
@@ -155,7 +156,8 @@ async function profilePrefill(
   const passMs: number[] = Array(times).fill(0);
   for (const { from, to } of chunks(core, ids)) {
     await core.prefill(slot, ids, from, to); // writes the chunk's rows; it may run again then
-    const { body, head, draft, draftHead } = await core.programs.prompt(to - from);
+    const chunk = await core.programs.prompt(to - from, mostCells([slot]));
+    const { body, head, draft, draftHead } = chunk;
     const programs = to === ids.length ? [body, head, draft, draftHead] : [body, draft];
     const whole = { steps: programs.flatMap(({ steps }) => steps) };
     // Row i of the chunk sees from + i + 1 cells.

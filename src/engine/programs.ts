@@ -1,5 +1,5 @@
 import type { Gpu } from "../gpu/device.ts";
-import { compiler, type Created, type Program } from "../gpu/program.ts";
+import { compiler, type Created, type Program, within } from "../gpu/program.ts";
 import type { Capacity, RoundBuffers } from "./buffers.ts";
 import { RESULT_WORDS } from "../model/rows_layout.ts";
 import type { Models } from "./models.ts";
@@ -25,18 +25,29 @@ export interface RoundPrograms extends Work {
   readonly extend: Program;
 }
 
-/** Every program of an engine, each made once: at start for all tiers, or when first wanted. */
+/**
+ * Every program of an engine, each made once: at start for all tiers, or when first wanted. `cells`
+ * is what the longest slot has pages for, see `mostCells`; absent: any number.
+ */
 export interface Programs {
   readonly created: Readonly<Created>;
-  /** The same object each time. */
-  round(tier: { readonly batch: number; readonly numSteps: number }): Promise<RoundPrograms>;
+  /** The same object each time for up to CELL_BUCKET more cells. */
+  round(tier: Tier & { readonly cells?: number }): Promise<RoundPrograms>;
   /** For a chunk of at most `rows` rows. */
-  prompt(rows: number): Promise<PromptPrograms>;
+  prompt(rows: number, cells?: number): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` lanes want a draft token. */
-  catchUp(rows: number, batch: number): Promise<CatchUpPrograms>;
+  catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
 }
+
+interface Tier {
+  readonly batch: number;
+  readonly numSteps: number;
+}
+
+/** Cells by which programs grow. */
+const CELL_BUCKET = 256;
 
 /** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
 const ROW_BUCKETS = [8, 16, 32, 64, 128, 256];
@@ -68,13 +79,18 @@ export function enginePrograms(
 ): Programs {
   const { compile, created } = compiler(gpu);
   const { draft } = models;
-  const round = once(async (batch = 0, numSteps = 0) => {
+  const whole = once(async (batch = 0, numSteps = 0) => {
     const plans = roundPlans(models, buffers, { batch, numSteps, acceptance });
-    const drafting = await compile(plans.draft);
-    const verify = await compile(plans.verify);
-    const extend = await compile(plans.extend);
-    const programs = [drafting, verify, extend];
-    return { draft: drafting, verify, extend, programs, words: batch * RESULT_WORDS };
+    return {
+      draft: await compile(plans.draft),
+      verify: await compile(plans.verify),
+      extend: await compile(plans.extend),
+    };
+  });
+  const round = once(async (batch = 0, numSteps = 0, cells = 0) => {
+    const { draft, verify, extend } = allWithin(await whole(batch, numSteps), cells);
+    const programs = [draft, verify, extend];
+    return { draft, verify, extend, programs, words: batch * RESULT_WORDS };
   });
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(models, buffers, rows);
@@ -88,15 +104,17 @@ export function enginePrograms(
   const draftHead = once((batch = 0) => compile(draft ? draftHeadPlan(draft, buffers, batch) : []));
   return {
     created,
-    round: ({ batch, numSteps }) => round(batchBucket(batch, capacity.batch), numSteps),
-    async prompt(rows) {
-      return { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };
+    round: ({ batch, numSteps, cells }) =>
+      round(batchBucket(batch, capacity.batch), numSteps, cellBucket(cells)),
+    async prompt(rows, cells) {
+      const programs = { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };
+      return allWithin(programs, cellBucket(cells));
     },
-    async catchUp(rows, batch) {
-      return {
+    async catchUp(rows, batch, cells) {
+      return allWithin({
         body: await catchUp(rowBucket(rows)),
         head: await draftHead(batchBucket(batch, capacity.batch)),
-      };
+      }, cellBucket(cells));
     },
     async makePrompts() {
       for (const rows of ROW_BUCKETS) {
@@ -106,6 +124,23 @@ export function enginePrograms(
       for (const batch of draft ? batchBuckets(capacity.batch) : []) await draftHead(batch);
     },
   };
+}
+
+function cellBucket(cells = Infinity): number {
+  return Math.ceil(cells / CELL_BUCKET) * CELL_BUCKET;
+}
+
+function allWithin<Name extends string>(
+  programs: Readonly<Record<Name, Program>>,
+  cells: number,
+): Record<Name, Program> {
+  const entries = Object.entries<Program>(programs);
+  return Object.fromEntries(
+    entries.map(([name, program]) => [name, within(program, cells)]),
+  ) as Record<
+    Name,
+    Program
+  >;
 }
 
 /** Remembers what `make` made for each list of numbers. */

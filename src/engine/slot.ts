@@ -1,3 +1,4 @@
+import { PAGE } from "../model/rows_layout.ts";
 import type { PagePool } from "./pages.ts";
 
 /** One sequence's place on the device. `tokens` are those whose keys and values are stored. */
@@ -9,6 +10,11 @@ export interface Slot extends Disposable {
   /** Tokens whose draft keys and values are stored too. */
   draftLength: number;
   readonly pages: number[];
+}
+
+/** Cells that each of the slots has pages for at most: none of their rows sees more. */
+export function mostCells(slots: readonly Slot[]): number {
+  return Math.max(0, ...slots.map(({ pages }) => pages.length)) * PAGE;
 }
 
 /** Hands out the slots of a core. */

@@ -44,6 +44,8 @@ export interface Dispatch {
   /** WGSL `override` values. */
   readonly constants: Readonly<Record<string, number>>;
   readonly workgroups: readonly [x: number, y: number, z: number];
+  /** Where z grows with the context: cells of a slot that each has, `workgroups` being for most. */
+  readonly cellsEach?: number;
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
   /** Absent where it is too little to matter. */
@@ -85,14 +87,19 @@ export function dispatch<Binding extends string, Constant extends string>(
     readonly buffers: Readonly<Record<NoInfer<Binding>, Operand>>;
     readonly constants: Readonly<Record<NoInfer<Constant>, number>>;
     readonly workgroups: readonly [x: number, y?: number, z?: number];
+    readonly cellsEach?: number;
     readonly label?: string;
     readonly work?: Work;
   },
 ): Dispatch {
   const [x, y = 1, z = 1] = launch.workgroups;
-  const { buffers, constants, label = kernel.name, work } = launch;
-  const recorded = { kernel, buffers, constants, workgroups: [x, y, z] as const, label };
-  return work === undefined ? recorded : { ...recorded, work };
+  const { buffers, constants, label = kernel.name, cellsEach, work } = launch;
+  return {
+    ...{ kernel, buffers, constants, label },
+    workgroups: [x, y, z],
+    ...cellsEach === undefined ? {} : { cellsEach },
+    ...work === undefined ? {} : { work },
+  };
 }
 
 /** How long the context of a forward is. */

@@ -6,6 +6,7 @@ export interface Step {
   readonly pipeline: GPUComputePipeline;
   readonly group: GPUBindGroup;
   readonly workgroups: readonly [number, number, number];
+  readonly cellsEach: number | undefined;
   readonly label: string;
   /** The kernel's name. */
   readonly kernel: string;
@@ -66,8 +67,8 @@ export function compiler(gpu: Gpu): Compiler {
         return { binding: launch.kernel.numbers[i] as number, resource: { ...operand } };
       }),
     });
-    const { workgroups, label, kernel: { name }, work } = launch;
-    return { pipeline: made, group, workgroups, label, kernel: name, work };
+    const { workgroups, cellsEach, label, kernel: { name }, work } = launch;
+    return { pipeline: made, group, workgroups, cellsEach, label, kernel: name, work };
   }
 
   return {
@@ -80,6 +81,18 @@ export function compiler(gpu: Gpu): Compiler {
       if (error) throw new Error(`Cannot compile a plan: ${error.message}`);
       return { steps };
     },
+  };
+}
+
+/** The same program where no slot has more than `cells` cells. Creates nothing on the device. */
+export function within({ steps }: Program, cells: number): Program {
+  return {
+    steps: steps.map((step) => {
+      const { workgroups: [x, y, z], cellsEach } = step;
+      if (cellsEach === undefined) return step;
+      const most = Math.max(1, Math.ceil(cells / cellsEach));
+      return { ...step, workgroups: [x, y, Math.min(z, most)] };
+    }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Gpu } from "./device.ts";
+import type { Operand } from "./kernel.ts";
 
 /** A small buffer the host reads once a round. */
 export interface Readback extends Disposable {
@@ -47,11 +48,14 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   };
 }
 
-/** Reads any buffer (COPY_SRC) whole: tests, `check`. Makes a buffer each time; not for rounds. */
-export async function readBuffer(gpu: Gpu, source: GPUBuffer): Promise<ArrayBuffer> {
-  using readback = await openReadback(gpu, source.size / 4);
+/** Reads an operand (COPY_SRC): tests, `check`. Makes a buffer each time; not for rounds. */
+export async function readBuffer(
+  gpu: Gpu,
+  { buffer, offset = 0, size = buffer.size - offset }: Operand,
+): Promise<ArrayBuffer> {
+  using readback = await openReadback(gpu, size / 4);
   const encoder = gpu.device.createCommandEncoder();
-  encoder.copyBufferToBuffer(source, 0, readback.buffer, 0, source.size);
+  encoder.copyBufferToBuffer(buffer, offset, readback.buffer, 0, size);
   gpu.device.queue.submit([encoder.finish()]);
   return (await readback.read()).buffer as ArrayBuffer;
 }

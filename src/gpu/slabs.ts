@@ -136,7 +136,7 @@ export function buffersApart({ device }: Pick<Gpu, "device">): Room {
 }
 
 function storage(device: GPUDevice, label: string, size: number): GPUBuffer {
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
   return device.createBuffer({ label, size, usage });
 }
 

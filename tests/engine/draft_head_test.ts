@@ -50,7 +50,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
       write(draft.drafts, new Uint32Array(BATCH * MAX_STEPS).fill(0xffffffff));
       submit(gpu, await compile(plan));
       gpu.check();
-      return [...new Uint32Array(await readBuffer(gpu, draft.drafts.buffer))];
+      return [...new Uint32Array(await readBuffer(gpu, draft.drafts))];
     };
     const lanes = Uint32Array.from({ length: BATCH }, (_, lane) => lane);
     write(buffers.lanes, lanes);

@@ -50,7 +50,7 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
     using slot = openSlot(core);
     core.setSampling(slot, GREEDY);
     await core.prefill(slot, golden.prompt_ids, 0, golden.prompt_ids.length);
-    const row = new Float32Array(await readBuffer(core.gpu, logits.buffer));
+    const row = new Float32Array(await readBuffer(core.gpu, logits));
     for (const [i, id] of golden.first_logits.ids.entries()) {
       const wanted = golden.first_logits.values[i] ?? NaN;
       const found = row[id] ?? NaN;

@@ -86,7 +86,7 @@ Deno.test("the NextN layer computes what transformers does", async () => {
   ]);
   submit(gpu, made);
   gpu.check();
-  const read = async ({ buffer }: Operand) => new Float32Array(await readBuffer(gpu, buffer));
+  const read = async (of: Operand) => new Float32Array(await readBuffer(gpu, of));
   const hidden = expected.get("nextn_hidden_states")!;
   const found = (await read(draft.scratch.normed)).subarray(0, hidden.length);
   assertClose(found, hidden, 2e-4, "hidden states");

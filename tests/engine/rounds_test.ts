@@ -27,7 +27,7 @@ async function prompted(more: number, stopIds: readonly number[] = []): Promise<
 
 /** The keys of layer 0 in pages that are not among `but`, [pages, kvHeads, PAGE, headDim]. */
 async function otherKeys({ gpu, models: { target }, capacity }: Core, but: readonly number[]) {
-  const words = new Uint32Array(await readBuffer(gpu, target.kv[0]!.keys.buffer));
+  const words = new Uint32Array(await readBuffer(gpu, target.kv[0]!.keys));
   const size = words.length / capacity.pages;
   return Array.from({ length: capacity.pages }, (_, page) => page)
     .filter((page) => !but.includes(page))

@@ -36,7 +36,7 @@ function prompt(answer: string): number[] {
 
 /** Logits of `rows` rows of the last forward. */
 async function logitRows(core: Core, rows: number): Promise<Float32Array[]> {
-  const all = new Float32Array(await readBuffer(core.gpu, core.models.target.logits.buffer));
+  const all = new Float32Array(await readBuffer(core.gpu, core.models.target.logits));
   const { vocabSize } = core.models.target.config;
   return Array.from(
     { length: rows },

@@ -56,14 +56,12 @@ export async function openDevice(): Promise<Device> {
   }
 
   async function read(x: Operand): Promise<ArrayBuffer> {
-    const { buffer } = x;
     const words = bytesOf(x) / 4;
-    const whole = words === buffer.size / 4;
-    if (whole && buffer.usage & GPUBufferUsage.COPY_SRC) return await readBuffer(gpu, buffer);
+    if (x.buffer.usage & GPUBufferUsage.COPY_SRC) return await readBuffer(gpu, x);
     const out = upload(new Uint32Array(words));
     const workgroups = [Math.ceil(words / 64)] as const;
     await run([dispatch(COPY_WORDS, { buffers: { x, out }, constants: {}, workgroups })]);
-    return await readBuffer(gpu, out.buffer);
+    return await readBuffer(gpu, out);
   }
 
   return {

@@ -6,7 +6,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { compiler, encode, type Program } from "../../src/gpu/program.ts";
+import { compiler, encode, type Program, within } from "../../src/gpu/program.ts";
 import { openDevice } from "./device.ts";
 
 const device = await openDevice();
@@ -60,6 +60,28 @@ Deno.test("program: offset and size of an operand choose a part of its buffer", 
   const part = { ...wide, offset: 256, size: 16 };
   replay(await compiler(device.gpu).compile([launch(step("add"), part, out, 1)]));
   assert.deepEqual([...await device.readFloats(out)], [64, 65, 66, 67]);
+});
+
+Deno.test("program: where slots are short, what has workgroups for cells has fewer", async () => {
+  const count = kernel(
+    "count",
+    `
+@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+@compute @workgroup_size(1) fn main(@builtin(workgroup_id) id: vec3<u32>) { out[id.z] += 1u; }
+`,
+    { bindings: ["out"], constants: [] },
+  );
+  const out = device.words([0, 0, 0, 0]);
+  const launch = { buffers: { out }, constants: {}, workgroups: [1, 1, 4] } as const;
+  const { created, compile } = compiler(device.gpu);
+  const program = await compile([
+    dispatch(count, { ...launch, cellsEach: 64 }),
+    dispatch(count, launch),
+  ]);
+  const before = { ...created };
+  for (const cells of [0, 64, 65, 1000]) replay(within(program, cells));
+  assert.deepEqual([...await device.readWords(out)], [8, 6, 5, 5]);
+  assert.deepEqual(created, before);
 });
 
 Deno.test("program: kernels with the same constants share a pipeline; replaying makes nothing", async () => {

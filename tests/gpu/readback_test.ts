@@ -55,8 +55,10 @@ Deno.test("readback: an error of the device surfaces in a read two turns later",
   await assert.rejects(readback.read(), /The GPU reported: /);
 });
 
-Deno.test("readBuffer: a buffer whole", async () => {
+Deno.test("readBuffer: a buffer whole, or a part of it", async () => {
   const values = Float32Array.from({ length: 1000 }, (_, i) => i / 8);
   const { buffer } = device.floats(values);
-  assert.deepEqual(new Float32Array(await readBuffer(gpu, buffer)), values);
+  assert.deepEqual(new Float32Array(await readBuffer(gpu, { buffer })), values);
+  const part = await readBuffer(gpu, { buffer, offset: 256, size: 40 });
+  assert.deepEqual(new Float32Array(part), values.subarray(64, 74));
 });

@@ -1,0 +1,122 @@
+// Attention has workgroups for the cells that slots have pages for, not for those of a whole context.
+
+import assert from "node:assert/strict";
+import { type Core, openCore } from "../../src/engine/core.ts";
+import { mostCells, type Slot } from "../../src/engine/slot.ts";
+import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
+import type { Program } from "../../src/gpu/program.ts";
+import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { openDevice } from "../gpu/device.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+// 8 heads of 32 on one key-value head: more than software keeps in registers, so keys go in chunks.
+const TARGET = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 64,
+  intermediate_size: 96,
+  num_hidden_layers: 6,
+  num_attention_heads: 8,
+  num_key_value_heads: 1,
+  head_dim: 32,
+  vocab_size: 301,
+  max_position_embeddings: 1024,
+};
+const DRAFT = {
+  ...TARGET,
+  architectures: ["LlamaForCausalLMEagle3"],
+  num_hidden_layers: 1,
+  draft_vocab_size: 301,
+};
+const CONTEXT = 1024;
+
+async function open(): Promise<Core> {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const [target, draft] = [`${folder}/target.json`, `${folder}/draft.json`];
+    await Deno.writeTextFile(target, JSON.stringify(TARGET));
+    await Deno.writeTextFile(draft, JSON.stringify(DRAFT));
+    using models = openRandomModels({ target, draft });
+    return await openCore(device.gpu, await loadRandomWeights(device.gpu, models, 3), {
+      batch: 2,
+      steps: [3],
+      prefillRows: 256,
+      contextLength: CONTEXT,
+      pages: 2 * (CONTEXT + 2 * MAX_STEPS) / PAGE,
+    });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function prompt(length: number, seed: number): number[] {
+  return Array.from({ length }, (_, i) => (i * i * 7 + i * seed + seed) % 301);
+}
+
+async function prompted(core: Core, ids: readonly number[]): Promise<Slot> {
+  const slot = core.openSlot();
+  assert.ok(slot && core.reserve(slot, ids.length + 1));
+  core.setSampling(slot, GREEDY);
+  for (let from = 0; from < ids.length; from += core.capacity.prefillRows) {
+    await core.prefill(slot, ids, from, Math.min(ids.length, from + core.capacity.prefillRows));
+  }
+  return slot;
+}
+
+/** Tokens of two sequences, whose pages grow from under 256 cells to over 512. */
+async function decode(core: Core): Promise<{ tokens: number[][]; cells: Set<number> }> {
+  using short = await prompted(core, prompt(40, 5));
+  using long = await prompted(core, prompt(200, 11));
+  const cells = new Set<number>();
+  while (long.tokens.length < 530) {
+    for (const slot of [short, long]) assert.ok(core.reserve(slot, slot.tokens.length + 8 * 4));
+    cells.add(mostCells([short, long]));
+    await core.rounds([short, long], { numSteps: 3, count: 8 });
+  }
+  return { tokens: [[...short.tokens], [...long.tokens]], cells };
+}
+
+/** The one number of workgroups for cells that a program's steps have. */
+function groupsOf({ steps }: Program): number | undefined {
+  const counts = new Set(
+    steps.filter(({ cellsEach }) => cellsEach !== undefined).map(({ workgroups: [, , z] }) => z),
+  );
+  assert.equal(counts.size, 1);
+  return [...counts][0];
+}
+
+Deno.test("few cells: attention's workgroups cover what slots have pages for", async () => {
+  const core = await open();
+  const at = async (cells?: number) =>
+    groupsOf(
+      (await core.programs.round({
+        batch: 1,
+        numSteps: 3,
+        ...cells === undefined ? {} : { cells },
+      }))
+        .verify,
+    );
+  const whole = Math.ceil((CONTEXT + 2 * MAX_STEPS) / 64);
+  assert.equal(await at(), whole);
+  assert.equal(await at(16), 4);
+  assert.equal(await at(257), 8);
+  assert.equal(await at(CONTEXT + 2 * MAX_STEPS), whole);
+  const work = (cells: number) => core.programs.round({ batch: 1, numSteps: 3, cells });
+  assert.equal(await work(300), await work(500));
+});
+
+Deno.test("few cells: the same tokens as with workgroups for a whole context", async () => {
+  const core = await open();
+  const { tokens, cells } = await decode(core);
+  assert.ok(Math.min(...cells) <= 256 && Math.max(...cells) > 512, `${[...cells]}`);
+  const whole = await open();
+  const { round, prompt } = whole.programs;
+  Object.assign(whole.programs, {
+    round: ({ batch, numSteps }: { batch: number; numSteps: number }) => round({ batch, numSteps }),
+    prompt: (rows: number) => prompt(rows),
+  });
+  assert.deepEqual((await decode(whole)).tokens, tokens);
+});
