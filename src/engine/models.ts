@@ -164,7 +164,10 @@ function context(
   const width = ropeWidth((config.layers[0] as LayerSpec).attention);
   return {
     config,
-    tuning: { ...tuning(gpu.info.software, gpu.limits), launches: shared.launches },
+    tuning: {
+      ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
+      launches: shared.launches,
+    },
     scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))

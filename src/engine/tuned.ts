@@ -41,7 +41,7 @@ export async function tuneWeights(
 ): Promise<TunedWeights> {
   if (choice === "off" || gpu.info.software) return { weights: loaded, report: undefined };
   const started = performance.now();
-  const rules = tuning(false, gpu.limits);
+  const rules = tuning(false, gpu.limits, gpu.info.backend);
   const groups = groupMatmuls(matmulsOf(loaded, rules));
   const key = adapterKey(gpu.info, driverVersion());
   const cached = path === undefined || choice === "again"
@@ -59,11 +59,11 @@ export async function tuneWeights(
 
 /** Of a cache's launches those that fit these matmuls: what a person wrote into it may not. */
 export function usable(
-  { limits }: Pick<Gpu, "limits">,
+  { limits, info }: Pick<Gpu, "limits" | "info">,
   groups: readonly MatmulGroup[],
   cached: Launches,
 ): Launches {
-  const rules = tuning(false, limits);
+  const rules = tuning(false, limits, info.backend);
   return new Map(groups.map(({ key, matmuls: [{ matrix, splits }] }) => {
     const fitting = [...cached.get(key) ?? []].filter(([rows, launch]) =>
       isLaunch(launch, matrix, { rows, splits, tuning: rules }, limits)

@@ -166,8 +166,13 @@ const LEAST: TuningLimits = {
  * an invocation makes many outputs alone.
  *
  * @param limits the adapter's; the defaults are what every adapter has.
+ * @param backend of the adapter. Metal has no instruction for `dot4I8Packed`: naga spells it out there.
  */
-export function tuning(software: boolean, limits: TuningLimits = LEAST): Tuning {
+export function tuning(
+  software: boolean,
+  limits: TuningLimits = LEAST,
+  backend: string = "vulkan",
+): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
   return software
     ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
@@ -176,7 +181,7 @@ export function tuning(software: boolean, limits: TuningLimits = LEAST): Tuning 
       lanes: 16,
       groups: 8,
       pairs: 2,
-      packedRows: 4,
+      packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
     };
