@@ -98,12 +98,19 @@ export function ratioText({ ratio, low, high }: Ratio): string {
   return `${ratio.toFixed(2)}x${around}`;
 }
 
-/** What A/A rows say about noise: `plain twice: 1.00x [0.98, 1.02]`; undefined without such rows. */
+/**
+ * What A/A rows say about noise, each with what tells its case from the others: `batch 1, depth 512
+ * 1.00x [0.98, 1.02]`; undefined without such rows.
+ */
 export function noiseText(rows: readonly BenchRow[]): string | undefined {
   const twice = rows.filter(({ setting_kind }) => setting_kind === "plain again");
   if (twice.length === 0) return undefined;
-  const texts = twice.map(({ batch, speedup }) => `batch ${batch} ${ratioText(speedup)}`);
-  return `Noise, plain decoding against itself: ${texts.join(", ")}`;
+  const varied = CASE.filter(([, of]) => new Set(rows.map(of)).size > 1);
+  const texts = twice.map((row) => {
+    const told = [`batch ${row.batch}`, ...varied.map(([title, of]) => `${title} ${of(row)}`)];
+    return `${told.join(", ")} ${ratioText(row.speedup)}`;
+  });
+  return `Noise, plain decoding against itself: ${texts.join("; ")}`;
 }
 
 /** Three significant digits, no exponent: `0.123`, `12.3`, `1234`. */

@@ -32,6 +32,11 @@ Deno.test("markdown: what all rows share above, one line a row, noise below", ()
   ok(!markdown(ROWS).includes("SIMULATED"));
 });
 
+Deno.test("noise is told with what its case differs in", () => {
+  const text = markdown(ROWS.map((row, i) => ({ ...row, rounds_per_sync: i % 2 ? 4 : 1 })));
+  match(text, /^Noise, plain decoding against itself: batch 1, rounds per sync \d \d\.\d\dx/m);
+});
+
 Deno.test("a column for what differs", () => {
   const [first, ...rest] = ROWS;
   const text = markdown([{ ...first!, temperature: 0.7 }, ...rest]);
