@@ -53,7 +53,8 @@ export function matmulPeaks(
   });
 }
 
-function finishPeaks(
+/** Leaves `count` peaks a row, those of this shard from `first` on. */
+export function finishPeaks(
   { rows }: Matrix,
   { vocab, count, first }: {
     readonly vocab: number;

@@ -32,7 +32,7 @@ fn load_raw(i: u32) -> Raw {
 }
 
 // A nibble at the top of a byte is 16 q.
-fn packed(word: u32, scale: f32) -> Packed {
+fn packed_word(word: u32, scale: f32) -> Packed {
   return Packed((word << 4u) & 0xf0f0f0f0u, word & 0xf0f0f0f0u, scale * 0.0625);
 }
 
@@ -55,13 +55,13 @@ fn mantissas(word: u32) -> Eight {
   return Eight(bitcast<vec4<f32>>(lo), bitcast<vec4<f32>>(hi));
 }
 
-fn whole(word: u32, scale: f32) -> Whole {
+fn whole_word(word: u32, scale: f32) -> Whole {
   let u = mantissas(word);
   return Whole(Eight(u.lo - BIAS_LO, u.hi - BIAS_HI), scale);
 }
 
 // Both products have at most 24 bits: w is exact.
-fn eight(word: u32, scale: f32) -> Eight {
+fn eight_word(word: u32, scale: f32) -> Eight {
   let u = mantissas(word);
   return Eight(
     fma(u.lo, vec4<f32>(scale), -BIAS_LO * scale),
@@ -70,49 +70,49 @@ fn eight(word: u32, scale: f32) -> Eight {
 }
 
 fn packed_0(raw: Raw) -> Packed {
-  return packed(raw.words.x, unpack2x16float(raw.scales.x).x);
+  return packed_word(raw.words.x, unpack2x16float(raw.scales.x).x);
 }
 
 fn packed_1(raw: Raw) -> Packed {
-  return packed(raw.words.y, unpack2x16float(raw.scales.x).y);
+  return packed_word(raw.words.y, unpack2x16float(raw.scales.x).y);
 }
 
 fn packed_2(raw: Raw) -> Packed {
-  return packed(raw.words.z, unpack2x16float(raw.scales.y).x);
+  return packed_word(raw.words.z, unpack2x16float(raw.scales.y).x);
 }
 
 fn packed_3(raw: Raw) -> Packed {
-  return packed(raw.words.w, unpack2x16float(raw.scales.y).y);
+  return packed_word(raw.words.w, unpack2x16float(raw.scales.y).y);
 }
 
 fn whole_0(raw: Raw) -> Whole {
-  return whole(raw.words.x, unpack2x16float(raw.scales.x).x);
+  return whole_word(raw.words.x, unpack2x16float(raw.scales.x).x);
 }
 
 fn whole_1(raw: Raw) -> Whole {
-  return whole(raw.words.y, unpack2x16float(raw.scales.x).y);
+  return whole_word(raw.words.y, unpack2x16float(raw.scales.x).y);
 }
 
 fn whole_2(raw: Raw) -> Whole {
-  return whole(raw.words.z, unpack2x16float(raw.scales.y).x);
+  return whole_word(raw.words.z, unpack2x16float(raw.scales.y).x);
 }
 
 fn whole_3(raw: Raw) -> Whole {
-  return whole(raw.words.w, unpack2x16float(raw.scales.y).y);
+  return whole_word(raw.words.w, unpack2x16float(raw.scales.y).y);
 }
 
 fn eight_0(raw: Raw) -> Eight {
-  return eight(raw.words.x, unpack2x16float(raw.scales.x).x);
+  return eight_word(raw.words.x, unpack2x16float(raw.scales.x).x);
 }
 
 fn eight_1(raw: Raw) -> Eight {
-  return eight(raw.words.y, unpack2x16float(raw.scales.x).y);
+  return eight_word(raw.words.y, unpack2x16float(raw.scales.x).y);
 }
 
 fn eight_2(raw: Raw) -> Eight {
-  return eight(raw.words.z, unpack2x16float(raw.scales.y).x);
+  return eight_word(raw.words.z, unpack2x16float(raw.scales.y).x);
 }
 
 fn eight_3(raw: Raw) -> Eight {
-  return eight(raw.words.w, unpack2x16float(raw.scales.y).y);
+  return eight_word(raw.words.w, unpack2x16float(raw.scales.y).y);
 }

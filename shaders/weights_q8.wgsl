@@ -38,29 +38,29 @@ fn mantissas(word: u32) -> vec4<f32> {
   return bitcast<vec4<f32>>(fields | vec4<u32>(0x43800000u));
 }
 
-fn whole(p: Packed) -> Whole {
+fn whole_bytes(p: Packed) -> Whole {
   return Whole(Eight(mantissas(p.lo) - vec4<f32>(384.0), mantissas(p.hi) - vec4<f32>(384.0)), p.scale);
 }
 
 // Both products have at most 20 bits: w is exact.
-fn eight(p: Packed) -> Eight {
+fn eight_bytes(p: Packed) -> Eight {
   let scale = vec4<f32>(p.scale);
   let z = vec4<f32>(-384.0 * p.scale);
   return Eight(fma(mantissas(p.lo), scale, z), fma(mantissas(p.hi), scale, z));
 }
 
 fn whole_0(raw: Raw) -> Whole {
-  return whole(packed_0(raw));
+  return whole_bytes(packed_0(raw));
 }
 
 fn whole_1(raw: Raw) -> Whole {
-  return whole(packed_1(raw));
+  return whole_bytes(packed_1(raw));
 }
 
 fn eight_0(raw: Raw) -> Eight {
-  return eight(packed_0(raw));
+  return eight_bytes(packed_0(raw));
 }
 
 fn eight_1(raw: Raw) -> Eight {
-  return eight(packed_1(raw));
+  return eight_bytes(packed_1(raw));
 }

@@ -1,0 +1,58 @@
+// A matmul is put together of parts that know nothing of each other: every combination must compile.
+
+import assert from "node:assert/strict";
+import { finishQkv } from "../../shaders/finish_qkv.ts";
+import type { Heads, KvPlace } from "../../shaders/heads.ts";
+import { finishCap } from "../../shaders/matmul.ts";
+import { type Epilogue, matmulKernel, PLAIN } from "../../shaders/matmul_kernels.ts";
+import { finishPeaks } from "../../shaders/matmul_peaks.ts";
+import type { MatmulShape } from "../../shaders/matmul_shape.ts";
+import { CHUNKS, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
+import { openDevice } from "../gpu/device.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const LANES = 16;
+const SIZES = { rows: 2, pairs: 2, groups: 2 } as const;
+
+function shapesOf(format: WeightFormat): MatmulShape[] {
+  const stage = CHUNKS[format] * LANES;
+  const dots = isInteger(format) ? ["whole", "packed"] as const : ["floats"] as const;
+  return [
+    { kind: "cached", ...SIZES },
+    ...dots.flatMap((dots) => [
+      { kind: "staged", dots, stage, ...SIZES } as const,
+      { kind: "ahead", dots, stage, ...SIZES } as const,
+    ]),
+  ];
+}
+
+const [some] = [device.words([0])];
+const PLACE: KvPlace = { rope: some, rows: some, pages: some, keys: some, values: some };
+const MATRIX = { format: "bf16", rows: 8, cols: 256, lanes: LANES, shards: [] } as const;
+
+const EPILOGUES: readonly Epilogue[] = [
+  ...Object.values(PLAIN),
+  finishCap(30),
+  finishPeaks(MATRIX, { vocab: 8, count: 1, first: 0 }),
+  ...(Object.keys(KV_BYTES) as KvDtype[]).flatMap((kvDtype) => {
+    const heads: Heads = { heads: 2, kvHeads: 1, headDim: 16, tablePages: 1, kvDtype };
+    return [finishQkv(PLACE, heads), finishQkv({ ...PLACE, bias: some }, heads)];
+  }),
+];
+
+for (const format of Object.keys(CHUNKS) as WeightFormat[]) {
+  Deno.test(`matmul kernels: ${format} with every epilogue, in every kind`, async () => {
+    for (const shape of shapesOf(format)) {
+      for (const finish of EPILOGUES) {
+        const { name, code } = matmulKernel(shape, { format, finish, lanes: LANES });
+        device.gpu.device.pushErrorScope("validation");
+        device.gpu.device.createShaderModule({ code });
+        const error = await device.gpu.device.popErrorScope();
+        assert.equal(error?.message, undefined, name);
+      }
+    }
+  });
+}
