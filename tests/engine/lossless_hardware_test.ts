@@ -1,0 +1,49 @@
+// Text is the same at every number of rows with the kernels of hardware too, whose matmuls change their
+// kind with it: one row, few, 7 and more, several tiles.
+
+import assert from "node:assert/strict";
+import type { QuantizeChoice } from "../../src/model/quantize_choice.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+
+const PROMPTS = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
+
+/** Sequences side by side and draft steps: rows of the verify forward are `lanes * (steps + 1)`. */
+const SETTINGS = [
+  { lanes: 1, steps: 3 },
+  { lanes: 1, steps: 6 },
+  { lanes: 1, steps: 7 },
+  { lanes: 3, steps: 0 },
+  { lanes: 3, steps: 3 },
+  { lanes: 3, steps: 7 },
+] as const;
+
+const WEIGHTS: Readonly<Record<string, QuantizeChoice>> = {
+  bf16: {},
+  q8: { quantize: "q8", quantizeDraft: true },
+  q4: { quantize: "q4" },
+};
+
+for (const [name, quantize] of Object.entries(WEIGHTS)) {
+  Deno.test(`hardware kernels, ${name}: greedy text is the same at 1 to 24 rows`, async () => {
+    const gpu = await openGpu();
+    const hardware = { ...gpu, info: { ...gpu.info, software: false } };
+    const core = await openFledgling("eagle3", PROMPTS.length, hardware, quantize);
+    using stack = new DisposableStack();
+    const slots = PROMPTS.map(() => stack.use(openSlot(core)));
+    const texts = async (first: number, { lanes, steps }: { lanes: number; steps: number }) => {
+      const of = { numSteps: steps, most: 16, sampling: [GREEDY] };
+      const end = first + lanes;
+      const found = await decode(core, slots.slice(first, end), PROMPTS.slice(first, end), of);
+      return found.map(({ ids }) => ids);
+    };
+    const plain: number[][] = [];
+    for (const i of PROMPTS.keys()) plain.push(...await texts(i, { lanes: 1, steps: 0 }));
+    for (const setting of SETTINGS) {
+      const found = await texts(0, setting);
+      assert.deepEqual(found, plain.slice(0, setting.lanes), JSON.stringify(setting));
+    }
+    gpu[Symbol.dispose]();
+  });
+}
