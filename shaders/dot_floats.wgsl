@@ -1,15 +1,8 @@
 // Inner products of the staged matmul in f32, for weights that are floats or have zeros of their own.
 
-alias X = Eight;
-
-// Low halves of a row's eights and then the high ones: neighbouring lanes read neighbouring vectors.
 fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   staged[row * 2u * $STAGEu + e] = lo;
   staged[(row * 2u + 1u) * $STAGEu + e] = hi;
-}
-
-fn get_eight(row: u32, e: u32) -> X {
-  return X(staged[row * 2u * $STAGEu + e], staged[(row * 2u + 1u) * $STAGEu + e]);
 }
 
 fn add_dot(sum: f32, x: X, w: Eight) -> f32 {

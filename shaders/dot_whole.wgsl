@@ -1,16 +1,10 @@
 // Inner products of rounded activations and whole numbers in f32: what dot_packed.wgsl sums, to the bit,
 // with the weights unpacked once for many rows.
 
-alias X = Eight;
-
 fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   let scale = scale_of(lo, hi);
   staged[row * 2u * $STAGEu + e] = round(lo * scale.inverse) * scale.step;
   staged[(row * 2u + 1u) * $STAGEu + e] = round(hi * scale.inverse) * scale.step;
-}
-
-fn get_eight(row: u32, e: u32) -> X {
-  return X(staged[row * 2u * $STAGEu + e], staged[(row * 2u + 1u) * $STAGEu + e]);
 }
 
 fn add_dot(sum: f32, x: X, w: Whole) -> f32 {

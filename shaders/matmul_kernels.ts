@@ -2,6 +2,7 @@ import { expand } from "../src/gpu/expand.ts";
 import { type Kernel, kernel, type Operand } from "../src/gpu/kernel.ts";
 import { CHUNKS, isQuantized, type WeightFormat } from "../src/gpu/matrix.ts";
 import add8 from "./add8.wgsl" with { type: "text" };
+import eights from "./dot_eights.wgsl" with { type: "text" };
 import floats from "./dot_floats.wgsl" with { type: "text" };
 import packed from "./dot_packed.wgsl" with { type: "text" };
 import whole from "./dot_whole.wgsl" with { type: "text" };
@@ -64,8 +65,8 @@ export function finishCap(most: number): Epilogue {
 const CONSTANTS = ["COLS", "SHARD_ROWS", "OUT_COLS", "FIRST", "SPLITS", "LANES", "GROUPS"];
 
 const DOTS: Readonly<Record<Dots, string>> = {
-  floats,
-  whole: [rounded, whole].join("\n"),
+  floats: [eights, floats].join("\n"),
+  whole: [rounded, eights, whole].join("\n"),
   packed: [rounded, packed].join("\n"),
 };
 
