@@ -1,7 +1,8 @@
+import { openSequence } from "../engine/direct.ts";
 import type { Engine } from "../engine/open.ts";
 import {
   type CoreProfiler,
-  fillSlots,
+  fillSequences,
   longContext,
   openCoreProfiler,
   profileRoom,
@@ -119,11 +120,12 @@ async function roundTable(
   },
 ): Promise<ProfileTable> {
   using stack = new DisposableStack();
-  const slots = Array.from({ length: batch }, () => stack.use(engine.newSlot()));
-  if (!await fillSlots(engine.core, slots, ids, numSteps)) {
+  const { core } = engine;
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
+  if (!await fillSequences(core, sequences, ids, numSteps)) {
     throw new UsageError(`Cannot fill --depth ${ids.length}: too few keys and values are kept`);
   }
-  const { parts, roundMs } = await profiler.rounds({ slots, ids, numSteps, cycles });
+  const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles });
   return {
     kind: "round",
     batch,
@@ -140,9 +142,9 @@ async function prefillTable(
   { engine, profiler, request: { bandwidth, repeat: times } }: Measured,
   ids: readonly number[],
 ): Promise<ProfileTable> {
-  using slot = engine.newSlot();
-  await fillSlots(engine.core, [slot], ids, 0);
-  const part = profilePart(await profiler.prefill({ slot, ids, times }), bandwidth);
+  using sequence = openSequence(engine.core);
+  await fillSequences(engine.core, [sequence], ids, 0);
+  const part = profilePart(await profiler.prefill({ sequence, ids, times }), bandwidth);
   return {
     kind: "prefill",
     batch: 1,

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/programs.ts";
-import type { Slot } from "../engine/slot.ts";
-import type { Engine } from "../engine/open.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
+import { engineLoop, type EngineLoop } from "../engine/loop.ts";
+import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/presets.ts";
-import { openScheduler, type Scheduler } from "../engine/scheduler.ts";
+import { openScheduler } from "../engine/scheduler.ts";
 import { adaptively, asAsked, type Speculation } from "../engine/speculation.ts";
-import { UsageError } from "../errors.ts";
 import { unionSteps } from "../speculate/adaptive_config.ts";
 import { adaptive } from "../speculate/policies/adaptive.ts";
 import { GREEDY } from "../speculate/sampling.ts";
@@ -56,18 +56,16 @@ interface Cell {
   readonly signal: AbortSignal;
 }
 
-/** Runs the requests of a cell, `spec.batch` at a time, each place with a slot of its own. */
+/** Runs the requests of a cell, `spec.batch` at a time. */
 async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promise<CellResult> {
-  using stack = new DisposableStack();
-  const slots = Array.from({ length: spec.batch }, () => stack.use(engine.newSlot()));
-  const filling = randomIds(spec.depth, { vocabulary: vocabularyOf(engine), seed: spec.seed });
-  for (const slot of slots) await fill(engine, slot, filling);
-
   const rounds: RoundSample[] = [];
   const speculation = speculationOf(spec.setting, engine.core.capacity.batch);
-  const start = performance.now();
-  const scheduler = openScheduler({
+  const cache = cacheOf(engine.core);
+  using _ = { [Symbol.dispose]: () => cache.clear() };
+  let start = 0;
+  const loop = engineLoop(openScheduler({
     core: engine.core,
+    cache,
     outputs: engine.outputs,
     speculation,
     roundsPerSync: spec.roundsPerSync ?? "auto",
@@ -77,18 +75,19 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
       const tMs = at - ms - start;
       rounds.push({ ...round, hostMs, tMs });
     },
-  });
-  const places = openPlaces(engine, scheduler, { spec, workload, slots, filling });
-  while (!signal.aborted && places.next()) await scheduler.step();
+  }));
+  const contexts = contextsOf(engine, spec);
+  for (const ids of contexts) await cacheContext(loop, ids);
+  start = performance.now();
+  const samples = await runRequests({ engine, loop, spec, workload, contexts, signal });
   const seconds = (performance.now() - start) / 1000;
-  if (signal.aborted) await places.cancel();
   const { switches, tier_ms } = speculation.report;
   const total = Object.values(tier_ms).reduce((sum, ms) => sum + ms, 0);
   return {
-    tokens: places.tokens(),
+    tokens: samples.reduce((sum, { tokens }) => sum + tokens, 0),
     seconds,
     rounds,
-    requests: places.samples(),
+    requests: samples.map(({ sample }) => sample),
     switches: switches.map(({ round, from, to, reason }) => ({ round, from, to, reason })),
     tierShare: Object.fromEntries(
       Object.entries(tier_ms).map(([steps, ms]) => [steps, total > 0 ? ms / total : 0]),
@@ -96,94 +95,110 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
   };
 }
 
+/**
+ * What precedes the prompts (`--depth`): another context for each place of the batch, so that
+ * requests side by side share no pages.
+ */
+function contextsOf(engine: Engine, { batch, depth, seed }: CellSpec): readonly number[][] {
+  const vocabulary = vocabularyOf(engine);
+  return Array.from(
+    { length: depth === 0 ? 0 : batch },
+    (_, place) => randomIds(depth, { vocabulary, seed: (seed + place) >>> 0 }),
+  );
+}
+
+/** Stores the context, so that the prefix cache has it when the clock runs. */
+async function cacheContext({ generate }: EngineLoop, promptIds: readonly number[]): Promise<void> {
+  const request = { promptIds, sampling: GREEDY, stop: [], ignoreEos: true, numSteps: 0 };
+  await resultOf(generate({ ...request, maxTokens: 1 }));
+}
+
 function vocabularyOf(engine: Engine): number {
   return engine.core.models.target.config.vocabSize;
 }
 
-/** Puts `ids` into the slot's cache. */
-async function fill({ core }: Engine, slot: Slot, ids: readonly number[]): Promise<void> {
-  if (!core.reserve(slot, ids.length)) {
-    throw new UsageError(`Cannot fill --depth ${ids.length}: too few keys and values are kept`);
-  }
-  for (let from = 0; from < ids.length; from += core.capacity.prefillRows) {
-    await core.prefill(slot, ids, from, Math.min(ids.length, from + core.capacity.prefillRows));
-  }
-}
-
 interface Work {
   readonly at: number;
+  readonly context: readonly number[];
   readonly promptIds: readonly number[];
   /** The chat so far, where turns follow. */
   readonly prompt: Prompt;
 }
 
-/** The places of a batch: each takes the next prompt when its request has ended. */
-function openPlaces(
-  engine: Engine,
-  scheduler: Scheduler,
-  { spec, workload, slots, filling }: {
+interface Done {
+  readonly at: number;
+  readonly tokens: number;
+  readonly sample: RequestSample;
+}
+
+/** Each place of the batch takes the next prompt when its request has ended. */
+async function runRequests(
+  { engine, loop, spec, workload, contexts, signal }: {
+    readonly engine: Engine;
+    readonly loop: EngineLoop;
     readonly spec: CellSpec;
     readonly workload: BenchRequest["workload"];
-    readonly slots: readonly Slot[];
-    readonly filling: readonly number[];
+    readonly contexts: readonly (readonly number[])[];
+    readonly signal: AbortSignal;
   },
-) {
-  const prompts = workload.prompts({ batch: spec.batch, seed: spec.seed });
-  const waiting: Work[] = prompts.map((prompt, at) => ({
-    at,
-    prompt,
-    promptIds: [...filling, ...idsOf(engine, prompt, spec)],
-  }));
-  const samples: { readonly at: number; readonly sample: RequestSample }[] = [];
-  const jobs: (ReturnType<Scheduler["submit"]> | undefined)[] = slots.map(() => undefined);
-  const next: (Work | undefined)[] = slots.map(() => undefined);
-  let tokens = 0;
-  let failure: Error | undefined;
-
-  function submit(place: number, work: Work): void {
-    const began = performance.now();
-    const times: { readonly at: number; readonly count: number }[] = [];
-    jobs[place] = scheduler.submit({
-      promptIds: work.promptIds,
-      sampling: { ...GREEDY, temperature: spec.temperature, seed: (spec.seed + work.at) >>> 0 },
-      maxTokens: spec.outputTokens,
-      stop: [],
-      ignoreEos: workload.ignoreEos,
-      numSteps: spec.setting.kind === "static" ? spec.setting.numSteps : wantedSteps(spec.setting),
-    }, {
-      slot: slots[place] as Slot,
-      onEvent: (event) => {
-        if (event.kind === "error") failure = event.error;
-        if (event.kind === "round") times.push({ at: performance.now(), count: event.ids.length });
-        if (event.kind !== "finish") return;
-        const { outputIds, text } = event.result;
-        tokens += outputIds.length;
-        samples.push({ at: work.at, sample: requestSample(began, times, outputIds) });
-        next[place] = followUp(engine, work, text, filling);
-      },
+): Promise<Done[]> {
+  const waiting = workload.prompts({ batch: spec.batch, seed: spec.seed })
+    .map((prompt, at): Work => {
+      const context = contexts[at % contexts.length] ?? [];
+      return { at, context, prompt, promptIds: [...context, ...idsOf(engine, prompt, spec)] };
     });
+  const failed = new AbortController();
+  const ends = AbortSignal.any([signal, failed.signal]);
+  const done: Done[] = [];
+
+  async function place(): Promise<void> {
+    let next: Work | undefined;
+    while (!ends.aborted) {
+      const work = next ?? waiting.shift();
+      if (work === undefined) return;
+      const request = { ...requestOf(work, spec, workload), signal: ends };
+      const { sample, result } = await runRequest(loop, request);
+      done.push({ at: work.at, tokens: result.outputIds.length, sample });
+      next = followUp(engine, work, result.text);
+    }
   }
 
+  const places = Array.from({ length: spec.batch }, place);
+  try {
+    await Promise.all(places);
+  } finally {
+    failed.abort();
+    await Promise.allSettled(places);
+  }
+  // In the order of the prompts, which is not the order in which they ended.
+  return done.toSorted((a, b) => a.at - b.at);
+}
+
+function requestOf(
+  { at, promptIds }: Work,
+  { setting, temperature, seed, outputTokens }: CellSpec,
+  { ignoreEos }: BenchRequest["workload"],
+): GenerateRequest {
   return {
-    tokens: () => tokens,
-    /** In the order of the prompts, which is not the order in which they ended. */
-    samples: () => samples.toSorted((a, b) => a.at - b.at).map(({ sample }) => sample),
-    /** Gives every idle place work; false when all is done. */
-    next(): boolean {
-      if (failure) throw failure;
-      for (const [place] of slots.entries()) {
-        if (jobs[place] && !jobs[place]?.done) continue;
-        const work = next[place] ?? waiting.shift();
-        next[place] = undefined;
-        if (work) submit(place, work);
-      }
-      return jobs.some((job) => job && !job.done);
-    },
-    async cancel(): Promise<void> {
-      for (const job of jobs) job?.cancel();
-      await scheduler.step();
-    },
+    promptIds,
+    sampling: { ...GREEDY, temperature, seed: (seed + at) >>> 0 },
+    maxTokens: outputTokens,
+    stop: [],
+    ignoreEos,
+    numSteps: setting.kind === "static" ? setting.numSteps : wantedSteps(setting),
   };
+}
+
+async function runRequest(
+  { generate }: EngineLoop,
+  request: GenerateRequest,
+): Promise<{ sample: RequestSample; result: GenerateResult }> {
+  const began = performance.now();
+  const times: { readonly at: number; readonly count: number }[] = [];
+  const result = await resultOf(generate(request), (event) => {
+    if (event.kind === "round") times.push({ at: performance.now(), count: event.ids.length });
+  });
+  return { sample: requestSample(began, times, result.outputIds), result };
 }
 
 /** A preset chooses itself; anything above 0 lets it. */
@@ -201,9 +216,8 @@ function idsOf(engine: Engine, prompt: Prompt, spec: CellSpec): readonly number[
 /** The next turn of a chat, after the answer to the one before. */
 function followUp(
   engine: Engine,
-  { at, prompt }: Work,
+  { at, context, prompt }: Work,
   answer: string,
-  filling: readonly number[],
 ): Work | undefined {
   if (prompt.kind !== "chat") return undefined;
   const [content, ...followUps] = prompt.followUps;
@@ -214,7 +228,8 @@ function followUp(
     { role: "user" as const, content },
   ];
   const turn = { ...prompt, messages, followUps };
-  return { at, prompt: turn, promptIds: [...filling, ...engine.encodePrompt({ messages })] };
+  const promptIds = [...context, ...engine.encodePrompt({ messages })];
+  return { at, context, prompt: turn, promptIds };
 }
 
 function requestSample(

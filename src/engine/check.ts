@@ -11,7 +11,8 @@ import { type Core, openCore } from "./core.ts";
 import { checkMemory, loadOrAdvise } from "./fits.ts";
 import { forward, hidden } from "./forward.ts";
 import { capacityOf } from "./sizes.ts";
-import type { Slot } from "./slot.ts";
+import type { Sequence } from "./sequence.ts";
+import { openSequence, prefillPrompt } from "./direct.ts";
 import { quantizeWarnings } from "./quantize.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load.ts";
 
@@ -71,11 +72,11 @@ export async function checkModel(options: {
     const weights = await loadWeights(gpu, models, options);
     return await openCore(gpu, weights, capacityOf(settings, gpu, config));
   });
-  using slot = core.openSlot() as Slot;
-  core.reserve(slot, longest);
+  using sequence = openSequence(core);
+  core.reserve(sequence, longest);
   const names = ["logits", ...Array.from({ length: config.layers.length + 1 }, (_, i) => hidden(i))]
     .filter((name) => file.tensors.has(name));
-  const actual = await forward(core, slot, ids, names);
+  const actual = await forward(core, sequence, ids, names);
   const tensors = names.map((name) => {
     const found = actual.get(name) as Float32Array;
     const wanted = readFloats(file, path, name, found.length);
@@ -92,7 +93,7 @@ export async function checkModel(options: {
       { name, maxAbs, maxRel, relToStd, ok }
     )),
     argmaxAgreement,
-    greedyAgreement: greedyIds && await greedyAgreement(core, slot, ids, greedyIds),
+    greedyAgreement: greedyIds && await greedyAgreement(core, sequence, ids, greedyIds),
     ok: tensors.every(({ ok }) => ok),
   };
 }
@@ -100,7 +101,7 @@ export async function checkModel(options: {
 /** Decodes what follows the part that both begin with. */
 async function greedyAgreement(
   core: Core,
-  slot: Slot,
+  sequence: Sequence,
   ids: readonly number[],
   expected: readonly number[],
 ): Promise<{ same: number; total: number }> {
@@ -109,15 +110,10 @@ async function greedyAgreement(
   if (prompt === 0) {
     throw new UsageError(`Cannot check greedy_ids: they do not begin as input_ids do`);
   }
-  core.setSampling(slot, GREEDY);
-  const found: number[] = [];
-  for (let from = 0; from < prompt; from += core.capacity.prefillRows) {
-    const to = Math.min(prompt, from + core.capacity.prefillRows);
-    const token = await core.prefill(slot, ids.slice(0, prompt), from, to);
-    if (token !== undefined) found.push(token);
-  }
+  core.setSampling(sequence, GREEDY);
+  const found = [await prefillPrompt(core, sequence, ids.slice(0, prompt))];
   while (prompt + found.length < expected.length) {
-    const [round] = await core.rounds([slot], { numSteps: 0, count: 1 });
+    const [round] = await core.rounds([sequence], { numSteps: 0, count: 1 });
     found.push(...round?.lanes[0]?.ids ?? []);
   }
   return agreement(found, expected.slice(prompt));

@@ -1,7 +1,7 @@
 /** Whether a draft's rope base is the one it was trained with. */
 import { UsageError } from "../errors.ts";
 import { GREEDY } from "../speculate/sampling.ts";
-import type { GenerateRequest, GenerateResult } from "./events.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "./events.ts";
 import { openModels } from "./load.ts";
 import { type Engine, type OpenOptions, statically } from "./open.ts";
 
@@ -111,9 +111,5 @@ async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
     ignoreEos: false,
     numSteps: NUM_STEPS,
   };
-  using slot = engine.newSlot();
-  for await (const event of engine.generate(slot, request)) {
-    if (event.kind === "finish") return event.result;
-  }
-  throw new Error("the engine ended without a result");
+  return await resultOf(engine.generate(request));
 }

@@ -4,7 +4,8 @@ import type { Quantization } from "../gpu/matrix.ts";
 import { compiler } from "../gpu/program.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { agreement, argmaxes, deviation } from "./check.ts";
-import type { GenerateResult } from "./events.ts";
+import { openSequence } from "./direct.ts";
+import { type GenerateResult, resultOf } from "./events.ts";
 import { forward } from "./forward.ts";
 import type { LoadProgress } from "./load.ts";
 import { type Engine, openEngine, statically } from "./open.ts";
@@ -129,7 +130,6 @@ function upTo(sequences: readonly (readonly number[])[], most: number): (readonl
 }
 
 async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
-  using slot = engine.newSlot();
   const request = {
     promptIds: engine.encodePrompt(
       engine.hasChatTemplate ? { messages: [{ role: "user", content: prompt }] } : { raw: prompt },
@@ -140,10 +140,7 @@ async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
     ignoreEos: false,
     numSteps: engine.numSteps,
   };
-  for await (const event of engine.generate(slot, request)) {
-    if (event.kind === "finish") return event.result;
-  }
-  throw new Error("the engine ended a request without a finish event");
+  return await resultOf(engine.generate(request));
 }
 
 /** Logits over each sequence from its start, one below the other. */
@@ -156,9 +153,9 @@ async function logitsOf(
   const make = compiler(core.gpu);
   let at = 0;
   for (const ids of sequences) {
-    using slot = core.openSlot();
-    if (!slot || !core.reserve(slot, ids.length)) throw new Error("no room for a sequence");
-    const found = await forward(core, slot, ids, ["logits"], make);
+    using sequence = openSequence(core);
+    if (!core.reserve(sequence, ids.length)) throw new Error("no room for a sequence");
+    const found = await forward(core, sequence, ids, ["logits"], make);
     out.set(found.get("logits") as Float32Array, at);
     at += ids.length * vocabSize;
   }

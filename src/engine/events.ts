@@ -1,4 +1,3 @@
-import type { UsageError } from "../errors.ts";
 import type { Sampling } from "../speculate/sampling.ts";
 import type { SpeculativeStats } from "../speculate/stats.ts";
 
@@ -51,4 +50,16 @@ export type EngineEvent =
   | { readonly kind: "round"; readonly ids: readonly number[]; readonly accepted: number }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "finish"; readonly result: GenerateResult }
-  | { readonly kind: "error"; readonly error: UsageError };
+  | { readonly kind: "error"; readonly error: Error };
+
+/** Reads a request's events to its end. `onEvent` sees those before the last. */
+export async function resultOf(
+  events: AsyncIterable<EngineEvent>,
+  onEvent: (event: EngineEvent) => void = () => {},
+): Promise<GenerateResult> {
+  for await (const event of events) {
+    if (event.kind === "finish") return event.result;
+    onEvent(event);
+  }
+  throw new Error("the engine ended a request without a finish event");
+}

@@ -6,7 +6,7 @@ import { type Tap, targetBody, targetHead } from "../model/target.ts";
 import { ROW_WORDS } from "../model/rows_layout.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
-import type { Slot } from "./slot.ts";
+import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Logits of this many rows at a time: eight rows of any width lie 256 bytes aligned. */
 const HEAD_ROWS = 8;
@@ -17,14 +17,14 @@ export function hidden(layer: number): string {
 }
 
 /**
- * The named tensors (`logits`, `hidden_states.N`) over all of `ids`, in prefill chunks. The slot has
- * pages for them; what it held is gone.
+ * The named tensors (`logits`, `hidden_states.N`) over all of `ids`, in prefill chunks. The sequence
+ * has pages for them; what was stored there is gone.
  *
  * @param make one for several calls, so that they share pipelines.
  */
 export async function forward(
   core: Core,
-  slot: Slot,
+  sequence: Sequence,
   ids: readonly number[],
   names: readonly string[],
   make: Compiler = compiler(core.gpu),
@@ -54,7 +54,7 @@ export async function forward(
     );
   };
   for (let first = 0; first < ids.length; first += rows) {
-    gpu.device.queue.writeBuffer(rowBuffer.buffer, 0, rowWords(slot, ids, first, rows));
+    gpu.device.queue.writeBuffer(rowBuffer.buffer, 0, rowWords(slotOf(sequence), ids, first, rows));
     submit(gpu, body);
     for (const { name, out: tap } of taps) put(name, hiddenSize, first, await floats(gpu, tap));
     put(hidden(numLayers), hiddenSize, first, await floats(gpu, target.final));
@@ -68,11 +68,11 @@ export async function forward(
   return out;
 }
 
-function rowWords(slot: Slot, ids: readonly number[], first: number, rows: number) {
+function rowWords(slot: number, ids: readonly number[], first: number, rows: number) {
   const words = new Uint32Array(rows * ROW_WORDS);
   for (let row = 0; row < rows && first + row < ids.length; row++) {
     const cell = first + row;
-    words.set([ids[cell] ?? 0, cell, slot.id, cell, cell + 1, 0, 0, 1], row * ROW_WORDS);
+    words.set([ids[cell] ?? 0, cell, slot, cell, cell + 1, 0, 0, 1], row * ROW_WORDS);
   }
   return words;
 }

@@ -1,29 +1,24 @@
-import type { Slot } from "./slot.ts";
+import type { Sequence } from "./sequence.ts";
 
-/** The token one ahead of a stored cell. */
-export function nextToken(slot: Slot, cell: number): number {
-  return slot.tokens[cell + 1] ?? slot.root;
-}
-
-/** Cells of a slot that the draft has missed. */
+/** Cells of a sequence that the draft has missed. */
 export interface Lag {
-  readonly slot: Slot;
+  readonly sequence: Sequence;
   readonly from: number;
   readonly to: number;
 }
 
-/** Cells the draft has missed, in groups of at most `rows`, each slot once a group. */
-export function lagGroups(slots: readonly Slot[], rows: number): Lag[][] {
+/** Cells the draft has missed, in groups of at most `rows`, each sequence once a group. */
+export function lagGroups(sequences: readonly Sequence[], rows: number): Lag[][] {
   const groups: Lag[][] = [];
   let room = 0;
-  for (const slot of slots) {
-    for (let from = slot.draftLength; from < slot.tokens.length;) {
+  for (const sequence of sequences) {
+    for (let from = sequence.draftStored; from < sequence.stored;) {
       const group = groups.at(-1);
-      const fresh = room === 0 || !group || group.at(-1)?.slot === slot;
+      const fresh = room === 0 || !group || group.at(-1)?.sequence === sequence;
       if (fresh) room = rows;
-      const to = Math.min(slot.tokens.length, from + room);
-      if (fresh || !group) groups.push([{ slot, from, to }]);
-      else group.push({ slot, from, to });
+      const to = Math.min(sequence.stored, from + room);
+      if (fresh || !group) groups.push([{ sequence, from, to }]);
+      else group.push({ sequence, from, to });
       room -= to - from;
       from = to;
     }

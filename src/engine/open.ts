@@ -9,16 +9,16 @@ import { DEFAULT_CONTEXT, PAGE } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
 import { type Core, openCore } from "./core.ts";
-import type { Slot } from "./slot.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import { generate } from "./generate.ts";
 import { checkMemory, loadOrAdvise } from "./fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
+import { type EngineLoop, engineLoop } from "./loop.ts";
 import type { Outputs } from "./output.ts";
 import type { RoundsPerSync } from "./pace.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./random_models.ts";
-import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
+import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_cache.ts";
+import { openScheduler, type RoundSample, type SchedulerCounts } from "./scheduler.ts";
 import { capacityOf, type SizeFlags } from "./sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tuned.ts";
 import { asAsked, type Speculation } from "./speculation.ts";
@@ -32,6 +32,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
   readonly maxKvTokens?: number;
+  /** Keep the keys and values of earlier requests for those that begin alike; default true. */
+  readonly prefixCache?: boolean;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Time the parts of each round on the device. */
@@ -100,8 +102,9 @@ export interface Engine extends Disposable {
   readonly tokenizer: Tokenizer;
   readonly core: Core;
   readonly outputs: Outputs;
-  /** Many requests at once. */
-  readonly scheduler: Scheduler;
+  readonly counts: Readonly<SchedulerCounts>;
+  /** What is kept of earlier requests. */
+  readonly cache: PrefixCache;
   readonly speculation: Speculation;
   /** Draft steps of a request that says nothing else. */
   readonly numSteps: number;
@@ -111,10 +114,14 @@ export interface Engine extends Disposable {
   encodePrompt(
     input: { readonly raw: string } | { readonly messages: readonly ChatMessage[] },
   ): number[];
-  /** A place for one conversation. */
-  newSlot(): Slot;
-  /** Runs one request; what the slot holds of its prompt is not computed again. */
-  generate(slot: Slot, request: GenerateRequest): AsyncGenerator<EngineEvent>;
+  /**
+   * Runs a request beside all others and yields its events; see EngineLoop. Its text depends on
+   * nothing but the request.
+   */
+  generate: EngineLoop["generate"];
+  submit: EngineLoop["submit"];
+  /** Resolves once no request is in flight. */
+  idle: EngineLoop["idle"];
 }
 
 /**
@@ -161,10 +168,13 @@ export async function openEngine(
   const { eosTokenIds } = config;
   const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
   const { onRound, roundsPerSync = "auto" } = options;
+  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
   const scheduler = openScheduler({
-    ...{ core, outputs, speculation, roundsPerSync },
+    ...{ core, cache, outputs, speculation, roundsPerSync },
     ...onRound ? { onRound } : {},
   });
+  const { generate, submit, idle, close } = engineLoop(scheduler);
+  stack.defer(close);
   const owned = stack.move();
   return {
     name,
@@ -178,7 +188,8 @@ export async function openEngine(
     device: gpu.info,
     core,
     outputs,
-    scheduler,
+    counts: scheduler.counts,
+    cache,
     speculation,
     numSteps,
     tiers: {
@@ -190,14 +201,19 @@ export async function openEngine(
       }),
     },
     ...text,
-    newSlot(): Slot {
-      const slot = core.openSlot();
-      if (!slot) throw new Error(`all ${capacity.batch} slots are taken`);
-      return slot;
-    },
-    generate: (slot, request) => generate(scheduler, slot, request),
+    generate,
+    submit,
+    idle,
     [Symbol.dispose]: () => owned.dispose(),
   };
+}
+
+/** A prefix cache as this core's drafts need it. */
+export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCache {
+  return prefixCache(pool, {
+    lookahead: draft === "none" ? 0 : 1,
+    requireDraft: draft === "always",
+  });
 }
 
 function contextOf(asked: number | undefined, most: number): number {

@@ -26,24 +26,29 @@ export interface Taken {
   readonly numSteps: number | undefined;
 }
 
-/** When a request began and what it found cached. Milliseconds of performance.now(). */
-export interface Clock {
+/** What the result says besides text and rounds. */
+export interface Ended {
+  /** When it began, had its first token and ended: milliseconds of performance.now(). */
   readonly started: number;
   readonly prefilled: number;
   readonly ended: number;
+  /** Prompt tokens that were cached. */
   readonly cached: number;
+  /** The output's ids, `tokens` of them. */
+  readonly ids: readonly number[];
 }
 
 /** Folds the rounds of one request into text, stops and counts. */
 export interface Output {
-  readonly ids: readonly number[];
+  /** Tokens until now. */
+  readonly tokens: number;
   readonly finished: FinishReason | undefined;
   /** Tokens that may still be added. */
   readonly left: number;
   /** Adds a round; what it makes visible. */
   take(round: Taken): EngineEvent[];
   /** The last events: what was held back, and the result. */
-  end(clock: Clock): EngineEvent[];
+  end(ended: Ended): EngineEvent[];
 }
 
 /** @throws UsageError (from take) when the device chose from broken logits. */
@@ -52,7 +57,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   const stream = textStream(tokenizer);
   const scanner = stopScanner(request.stop);
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
-  const ids: number[] = [];
+  let tokens = 0;
   const rounds: (RoundCount & { readonly numSteps: number })[] = [];
   const drafts: (readonly number[])[] = [];
   let text = "";
@@ -60,31 +65,33 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
 
   /** Adds one token; its text if any. */
   function add(id: number): string {
-    if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + ids.length);
-    ids.push(id);
+    if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
+    tokens++;
     const ended = !request.ignoreEos && eosTokenIds.includes(id);
     const { text: piece, stopped } = scanner.push(stream.push([id]));
     if (ended || stopped) finished = "stop";
-    else if (ids.length >= most) finished = "length";
+    else if (tokens >= most) finished = "length";
     return piece;
   }
 
   return {
-    ids,
+    get tokens() {
+      return tokens;
+    },
     get finished() {
       return finished;
     },
     get left() {
-      return most - ids.length;
+      return most - tokens;
     },
     take(round) {
-      const before = ids.length;
+      const before = tokens;
       let piece = "";
       for (const id of round.ids) {
         if (finished) break;
         piece += add(id);
       }
-      const kept = ids.slice(before);
+      const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
       const { numSteps } = round;
       if (numSteps !== undefined) {
@@ -95,7 +102,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted }];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
-    end(clock) {
+    end({ ids, cached, ...times }) {
       const held = scanner.push(stream.end());
       const rest = held.text + scanner.end();
       const speculative = summary(outputs, request, rounds);
@@ -104,8 +111,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
         promptIds: request.promptIds,
         outputIds: ids,
         finishReason: finished ?? "interrupt",
-        timing: timing(clock, ids.length),
-        cachedTokens: clock.cached,
+        timing: timing(times, tokens),
+        cachedTokens: cached,
         speculative,
         drafts,
       };
@@ -138,7 +145,10 @@ function summary(
   }, rounds);
 }
 
-function timing({ started, prefilled, ended }: Clock, tokens: number): GenerateResult["timing"] {
+function timing(
+  { started, prefilled, ended }: Pick<Ended, "started" | "prefilled" | "ended">,
+  tokens: number,
+): GenerateResult["timing"] {
   const prefillMs = prefilled - started;
   const decodeMs = ended - prefilled;
   const tokensPerSecond = decodeMs > 0 ? Math.max(0, tokens - 1) / decodeMs * 1000 : 0;

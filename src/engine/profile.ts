@@ -7,7 +7,8 @@ import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
-import { mostCells, type Slot } from "./slot.ts";
+import { prefillPrompt } from "./direct.ts";
+import { mostCells, rewind, type Sequence } from "./sequence.ts";
 
 /** A dispatch as the profile names it. */
 export interface Launch {
@@ -40,7 +41,7 @@ const WARM_MS = 200;
 /** Rounds between two rewinds to the prompt, of each kind: dispatch by dispatch, and whole. */
 export const ROUNDS_A_CYCLE = 4;
 
-/** Cells that a slot needs beyond its prompt: a cycle, and the round before it. */
+/** Cells that a sequence needs beyond its prompt: a cycle, and the round before it. */
 export function profileRoom(numSteps: number): number {
   return (2 * ROUNDS_A_CYCLE + 2) * (numSteps + 1);
 }
@@ -50,9 +51,9 @@ export function longContext(cells: number): { readonly contextLength?: number } 
   return cells > DEFAULT_CONTEXT ? { contextLength: cells } : {};
 }
 
-/** What is profiled: slots that hold `ids` (`fillSlots`). */
+/** What is profiled: sequences that have stored `ids` (`fillSequences`). */
 export interface RoundsAsked {
-  readonly slots: readonly Slot[];
+  readonly sequences: readonly Sequence[];
   readonly ids: readonly number[];
   readonly numSteps: number;
   /** Rewinds to the prompt; each is followed by ROUNDS_A_CYCLE measured rounds. */
@@ -60,8 +61,8 @@ export interface RoundsAsked {
 }
 
 export interface PrefillAsked {
-  /** Has pages for `ids`, which it then holds as its prompt. */
-  readonly slot: Slot;
+  /** Has pages for `ids`, which are its prompt then. */
+  readonly sequence: Sequence;
   readonly ids: readonly number[];
   readonly times: number;
 }
@@ -93,17 +94,17 @@ export async function openCoreProfiler(core: Core): Promise<CoreProfiler> {
   };
 }
 
-/** Gives the slots, which are new, `ids` as their prompt. False when the pages do not suffice. */
-export async function fillSlots(
+/** Stores `ids` as the prompt of new sequences. False when the pages do not suffice. */
+export async function fillSequences(
   core: Core,
-  slots: readonly Slot[],
+  sequences: readonly Sequence[],
   ids: readonly number[],
   numSteps: number,
 ): Promise<boolean> {
-  for (const slot of slots) {
-    if (!core.reserve(slot, ids.length + profileRoom(numSteps))) return false;
-    core.setSampling(slot, GREEDY);
-    for (const { from, to } of chunks(core, ids)) await core.prefill(slot, ids, from, to);
+  for (const sequence of sequences) {
+    if (!core.reserve(sequence, ids.length + profileRoom(numSteps))) return false;
+    core.setSampling(sequence, GREEDY);
+    await prefillPrompt(core, sequence, ids);
   }
   return true;
 }
@@ -111,9 +112,9 @@ export async function fillSlots(
 async function profileRounds(
   core: Core,
   profiler: Profiler,
-  { slots, ids, numSteps, cycles }: RoundsAsked,
+  { sequences, ids, numSteps, cycles }: RoundsAsked,
 ): Promise<RoundSamples> {
-  const tier = { batch: slots.length, numSteps, cells: mostCells(slots) };
+  const tier = { batch: sequences.length, numSteps, cells: mostCells(sequences) };
   const { draft, verify, extend } = await core.programs.round(tier);
   const parts = Object.entries({ draft, verify, extend } as const)
     .filter(([, { steps }]) => steps.length > 0)
@@ -122,8 +123,8 @@ async function profileRounds(
   const runs: { launches: number[][]; passes: number[]; round: number }[] = [];
   let warmFrom: number | undefined;
   for (let cycle = 0; cycle < cycles;) {
-    for (const slot of slots) await core.prefill(slot, ids, ids.length - 1, ids.length);
-    await core.rounds(slots, { numSteps, count: 1 }); // sets the lanes
+    for (const each of sequences) await prefillPrompt(core, each, ids, ids.length - 1);
+    await core.rounds(sequences, { numSteps, count: 1 }); // sets the lanes
     const warm = warmFrom !== undefined && performance.now() - warmFrom >= WARM_MS;
     for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
       const launches = await timeApart(profiler, programs);
@@ -134,7 +135,7 @@ async function profileRounds(
     warmFrom ??= performance.now(); // not the first cycle: adapters compile in it
     if (warm) cycle++;
   }
-  const context = { cells: slots.length * ids.length, seen: ids.length };
+  const context = { cells: sequences.length * ids.length, seen: ids.length };
   return {
     parts: parts.map(({ part, program }, i) => ({
       part,
@@ -149,14 +150,16 @@ async function profileRounds(
 async function profilePrefill(
   core: Core,
   profiler: Profiler,
-  { slot, ids, times }: PrefillAsked,
+  { sequence, ids, times }: PrefillAsked,
 ): Promise<PartSamples> {
+  sequence.ids.splice(0, Infinity, ...ids);
+  rewind(sequence, 0);
   const launches: Launch[] = [];
   const launchMs: number[][] = Array.from({ length: times }, () => []);
   const passMs: number[] = Array(times).fill(0);
   for (const { from, to } of chunks(core, ids)) {
-    await core.prefill(slot, ids, from, to); // writes the chunk's rows; it may run again then
-    const chunk = await core.programs.prompt(to - from, mostCells([slot]));
+    await core.prefill(sequence, to); // writes the chunk's rows; it may run again then
+    const chunk = await core.programs.prompt(to - from, mostCells([sequence]));
     const { body, head, draft, draftHead } = chunk;
     const programs = to === ids.length ? [body, head, draft, draftHead] : [body, draft];
     const whole = { steps: programs.flatMap(({ steps }) => steps) };

@@ -1,5 +1,5 @@
 import { RESULT_CHOICES, RESULT_DRAFTS, RESULT_WORDS } from "../model/rows_layout.ts";
-import type { Slot } from "./slot.ts";
+import type { Sequence } from "./sequence.ts";
 import type { Ran } from "./submit.ts";
 
 /** What one lane of a round did. */
@@ -22,21 +22,23 @@ export interface RoundResult {
   readonly extendMs: number;
 }
 
-/** Reads what a round did, [batch, RESULT_WORDS], and takes note of it in the slots. */
+/** Reads what a round did, [batch, RESULT_WORDS], and adds it to the sequences. */
 export function roundResult(
-  slots: readonly Slot[],
+  sequences: readonly Sequence[],
   numSteps: number,
   { words, ms }: Ran,
 ): RoundResult {
-  const lanes = slots.map((slot, lane): LaneResult => {
+  const lanes = sequences.map((sequence, lane): LaneResult => {
     const result = words.subarray(lane * RESULT_WORDS, (lane + 1) * RESULT_WORDS);
     const emitted = result[0] ?? 0;
     if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
     const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
     const drafts = [...result.subarray(RESULT_DRAFTS, RESULT_DRAFTS + numSteps)];
-    slot.tokens.push(slot.root, ...ids.slice(0, -1));
-    slot.root = ids.at(-1) ?? 0;
-    if (numSteps > 0) slot.draftLength = slot.tokens.length;
+    const before = sequence.stored;
+    sequence.ids.push(...ids);
+    sequence.stored = sequence.ids.length - 1;
+    // A lag that was not caught up stays.
+    if (numSteps > 0 && sequence.draftStored === before) sequence.draftStored = sequence.stored;
     return { accepted: emitted - 1, ids, drafts };
   });
   const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;

@@ -1,18 +1,19 @@
 import { UsageError } from "../errors.ts";
-import { checkRequest, reserveRounds, reusable } from "./admission.ts";
+import { checkRequest } from "./admission.ts";
 import { reservedCells } from "./buffers.ts";
 import type { Core } from "./core.ts";
-import { decoding, type Entry, tellPrefill } from "./entry.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
-import type { Slot } from "./slot.ts";
+import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { RoundResult } from "./round_result.ts";
+import type { PrefixCache } from "./schedule/prefix_cache.ts";
+import { type PagesCore, reserveRounds, sequencePages } from "./schedule/sequence_pages.ts";
+import { newSequence, rewind } from "./sequence.ts";
 import type { Speculation } from "./speculation.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
-  readonly request: GenerateRequest;
   readonly done: boolean;
   /** Ends the request with reason "interrupt" before the next round. */
   cancel(): void;
@@ -35,9 +36,9 @@ export interface RoundSample extends Omit<RoundResult, "lanes"> {
 
 /** What happened since the scheduler was made. */
 export interface SchedulerCounts {
-  /** Running requests that gave their pages back and were resumed later. */
-  putBacks: number;
-  /** Steps at which a request waited although a lane was free: pages were short. */
+  /** Running requests that gave their slot back for want of pages and were resumed later. */
+  preemptions: number;
+  /** Steps at which a request waited although a slot was free: pages were short. */
   waits: number;
   /** Draft prefills after rounds without the draft, and the time they took. */
   catchUps: number;
@@ -46,163 +47,187 @@ export interface SchedulerCounts {
   wasted: number;
 }
 
-/** Runs many requests at once: continuous batching over paged keys and values. */
+/** What the scheduler needs of a core: tests give it one without a device. */
+export type SchedulerCore =
+  & PagesCore
+  & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+
+/**
+ * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
+ * caller, see loop.ts: a step must end before the next begins.
+ */
 export interface Scheduler {
   readonly counts: Readonly<SchedulerCounts>;
   /**
-   * Takes a request. Its events come during `step`. A `slot` given is the request's own and keeps
-   * what it holds; otherwise the request gets one when its turn comes.
+   * Takes a request. Its events come during `step`; the last one is "finish" or "error".
    *
    * @throws UsageError for an empty prompt or one that the context or the KV pages cannot hold.
    */
-  submit(
-    request: GenerateRequest,
-    to: { readonly slot?: Slot; readonly onEvent: (event: EngineEvent) => void },
-  ): Job;
+  submit(request: GenerateRequest, onEvent: (event: EngineEvent) => void): Job;
   /**
-   * Admits what fits, runs one prefill chunk and one group of rounds of everything that decodes.
+   * Admits a request, runs one prefill chunk and one group of rounds of everything that decodes.
    * False when there was nothing to do.
    */
   step(): Promise<boolean>;
+  /** Ends every request with this error. */
+  fail(error: Error): void;
+}
+
+export interface SchedulerOptions {
+  readonly core: SchedulerCore;
+  readonly cache: PrefixCache;
+  readonly outputs: Outputs;
+  readonly speculation: Speculation;
+  readonly roundsPerSync?: RoundsPerSync;
+  readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }: {
-    readonly core: Core;
-    readonly outputs: Outputs;
-    readonly speculation: Speculation;
-    readonly roundsPerSync?: RoundsPerSync;
-    readonly onRound?: (sample: RoundSample) => void;
-  },
+  { core, cache, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }:
+    SchedulerOptions,
 ): Scheduler {
-  const counts: SchedulerCounts = { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
+  const counts: SchedulerCounts = {
+    ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
+  };
+  const { capacity } = core;
+  const pages = sequencePages(core, cache);
   const pace = openPace(roundsPerSync);
-  const waiting: Entry[] = [];
+  const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
-  const running: Entry[] = [];
-
-  function leave(entry: Entry): void {
-    entry.done = true;
-    if (!entry.own) entry.slot?.[Symbol.dispose]();
-    remove(running, entry);
-    remove(waiting, entry);
-  }
-
-  function finish(entry: Entry): void {
-    const ended = performance.now();
-    const { started, cached, prefilled = ended } = entry;
-    leave(entry);
-    for (const event of entry.output.end({ started, prefilled, ended, cached })) {
-      entry.onEvent(event);
-    }
-  }
-
-  /** Requests wait because pages are short. */
+  const running: RequestState[] = [];
+  /** A request waits because pages are short. */
   let short = false;
 
+  /** Gives slot and pages back; what is stored stays cached unless the request failed. */
+  function leave(state: RequestState, { failed = false } = {}): void {
+    const { sequence, request, output } = state;
+    state.done = true;
+    // Tokens that the device chose after the request had ended are nobody's.
+    sequence.ids.length = request.promptIds.length + output.tokens;
+    rewind(sequence, sequence.ids.length);
+    if (remove(running, state)) {
+      if (!failed) pages.share(sequence);
+      pages.close(sequence);
+    }
+    remove(waiting, state);
+  }
+
+  function finish(state: RequestState): void {
+    const ended = performance.now();
+    const { started, cached = 0, prefilled = ended, sequence } = state;
+    leave(state);
+    const ids = sequence.ids.slice(state.request.promptIds.length);
+    for (const event of state.output.end({ started, prefilled, ended, cached, ids })) {
+      state.onEvent(event);
+    }
+  }
+
+  /**
+   * Admits the request that waits longest, once the prompts of those before it are stored: it may
+   * find them cached, and prompts are prefilled one after the other anyway.
+   */
   function admit(): void {
     short = false;
-    while (waiting.length > 0) {
-      const entry = waiting[0] as Entry;
-      const slot = entry.own ?? core.openSlot();
-      if (!slot) return;
-      if (!core.reserve(slot, reservedCells(core.capacity, entry.ids.length))) {
-        if (!entry.own) slot[Symbol.dispose]();
-        short = true;
-        counts.waits++;
-        return;
-      }
-      waiting.shift();
-      running.push(entry);
-      entry.slot = slot;
-      const { sampling, ignoreEos } = entry.request;
-      core.setSampling(slot, sampling, ignoreEos ? [] : outputs.eosTokenIds);
-      entry.stored = reusable(slot, entry.ids, core.models.draft !== undefined);
-      entry.cached = Math.max(entry.cached, entry.stored);
-      tellPrefill(entry);
+    const [state] = waiting;
+    if (!state || !running.every(({ decoding }) => decoding)) return;
+    const opened = pages.open(state.sequence);
+    if (opened === "no pages") {
+      short = true;
+      counts.waits++;
     }
+    if (opened !== "opened") return;
+    waiting.shift();
+    running.push(state);
+    const { sampling, ignoreEos } = state.request;
+    core.setSampling(state.sequence, sampling, ignoreEos ? [] : outputs.eosTokenIds);
+    state.cached ??= state.sequence.stored;
+    tellPrefill(state);
   }
 
   async function prefillOne(): Promise<void> {
-    const entry = running.find(({ ids, stored }) => stored < ids.length);
-    if (!entry) return;
-    const { ids, stored, slot } = entry;
-    const to = Math.min(ids.length, stored + core.capacity.prefillRows);
+    const state = running.find(({ decoding }) => !decoding);
+    if (!state) return;
+    const { sequence } = state;
+    await catchUp([state]);
     pace.pause();
-    const token = await core.prefill(slot as Slot, ids, stored, to);
-    entry.stored = to;
-    tellPrefill(entry);
-    if (token === undefined) return;
-    entry.prefilled ??= performance.now();
-    take(entry, { ids: [token], accepted: 0, drafts: [], numSteps: undefined });
+    const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
+    const token = await core.prefill(sequence, to);
+    // A pending token that was just chosen is no part of the prompt.
+    if (token === undefined) return tellPrefill(state);
+    const { stored } = sequence;
+    state.onEvent({ kind: "prefill", done: stored, total: stored, cached: state.cached ?? 0 });
+    state.decoding = true;
+    state.prefilled ??= performance.now();
+    pages.share(sequence);
+    take(state, { ids: [token], accepted: 0, drafts: [], numSteps: undefined });
   }
 
-  function take(entry: Entry, taken: Parameters<Output["take"]>[0]): void {
+  function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
     try {
-      for (const event of entry.output.take(taken)) entry.onEvent(event);
-      if (entry.output.finished) finish(entry);
+      for (const event of state.output.take(taken)) state.onEvent(event);
+      if (state.output.finished) finish(state);
     } catch (error) {
       // Broken logits end this request; the others go on.
       if (!(error instanceof UsageError)) throw error;
-      leave(entry);
-      entry.onEvent({ kind: "error", error });
+      leave(state, { failed: true });
+      state.onEvent({ kind: "error", error });
     }
   }
 
-  /** Pages for one more round of each; the youngest give theirs back until that is so. */
-  function grow(): Entry[] {
-    for (const entry of decoding(running)) {
-      const slot = entry.slot as Slot;
-      while (
-        running.includes(entry) &&
-        !core.reserve(slot, reservedCells(core.capacity, slot.tokens.length))
-      ) putBack(running.findLast(({ own }) => !own) ?? entry);
+  /** Pages for one more round of each; the youngest are preempted until that is so. */
+  function grow(): RequestState[] {
+    for (const state of running.filter(({ decoding }) => decoding)) {
+      const cells = reservedCells(capacity, state.sequence.stored);
+      while (running.includes(state) && !pages.reserve(state.sequence, cells)) {
+        preempt(running.at(-1) ?? state);
+      }
     }
-    return decoding(running);
+    return running.filter(({ decoding }) => decoding);
   }
 
-  /** Frees the entry's pages and queues it first; it goes on later from the tokens it has. */
-  function putBack(entry: Entry): void {
-    if (entry.own) throw new Error("a conversation cannot be put back");
-    entry.slot?.[Symbol.dispose]();
-    entry.slot = undefined;
-    entry.ids = [...entry.request.promptIds, ...entry.output.ids];
-    entry.stored = 0;
-    remove(running, entry);
-    waiting.unshift(entry);
-    counts.putBacks++;
+  /** Takes the slot and the pages; it goes on later from the tokens it has, some maybe cached. */
+  function preempt(state: RequestState): void {
+    pages.share(state.sequence);
+    pages.close(state.sequence);
+    state.decoding = false;
+    remove(running, state);
+    waiting.unshift(state);
+    counts.preemptions++;
   }
 
   /** Rounds to submit at once, with their pages reserved: fewer where pages are short. */
-  function reserveGroup(entries: readonly Entry[], numSteps: number): number {
-    const left = entries.map(({ output }) => output.left);
-    const waits = {
-      prefilling: running.length > entries.length,
+  function reserveGroup(states: readonly RequestState[], numSteps: number): number {
+    const left = states.map(({ output }) => output.left);
+    const admits = waiting.length > 0 && running.length < capacity.batch && !short;
+    const useful = roundsUseful({
+      left,
+      numSteps,
+      prefilling: running.length > states.length || admits,
       waiting: waiting.length > 0,
       short,
-    };
-    const useful = roundsUseful({ left, numSteps, ...waits });
-    return reserveRounds(core, entries, Math.min(pace.pick(entries.length, numSteps), useful));
+    });
+    const count = Math.min(pace.pick(states.length, numSteps), useful);
+    return reserveRounds(pages, { capacity, states, count });
   }
 
   async function round(): Promise<void> {
-    const entries = grow();
-    if (entries.length === 0) return;
-    const slots = entries.map(({ slot }) => slot as Slot);
-    const wanted = Math.max(...entries.map(({ request }) => request.numSteps));
-    const numSteps = core.models.draft ? speculation.pick(entries.length, wanted) : 0;
-    const count = reserveGroup(entries, numSteps);
+    const states = grow();
+    if (states.length === 0) return;
+    const wanted = Math.max(...states.map(({ request }) => request.numSteps));
+    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, wanted);
+    const count = reserveGroup(states, numSteps);
     const began = performance.now();
-    if (numSteps > 0) await catchUp(slots);
-    const rounds = await core.rounds(slots, { numSteps, count });
+    if (numSteps > 0) await catchUp(states);
+    const sequences = states.map(({ sequence }) => sequence);
+    const rounds = await core.rounds(sequences, { numSteps, count });
     const ended = performance.now();
-    pace.learn(entries.length, numSteps, { count, ended });
-    takeGroup(entries, rounds, { numSteps, began, ended });
+    pace.learn(states.length, numSteps, { count, ended });
+    takeGroup(states, rounds, { numSteps, began, ended });
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
-    entries: readonly Entry[],
+    states: readonly RequestState[],
     rounds: readonly RoundResult[],
     { numSteps, began, ended }: {
       readonly numSteps: number;
@@ -217,25 +242,25 @@ export function openScheduler(
       const ms = deviceMs(times) + hostMs;
       at += ms;
       const taking = lanes
-        .map((lane, at) => ({ lane, entry: entries[at] as Entry }))
-        .filter(({ lane, entry }) => !entry.done && lane.ids.length > 0);
+        .map((lane, at) => ({ lane, state: states[at] as RequestState }))
+        .filter(({ lane, state }) => !state.done && lane.ids.length > 0);
       if (taking.length === 0) {
         counts.wasted++;
         continue;
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      speculation.learn(entries.length, accepted, { numSteps, ms });
+      speculation.learn(states.length, accepted, { numSteps, ms });
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
-      for (const { lane, entry } of taking) take(entry, { ...lane, numSteps });
+      for (const { lane, state } of taking) take(state, { ...lane, numSteps });
     }
   }
 
-  async function catchUp(slots: readonly Slot[]): Promise<void> {
-    // Where no tier decodes without the draft, nothing was kept to catch up on; a lag that a request
-    // without drafting leaves costs acceptance only.
-    if (!core.models.draft?.store) return;
-    const behind = slots.filter(({ draftLength, tokens }) => draftLength < tokens.length);
+  async function catchUp(states: readonly RequestState[]): Promise<void> {
+    // Without features there is nothing to catch up from; the lag costs acceptance only.
+    if (core.draft !== "catches up") return;
+    const behind = states.map(({ sequence }) => sequence)
+      .filter(({ draftStored, stored }) => draftStored < stored);
     if (behind.length === 0) return;
     const began = performance.now();
     await core.catchUp(behind);
@@ -246,40 +271,46 @@ export function openScheduler(
 
   return {
     counts,
-    submit(request, { slot, onEvent }) {
-      checkRequest(core.capacity, outputs, request);
-      const entry: Entry = {
+    submit(request, onEvent) {
+      checkRequest(capacity, outputs, request);
+      const state: RequestState = {
         request,
+        sequence: newSequence(request.promptIds),
         output: openOutput(outputs, request),
         onEvent,
         started: performance.now(),
-        own: slot,
-        slot: undefined,
-        ids: request.promptIds,
-        stored: 0,
-        cached: 0,
         prefilled: undefined,
+        decoding: false,
+        cached: undefined,
         cancelled: false,
         done: false,
       };
-      waiting.push(entry);
+      waiting.push(state);
       return {
-        request,
         get done() {
-          return entry.done;
+          return state.done;
         },
-        cancel: () => void (entry.cancelled = true),
+        cancel: () => void (state.cancelled = true),
       };
     },
     async step() {
-      for (const entry of [...waiting, ...running]) {
-        if (entry.cancelled || entry.request.signal?.aborted) finish(entry);
+      for (const state of [...waiting, ...running]) {
+        if (state.cancelled || state.request.signal?.aborted) finish(state);
       }
       admit();
-      if (running.length === 0) return false;
+      if (running.length === 0) {
+        if (waiting.length > 0) throw new Error("a request that fits was not admitted");
+        return false;
+      }
       await prefillOne();
       await round();
       return true;
+    },
+    fail(error) {
+      for (const state of [...waiting.splice(0), ...running.splice(0)]) {
+        state.done = true;
+        state.onEvent({ kind: "error", error });
+      }
     },
   };
 }
@@ -288,7 +319,10 @@ function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "lanes">): 
   return draftMs + verifyMs + extendMs;
 }
 
-function remove<T>(list: T[], item: T): void {
+/** True where it was there. */
+function remove<T>(list: T[], item: T): boolean {
   const at = list.indexOf(item);
-  if (at >= 0) list.splice(at, 1);
+  if (at < 0) return false;
+  list.splice(at, 1);
+  return true;
 }

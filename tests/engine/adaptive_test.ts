@@ -28,7 +28,6 @@ Deno.test("the tier falls in hard phases and rises in easy ones, and the text st
     using engine = await openEngine({ speculate });
     const told: string[] = [];
     for (const content of PHASES) {
-      using slot = engine.newSlot();
       const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
       const request = {
         promptIds,
@@ -38,7 +37,7 @@ Deno.test("the tier falls in hard phases and rises in easy ones, and the text st
         ignoreEos: false,
         numSteps: engine.numSteps,
       };
-      for await (const event of engine.generate(slot, request)) {
+      for await (const event of engine.generate(request)) {
         if (event.kind === "finish") told.push(event.result.text);
       }
     }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { openSequence } from "../../src/engine/direct.ts";
 import { checkModel } from "../../src/engine/check.ts";
 import { type Core, openCore } from "../../src/engine/core.ts";
 import { checkModels, loadWith } from "../../src/engine/load.ts";
@@ -132,13 +133,13 @@ const cases = [
 for (const { name, kernels } of cases) {
   Deno.test(`${name} speculates as it decodes, ${kernels} kernels: greedy, num_steps 1 and 3`, async () => {
     const core = await openSpeculating(name, kernels === "software");
-    using slot = core.openSlot()!;
-    assert.ok(core.reserve(slot, CELLS));
+    using sequence = openSequence(core);
+    assert.ok(core.reserve(sequence, CELLS));
     const expected = greedyIds(name);
     const [prompt, text] = [expected.slice(0, 8), expected.slice(8)];
     for (const numSteps of [0, 1, 3]) {
       const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(core, [slot], [prompt], options);
+      const [found] = await decode(core, [sequence], [prompt], options);
       assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
       assert.ok(found.accepted.length > 0);
     }

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { type Core, openCore } from "../../src/engine/core.ts";
-import { mostCells, type Slot } from "../../src/engine/slot.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/direct.ts";
+import { mostCells } from "../../src/engine/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
 import type { Program } from "../../src/gpu/program.ts";
 import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
@@ -56,14 +57,12 @@ function prompt(length: number, seed: number): number[] {
   return Array.from({ length }, (_, i) => (i * i * 7 + i * seed + seed) % 301);
 }
 
-async function prompted(core: Core, ids: readonly number[]): Promise<Slot> {
-  const slot = core.openSlot();
-  assert.ok(slot && core.reserve(slot, ids.length + 1));
-  core.setSampling(slot, GREEDY);
-  for (let from = 0; from < ids.length; from += core.capacity.prefillRows) {
-    await core.prefill(slot, ids, from, Math.min(ids.length, from + core.capacity.prefillRows));
-  }
-  return slot;
+async function prompted(core: Core, ids: readonly number[]): Promise<OpenSequence> {
+  const sequence = openSequence(core);
+  assert.ok(core.reserve(sequence, ids.length + 1));
+  core.setSampling(sequence, GREEDY);
+  await prefillPrompt(core, sequence, ids);
+  return sequence;
 }
 
 /** Tokens of two sequences, whose pages grow from under 256 cells to over 512. */
@@ -71,12 +70,12 @@ async function decode(core: Core): Promise<{ tokens: number[][]; cells: Set<numb
   using short = await prompted(core, prompt(40, 5));
   using long = await prompted(core, prompt(200, 11));
   const cells = new Set<number>();
-  while (long.tokens.length < 530) {
-    for (const slot of [short, long]) assert.ok(core.reserve(slot, slot.tokens.length + 8 * 4));
+  while (long.stored < 530) {
+    for (const each of [short, long]) assert.ok(core.reserve(each, each.stored + 8 * 4));
     cells.add(mostCells([short, long]));
     await core.rounds([short, long], { numSteps: 3, count: 8 });
   }
-  return { tokens: [[...short.tokens], [...long.tokens]], cells };
+  return { tokens: [short, long].map(({ ids, stored }) => ids.slice(0, stored)), cells };
 }
 
 /** The one number of workgroups for cells that a program's steps have. */

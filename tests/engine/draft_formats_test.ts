@@ -22,7 +22,7 @@ import {
   torchFiles,
   valuesOf,
 } from "../model/draft_formats.ts";
-import { decode, type Decoded, goldenCases, openSlot } from "./fledgling.ts";
+import { decode, type Decoded, goldenCases, openWhole } from "./fledgling.ts";
 
 // Some of its drafts are accepted and some are not.
 const PROMPT = goldenCases().find(({ task }) => task === "poem")?.prompt_ids ?? [];
@@ -50,8 +50,8 @@ async function drafted(files: HeadFiles): Promise<Decoded | undefined> {
       contextLength: 160,
       pages: 11,
     });
-    using slot = openSlot(core);
-    const [output] = await decode(core, [slot], [PROMPT], {
+    using sequence = openWhole(core);
+    const [output] = await decode(core, [sequence], [PROMPT], {
       numSteps: 3,
       most: 24,
       sampling: [GREEDY],

@@ -13,7 +13,7 @@ import { readBuffer } from "../../src/gpu/readback.ts";
 import { MAX_STEPS } from "../../src/model/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
-import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const BATCH = 9;
 
@@ -77,8 +77,8 @@ Deno.test("the drafts of hardware's kernels for a golden prompt are those of the
   const of = { numSteps: 3, most: 24, sampling: [GREEDY] };
   const found = [];
   for (const core of [await openHardware("eagle3", 1), await openFledgling("eagle3", 1)]) {
-    using slot = openSlot(core);
-    found.push(await decode(core, [slot], [golden.prompt_ids], of));
+    using sequence = openWhole(core);
+    found.push(await decode(core, [sequence], [golden.prompt_ids], of));
     core.gpu[Symbol.dispose]();
   }
   assert.deepEqual(found[0], found[1]);

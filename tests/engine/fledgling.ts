@@ -1,5 +1,6 @@
 import { type Core, openCore } from "../../src/engine/core.ts";
-import type { Slot } from "../../src/engine/slot.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/direct.ts";
+import type { Sequence } from "../../src/engine/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
@@ -50,11 +51,11 @@ export async function openFledgling(
   });
 }
 
-/** A slot with pages for the whole context. */
-export function openSlot(core: Core): Slot {
-  const slot = core.openSlot();
-  if (!slot || !core.reserve(slot, core.capacity.contextLength)) throw new Error("no room");
-  return slot;
+/** A sequence with pages for the whole context. */
+export function openWhole(core: Core): OpenSequence {
+  const sequence = openSequence(core);
+  if (!core.reserve(sequence, core.capacity.contextLength)) throw new Error("no room");
+  return sequence;
 }
 
 /** A finished sequence: its tokens, and per round how many drafts were accepted. */
@@ -65,12 +66,12 @@ export interface Decoded {
 }
 
 /**
- * Decodes the prompts side by side, one slot each, until EOS or `most` tokens. Lanes that end
+ * Decodes the prompts side by side, one sequence each, until EOS or `most` tokens. Lanes that end
  * early go on as ballast, so that every round has the same batch.
  */
 export async function decode(
   core: Core,
-  slots: readonly Slot[],
+  sequences: readonly Sequence[],
   prompts: readonly (readonly number[])[],
   { numSteps, most, sampling, perSync = 1 }: {
     readonly numSteps: number;
@@ -81,18 +82,18 @@ export async function decode(
   },
 ): Promise<Decoded[]> {
   const outputs: Decoded[] = [];
-  for (const [i, slot] of slots.entries()) {
+  for (const [i, sequence] of sequences.entries()) {
     const ids = prompts[i] ?? [];
     const stopIds = perSync > 1 ? [EOS] : [];
-    core.setSampling(slot, sampling[i % sampling.length] as Sampling, stopIds);
-    // What the slot holds of the prompt stays; its last token is run again.
-    const from = slot.tokens.length < ids.length ? 0 : ids.length - 1;
-    const first = await core.prefill(slot, ids, from, ids.length);
-    outputs.push({ ids: [first as number], accepted: [], drafts: [] });
+    core.setSampling(sequence, sampling[i % sampling.length] as Sampling, stopIds);
+    // What is stored of the prompt stays; its last token is run again.
+    const from = sequence.stored < ids.length ? 0 : ids.length - 1;
+    const first = await prefillPrompt(core, sequence, ids, from);
+    outputs.push({ ids: [first], accepted: [], drafts: [] });
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
-    const rounds = await core.rounds(slots, { numSteps, count: perSync });
+    const rounds = await core.rounds(sequences, { numSteps, count: perSync });
     for (const [i, lane] of rounds.flatMap(({ lanes }) => [...lanes.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import type { EngineEvent, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import { type EngineEvent, type GenerateRequest, resultOf } from "../../src/engine/events.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
 import { type Engine, openEngine, statically } from "../../src/engine/open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
+import { EOS } from "./fledgling.ts";
 
 const REQUEST: Omit<GenerateRequest, "promptIds"> = {
   sampling: GREEDY,
@@ -15,13 +17,10 @@ const REQUEST: Omit<GenerateRequest, "promptIds"> = {
 async function collect(events: AsyncGenerator<EngineEvent>) {
   const pieces: string[] = [];
   const prefills: number[] = [];
-  let result: GenerateResult | undefined;
-  for await (const event of events) {
+  const result = await resultOf(events, (event) => {
     if (event.kind === "text") pieces.push(event.text);
     if (event.kind === "prefill") prefills.push(event.done);
-    if (event.kind === "finish") result = event.result;
-  }
-  assert.ok(result);
+  });
   assert.equal(pieces.join(""), result.text);
   return { result, prefills, pieces };
 }
@@ -36,8 +35,7 @@ Deno.test("a request on the embedded model", async (t) => {
   const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
 
   async function run(request: Partial<GenerateRequest>) {
-    using slot = engine.newSlot();
-    return (await collect(engine.generate(slot, { promptIds, ...REQUEST, ...request }))).result;
+    return (await collect(engine.generate({ promptIds, ...REQUEST, ...request }))).result;
   }
 
   await t.step("ends at the end-of-sequence token, which is an id and not text", async () => {
@@ -71,11 +69,10 @@ Deno.test("a request on the embedded model", async (t) => {
   });
 
   await t.step("an abort keeps what was generated", async () => {
-    using slot = engine.newSlot();
     const abort = new AbortController();
     const ids: number[] = [];
     const request = { promptIds, ...REQUEST, signal: abort.signal };
-    for await (const event of engine.generate(slot, request)) {
+    for await (const event of engine.generate(request)) {
       if (event.kind === "round") ids.push(...event.ids);
       if (ids.length > 8) abort.abort();
       if (event.kind !== "finish") continue;
@@ -128,44 +125,59 @@ Deno.test("a request on the embedded model", async (t) => {
 Deno.test("a conversation computes only what is new, and answers as from the start", async (t) => {
   const speculate = statically(3, [0, 1, 2, 3, 4, 5, 6, 7]);
   using engine = await openEngine({ speculate, roundsPerSync: 3 });
+  using uncached = await openEngine({ speculate, roundsPerSync: 3, prefixCache: false });
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
   for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
     await t.step(`num_steps ${drafting}`, async () => {
       const messages: { role: "user" | "assistant"; content: string }[] = [];
-      using slot = engine.newSlot();
+      engine.cache.clear();
       const answers: { text: string; accepted: number; cached: number }[] = [];
       for (const [turn, content] of turns.entries()) {
         messages.push({ role: "user", content });
         const promptIds = engine.encodePrompt({ messages });
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
-        const { result } = await collect(engine.generate(slot, request));
+        const { result } = await collect(engine.generate(request));
         messages.push({ role: "assistant", content: result.text });
         const { accepted_tokens } = result.speculative;
         answers.push({ text: result.text, accepted: accepted_tokens, cached: result.cachedTokens });
       }
       for (const [turn] of turns.entries()) {
         const promptIds = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
-        slot[Symbol.dispose]();
-        using fresh = engine.newSlot();
         const request = { promptIds, ...REQUEST, numSteps: drafting[turn] ?? 0 };
-        const { result } = await collect(engine.generate(fresh, request));
+        const { result } = await collect(uncached.generate(request));
         assert.equal(answers[turn]?.text, result.text);
         // The draft caught up with tokens that were decoded without it.
         assert.equal(answers[turn]?.accepted, result.speculative.accepted_tokens);
-        if (turn > 0 && drafting[turn - 1]) assert.ok((answers[turn]?.cached ?? 0) > 20);
+        assert.equal(result.cachedTokens, 0);
+        if (turn > 0) assert.equal(answers[turn]?.cached, shared(engine, messages, turn));
       }
     });
   }
 });
 
+/** Tokens in the whole pages that turn `turn` has in common with what the turn before stored. */
+function shared(
+  engine: Engine,
+  messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[],
+  turn: number,
+): number {
+  const now = engine.encodePrompt({ messages: messages.slice(0, 2 * turn + 1) });
+  const before = [
+    ...engine.encodePrompt({ messages: messages.slice(0, 2 * turn - 1) }),
+    ...engine.tokenizer.encode(messages[2 * turn - 1]?.content ?? "", { addSpecialTokens: false }),
+    EOS,
+  ];
+  const differs = now.findIndex((id, i) => id !== before[i]);
+  return Math.floor((differs - 1) / PAGE) * PAGE;
+}
+
 Deno.test("logits that are no numbers are an error, not garbage", async () => {
   using engine = await openEngine({ speculate: statically(3) });
-  using slot = engine.newSlot();
   const { norm } = engine.core.models.target.weights;
   const broken = new Float32Array(256).fill(NaN);
   engine.core.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);
   const promptIds = user(engine, "Hello!");
-  await assert.rejects(collect(engine.generate(slot, { promptIds, ...REQUEST })), (error) => {
+  await assert.rejects(collect(engine.generate({ promptIds, ...REQUEST })), (error) => {
     assert.ok(error instanceof UsageError);
     assert.match(error.message, /the logits at position \d+ are not numbers/);
     return true;

@@ -4,7 +4,8 @@ import { openGpu } from "../../src/gpu/device.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/rope.ts";
 import type { ModelConfig } from "../../src/model/config.ts";
-import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+import { prefillPrompt } from "../../src/engine/direct.ts";
+import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const cases = goldenCases();
 
@@ -13,8 +14,8 @@ for (const kind of ["eagle3", "eagle1"] as const) {
     const core = await openFledgling(kind, 1);
     for (const golden of cases) {
       await t.step(golden.task, async () => {
-        using slot = openSlot(core);
-        const [found] = await decode(core, [slot], [golden.prompt_ids], {
+        using sequence = openWhole(core);
+        const [found] = await decode(core, [sequence], [golden.prompt_ids], {
           numSteps: 3,
           most: 160,
           sampling: [GREEDY],
@@ -47,9 +48,9 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
   const { logits, ropes, config } = core.models.target;
   core.gpu.device.queue.writeBuffer(ropes[0]!.buffer, 0, bf16RopeTable(config, 64));
   for (const golden of cases) {
-    using slot = openSlot(core);
-    core.setSampling(slot, GREEDY);
-    await core.prefill(slot, golden.prompt_ids, 0, golden.prompt_ids.length);
+    using sequence = openWhole(core);
+    core.setSampling(sequence, GREEDY);
+    await prefillPrompt(core, sequence, golden.prompt_ids);
     const row = new Float32Array(await readBuffer(core.gpu, logits));
     for (const [i, id] of golden.first_logits.ids.entries()) {
       const wanted = golden.first_logits.values[i] ?? NaN;
@@ -91,11 +92,11 @@ Deno.test("the kernels of hardware adapters decode a golden prompt, with and wit
   const gpu = await openGpu();
   const hardware = { ...gpu, info: { ...gpu.info, software: false } };
   const core = await openFledgling("eagle3", 1, hardware);
-  using slot = openSlot(core);
+  using sequence = openWhole(core);
   const golden = cases.find(({ min_margin }) => min_margin > 0.05) ?? assert.fail();
   for (const numSteps of [0, 3]) {
     const how = { numSteps, most: 24, sampling: [GREEDY] };
-    const [found] = await decode(core, [slot], [golden.prompt_ids], how);
+    const [found] = await decode(core, [sequence], [golden.prompt_ids], how);
     assert.deepEqual(found?.ids, golden.greedy_ids.slice(0, 24));
   }
   gpu[Symbol.dispose]();

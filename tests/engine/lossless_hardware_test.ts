@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import type { QuantizeChoice } from "../../src/model/quantize_choice.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const PROMPTS = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
 
@@ -31,11 +31,11 @@ for (const [name, quantize] of Object.entries(WEIGHTS)) {
     const hardware = { ...gpu, info: { ...gpu.info, software: false } };
     const core = await openFledgling("eagle3", PROMPTS.length, hardware, quantize);
     using stack = new DisposableStack();
-    const slots = PROMPTS.map(() => stack.use(openSlot(core)));
+    const sequences = PROMPTS.map(() => stack.use(openWhole(core)));
     const texts = async (first: number, { lanes, steps }: { lanes: number; steps: number }) => {
       const of = { numSteps: steps, most: 16, sampling: [GREEDY] };
       const end = first + lanes;
-      const found = await decode(core, slots.slice(first, end), PROMPTS.slice(first, end), of);
+      const found = await decode(core, sequences.slice(first, end), PROMPTS.slice(first, end), of);
       return found.map(({ ids }) => ids);
     };
     const plain: number[][] = [];

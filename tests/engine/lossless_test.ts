@@ -5,7 +5,7 @@ import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
-import { decode, type Decoded, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+import { decode, type Decoded, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const BATCH = 8;
 const STEPS = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -42,11 +42,11 @@ async function sameAtEverySetting(
     for (let first = 0; first < prompts.length; first += BATCH) {
       const group = prompts.slice(first, first + BATCH);
       using stack = new DisposableStack();
-      const slots = group.map(() => stack.use(openSlot(core)));
+      const sequences = group.map(() => stack.use(openWhole(core)));
       for (const numSteps of STEPS) {
         const together = perSync[numSteps % perSync.length] ?? 1;
         const how = { numSteps, most, sampling, perSync: together };
-        const found = await decode(core, slots, group, how);
+        const found = await decode(core, sequences, group, how);
         drafted += found.reduce((sum, { accepted }) => sum + accepted.length * numSteps, 0);
         check(plain, first, found, `${kind}, num_steps ${numSteps}, ${together} rounds per sync`);
       }

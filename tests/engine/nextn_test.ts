@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul.ts";
+import { openSequence } from "../../src/engine/direct.ts";
 import { openCore } from "../../src/engine/core.ts";
 import { loadWeights, openModels } from "../../src/engine/load.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -55,8 +56,8 @@ function golden(file: string) {
 Deno.test("the NextN layer computes what transformers does", async () => {
   const core = await open();
   const { gpu, models: { target, draft } } = core;
-  using slot = core.openSlot()!;
-  assert.ok(draft && core.reserve(slot, CELLS));
+  using sequence = openSequence(core);
+  assert.ok(draft && core.reserve(sequence, CELLS));
   const expected = golden("expected_nextn");
   const ids = expected.get("input_ids")!;
   const rowsOf = (tokens: readonly number[]): Operand => {
@@ -99,13 +100,13 @@ for (const software of [true, false]) {
   const kernels = `kernels of ${software ? "software" : "hardware"} adapters`;
   Deno.test(`deepseek_v3 speculates with its NextN layer as it decodes, ${kernels}`, async () => {
     const core = await open({ software });
-    using slot = core.openSlot()!;
-    assert.ok(core.reserve(slot, CELLS));
+    using sequence = openSequence(core);
+    assert.ok(core.reserve(sequence, CELLS));
     const greedy = golden("expected").get("greedy_ids")!;
     const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
     for (const numSteps of [0, 1, 3]) {
       const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(core, [slot], [prompt], options);
+      const [found] = await decode(core, [sequence], [prompt], options);
       assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
       assert.ok(found.accepted.length > 0);
     }
@@ -117,18 +118,18 @@ Deno.test("sequences side by side share experts and have the text they have alon
   const batch = 3;
   const core = await open({ batch });
   using stack = new DisposableStack();
-  const slots = Array.from({ length: batch }, () => stack.use(core.openSlot()!));
-  for (const slot of slots) assert.ok(core.reserve(slot, CELLS));
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
+  for (const sequence of sequences) assert.ok(core.reserve(sequence, CELLS));
   const ids = golden("expected").get("input_ids")!;
   const prompts = [ids.slice(0, 8), ids.slice(3, 17), ids.slice(10, 13)];
   const options = { most: 12, sampling: [GREEDY] };
   const alone = [];
   for (const [i, prompt] of prompts.entries()) {
-    const [found] = await decode(core, [slots[i]!], [prompt], { ...options, numSteps: 0 });
+    const [found] = await decode(core, [sequences[i]!], [prompt], { ...options, numSteps: 0 });
     alone.push(found?.ids);
   }
   for (const numSteps of [0, 1, 3]) {
-    const found = await decode(core, slots, prompts, { ...options, numSteps });
+    const found = await decode(core, sequences, prompts, { ...options, numSteps });
     assert.deepEqual(found.map((one) => one.ids), alone, `num_steps ${numSteps}`);
   }
   core.gpu[Symbol.dispose]();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { fillSlots, openCoreProfiler, type PartSamples } from "../../src/engine/profile.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/direct.ts";
+import { fillSequences, openCoreProfiler, type PartSamples } from "../../src/engine/profile.ts";
 import { openFledgling } from "./fledgling.ts";
 import { denseLayer } from "../model/dense_layer.ts";
 
@@ -27,10 +28,10 @@ Deno.test({
   async fn() {
     using stack = new DisposableStack();
     const profiler = stack.use(await openCoreProfiler(core));
-    const slots = [core.openSlot(), core.openSlot()].map((slot) => stack.use(slot!));
+    const sequences = [openSequence(core), openSequence(core)].map((each) => stack.use(each));
     const ids = IDS.slice(0, 40);
-    assert.ok(await fillSlots(core, slots, ids, 3));
-    const { parts, roundMs } = await profiler.rounds({ slots, ids, numSteps: 3, cycles: 1 });
+    assert.ok(await fillSequences(core, sequences, ids, 3));
+    const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps: 3, cycles: 1 });
     assert.deepEqual(parts.map(({ part }) => part), ["draft", "verify", "extend"]);
     for (const part of parts) checkTimes(part, 4);
     assert.ok(roundMs.every((ms, i) => ms >= (parts[1]?.passMs[i] ?? Infinity)));
@@ -64,18 +65,23 @@ Deno.test({
   ignore,
   async fn() {
     using profiler = await openCoreProfiler(core);
-    using slot = core.openSlot()!;
-    assert.ok(await fillSlots(core, [slot], IDS, 0));
+    using sequence = openSequence(core);
+    assert.ok(await fillSequences(core, [sequence], IDS, 0));
     const round = { numSteps: 0, count: 1 };
-    const [first] = await core.rounds([slot], round);
-    await core.prefill(slot, IDS, IDS.length - 1, IDS.length);
-    const plain = await profiler.rounds({ slots: [slot], ids: IDS, numSteps: 0, cycles: 1 });
+    const [first] = await core.rounds([sequence], round);
+    await prefillPrompt(core, sequence, IDS, IDS.length - 1);
+    const plain = await profiler.rounds({
+      sequences: [sequence],
+      ids: IDS,
+      numSteps: 0,
+      cycles: 1,
+    });
     assert.deepEqual(plain.parts.map(({ part }) => part), ["verify"]);
-    const prefill = await profiler.prefill({ slot, ids: IDS, times: 2 });
+    const prefill = await profiler.prefill({ sequence, ids: IDS, times: 2 });
     checkTimes(prefill, 2);
     assert.equal(launchesOf(prefill, ".down").length, 2 * (config.layers.length + 1));
     assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
-    const [again] = await core.rounds([slot], round);
+    const [again] = await core.rounds([sequence], round);
     assert.deepEqual(again?.lanes[0]?.ids, first?.lanes[0]?.ids);
   },
 });

@@ -1,6 +1,7 @@
 /** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
+import { openSequence } from "../../src/engine/direct.ts";
 import { type Core, openCore } from "../../src/engine/core.ts";
 import { forward } from "../../src/engine/forward.ts";
 import { checkModels, loadWith } from "../../src/engine/load.ts";
@@ -54,15 +55,15 @@ async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
 
 async function logitsAndTexts(gpu: Gpu, checkpoint: Checkpoint, tiers: readonly number[]) {
   const core = await open(gpu, checkpoint);
-  using slot = core.openSlot()!;
-  assert.ok(core.reserve(slot, CELLS));
+  using sequence = openSequence(core);
+  assert.ok(core.reserve(sequence, CELLS));
   const texts: string[] = [];
   for (const numSteps of tiers) {
     const options = { numSteps, most: 24, sampling: [GREEDY] };
-    const [found] = await decode(core, [slot], [PROMPT], options);
+    const [found] = await decode(core, [sequence], [PROMPT], options);
     texts.push(found!.ids.join());
   }
-  const logits = (await forward(core, slot, PROMPT, ["logits"])).get("logits")!;
+  const logits = (await forward(core, sequence, PROMPT, ["logits"])).get("logits")!;
   return { logits, texts };
 }
 

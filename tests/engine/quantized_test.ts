@@ -7,7 +7,7 @@ import type { Matrix } from "../../src/gpu/matrix.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import { checkQuantize, type QuantizeChoice } from "../../src/model/quantize_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { decode, goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const CHOICES: readonly QuantizeChoice[] = [
   { quantize: "q8" },
@@ -82,10 +82,14 @@ for (const choice of CHOICES) {
     const prompts = goldenCases().slice(0, 8).map(({ prompt_ids }) => prompt_ids);
     const core = await openFledgling("eagle3", prompts.length, undefined, choice);
     using stack = new DisposableStack();
-    const slots = prompts.map(() => stack.use(openSlot(core)));
+    const sequences = prompts.map(() => stack.use(openWhole(core)));
     let [plain, accepted] = ["", 0];
     for (const numSteps of [0, 1, 3, 7]) {
-      const found = await decode(core, slots, prompts, { numSteps, most: 32, sampling: [GREEDY] });
+      const found = await decode(core, sequences, prompts, {
+        numSteps,
+        most: 32,
+        sampling: [GREEDY],
+      });
       const text = found.map(({ ids }) => ids.join()).join("\n");
       if (numSteps === 0) plain = text;
       else accepted += found.flatMap((one) => one.accepted).reduce((sum, n) => sum + n, 0);

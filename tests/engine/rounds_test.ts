@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Core } from "../../src/engine/core.ts";
-import type { GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/direct.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../../src/engine/events.ts";
 import { openEngine, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/scheduler.ts";
-import type { Slot } from "../../src/engine/slot.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";
@@ -16,13 +16,13 @@ const GREEDY_IDS = CASE?.greedy_ids ?? [];
 const core = await openFledgling("eagle3", 3);
 Deno.test.afterAll(() => core.gpu[Symbol.dispose]());
 
-/** A slot that holds the prompt and has pages for `more` tokens beyond it. */
-async function prompted(more: number, stopIds: readonly number[] = []): Promise<Slot> {
-  const slot = core.openSlot();
-  assert.ok(slot && core.reserve(slot, PROMPT.length + more));
-  core.setSampling(slot, GREEDY, stopIds);
-  await core.prefill(slot, PROMPT, 0, PROMPT.length);
-  return slot;
+/** A sequence that has stored the prompt and has pages for `more` tokens beyond it. */
+async function prompted(more: number, stopIds: readonly number[] = []): Promise<OpenSequence> {
+  const sequence = openSequence(core);
+  assert.ok(core.reserve(sequence, PROMPT.length + more));
+  core.setSampling(sequence, GREEDY, stopIds);
+  await prefillPrompt(core, sequence, PROMPT);
+  return sequence;
 }
 
 /** The keys of layer 0 in pages that are not among `but`, [pages, kvHeads, PAGE, headDim]. */
@@ -57,7 +57,7 @@ for (const numSteps of [0, 3]) {
       length += ids.length;
     }
     assert.deepEqual(cut, [...fitting, ...Array(8 - fitting.length).fill([])]);
-    assert.equal(short.tokens.length, PROMPT.length + fitting.flat().length);
+    assert.equal(short.stored, PROMPT.length + fitting.flat().length);
     // With more pages it goes on where it was.
     assert.ok(core.reserve(short, PROMPT.length + 100));
     const more = await core.rounds([short], { numSteps, count: 2 });
@@ -69,21 +69,21 @@ for (const numSteps of [0, 3]) {
 Deno.test("a stop id ends a lane in the middle of a group, and its slot can be used again", async () => {
   const stop = GREEDY_IDS[9] ?? NaN;
   const first = GREEDY_IDS.indexOf(stop);
-  using slot = await prompted(100, [EOS, stop]);
-  const rounds = await core.rounds([slot], { numSteps: 2, count: 8 });
+  using sequence = await prompted(100, [EOS, stop]);
+  const rounds = await core.rounds([sequence], { numSteps: 2, count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
   const last = rounds.findLast(({ lanes }) => lanes[0]?.ids.length);
   assert.ok(last?.lanes[0]?.ids.includes(stop) && ids.indexOf(stop) === first - 1);
   assert.equal(rounds.at(-1)?.lanes[0]?.ids.length, 0);
-  assert.deepEqual(slot.tokens, [
+  assert.deepEqual(sequence.ids.slice(0, sequence.stored), [
     ...PROMPT,
-    ...GREEDY_IDS.slice(0, slot.tokens.length - PROMPT.length),
+    ...GREEDY_IDS.slice(0, sequence.stored - PROMPT.length),
   ]);
   // The same prompt again, without that stop.
-  core.setSampling(slot, GREEDY, [EOS]);
-  await core.prefill(slot, PROMPT, PROMPT.length - 1, PROMPT.length);
-  const again = await core.rounds([slot], { numSteps: 2, count: 8 });
+  core.setSampling(sequence, GREEDY, [EOS]);
+  await prefillPrompt(core, sequence, PROMPT, PROMPT.length - 1);
+  const again = await core.rounds([sequence], { numSteps: 2, count: 8 });
   const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
@@ -98,16 +98,14 @@ async function run(
     ...{ speculate: statically(2), maxBatch: requests.length, roundsPerSync },
     onRound: (round) => rounds.push(round),
   });
-  const results: GenerateResult[] = [];
-  for (const [n, request] of requests.entries()) {
-    engine.scheduler.submit({
+  const results = await Promise.all(requests.map((request) =>
+    resultOf(engine.generate({
       ...{ promptIds: PROMPT, sampling: GREEDY, maxTokens: 40, stop: [], ignoreEos: false },
       numSteps: 2,
       ...request,
-    }, { onEvent: (event) => event.kind === "finish" && (results[n] = event.result) });
-  }
-  while (await engine.scheduler.step());
-  return { results, wasted: engine.scheduler.counts.wasted, rounds };
+    }))
+  ));
+  return { results, wasted: engine.counts.wasted, rounds };
 }
 
 Deno.test("requests that end within a group get what they get alone, and count only their rounds", async () => {

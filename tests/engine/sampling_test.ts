@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { openModels } from "../../src/engine/load.ts";
 import type { Core } from "../../src/engine/core.ts";
-import type { Slot } from "../../src/engine/slot.ts";
+import { prefillPrompt } from "../../src/engine/direct.ts";
+import type { Sequence } from "../../src/engine/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { distribution } from "../../src/speculate/choose.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { gTest } from "../statistics.ts";
-import { goldenCases, openFledgling, openSlot } from "./fledgling.ts";
+import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const BATCH = 8;
 const NUM_STEPS = 3;
@@ -51,18 +52,18 @@ async function sample(
   { rounds, sampling }: { readonly rounds: number; readonly sampling: Sampling },
 ) {
   using stack = new DisposableStack();
-  const slots: Slot[] = Array.from({ length: BATCH }, () => stack.use(openSlot(core)));
+  const sequences: Sequence[] = Array.from({ length: BATCH }, () => stack.use(openWhole(core)));
   const samples: Sample[] = [];
   const byRoot = new Map<number, Float32Array[]>();
   let first: Float32Array | undefined;
   for (let round = 0; round < rounds; round++) {
-    for (const [lane, slot] of slots.entries()) {
-      core.setSampling(slot, { ...sampling, seed: round * BATCH + lane });
-      await core.prefill(slot, ids, slot.tokens.length ? ids.length - 1 : 0, ids.length);
+    for (const [lane, sequence] of sequences.entries()) {
+      core.setSampling(sequence, { ...sampling, seed: round * BATCH + lane });
+      await prefillPrompt(core, sequence, ids, sequence.stored ? ids.length - 1 : 0);
     }
     first ??= (await logitRows(core, 1))[0];
-    const roots = slots.map(({ root }) => root);
-    const [drawn] = await core.rounds(slots, { numSteps: NUM_STEPS, count: 1 });
+    const roots = sequences.map(({ ids }) => ids.at(-1) as number);
+    const [drawn] = await core.rounds(sequences, { numSteps: NUM_STEPS, count: 1 });
     const lanes = drawn?.lanes ?? [];
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
     if (roots.some((root) => !byRoot.has(root))) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../../src/engine/events.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/scheduler.ts";
 import { asAsked, type Speculation } from "../../src/engine/speculation.ts";
@@ -20,26 +20,32 @@ function mixed(engine: Engine, n: number): GenerateRequest {
   };
 }
 
-/** Runs the requests together; a new one is submitted whenever `every` steps have passed. */
+/** Runs the requests together; each begins once the one before has had `every` rounds. */
 async function together(
   engine: Engine,
   requests: readonly GenerateRequest[],
   every: number,
 ): Promise<GenerateResult[]> {
-  const results: GenerateResult[] = [];
-  let submitted = 0;
-  for (let step = 0; results.filter(Boolean).length < requests.length; step++) {
-    while (submitted < requests.length && step >= submitted * every) {
-      const n = submitted++;
-      engine.scheduler.submit(requests[n] as GenerateRequest, {
-        onEvent: (event) => {
-          if (event.kind === "finish") results[n] = event.result;
-        },
-      });
-    }
-    await engine.scheduler.step();
-  }
+  const gates = requests.map(() => Promise.withResolvers<void>());
+  gates[0]?.resolve();
+  const results = await Promise.all(requests.map(async (request, n) => {
+    await gates[n]?.promise;
+    if (every === 0) gates[n + 1]?.resolve();
+    let rounds = 0;
+    const result = await resultOf(engine.generate(request), ({ kind }) => {
+      if (kind === "round" && ++rounds >= every) gates[n + 1]?.resolve();
+    });
+    gates[n + 1]?.resolve();
+    return result;
+  }));
+  assertNothingHeld(engine);
   return results;
+}
+
+/** Every page is free or only cached. */
+export function assertNothingHeld({ core: { pool }, cache }: Engine): void {
+  assert.equal(pool.free + cache.evictable, pool.total);
+  assert.equal(cache.size, cache.evictable);
 }
 
 async function open(options: OpenOptions): Promise<Engine> {
@@ -106,20 +112,19 @@ Deno.test("a request's output is what it gets alone", async (t) => {
           if (roundsPerSync === 1) assert.equal(most, 1);
           else if (roundsPerSync !== "auto") assert.ok(most > 1 && most <= roundsPerSync);
           // A request may well end within a group of eight, before its tier changes.
-          if (roundsPerSync !== 8) assert.ok(engine.scheduler.counts.catchUps > 0);
+          if (roundsPerSync !== 8) assert.ok(engine.counts.catchUps > 0);
         },
       );
     }
   }
 
-  await t.step("put-backs: pages for three, twelve requests", async () => {
+  await t.step("preemption: pages for three, twelve requests", async () => {
     using engine = await open({ maxBatch: 8, maxKvTokens: 256, roundsPerSync: 3 });
     const requests = Array.from({ length: 24 }, (_, n) => mixed(engine, n));
     const results = await together(engine, requests, 0);
     assert.deepEqual(results.map(outcome), expected.slice(0, 24));
-    const { putBacks, waits } = engine.scheduler.counts;
-    assert.ok(putBacks > 0 && waits > 0, `${putBacks} put-backs, ${waits} waits`);
-    assert.equal(engine.core.freePages, engine.core.capacity.pages);
+    const { preemptions, waits } = engine.counts;
+    assert.ok(preemptions > 0 && waits > 0, `${preemptions} preemptions, ${waits} waits`);
   });
 });
 
@@ -188,9 +193,8 @@ Deno.test("1,000 requests with few pages finish as with many", async () => {
     });
     const results = await together(engine, requests, 0);
     outputs.push(results.map(({ outputIds }) => outputIds.join()));
-    assert.equal(engine.core.freePages, engine.core.capacity.pages);
-    const { waits, putBacks } = engine.scheduler.counts;
-    if (maxKvTokens < 1000) assert.ok(waits > 0 && putBacks > 0, `${waits}, ${putBacks}`);
+    const { waits, preemptions } = engine.counts;
+    if (maxKvTokens < 1000) assert.ok(waits > 0 && preemptions > 0, `${waits}, ${preemptions}`);
   }
   assert.deepEqual(outputs[0], outputs[1]);
 });

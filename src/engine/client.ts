@@ -1,0 +1,70 @@
+import type { DeviceInfo } from "../gpu/device.ts";
+import type { KvDtype } from "../gpu/kv.ts";
+import type { ChatMessage } from "../text/chat_template.ts";
+import type { EngineEvent, GenerateRequest } from "./events.ts";
+import type { LoadProgress } from "./load.ts";
+import type { OpenOptions } from "./open.ts";
+import type { WeightReport } from "./quantize.ts";
+import type { SchedulerCounts } from "./scheduler.ts";
+import type { SpeculationReport } from "./speculation.ts";
+import type { SpeculationChoice } from "./speculation_choice.ts";
+import type { SpeculativeStats } from "../speculate/stats.ts";
+import type { TunedReport } from "./tuned.ts";
+
+/** What is known of an engine once it is open. Plain data. */
+export interface EngineFacts {
+  /** The target's checkpoint. */
+  readonly name: string;
+  readonly draftName: string | undefined;
+  readonly algorithm: SpeculativeStats["algorithm"];
+  readonly weights: WeightReport;
+  /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
+  readonly tuned: TunedReport | undefined;
+  /** How keys and values are kept. */
+  readonly kvDtype: KvDtype;
+  /** Tokens a sequence may hold, prompt and output. */
+  readonly contextLength: number;
+  readonly loadMs: number;
+  readonly device: DeviceInfo;
+  readonly hasChatTemplate: boolean;
+  /** Draft steps of a request that says nothing else. */
+  readonly numSteps: number;
+  /** The tiers that were built and the bytes they add. */
+  readonly tiers: { readonly steps: readonly number[]; readonly bytes: number };
+}
+
+/** What an engine did until now. Plain data. */
+export interface EngineStatus {
+  readonly counts: Readonly<SchedulerCounts>;
+  readonly speculation: SpeculationReport;
+}
+
+/** A text as it is, or a conversation for the chat template. */
+export type PromptInput = { readonly raw: string } | { readonly messages: readonly ChatMessage[] };
+
+/** An engine in another thread: nothing that it does keeps the caller's thread busy. */
+export interface EngineClient extends EngineFacts, Disposable {
+  /**
+   * Token ids of a prompt.
+   *
+   * @throws UsageError as Engine.encodePrompt; the signal's reason where it aborts first.
+   */
+  encodePrompt(input: PromptInput, signal?: AbortSignal): Promise<readonly number[]>;
+  /** As Engine.generate. An abort ends it within INTERRUPT_MS, whatever the device is at. */
+  generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
+  status(): Promise<EngineStatus>;
+}
+
+/** Options that can be sent to another thread. */
+export type SentOptions =
+  & Omit<OpenOptions, "speculate" | "onRound" | "onProgress" | "onWarning" | "mail">
+  & { readonly speculate?: SpeculationChoice };
+
+export interface ClientOptions extends SentOptions {
+  /** Aborting it ends the opening. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onWarning?: (line: string) => void;
+}
+
+export type OpenClient = (options: ClientOptions) => Promise<EngineClient>;

@@ -1,0 +1,224 @@
+import { PAGE } from "../../model/rows_layout.ts";
+import type { PagePool } from "../pages.ts";
+
+/** What is cached of a sequence. */
+export interface CachedPrefix {
+  /** Pages, the first cells first: tokens 0 .. pages.length * PAGE are stored in them. */
+  readonly pages: readonly number[];
+  /**
+   * Of these tokens, the leading ones whose draft keys and values are stored too. Those of the others
+   * were decoded without the draft: their features are stored, if the engine stores any.
+   */
+  readonly draftStored: number;
+}
+
+/** A sequence and where its keys and values are. */
+export interface StoredSequence {
+  /** All its tokens, also those not stored yet. */
+  readonly ids: readonly number[];
+  /** The first tokens of `ids`, those whose keys and values of the target are stored. */
+  readonly stored: number;
+  /** The first of these, those whose keys and values of the draft are stored too. */
+  readonly draftStored: number;
+  /** Pages the sequence holds, the first cells first; there may be more than `stored` needs. */
+  readonly pages: readonly number[];
+}
+
+/**
+ * Finds the pages of prompts that begin alike: a radix tree whose nodes are whole KV pages.
+ *
+ * A node's key is the tokens of its page and `lookahead` more; its page holds what those tokens give
+ * after the tokens of its ancestors. `match` and `insert` make a sequence hold the pages of a whole
+ * path from the root, and a sequence releases its last pages first. So whoever holds a node's page
+ * holds those of its ancestors too, and of the pages that only the cache holds (`PagePool.idle`)
+ * those below come before those above: the first of them always is a leaf.
+ *
+ * A sequence writes keys and values of the target only after its cached pages. In these it may store
+ * the draft's: they are the same values for all who share the page.
+ */
+export interface PrefixCache {
+  /** Pages that only the cache holds: `evict` frees them all, one at a time. */
+  readonly evictable: number;
+  /** Pages cached. */
+  readonly size: number;
+  /**
+   * The longest cached prefix of `ids`, without the last token: its logits are to be computed. The
+   * pages are retained for the caller, who releases them to the pool.
+   */
+  match(ids: readonly number[]): CachedPrefix;
+  /**
+   * Caches the whole pages of a sequence. Where the same tokens are cached in another page, the
+   * sequence is to use that one: it is retained for the caller, and the caller's own is released.
+   *
+   * @returns the sequence's pages from now on, as many as before.
+   * @throws Error if there are fewer pages than `stored` needs.
+   */
+  insert(sequence: StoredSequence): number[];
+  /** Frees the least recently used page that only the cache holds: in use is a page until it is released. */
+  evict(): boolean;
+  /** Frees all that only the cache holds. */
+  clear(): void;
+}
+
+export interface PrefixCacheOptions {
+  /**
+   * Tokens after a page that its contents depend on. 1 with an EAGLE draft, whose entry for a cell
+   * is made from the target's hidden row there and the next token.
+   */
+  readonly lookahead: 0 | 1;
+  /**
+   * Caches pages only where the draft's keys and values are stored too: for an engine that keeps no
+   * features for the draft to catch up from. Without a draft, nothing would ever be cached.
+   */
+  readonly requireDraft: boolean;
+}
+
+/** An empty cache of pages of `pool`. */
+export function prefixCache(pool: PagePool, options: PrefixCacheOptions): PrefixCache {
+  return new PageTree(pool, options);
+}
+
+/** Never caches anything. */
+export function noPrefixCache(): PrefixCache {
+  return {
+    evictable: 0,
+    size: 0,
+    match: () => ({ pages: [], draftStored: 0 }),
+    insert: ({ pages }) => [...pages],
+    evict: () => false,
+    clear: () => {},
+  };
+}
+
+type Nodes = Map<string, Node>;
+
+interface Stored {
+  page: number;
+  /** Leading cells, 0 to PAGE, whose draft keys and values the page holds too. */
+  drafted: number;
+}
+
+interface Node extends Stored {
+  readonly key: string;
+  /** The nodes it is one of. */
+  readonly siblings: Nodes;
+  readonly children: Nodes;
+}
+
+class PageTree implements PrefixCache {
+  readonly #pool: PagePool;
+  readonly #options: PrefixCacheOptions;
+  readonly #roots: Nodes = new Map();
+  readonly #byPage = new Map<number, Node>();
+
+  constructor(pool: PagePool, options: PrefixCacheOptions) {
+    this.#pool = pool;
+    this.#options = options;
+  }
+
+  get evictable(): number {
+    return this.#pool.idle.size;
+  }
+
+  get size(): number {
+    return this.#byPage.size;
+  }
+
+  match(ids: readonly number[]): CachedPrefix {
+    const path: Node[] = [];
+    for (let nodes = this.#roots; (path.length + 1) * PAGE < ids.length;) {
+      const node = nodes.get(this.#key(ids, path.length));
+      if (!node) break;
+      path.push(node);
+      nodes = node.children;
+    }
+    const pages = path.map(({ page }) => page);
+    this.#pool.retain(pages);
+    const partial = path.findIndex(({ drafted }) => drafted < PAGE);
+    const draftStored = partial < 0
+      ? path.length * PAGE
+      : partial * PAGE + (path[partial] as Node).drafted;
+    return { pages, draftStored };
+  }
+
+  insert(sequence: StoredSequence): number[] {
+    const { ids, stored, draftStored, pages: own } = sequence;
+    if (own.length * PAGE < stored) throw new Error(`${stored} tokens in ${own.length} pages`);
+    const pages = [...own];
+    let nodes = this.#roots;
+    const count = this.#wholePages(sequence);
+    for (const [i, page] of own.slice(0, count).entries()) {
+      const drafted = Math.max(0, Math.min(PAGE, draftStored - i * PAGE));
+      const node = this.#put(nodes, this.#key(ids, i), { page, drafted });
+      // In use and without draft entries that this sequence has: it keeps its own pages from here on.
+      if (node.drafted < drafted) break;
+      if (node.page !== page) {
+        this.#pool.retain([node.page]);
+        pages[i] = node.page;
+      }
+      nodes = node.children;
+    }
+    this.#pool.release(own.filter((page, i) => page !== pages[i]));
+    return pages;
+  }
+
+  evict(): boolean {
+    const [page] = this.#pool.idle;
+    if (page === undefined) return false;
+    const node = this.#byPage.get(page) as Node;
+    if (node.children.size > 0) throw new Error(`page ${page} was released before its successors`);
+    node.siblings.delete(node.key);
+    this.#drop(node);
+    return true;
+  }
+
+  clear(): void {
+    while (this.evict());
+  }
+
+  /** The node with this key. The page given becomes its page if it is new or has the worse one. */
+  #put(siblings: Nodes, key: string, { page, drafted }: Stored): Node {
+    const node = siblings.get(key);
+    if (!node) {
+      const added: Node = { key, siblings, children: new Map(), page, drafted };
+      siblings.set(key, added);
+      this.#keep(added);
+      return added;
+    }
+    if (node.page === page) node.drafted = Math.max(node.drafted, drafted);
+    // Not a page in use: its users may hold pages below, and would not hold the new one above them.
+    else if (drafted > node.drafted && this.#pool.idle.has(node.page)) {
+      this.#drop(node);
+      Object.assign(node, { page, drafted });
+      this.#keep(node);
+    }
+    return node;
+  }
+
+  #keep(node: Node): void {
+    this.#byPage.set(node.page, node);
+    this.#pool.keep(node.page);
+  }
+
+  #drop({ page }: Node): void {
+    this.#byPage.delete(page);
+    this.#pool.drop(page);
+  }
+
+  /** Pages of the sequence that can be cached. */
+  #wholePages({ ids, stored, draftStored }: StoredSequence): number {
+    const { lookahead, requireDraft } = this.#options;
+    const known = ids.length - lookahead;
+    return Math.floor(Math.min(stored, known, requireDraft ? draftStored : Infinity) / PAGE);
+  }
+
+  /** Tokens of page `i` and `lookahead` more, two characters each. */
+  #key(ids: readonly number[], i: number): string {
+    const halves: number[] = [];
+    for (let at = i * PAGE; at < (i + 1) * PAGE + this.#options.lookahead; at++) {
+      const id = ids[at] as number;
+      halves.push(id & 0xffff, id >>> 16);
+    }
+    return String.fromCharCode(...halves);
+  }
+}

@@ -1,0 +1,38 @@
+/** What goes between an engine's thread and the thread of its client. */
+import type { EngineFacts, EngineStatus, PromptInput, SentOptions } from "../client.ts";
+import type { EngineEvent, GenerateRequest } from "../events.ts";
+import type { LoadProgress } from "../load.ts";
+
+export type ToEngine =
+  | { readonly kind: "open"; readonly options: SentOptions; readonly bell: SharedArrayBuffer }
+  | { readonly kind: "encode"; readonly id: number; readonly input: PromptInput }
+  | {
+    readonly kind: "generate";
+    readonly id: number;
+    readonly request: Omit<GenerateRequest, "signal">;
+  }
+  /** Ends the request with reason "interrupt". */
+  | { readonly kind: "cancel"; readonly id: number }
+  | { readonly kind: "status"; readonly id: number };
+
+export type FromEngine =
+  | { readonly kind: "progress"; readonly progress: LoadProgress }
+  | { readonly kind: "warning"; readonly line: string }
+  | { readonly kind: "opened"; readonly facts: EngineFacts }
+  /** The engine could not be opened. */
+  | { readonly kind: "not opened"; readonly error: SentError }
+  | { readonly kind: "encoded"; readonly id: number; readonly ids: readonly number[] }
+  | { readonly kind: "status"; readonly id: number; readonly status: EngineStatus }
+  /** To `encode` or `generate`. */
+  | { readonly kind: "error"; readonly id: number; readonly error: SentError }
+  /** All that a step brought, by request. */
+  | { readonly kind: "events"; readonly events: readonly SentEvent[] };
+
+export type SentEvent = readonly [id: number, event: EngineEvent];
+
+/** An error as data: structuredClone makes a plain Error of a class of ours. */
+export interface SentError {
+  readonly usage: boolean;
+  readonly message: string;
+  readonly stack: string | undefined;
+}

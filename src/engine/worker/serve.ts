@@ -1,0 +1,109 @@
+import type { Engine } from "../open.ts";
+import type { Job } from "../scheduler.ts";
+import type { EngineFacts } from "../client.ts";
+import type { EngineEvent } from "../events.ts";
+import { heardBell } from "./bell.ts";
+import { sentError } from "./errors.ts";
+import type { FromEngine, SentEvent, ToEngine } from "./messages.ts";
+
+/** The thread's side of its messages: `self` in a worker. */
+export interface Port {
+  onmessage: ((event: MessageEvent<ToEngine>) => void) | null;
+  postMessage(message: FromEngine): void;
+}
+
+/** Runs one engine for the thread at the other end, from its "open" on. */
+export function serveEngine(port: Port): void {
+  const post = (message: FromEngine) => port.postMessage(message);
+  port.onmessage = async ({ data }) => {
+    if (data.kind !== "open") throw new Error(`"${data.kind}" before "open"`);
+    const bell = heardBell(data.bell);
+    bell.heard();
+    try {
+      const { openEngine } = await import("../open.ts");
+      const engine = await openEngine({
+        ...data.options,
+        mail: bell.rings,
+        onProgress: (progress) => post({ kind: "progress", progress }),
+        onWarning: (line) => post({ kind: "warning", line }),
+      });
+      const answer = answers(engine, post);
+      port.onmessage = (event) => {
+        bell.heard();
+        answer(event.data);
+      };
+      post({ kind: "opened", facts: factsOf(engine) });
+    } catch (error) {
+      post({ kind: "not opened", error: sentError(error) });
+    }
+  };
+}
+
+/** What is done with each message of the client. */
+function answers(
+  engine: Engine,
+  post: (message: FromEngine) => void,
+): (message: ToEngine) => void {
+  const jobs = new Map<number, Job>();
+  const send = outbox(post);
+
+  function onEvent(id: number, event: EngineEvent): void {
+    if (event.kind === "finish" || event.kind === "error") jobs.delete(id);
+    if (event.kind === "error") post({ kind: "error", id, error: sentError(event.error) });
+    else send([id, event]);
+  }
+
+  function act(message: ToEngine): void {
+    switch (message.kind) {
+      case "open":
+        throw new Error("the engine is open already");
+      case "encode":
+        return post({ kind: "encoded", id: message.id, ids: engine.encodePrompt(message.input) });
+      case "generate": {
+        const { id, request } = message;
+        jobs.set(id, engine.submit(request, (event) => onEvent(id, event)));
+        return;
+      }
+      case "cancel":
+        return jobs.get(message.id)?.cancel();
+      case "status":
+        return post({ kind: "status", id: message.id, status: statusOf(engine) });
+    }
+  }
+
+  return (message) => {
+    try {
+      act(message);
+    } catch (error) {
+      if (message.kind === "open") throw error;
+      post({ kind: "error", id: message.id, error: sentError(error) });
+    }
+  };
+}
+
+/** Sends what one step brings as one message: events come together, without a turn between. */
+function outbox(post: (message: FromEngine) => void): (event: SentEvent) => void {
+  let events: SentEvent[] = [];
+  const flush = () => {
+    post({ kind: "events", events });
+    events = [];
+  };
+  return (event) => {
+    if (events.length === 0) queueMicrotask(flush);
+    events.push(event);
+  };
+}
+
+/** Of all that an engine has, what can be sent. */
+export function factsOf(engine: EngineFacts): EngineFacts {
+  const { name, draftName, algorithm, weights, tuned, kvDtype, contextLength } = engine;
+  const { loadMs, device, hasChatTemplate, numSteps, tiers } = engine;
+  return {
+    ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength },
+    ...{ loadMs, device, hasChatTemplate, numSteps, tiers },
+  };
+}
+
+function statusOf({ counts, speculation }: Engine) {
+  return { counts: { ...counts }, speculation: speculation.report };
+}

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { NOT_A_TOKEN } from "../../shaders/choose.ts";
+import type { Capacity } from "../../src/engine/buffers.ts";
+import type { DraftKind } from "../../src/engine/core.ts";
+import { type PagePool, pagePool } from "../../src/engine/pages.ts";
+import type { LaneResult, RoundResult } from "../../src/engine/round_result.ts";
+import type { SchedulerCore } from "../../src/engine/scheduler.ts";
+import { type Sequence, slotOf } from "../../src/engine/sequence.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+
+export const VOCAB = 97;
+export const FAKE_EOS = 1;
+/** A prompt with this token gets broken logits some tokens later. */
+export const POISON = 96;
+
+/** A cell's contents: the token, the draft's pair of it and the next one, the target's features. */
+interface Cell {
+  readonly token: number;
+  draft: string | undefined;
+  readonly features: boolean;
+}
+
+export interface FakeCore extends SchedulerCore {
+  readonly pool: PagePool;
+  /** Called at the beginning of everything that takes time. */
+  onWork: () => Promise<void>;
+}
+
+/** The token after `ids`: a pure function of them, so a text does not depend on who is beside it. */
+export function tokenAfter(ids: readonly number[]): number {
+  const poisoned = ids.indexOf(POISON);
+  if (poisoned >= 0 && ids.length >= poisoned + 9) return NOT_A_TOKEN;
+  const hash = ids.slice(-5).reduce((sum, id) => hash32(sum, id, 7), ids.length);
+  return hash % 71 === 0 ? FAKE_EOS : 2 + hash % (POISON - 2);
+}
+
+/**
+ * A core without a device. It keeps the tokens of every KV cell in pages, as the device would, and
+ * reads each text from the pages of the sequence's slot: a page in wrong hands is a wrong text.
+ */
+export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): FakeCore {
+  const pool = pagePool(capacity.pages);
+  const cells: (Cell | undefined)[] = Array(capacity.pages * PAGE);
+  /** Block table by slot. */
+  const tables = new Map<number, number[]>();
+  const free = Array.from({ length: capacity.batch }, (_, i) => i);
+  const limits = new Map<number, { stop: readonly number[]; stopped: boolean }>();
+
+  const at = (sequence: Sequence, cell: number): number => {
+    const page = tables.get(slotOf(sequence))?.[Math.floor(cell / PAGE)];
+    assert.ok(page !== undefined, `cell ${cell} has no page`);
+    assert.ok(pool.references(page) > 0, `page ${page} is free`);
+    return page * PAGE + cell % PAGE;
+  };
+  const write = (sequence: Sequence, cell: number, features: boolean, drafted: boolean) => {
+    const [token, next] = [sequence.ids[cell], sequence.ids[cell + 1]];
+    assert.ok(token !== undefined, `cell ${cell} has no token`);
+    const place = at(sequence, cell);
+    assert.ok(pool.references(place / PAGE | 0) === 1, "wrote into a shared page");
+    cells[place] = { token, draft: drafted ? `${token} ${next}` : undefined, features };
+  };
+  /** The tokens of the cells, as attention would see them. */
+  const read = (sequence: Sequence, length: number): number[] =>
+    Array.from({ length }, (_, cell) => cells[at(sequence, cell)]?.token ?? -1);
+
+  /** The draft has right entries for all that is said to be stored. */
+  const checkDraft = (sequence: Sequence) => {
+    if (draft === "none") return assert.equal(sequence.draftStored, 0);
+    for (let cell = 0; cell < sequence.draftStored; cell++) {
+      const pair = `${sequence.ids[cell]} ${sequence.ids[cell + 1]}`;
+      assert.equal(cells[at(sequence, cell)]?.draft, pair, `draft of cell ${cell}`);
+    }
+  };
+
+  const core: FakeCore = {
+    capacity,
+    pool,
+    draft,
+    onWork: () => Promise.resolve(),
+    openSlot(sequence) {
+      const slot = free.shift();
+      if (slot === undefined) return false;
+      sequence.slot = slot;
+      tables.set(slot, [...sequence.pages]);
+      return true;
+    },
+    closeSlot(sequence) {
+      const slot = slotOf(sequence);
+      free.push(slot);
+      tables.delete(slot);
+      limits.delete(slot);
+      sequence.slot = undefined;
+      pool.release(sequence.pages.splice(0));
+      sequence.stored = sequence.draftStored = 0;
+    },
+    reserve(sequence, count) {
+      const missing = Math.ceil(count / PAGE) - sequence.pages.length;
+      if (missing > pool.free) return false;
+      for (let i = 0; i < missing; i++) sequence.pages.push(pool.take() as number);
+      tables.set(slotOf(sequence), [...sequence.pages]);
+      return true;
+    },
+    setPages(sequence, pages) {
+      sequence.pages.splice(0, pages.length, ...pages);
+      tables.set(slotOf(sequence), [...sequence.pages]);
+    },
+    setSampling(sequence, _, stop = []) {
+      limits.set(slotOf(sequence), { stop, stopped: false });
+    },
+    async prefill(sequence, to) {
+      await core.onWork();
+      assert.ok(to > sequence.stored && to <= sequence.ids.length);
+      assert.ok(to - sequence.stored <= capacity.prefillRows);
+      assert.deepEqual(read(sequence, sequence.stored), sequence.ids.slice(0, sequence.stored));
+      const done = to === sequence.ids.length;
+      const from = sequence.stored;
+      if (done) sequence.ids.push(tokenAfter(sequence.ids));
+      for (let cell = from; cell < to; cell++) write(sequence, cell, false, draft !== "none");
+      if (draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
+      sequence.stored = to;
+      checkDraft(sequence);
+      return done ? sequence.ids.at(-1) : undefined;
+    },
+    async catchUp(sequences) {
+      await core.onWork();
+      for (const sequence of sequences) {
+        for (let cell = sequence.draftStored; cell < sequence.stored; cell++) {
+          const found = cells[at(sequence, cell)];
+          assert.ok(found?.features, `no features of cell ${cell} to catch up from`);
+          found.draft = `${sequence.ids[cell]} ${sequence.ids[cell + 1]}`;
+        }
+        sequence.draftStored = sequence.stored;
+      }
+    },
+    async rounds(sequences, { numSteps, count }) {
+      await core.onWork();
+      assert.equal(new Set(sequences.map(slotOf)).size, sequences.length);
+      return Array.from({ length: count }, (): RoundResult => {
+        const lanes = sequences.map((sequence) => lane(sequence, numSteps));
+        return { lanes, draftMs: 1, verifyMs: 1, extendMs: 1 };
+      });
+    },
+  };
+
+  function lane(sequence: Sequence, numSteps: number): LaneResult {
+    const limit = limits.get(slotOf(sequence));
+    assert.ok(limit && sequence.stored === sequence.ids.length - 1);
+    const room = sequence.pages.length * PAGE;
+    if (limit.stopped || sequence.stored + numSteps >= room) {
+      return { accepted: 0, ids: [], drafts: [] };
+    }
+    if (numSteps > 0 && draft === "catches up") {
+      assert.equal(sequence.draftStored, sequence.stored, "drafts without having caught up");
+    }
+    const text = [...read(sequence, sequence.stored), sequence.ids.at(-1) as number];
+    assert.deepEqual(text, sequence.ids);
+    const accepted = hash32(text.length, text.at(-1) ?? 0, 3) % (numSteps + 1);
+    const ids: number[] = [];
+    for (let i = 0; i <= accepted; i++) ids.push(tokenAfter([...text, ...ids]));
+    const from = sequence.stored;
+    sequence.ids.push(...ids);
+    sequence.stored = sequence.ids.length - 1;
+    const drafted = draft !== "none" && numSteps > 0;
+    for (let cell = from; cell < sequence.stored; cell++) {
+      write(sequence, cell, numSteps === 0, drafted);
+    }
+    if (drafted && sequence.draftStored === from) sequence.draftStored = sequence.stored;
+    checkDraft(sequence);
+    if (ids.some((id) => limit.stop.includes(id) || id === NOT_A_TOKEN)) limit.stopped = true;
+    return { accepted, ids, drafts: Array(numSteps).fill(0) };
+  }
+
+  return core;
+}

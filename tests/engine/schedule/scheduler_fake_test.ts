@@ -1,0 +1,273 @@
+// The scheduler and the loop against a core without a device: hundreds of random schedules.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Capacity } from "../../../src/engine/buffers.ts";
+import type { DraftKind } from "../../../src/engine/core.ts";
+import { type EngineEvent, type GenerateRequest, resultOf } from "../../../src/engine/events.ts";
+import { type EngineLoop, engineLoop } from "../../../src/engine/loop.ts";
+import { cacheOf } from "../../../src/engine/open.ts";
+import { noPrefixCache, type PrefixCache } from "../../../src/engine/schedule/prefix_cache.ts";
+import { openScheduler, type Scheduler } from "../../../src/engine/scheduler.ts";
+import { asAsked } from "../../../src/engine/speculation.ts";
+import { UsageError } from "../../../src/errors.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+import { FAKE_EOS, type FakeCore, fakeCore, POISON, tokenAfter, VOCAB } from "../fake_core.ts";
+
+interface Fake {
+  readonly core: FakeCore;
+  readonly cache: PrefixCache;
+  readonly scheduler: Scheduler;
+  readonly loop: EngineLoop;
+}
+
+function openFake(
+  { capacity, draft, cached = true, roundsPerSync = 1 }: {
+    readonly capacity?: Partial<Capacity>;
+    readonly draft?: DraftKind;
+    readonly cached?: boolean;
+    readonly roundsPerSync?: number | "auto";
+  } = {},
+): Fake {
+  const core = fakeCore({
+    ...{ batch: 3, steps: [0, 1, 3], prefillRows: 16, contextLength: 128, pages: 30 },
+    ...capacity,
+  }, draft);
+  const cache = cached ? cacheOf(core) : noPrefixCache();
+  const outputs = {
+    tokenizer: {
+      ...{ vocabSize: VOCAB, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
+      encode: () => [],
+      decode: (ids: readonly number[]) => ids.map((id) => `<${id}>`).join(""),
+      isSkipped: (id: number) => id === FAKE_EOS,
+    },
+    name: "fake",
+    eosTokenIds: [FAKE_EOS],
+    vocabSize: VOCAB,
+    algorithm: draft === "none" ? "NONE" : "EAGLE3",
+    contextLength: core.capacity.contextLength,
+  } as const;
+  const scheduler = openScheduler({ core, cache, outputs, speculation: asAsked(), roundsPerSync });
+  return { core, cache, scheduler, loop: engineLoop(scheduler) };
+}
+
+function request(of: Partial<GenerateRequest>): GenerateRequest {
+  return {
+    ...{ promptIds: [5, 6, 7], sampling: GREEDY, maxTokens: 20, stop: [], ignoreEos: false },
+    numSteps: 3,
+    ...of,
+  };
+}
+
+/** What the request gets when nobody is beside it; undefined where its logits break. */
+function alone({ promptIds, maxTokens, ignoreEos }: GenerateRequest): number[] | undefined {
+  const ids = [...promptIds];
+  while (ids.length < promptIds.length + Math.min(maxTokens, 128 - promptIds.length)) {
+    const token = tokenAfter(ids);
+    if (token > VOCAB) return undefined;
+    ids.push(token);
+    if (token === FAKE_EOS && !ignoreEos) break;
+  }
+  return ids.slice(promptIds.length);
+}
+
+/** Every page is free or only cached, and a cleared cache gives all of them back. */
+function assertNothingLeaked({ core: { pool }, cache }: Fake): void {
+  assert.equal(pool.free + cache.evictable, pool.total);
+  cache.clear();
+  assert.equal(pool.free, pool.total);
+}
+
+/** How a caller treats its request. */
+interface Caller {
+  readonly request: GenerateRequest;
+  /** Turns of the event loop, or of the queue of microtasks, before it comes. */
+  readonly after: number;
+  /** Leaves the loop, or aborts its signal, after so many events of its own. */
+  readonly leaves: number | undefined;
+  readonly aborts: number | undefined;
+}
+
+function seldom<T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> {
+  const never = { arbitrary: fc.constant(undefined), weight: 5 };
+  return fc.oneof(never, { arbitrary: value, weight: 1 });
+}
+
+const CALLER: fc.Arbitrary<Caller> = fc.record({
+  request: fc.record({
+    // Prompts that begin alike, so that pages are shared.
+    promptIds: fc.tuple(
+      fc.integer({ min: 0, max: 40 }),
+      fc.constantFrom(2, 3),
+      fc.array(fc.integer({ min: 2, max: 6 }), { minLength: 2, maxLength: 8 }),
+      fc.boolean(),
+    ).map(([common, kind, rest, poisoned]) => [
+      ...Array.from({ length: common }, (_, i) => 2 + (i * kind) % 40),
+      ...rest,
+      ...poisoned && rest.length === 8 ? [POISON] : [],
+    ]),
+    maxTokens: fc.oneof(fc.integer({ min: 1, max: 45 }), fc.constant(45)),
+    ignoreEos: fc.boolean(),
+    numSteps: fc.constantFrom(0, 1, 3),
+  }).map(request),
+  after: fc.integer({ min: 0, max: 40 }),
+  leaves: seldom(fc.integer({ min: 0, max: 12 })),
+  aborts: seldom(fc.integer({ min: 0, max: 12 })),
+});
+
+/** Runs one caller to its end and holds what it got against what it gets alone. */
+async function call(
+  { loop }: Fake,
+  { request, leaves, aborts }: Caller,
+): Promise<void> {
+  const abort = new AbortController();
+  if (aborts === 0) abort.abort();
+  const expected = alone(request);
+  const got: number[] = [];
+  let seen = 0;
+  try {
+    for await (const event of loop.generate({ ...request, signal: abort.signal })) {
+      if (seen === leaves) return;
+      if (++seen === aborts) abort.abort();
+      if (event.kind === "round") got.push(...event.ids);
+      if (event.kind !== "finish") continue;
+      assert.deepEqual(event.result.outputIds, got);
+      const { finishReason } = event.result;
+      if (finishReason === "interrupt") assert.ok(abort.signal.aborted);
+      else assert.deepEqual(got, expected);
+    }
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    assert.match(error.message, /are not numbers/);
+    assert.equal(expected, undefined);
+  }
+  const whole = expected ?? got;
+  assert.deepEqual(got, whole.slice(0, got.length));
+}
+
+Deno.test("500 random schedules: every text is what it is alone, and no page leaks", async () => {
+  const settings = fc.record({
+    pages: fc.constantFrom(8, 10, 12, 14, 60),
+    batch: fc.constantFrom(1, 3, 4),
+    draft: fc.constantFrom<DraftKind>("none", "always", "catches up"),
+    cached: fc.boolean(),
+    roundsPerSync: fc.constantFrom(1, 3, 8, "auto" as const),
+    slow: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
+  });
+  const seen = { preemptions: 0, waits: 0, cached: 0 };
+  const schedules = fc.asyncProperty(
+    settings,
+    fc.array(CALLER, { minLength: 2, maxLength: 8 }),
+    async ({ pages, batch, slow, ...options }, callers) => {
+      const fake = openFake({ ...options, capacity: { pages, batch } });
+      // A turn of the event loop in every piece of work, or none.
+      const turn = () => new Promise<void>((resolve) => setTimeout(resolve));
+      if (slow) fake.core.onWork = turn;
+      await Promise.all(callers.map(async (caller) => {
+        for (let i = 0; i < caller.after; i++) await (slow ? turn() : Promise.resolve());
+        await call(fake, caller);
+      }));
+      await fake.loop.idle();
+      seen.preemptions += fake.scheduler.counts.preemptions;
+      seen.waits += fake.scheduler.counts.waits;
+      seen.cached += fake.cache.size;
+      assertNothingLeaked(fake);
+    },
+  );
+  await fc.assert(schedules, { numRuns: 500 });
+  assert.ok(seen.preemptions > 50 && seen.waits > 50 && seen.cached > 500, JSON.stringify(seen));
+});
+
+Deno.test("four callers: one cancelled, one failing, two finishing", async () => {
+  const fake = openFake({ capacity: { batch: 4 } });
+  const [cancelled, failing, first, second] = await Promise.allSettled([
+    (async () => {
+      const kinds: string[] = [];
+      for await (const { kind } of fake.loop.generate(request({ maxTokens: 100 }))) {
+        kinds.push(kind);
+        if (kinds.length === 5) break;
+      }
+      return kinds.length;
+    })(),
+    resultOf(fake.loop.generate(request({ promptIds: [POISON, 4], ignoreEos: true }))),
+    resultOf(fake.loop.generate(request({ promptIds: [9, 8, 7] }))),
+    resultOf(fake.loop.generate(request({ promptIds: [4, 4, 4], numSteps: 0 }))),
+  ]);
+  assert.deepEqual(cancelled, { status: "fulfilled", value: 5 });
+  assert.ok(failing?.status === "rejected" && failing.reason instanceof UsageError);
+  for (const [of, promptIds] of [[first, [9, 8, 7]], [second, [4, 4, 4]]] as const) {
+    assert.ok(of?.status === "fulfilled");
+    assert.deepEqual(of.value.outputIds, alone(request({ promptIds })));
+  }
+  assertNothingLeaked(fake);
+});
+
+Deno.test("a core that fails ends every request, and later ones at once", async () => {
+  const fake = openFake();
+  let work = 0;
+  fake.core.onWork = () => {
+    if (++work === 4) throw new Error("device lost");
+    return Promise.resolve();
+  };
+  const ends = await Promise.allSettled(
+    [[5, 6], [7, 8], [9, 9]].map((promptIds) =>
+      resultOf(fake.loop.generate(request({ promptIds, ignoreEos: true })))
+    ),
+  );
+  for (const end of ends) {
+    assert.ok(end.status === "rejected");
+    assert.equal(end.reason.message, "device lost");
+  }
+  await assert.rejects(resultOf(fake.loop.generate(request({}))), { message: "device lost" });
+});
+
+Deno.test("a closed engine ends what runs", async () => {
+  const fake = openFake();
+  const running = resultOf(fake.loop.generate(request({ ignoreEos: true, maxTokens: 100 })));
+  await Promise.resolve();
+  fake.loop.close();
+  await assert.rejects(running, { message: "the engine is closed" });
+  await fake.loop.idle();
+});
+
+Deno.test("requests behind one system prompt share its pages while they run", async () => {
+  const fake = openFake({ capacity: { batch: 4, pages: 60 } });
+  const system = Array.from({ length: 50 }, (_, i) => 2 + i);
+  const cached: number[] = [];
+  const runs = [10, 11, 12, 13].map((last) =>
+    resultOf(
+      fake.loop.generate(request({ promptIds: [...system, last], ignoreEos: true })),
+      (event: EngineEvent) => {
+        if (event.kind === "prefill" && event.done === event.total) cached.push(event.cached);
+      },
+    )
+  );
+  const results = await Promise.all(runs);
+  // 50 tokens in common: three whole pages of 16.
+  assert.deepEqual(cached, [0, 48, 48, 48]);
+  assert.deepEqual(results.map(({ cachedTokens }) => cachedTokens), cached);
+  assertNothingLeaked(fake);
+});
+
+Deno.test("preempted sequences find their pages again where nobody took them", async () => {
+  const prefills: number[] = [];
+  const fake = openFake({ capacity: { batch: 3, pages: 16, prefillRows: 64 } });
+  const { prefill } = fake.core;
+  fake.core.prefill = (sequence, to) => {
+    prefills.push(to - sequence.stored);
+    return prefill(sequence, to);
+  };
+  const prompts = [3, 4, 5].map((id) => Array(30).fill(id));
+  const results = await Promise.all(
+    prompts.map((promptIds) =>
+      resultOf(fake.loop.generate(request({ promptIds, ignoreEos: true, maxTokens: 60 })))
+    ),
+  );
+  for (const [i, { outputIds }] of results.entries()) {
+    const of = request({ promptIds: prompts[i] as number[], ignoreEos: true, maxTokens: 60 });
+    assert.deepEqual(outputIds, alone(of));
+  }
+  assert.ok(fake.scheduler.counts.preemptions > 0);
+  // Some are resumed with less than all of their tokens to store.
+  assert.ok(prefills.slice(3).some((rows) => rows < 30), prefills.join());
+  assertNothingLeaked(fake);
+});
