@@ -248,6 +248,23 @@ Deno.test("requests behind one system prompt share its pages while they run", as
   assertNothingLeaked(fake);
 });
 
+Deno.test("1,000 requests with few pages finish as alone", async () => {
+  const fake = openFake({ capacity: { batch: 8, pages: 14 }, roundsPerSync: 8 });
+  const requests = Array.from({ length: 1000 }, (_, n) =>
+    request({
+      promptIds: Array.from({ length: 5 + n % 31 }, (_, i) => 2 + (i * (n % 13)) % 90),
+      maxTokens: 1 + n % 9 + (n % 5 ? 0 : 40),
+      ignoreEos: n % 2 === 0,
+    }));
+  const results = await Promise.all(
+    requests.map((each) => resultOf(fake.loop.generate(each))),
+  );
+  assert.deepEqual(results.map(({ outputIds }) => outputIds), requests.map(alone));
+  const { preemptions, waits } = fake.scheduler.counts;
+  assert.ok(preemptions > 20 && waits > 20, `${preemptions} preemptions, ${waits} waits`);
+  assertNothingLeaked(fake);
+});
+
 Deno.test("preempted sequences find their pages again where nobody took them", async () => {
   const prefills: number[] = [];
   const fake = openFake({ capacity: { batch: 3, pages: 16, prefillRows: 64 } });
