@@ -97,6 +97,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     },
     end(clock) {
       const held = scanner.push(stream.end());
+      // A stop text that half a character completes cuts the text as any other does.
+      if (held.stopped) finished = "stop";
       const rest = held.text + scanner.end();
       const speculative = summary(outputs, request, rounds);
       const result: GenerateResult = {
