@@ -158,8 +158,9 @@ export async function openEngine(
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
-  const { eosTokenIds } = config;
-  const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
+  const { eosTokenIds, vocabSize } = config;
+  const { tokenizer } = text;
+  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength };
   const { onRound, roundsPerSync = "auto" } = options;
   const scheduler = openScheduler({
     ...{ core, outputs, speculation, roundsPerSync },

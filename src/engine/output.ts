@@ -11,6 +11,8 @@ export interface Outputs {
   readonly tokenizer: Tokenizer;
   /** Of the target, for messages. */
   readonly name: string;
+  /** Token ids of the target: 0 to one less. */
+  readonly vocabSize: number;
   readonly eosTokenIds: readonly number[];
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */

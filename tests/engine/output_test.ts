@@ -23,6 +23,7 @@ const BYTES: Tokenizer = {
 const OUTPUTS: Outputs = {
   tokenizer: BYTES,
   name: "bytes",
+  vocabSize: 256,
   eosTokenIds: [EOS],
   algorithm: "EAGLE3",
   contextLength: 100,
