@@ -136,7 +136,7 @@ export async function openEngine(
   for (const line of warnings) options.onWarning?.(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(options.contextLength, config.maxPositions);
-  const text = random ? noText(checkpoint.name) : openText(checkpoint);
+  const text = random ? noText(checkpoint.name) : openText(checkpoint, config.vocabSize);
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
   const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
@@ -226,11 +226,12 @@ function noText(name: string): ReturnType<typeof openText> {
   return { tokenizer, hasChatTemplate: false, encodePrompt: () => tokenizer.encode("") };
 }
 
-function openText(checkpoint: Checkpoint) {
+/** @param vocabSize of the model. */
+function openText(checkpoint: Checkpoint, vocabSize: number) {
   const tokenizerConfig = checkpoint.json("tokenizer_config.json");
   const tokenizerJson = checkpoint.json("tokenizer.json");
   const jinja = checkpoint.text("chat_template.jinja");
-  const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig);
+  const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
   const template = chatTemplate(jinja, tokenizerConfig);
   return {
     tokenizer,

@@ -30,12 +30,15 @@ export interface Tokenizer {
  * @param name The folder, for messages.
  * @param tokenizerJson Parsed tokenizer.json; undefined when the file is absent.
  * @param tokenizerConfig Parsed tokenizer_config.json; undefined when the file is absent.
- * @throws UsageError when tokenizer.json is absent or is of a kind that is not known.
+ * @param modelVocab Tokens that the model has; it may have more than the tokenizer.
+ * @throws UsageError when tokenizer.json is absent, is of a kind that is not known or has a token that
+ * the model has not.
  */
 export function loadTokenizer(
   name: string,
   tokenizerJson: unknown,
   tokenizerConfig: unknown,
+  modelVocab: number = Infinity,
 ): Tokenizer {
   if (tokenizerJson === undefined) {
     throw new UsageError(`Cannot load the tokenizer of "${name}": no tokenizer.json`);
@@ -60,7 +63,13 @@ export function loadTokenizer(
     checkTokens(tokenizerJson);
     return new HfTokenizer(tokenizerJson, config);
   });
-  return wrap(inner, config, usable);
+  const tokenizer = wrap(inner, config, usable);
+  const largest = tokenizer.vocabSize - 1;
+  if (largest < modelVocab) return tokenizer;
+  throw new UsageError(
+    `Cannot load the tokenizer of "${name}": token ${shown(inner.id_to_token(largest))} ` +
+      `has id ${largest}, the model's vocab_size is ${modelVocab}`,
+  );
 }
 
 /** The package's messages may quote what they stumbled over. */
