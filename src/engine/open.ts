@@ -90,9 +90,9 @@ export interface Engine extends Disposable {
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
-  /** Tokens a sequence may hold, prompt and output. */
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
+  /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
   readonly device: DeviceInfo;
@@ -118,7 +118,8 @@ export interface Engine extends Disposable {
 }
 
 /**
- * Opens device and models, loads the weights and makes the programs of the deepest tier.
+ * Opens device and models, loads the weights and makes the programs of prompts and of the tier that
+ * requests get by default, where the policy is adaptive of all tiers; others when a round wants them.
  *
  * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
  * too small: before loading where its size is known, else when a buffer cannot be had.

@@ -28,11 +28,12 @@ export interface Taken {
   readonly numSteps: number | undefined;
 }
 
-/** When a request began and what it found cached. Milliseconds of performance.now(). */
+/** When a request began, had its prompt and ended, performance.now(), and what it found cached. */
 export interface Clock {
   readonly started: number;
   readonly prefilled: number;
   readonly ended: number;
+  /** Tokens of the prompt. */
   readonly cached: number;
 }
 
