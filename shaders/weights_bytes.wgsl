@@ -1,5 +1,5 @@
 // Groups of 32 weights along k that are bytes times an f32 scale: i8 and f8. `bytes` comes from the
-// file after this one. Packed by src/model/lane_order.ts.
+// file after this one. Packed by src/model/quantized/lane_order.ts.
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(15) var<storage, read> scales: array<vec2<f32>>; // f32 [SHARD_ROWS, COLS / 32]

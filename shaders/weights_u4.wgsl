@@ -1,7 +1,7 @@
 // Groups of 32 weights along k: w = (u - zero) * scale, u of 4 bits. A word a group is the f32 scale
 // with the zero, 0 to 16, in its five lowest bits: scales that were f16 or bf16 have none there, and
 // the product of an integer of 5 bits with a scale of at most 19 is exact. Packed by
-// src/model/lane_order.ts.
+// src/model/quantized/lane_order.ts.
 //
 // A nibble in the mantissa of 2^p is 2^p + u at p = 4, 8 or 12, by how far up it lies: three nibbles
 // a shift, less 2^p + zero without a conversion of integers.

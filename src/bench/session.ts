@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { batchBuckets } from "../engine/programs.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
-import { engineLoop, type EngineLoop } from "../engine/loop.ts";
+import { type EngineLoop, engineLoop } from "../engine/loop.ts";
 import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/presets.ts";
 import { openScheduler } from "../engine/scheduler.ts";

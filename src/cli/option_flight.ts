@@ -44,11 +44,11 @@ export const ROUNDS = {
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "choice",
-    // 1 to MOST_ROUNDS of src/engine/pace.ts.
+    // 1 to MOST_ROUNDS, and SHARE, of src/engine/pace.ts.
     choices: ["auto", "1", "2", "3", "4", "5", "6", "7", "8"],
     help:
       "rounds the GPU does before the host looks; more hide the host, text comes in larger pieces",
-    absent: "auto: as few as keep the host's share below 5 %",
+    absent: "auto: as few as keep the host's share to 2 %",
     example: "--rounds-per-sync 4",
   },
 } as const;

@@ -164,7 +164,7 @@ export const SAMPLING = {
     min: 0,
     max: 1_000_000,
     default: 0,
-    help: "keep the k most probable tokens; 0 = all",
+    help: "first filter, after the temperature: keep the k most probable tokens; 0 = all",
     example: "--top-k 40",
   },
   topP: {
@@ -174,7 +174,7 @@ export const SAMPLING = {
     max: 1,
     above: true,
     default: 1,
-    help: "keep the most probable tokens until their sum reaches p; 1 = all",
+    help: "then the most probable until they have p of what top-k kept; 1 = all",
     example: "--top-p 0.95",
   },
   minP: {
@@ -183,7 +183,7 @@ export const SAMPLING = {
     min: 0,
     max: 1,
     default: 0,
-    help: "keep tokens with at least p times the top probability; 0 = all",
+    help: "then those with at least p times the top probability; 0 = all",
     example: "--min-p 0.05",
   },
   seed: {

@@ -5,12 +5,16 @@ import type { GenerateRequest } from "./events.ts";
 import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./schedule/sequence_pages.ts";
 
-/** @throws UsageError for a request that no slot could ever hold, or that the tiers cannot run. */
+/**
+ * @throws UsageError for a prompt with what is no token of the target, and for a request that no slot
+ * could ever hold or that the tiers cannot run.
+ */
 export function checkRequest(
   capacity: Capacity,
-  { name, contextLength }: Outputs,
+  outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
 ): void {
+  const { name, contextLength } = outputs;
   const { promptIds, maxTokens, numSteps } = request;
   const { length } = promptIds;
   if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
@@ -20,6 +24,7 @@ export function checkRequest(
         `the context of "${name}" holds ${contextLength}`,
     );
   }
+  checkIds(outputs, promptIds);
   if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
   if (numSteps > maxSteps(capacity)) {
     throw new UsageError(
@@ -33,4 +38,17 @@ export function checkRequest(
         `--max-kv-tokens is ${capacity.pages * PAGE}`,
     );
   }
+}
+
+/** The embedding would be read beyond its rows, and what it gives there is no error on the device. */
+function checkIds(
+  { name, vocabSize }: Pick<Outputs, "name" | "vocabSize">,
+  ids: readonly number[],
+): void {
+  const position = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (position < 0) return;
+  throw new UsageError(
+    `Cannot generate: the prompt has token id ${ids[position]} at position ${position}, ` +
+      `"${name}" has ids 0 to ${vocabSize - 1}`,
+  );
 }

@@ -15,7 +15,7 @@ export interface GenerateRequest {
   readonly ignoreEos: boolean;
   /** Draft steps a round (SGLang `speculative_num_steps`); 0 = plain decoding. */
   readonly numSteps: number;
-  /** Aborting ends the request with reason "interrupt" after the round in flight. */
+  /** Aborting ends the request with reason "interrupt" after the rounds in flight. */
   readonly signal?: AbortSignal;
 }
 
@@ -39,7 +39,7 @@ export interface GenerateResult {
   readonly drafts: readonly (readonly number[])[];
 }
 
-/** What a request yields, in order: prefill..., (round, text?)..., then finish or error. */
+/** What a request yields, in order: prefill..., (round, text?)..., text?, then finish or error. */
 export type EngineEvent =
   | {
     readonly kind: "prefill";

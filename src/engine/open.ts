@@ -7,7 +7,7 @@ import { tierBytes } from "../model/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
-import { loadTokenizer, type Tokenizer } from "../text/tokenizer.ts";
+import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
 import { type Core, openCore } from "./core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { checkMemory, loadOrAdvise } from "./fits.ts";
@@ -92,9 +92,9 @@ export interface Engine extends Disposable {
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
-  /** Tokens a sequence may hold, prompt and output. */
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
+  /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
   readonly device: DeviceInfo;
@@ -125,7 +125,8 @@ export interface Engine extends Disposable {
 }
 
 /**
- * Opens device and models, loads the weights and makes the programs of the deepest tier.
+ * Opens device and models, loads the weights and makes the programs of prompts and of the tier that
+ * requests get by default, where the policy is adaptive of all tiers; others when a round wants them.
  *
  * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
  * too small: before loading where its size is known, else when a buffer cannot be had.
@@ -143,7 +144,9 @@ export async function openEngine(
   for (const line of warnings) options.onWarning?.(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(options.contextLength, config.maxPositions);
-  const text = random ? noText(checkpoint.name) : openText(checkpoint);
+  const text = random
+    ? noText(checkpoint.name)
+    : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
   const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
@@ -165,8 +168,9 @@ export async function openEngine(
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
-  const { eosTokenIds } = config;
-  const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
+  const { eosTokenIds, vocabSize } = config;
+  const { tokenizer } = text;
+  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength };
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
   const scheduler = openScheduler({
@@ -241,11 +245,27 @@ function noText(name: string): ReturnType<typeof openText> {
   return { tokenizer, hasChatTemplate: false, encodePrompt: () => tokenizer.encode("") };
 }
 
-function openText(checkpoint: Checkpoint) {
+/** @param of.vocabSize of the model. */
+function openText(
+  checkpoint: Checkpoint,
+  { vocabSize, onWarning = () => {} }: {
+    readonly vocabSize: number;
+    readonly onWarning: ((line: string) => void) | undefined;
+  },
+) {
   const tokenizerConfig = checkpoint.json("tokenizer_config.json");
-  const tokenizerJson = checkpoint.json("tokenizer.json");
+  const { json: tokenizerJson, dropped } = withinVocabulary(
+    checkpoint.json("tokenizer.json"),
+    vocabSize,
+  );
+  for (const { id, content } of dropped) {
+    onWarning(
+      `the tokenizer of "${checkpoint.name}" has token "${content}" with id ${id}, which the model ` +
+        `has not (vocab_size ${vocabSize}); it is read as plain text`,
+    );
+  }
   const jinja = checkpoint.text("chat_template.jinja");
-  const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig);
+  const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
   const template = chatTemplate(jinja, tokenizerConfig);
   return {
     tokenizer,

@@ -11,6 +11,8 @@ export interface Outputs {
   readonly tokenizer: Tokenizer;
   /** Of the target, for messages. */
   readonly name: string;
+  /** Token ids of the target: 0 to one less. */
+  readonly vocabSize: number;
   readonly eosTokenIds: readonly number[];
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
@@ -104,6 +106,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     },
     end({ ids, cached, ...times }) {
       const held = scanner.push(stream.end());
+      // A stop text that half a character completes cuts the text as any other does.
+      if (held.stopped) finished = "stop";
       const rest = held.text + scanner.end();
       const speculative = summary(outputs, request, rounds);
       const result: GenerateResult = {

@@ -2,7 +2,7 @@
 export const MOST_ROUNDS = 8;
 
 /** Share of the time that the device may wait for the host. */
-const SHARE = 0.02;
+export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
 /** Weight of the newest measurement in a moving average. */

@@ -26,7 +26,7 @@ export interface RoundPrograms extends Work {
 }
 
 /**
- * Every program of an engine, each made once: at start for all tiers, or when first wanted. `cells`
+ * Every program of an engine, each made once: by `Core.warmUp`, or when first wanted. `cells`
  * is what the longest slot has pages for, see `mostCells`; absent: any number.
  */
 export interface Programs {

@@ -6,7 +6,7 @@ import { groupMatmuls, type MatmulGroup, matmulsOf } from "./matmuls.ts";
 import type { LoadedWeights } from "./models.ts";
 import { adapterKey, driverVersion, readTuning, tuningPath, writeTuning } from "./tuning_file.ts";
 
-/** Launches by rule (off), as measured here before (on), or measured once more (again). */
+/** Launches by rule (off), measured where they were not before (on), or all once more (again). */
 export type AutotuneChoice = "on" | "off" | "again";
 
 /** What tuning did, for `--stats`. */

@@ -13,7 +13,7 @@ export interface DeviceInfo {
   readonly features: readonly string[];
 }
 
-/** An open WebGPU device with every limit the adapter has. One a process. */
+/** An open WebGPU device; those of its limits that kernels depend on are the adapter's. */
 export interface Gpu extends Disposable {
   readonly device: GPUDevice;
   readonly limits: GPUSupportedLimits;

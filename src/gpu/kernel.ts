@@ -130,7 +130,7 @@ export function labelOf({ buffer, label = buffer.label }: Operand): string {
   return label;
 }
 
-/** One line a dispatch: golden plans, `--explain`, and reading what a refactor changed. */
+/** One line a dispatch, to read what a refactor changed. */
 export function describe(plan: Plan): string {
   return plan.map(({ kernel, buffers, constants, workgroups, label }) => {
     const operands = kernel.bindings.map((name) => {

@@ -27,8 +27,8 @@ const FAMILIES: readonly Family[] = [
 ];
 
 /**
- * The decoder of a target, by the first entry of `architectures` or by `model_type`, which must
- * agree.
+ * The decoder of a target, by `model_type`. Where there are `architectures`, the first must be the one
+ * of that type.
  * @throws UsageError naming the known ones, or what in the config is not supported.
  */
 export function readArchitecture(config: Fields): DecoderConfig {

@@ -21,8 +21,8 @@ export interface Checkpoint extends Disposable {
 }
 
 /**
- * Opens a model or draft folder: config.json and one model.safetensors, or shards by
- * model.safetensors.index.json. Reads headers only; dispose it to close the files.
+ * Opens a model or draft folder: config.json and weights that `openTensors` finds, safetensors or
+ * torch's, in one file or in shards. Reads headers only; dispose it to close the files.
  * @throws UsageError when there is no such folder, it is no checkpoint, or a header is broken.
  */
 export function openCheckpoint(folder: string): Checkpoint {

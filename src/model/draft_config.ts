@@ -1,4 +1,4 @@
-/** Reads what an EAGLE head is from its config.json and, where they disagree, its tensors. */
+/** Reads what an EAGLE head is from its tensors and, where they leave it open, its config.json. */
 import type { Checkpoint } from "./checkpoint.ts";
 import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
 import { parseDecoder } from "./architectures.ts";

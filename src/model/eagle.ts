@@ -16,7 +16,7 @@ import type { LayerSpec } from "./layer_spec.ts";
 import { draftTensors } from "./tensors.ts";
 import type { Loader } from "./loader.ts";
 
-/** Weights of an EAGLE head (EAGLE-1/2: no norms, the target's head; EAGLE-3: all of them). */
+/** Weights of an EAGLE head or a NextN layer; what it has not is undefined, or the target's. */
 export interface DraftWeights {
   /** [vocab, hidden]; the target's where the checkpoint has none. */
   readonly embed: Table;

@@ -18,7 +18,7 @@ const BYTES: Readonly<Record<TensorKind, number>> = { matrix: 2, table: 2, vecto
 
 /**
  * Opens a config.json without weights. Ids are zeros: draft token i is target token i. Other
- * tensors have no bytes to read; `randomLoader` makes them up.
+ * tensors have no bytes to read; `randomWeights` makes them up.
  *
  * @throws UsageError when the file is none, or describes no model that Eyrie runs.
  */

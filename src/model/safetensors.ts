@@ -16,7 +16,7 @@ export type GroupedDType = "GROUPED_U4" | "GROUPED_I8" | "GROUPED_F8";
 export interface TensorInfo {
   readonly name: string;
   readonly dtype: DType;
-  /** The dtype in the file's own word; differs from `dtype` for `OTHER` only. */
+  /** The dtype in the file's own word; of a grouped one how it is quantized: `GPTQ 4-bit`. */
   readonly dtypeName: string;
   readonly shape: readonly number[];
   /** File within the checkpoint folder. */

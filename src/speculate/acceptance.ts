@@ -10,8 +10,11 @@ export interface Acceptance {
  * Accepts drafts while they are what the target itself chose.
  *
  * `choices[j]` is the target's token after the committed text and the first j drafts, so it is
- * right as long as those drafts are. Each id is the target's own choice on the text before it: the
- * output is that of decoding without drafts, whatever the drafts are (policies.md 5.4, 5.6).
+ * right as long as those drafts are. Each id is the target's own choice on the text before it, with
+ * noise of its position: the output is that of decoding without drafts, whatever the drafts are.
+ *
+ * Source: https://arxiv.org/abs/2408.07978, drafter-invariant speculative decoding
+ *
  * @param drafts Chain of drafted ids, [num_steps].
  * @param choices The target's id at each row, [num_steps + 1].
  * @throws Error when there is not one choice more than there are drafts.

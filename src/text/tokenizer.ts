@@ -30,12 +30,15 @@ export interface Tokenizer {
  * @param name The folder, for messages.
  * @param tokenizerJson Parsed tokenizer.json; undefined when the file is absent.
  * @param tokenizerConfig Parsed tokenizer_config.json; undefined when the file is absent.
- * @throws UsageError when tokenizer.json is absent or is of a kind that is not known.
+ * @param modelVocab Tokens that the model has; it may have more than the tokenizer.
+ * @throws UsageError when tokenizer.json is absent, is of a kind that is not known or has a token that
+ * the model has not.
  */
 export function loadTokenizer(
   name: string,
   tokenizerJson: unknown,
   tokenizerConfig: unknown,
+  modelVocab: number = Infinity,
 ): Tokenizer {
   if (tokenizerJson === undefined) {
     throw new UsageError(`Cannot load the tokenizer of "${name}": no tokenizer.json`);
@@ -60,7 +63,40 @@ export function loadTokenizer(
     checkTokens(tokenizerJson);
     return new HfTokenizer(tokenizerJson, config);
   });
-  return wrap(inner, config, usable);
+  const tokenizer = wrap(inner, config, usable);
+  const largest = tokenizer.vocabSize - 1;
+  if (largest < modelVocab) return tokenizer;
+  throw new UsageError(
+    `Cannot load the tokenizer of "${name}": token ${shown(inner.id_to_token(largest))} ` +
+      `has id ${largest}, the model's vocab_size is ${modelVocab}`,
+  );
+}
+
+/** An added token of tokenizer.json. */
+export interface AddedToken {
+  readonly id: number;
+  readonly content: string;
+}
+
+/**
+ * tokenizer.json without the added tokens that the model has no embedding for, so that no text becomes
+ * one: Llama-2's `<pad>` (id 32000 of 32000), Gemma 3 1B's `<image_soft_token>`.
+ */
+export function withinVocabulary(
+  tokenizerJson: unknown,
+  modelVocab: number,
+): { readonly json: unknown; readonly dropped: readonly AddedToken[] } {
+  const added = isObject(tokenizerJson) ? tokenizerJson.added_tokens : undefined;
+  if (!isObject(tokenizerJson) || !Array.isArray(added)) {
+    return { json: tokenizerJson, dropped: [] };
+  }
+  const beyond = (token: unknown): token is AddedToken =>
+    isObject(token) && Number.isSafeInteger(token.id) && Number(token.id) >= modelVocab &&
+    typeof token.content === "string";
+  const dropped = added.filter(beyond);
+  if (dropped.length === 0) return { json: tokenizerJson, dropped };
+  const added_tokens = added.filter((token) => !beyond(token));
+  return { json: { ...tokenizerJson, added_tokens }, dropped };
 }
 
 /** The package's messages may quote what they stumbled over. */

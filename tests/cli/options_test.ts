@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ROUNDS } from "../../src/cli/option_flight.ts";
-import { MOST_ROUNDS } from "../../src/engine/pace.ts";
+import { MOST_ROUNDS, SHARE } from "../../src/engine/pace.ts";
 import { allowed, type Flag } from "../../src/cli/flag.ts";
 import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
 import { type Invocation, parseArguments } from "../../src/cli/parse.ts";
@@ -108,6 +108,7 @@ Deno.test("--rounds-per-sync is auto or any number that the engine takes", () =>
   const { choices } = ROUNDS.roundsPerSync;
   const numbers = Array.from({ length: MOST_ROUNDS }, (_, i) => `${i + 1}`);
   assert.deepEqual(choices, ["auto", ...numbers]);
+  assert.ok(ROUNDS.roundsPerSync.absent.endsWith(` ${100 * SHARE} %`));
 });
 
 Deno.test("defaults of generate", () => {

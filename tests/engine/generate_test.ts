@@ -112,6 +112,22 @@ Deno.test("a request on the embedded model", async (t) => {
     );
   });
 
+  await t.step(
+    "a token id outside of the vocabulary is refused, and the engine goes on",
+    async () => {
+      for (const id of [2048, -1, 1.5, NaN, 2 ** 32]) {
+        await assert.rejects(
+          run({ promptIds: [...promptIds, id] }),
+          new UsageError(
+            `Cannot generate: the prompt has token id ${id} at position ${promptIds.length}, ` +
+              '"fledgling/target" has ids 0 to 2047',
+          ),
+        );
+      }
+      assert.equal((await run({})).text, counted);
+    },
+  );
+
   await t.step("an empty prompt is refused", async () => {
     await assert.rejects(
       run({ promptIds: [] }),

@@ -12,7 +12,7 @@ import { randomWeights } from "../../src/model/random_weights.ts";
 import { PAGE } from "../../src/model/rows_layout.ts";
 import { checkpointWeights } from "../../src/model/weights.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { bothOf, CONFIG } from "../model/quantized/checkpoints.ts";
+import { bothOf, CONFIG, DEEPSEEK } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";
 import { decode } from "./fledgling.ts";
 
@@ -20,17 +20,21 @@ const CELLS = 64;
 const PROMPT = [3, 17, 42, 5, 60, 9, 33];
 
 /** A Llama layer of random weights beside the target. */
-const DRAFT = {
-  ...CONFIG,
-  architectures: ["LlamaForCausalLMEagle3"],
-  num_hidden_layers: 1,
-  draft_vocab_size: CONFIG["vocab_size"],
-  eagle_aux_hidden_state_layer_ids: [0, 1, 1],
-};
+function draftOf(hiddenSize: unknown): unknown {
+  return {
+    ...CONFIG,
+    hidden_size: hiddenSize,
+    architectures: ["LlamaForCausalLMEagle3"],
+    num_hidden_layers: 1,
+    draft_vocab_size: CONFIG["vocab_size"],
+    eagle_aux_hidden_state_layer_ids: [0, 1, 1],
+  };
+}
 
 async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
+  const { hidden_size } = target.json("config.json") as typeof CONFIG;
   const draftFile = await Deno.makeTempFile({ suffix: ".json" });
-  await Deno.writeTextFile(draftFile, JSON.stringify(DRAFT));
+  await Deno.writeTextFile(draftFile, JSON.stringify(draftOf(hidden_size)));
   try {
     using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
     const random = randomWeights(gpu, { seed: 7 });
@@ -70,9 +74,15 @@ async function logitsAndTexts(gpu: Gpu, checkpoint: Checkpoint, tiers: readonly 
 const gpu = await openGpu();
 Deno.test.afterAll(() => gpu[Symbol.dispose]());
 
-for (const name of ["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, blocks"]) {
+const CASES = [
+  ...["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, blocks"]
+    .map((name) => ({ name, layout: name, config: CONFIG })),
+  { name: "DeepSeek-V3 in fp8", layout: "fp8, blocks", config: DEEPSEEK },
+];
+
+for (const { name, layout, config } of CASES) {
   Deno.test(`${name}: logits to the bit those of float32 weights; one text at num_steps 0, 1, 3`, async () => {
-    const { quantized, float } = bothOf(LAYOUTS[name]!);
+    const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
     const found = await logitsAndTexts(gpu, quantized, [0, 1, 3]);
     const expected = await logitsAndTexts(gpu, float, [0]);
     // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum.

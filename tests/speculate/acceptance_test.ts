@@ -12,7 +12,7 @@ Deno.test("acceptance: there must be one choice more than drafts", () => {
   assert.throws(() => acceptChain([1, 2], [1, 2]), /Cannot accept "2 drafts"/);
 });
 
-// Exactness, policies.md 5.7 a: every outcome of the noise is counted, so there is no sampling error.
+// Exactness: every outcome of the noise is counted, so there is no sampling error.
 // The noise of a position is one of NOISE equally likely values, and a model turns it into a token by
 // a table that depends on the whole context. A law is then a whole number of NOISEths, and the
 // output has the target's law if each sequence comes out exactly weight * weight * ... times.

@@ -18,7 +18,7 @@ function slotOf(candidate_steps: readonly number[], fields: object = {}): Adapti
 /** Accepted drafts of one round, then what is expected: changed?, current, ema. */
 type Step = readonly [accepted: number[], changed: boolean, current: number, ema: number];
 
-/** eagle.md 1.11: row, initial steps, slot, rounds. Numbered as there. */
+/** After the unit tests of SGLang's `AdaptiveSpeculativeParams`: row, initial steps, slot, rounds. */
 const TABLE: readonly [string, number, AdaptiveSlot, readonly Step[]][] = [
   [
     "2: decides first after warm-up and interval",
@@ -192,7 +192,7 @@ function phases(start: SlotState): { changes: number[][]; ema: number } {
   return { changes, ema: state.ema };
 }
 
-// Written by a Python program of eagle.md 1.3 to 1.5: equal to the last bit of the average.
+// Written by a Python program of SGLang's rule: equal to the last bit of the average.
 const PHASES: readonly [number, AdaptiveSlot, number[][], number][] = [
   [3, slotOf([1, 3, 7]), [
     [25, 7, 2.5178419058376313],

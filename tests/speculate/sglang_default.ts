@@ -1,4 +1,4 @@
-/** SGLang's default of its newest format (eagle.md 1.2), as its file would say it. */
+/** SGLang's default of its newest format, as its file would say it. */
 export const SGLANG_DEFAULT: Readonly<Record<string, object>> = {
   "1": { candidate_steps: [1, 3, 5, 7], up_hysteresis: 0, down_hysteresis: -0.25 },
   "8": { candidate_steps: [0, 1, 3], up_hysteresis: 0, down_hysteresis: 0 },

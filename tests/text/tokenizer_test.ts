@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
-import { fledglingTokenizer, goldenCases, spacedTokenizer } from "./tokenizers.ts";
+import { fledglingText, fledglingTokenizer, goldenCases, spacedTokenizer } from "./tokenizers.ts";
 
 Deno.test("tokenizer: decodes every golden output to its text", () => {
   const tokenizer = fledglingTokenizer();
@@ -47,6 +47,28 @@ Deno.test("tokenizer: ids outside of the vocabulary are no text", () => {
     assert.equal(tokenizer.decode([outside]), "");
     assert.deepEqual([tokenizer.isSkipped(outside), tokenizer.isSkipped(0)], [true, true]);
     assert.ok(!tokenizer.isSkipped(outside - 1));
+  }
+});
+
+Deno.test("tokenizer: the model has every token, and may have more", () => {
+  const [json, config] = ["tokenizer.json", "tokenizer_config.json"]
+    .map((file): unknown => JSON.parse(fledglingText(file)));
+  const { added_tokens: added, ...rest } = json as { readonly added_tokens: readonly object[] };
+  /** With a further token, as Llama-2's `<pad>`. */
+  const padded = (id: number) => ({
+    ...rest,
+    added_tokens: [...added, { id, content: "<pad>", special: true }],
+  });
+  for (const modelVocab of [2048, 2049, 4096]) {
+    assert.equal(loadTokenizer("x", json, config, modelVocab).vocabSize, 2048);
+  }
+  assert.equal(loadTokenizer("x", padded(2048), config, 2049).idOf("<pad>"), 2048);
+  for (const [id, modelVocab] of [[2048, 2048], [5000, 2048], [5000, 5000]] as const) {
+    const why = `token "<pad>" has id ${id}, the model's vocab_size is ${modelVocab}`;
+    assert.throws(
+      () => loadTokenizer("x", padded(id), config, modelVocab),
+      new UsageError(`Cannot load the tokenizer of "x": ${why}`),
+    );
   }
 });
 

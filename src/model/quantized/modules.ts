@@ -13,7 +13,7 @@ export interface QuantizedModule {
   readonly cols: number;
   /** Of the largest tensor. */
   readonly values: TensorInfo;
-  /** Undefined where it is trivial or absent. */
+  /** `g_idx`; only that of the columns themselves is supported. */
   readonly order: TensorInfo | undefined;
   readonly scales: TensorInfo;
   readonly zeros: TensorInfo | undefined;

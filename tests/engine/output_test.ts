@@ -1,0 +1,239 @@
+import assert from "node:assert/strict";
+import { NOT_A_TOKEN } from "../../shaders/choose.ts";
+import { UsageError } from "../../src/errors.ts";
+import type { EngineEvent, GenerateRequest } from "../../src/engine/events.ts";
+import { openOutput, type Outputs, type Taken } from "../../src/engine/output.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import type { Tokenizer } from "../../src/text/tokenizer.ts";
+
+/** Ends a sequence; no byte of UTF-8. */
+const EOS = 0xff;
+
+/** A token a byte of UTF-8; the bytes of half a character are one U+FFFD. */
+const BYTES: Tokenizer = {
+  vocabSize: 256,
+  bosToken: undefined,
+  eosToken: undefined,
+  encode: (text) => [...new TextEncoder().encode(text)],
+  decode: (ids) => new TextDecoder().decode(Uint8Array.from(ids)),
+  idOf: () => undefined,
+  isSkipped: (id) => id === EOS,
+};
+
+const OUTPUTS: Outputs = {
+  tokenizer: BYTES,
+  name: "bytes",
+  vocabSize: 256,
+  eosTokenIds: [EOS],
+  algorithm: "EAGLE3",
+  contextLength: 100,
+};
+
+const REQUEST: GenerateRequest = {
+  promptIds: [1, 2, 3],
+  sampling: GREEDY,
+  maxTokens: 20,
+  stop: [],
+  ignoreEos: false,
+  numSteps: 3,
+};
+
+const ENDED = { started: 1000, prefilled: 1010, ended: 1510, cached: 2, ids: [] };
+
+/** Ids of a text, U+00FF standing for EOS. */
+function ids(text: string): number[] {
+  return text.split("\xff").flatMap((part, i) => [...i > 0 ? [EOS] : [], ...BYTES.encode(part)]);
+}
+
+/** The first token as prefill leaves it, then rounds. */
+function taken(round: readonly number[], i: number): Taken {
+  if (i === 0) return { ids: round, accepted: 0, drafts: [], numSteps: undefined };
+  return { ids: round, accepted: round.length - 1, drafts: [1, 2, 3], numSteps: 3 };
+}
+
+/** Takes rounds until the output has finished, as the scheduler does; then its end. */
+function run(request: Partial<GenerateRequest>, rounds: readonly (readonly number[])[]) {
+  const output = openOutput(OUTPUTS, { ...REQUEST, ...request });
+  const events: EngineEvent[] = [];
+  for (const [i, round] of rounds.entries()) {
+    assert.equal(output.finished, undefined, `finished before round ${i}`);
+    events.push(...output.take(taken(round, i)));
+  }
+  const ids = events.flatMap((event) => event.kind === "round" ? event.ids : []);
+  events.push(...output.end({ ...ENDED, ids }));
+  const texts = events.flatMap((event) => event.kind === "text" ? [event.text] : []);
+  const kept = events.flatMap((event) => event.kind === "round" ? [event.ids] : []);
+  const last = events.at(-1);
+  assert.ok(last?.kind === "finish");
+  assert.equal(texts.join(""), last.result.text);
+  assert.deepEqual(kept.flat(), last.result.outputIds);
+  return { texts, kept, result: last.result, left: output.left };
+}
+
+type Row = readonly [
+  what: string,
+  request: Partial<GenerateRequest>,
+  rounds: readonly (readonly number[])[],
+  texts: readonly string[],
+  reason: "stop" | "length" | "interrupt",
+  outputIds: number,
+];
+
+const TABLE: readonly Row[] = [
+  ["no token", {}, [], [], "interrupt", 0],
+  ["goes on", {}, [ids("a"), ids("bc")], ["a", "bc"], "interrupt", 3],
+  ["end of sequence, an id and not text", {}, [ids("a"), ids("b\xffcd")], ["a", "b"], "stop", 3],
+  ["end of sequence first", {}, [ids("\xff")], [], "stop", 1],
+  ["ignoreEos", { ignoreEos: true }, [ids("a"), ids("b\xffc")], ["a", "bc"], "interrupt", 4],
+  [
+    "most tokens, within a round",
+    { maxTokens: 3 },
+    [ids("a"), ids("bcd")],
+    ["a", "bc"],
+    "length",
+    3,
+  ],
+  ["most tokens are one", { maxTokens: 1 }, [ids("a")], ["a"], "length", 1],
+  [
+    "end of sequence as the last token allowed",
+    { maxTokens: 2 },
+    [ids("a"), ids("\xffb")],
+    ["a"],
+    "stop",
+    2,
+  ],
+  [
+    "the context ends",
+    { promptIds: Array(97).fill(1) },
+    [ids("a"), ids("bcd")],
+    ["a", "bc"],
+    "length",
+    3,
+  ],
+  ["stop text within a round", { stop: ["c"] }, [ids("a"), ids("bcd")], ["a", "b"], "stop", 3],
+  ["stop text over rounds", { stop: ["bcd"] }, [ids("a"), ids("bc"), ids("de")], ["a"], "stop", 4],
+  [
+    "stop text as the last token allowed",
+    { stop: ["bc"], maxTokens: 3 },
+    [ids("a"), ids("bcd")],
+    ["a"],
+    "stop",
+    3,
+  ],
+  [
+    "begin of a stop text comes with what follows",
+    { stop: ["bcd"] },
+    [ids("a"), ids("b"), ids("x")],
+    ["a", "bx"],
+    "interrupt",
+    3,
+  ],
+  [
+    "begin of a stop text comes at the end",
+    { stop: ["cde"], maxTokens: 4 },
+    [ids("a"), ids("bcd")],
+    ["a", "b", "cd"],
+    "length",
+    4,
+  ],
+  [
+    "end of sequence after the begin of a stop text",
+    { stop: ["cd"] },
+    [ids("a"), ids("bc\xff")],
+    ["a", "b", "c"],
+    "stop",
+    4,
+  ],
+  ["character over rounds", {}, [[0xe2], [0x82], [0xac, 0x61]], ["€a"], "interrupt", 4],
+  [
+    "half a character at the end",
+    { maxTokens: 2 },
+    [ids("a"), [0xe2]],
+    ["a", "\ufffd"],
+    "length",
+    2,
+  ],
+  [
+    "half a character completes a stop text at the end",
+    { stop: ["b\ufffd"], maxTokens: 3 },
+    [ids("a"), [0x62, 0xe2]],
+    ["a"],
+    "stop",
+    3,
+  ],
+  [
+    "the same after an interrupt",
+    { stop: ["\ufffd"] },
+    [ids("ab"), [0xe2, 0x82]],
+    ["ab"],
+    "stop",
+    4,
+  ],
+  [
+    "half a character after the begin of another stop text",
+    { stop: ["bc"], maxTokens: 3 },
+    [ids("a"), [0x62, 0xe2]],
+    ["a", "b\ufffd"],
+    "length",
+    3,
+  ],
+];
+
+for (const [what, request, rounds, texts, reason, outputIds] of TABLE) {
+  Deno.test(`output: ${what}`, () => {
+    const found = run(request, rounds);
+    assert.deepEqual(
+      [found.texts, found.result.finishReason, found.result.outputIds.length],
+      [texts, reason, outputIds],
+    );
+  });
+}
+
+Deno.test("output: tokens past the end are dropped, their drafts are still counted", () => {
+  const { kept, left, result } = run({ maxTokens: 4 }, [ids("a"), ids("bc"), ids("defg")]);
+  assert.deepEqual(kept, [ids("a"), ids("bc"), ids("d")]);
+  assert.equal(left, 0);
+  assert.deepEqual(result.drafts, [[1, 2, 3], [1, 2, 3]]);
+  const { rounds, draft_tokens, accepted_per_round, num_steps } = result.speculative;
+  // The last round kept one token, an accepted draft: the three others came after the end.
+  assert.deepEqual([rounds, draft_tokens, accepted_per_round, num_steps], [2, 6, [1, 1], 3]);
+});
+
+Deno.test("output: the setting told is the deepest round's, or what was asked without any", () => {
+  const output = openOutput(OUTPUTS, REQUEST);
+  for (const numSteps of [0, 5, 1]) {
+    const drafts = Array(numSteps).fill(7);
+    output.take({ ids: ids("a"), accepted: 0, drafts, numSteps });
+  }
+  assert.equal(resultOf(output.end(ENDED)).speculative.num_draft_tokens, 6);
+  const { speculative } = resultOf(openOutput(OUTPUTS, REQUEST).end(ENDED));
+  assert.deepEqual([speculative.algorithm, speculative.num_draft_tokens], ["EAGLE3", 4]);
+  const plain = openOutput({ ...OUTPUTS, algorithm: "NONE" }, REQUEST).end(ENDED);
+  assert.equal(resultOf(plain).speculative.num_draft_tokens, 0);
+});
+
+Deno.test("output: times and the cache come from the clock", () => {
+  const { timing, cachedTokens, promptIds } = run({}, [ids("a"), ids("bcdef")]).result;
+  assert.deepEqual(timing, {
+    prefillMs: 10,
+    decodeMs: 500,
+    timeToFirstTokenMs: 10,
+    tokensPerSecond: 10,
+  });
+  assert.deepEqual([cachedTokens, promptIds], [2, REQUEST.promptIds]);
+});
+
+Deno.test("output: broken logits are told with their position", () => {
+  const output = openOutput(OUTPUTS, REQUEST);
+  output.take(taken(ids("a"), 0));
+  assert.throws(
+    () => output.take(taken([0x62, NOT_A_TOKEN], 1)),
+    new UsageError('Cannot generate with "bytes": the logits at position 5 are not numbers'),
+  );
+});
+
+function resultOf(events: readonly EngineEvent[]) {
+  const last = events.at(-1);
+  assert.ok(last?.kind === "finish");
+  return last.result;
+}
