@@ -52,7 +52,8 @@ export interface EngineClient extends EngineFacts, Disposable {
   encodePrompt(input: PromptInput, signal?: AbortSignal): Promise<readonly number[]>;
   /** As Engine.generate. An abort ends it within INTERRUPT_MS, whatever the device is at. */
   generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
-  status(): Promise<EngineStatus>;
+  /** As of the last request that ended. */
+  readonly status: EngineStatus;
 }
 
 /** Options that can be sent to another thread. */

@@ -47,7 +47,14 @@ export type EngineEvent =
     readonly total: number;
     readonly cached: number;
   }
-  | { readonly kind: "round"; readonly ids: readonly number[]; readonly accepted: number }
+  | {
+    readonly kind: "round";
+    readonly ids: readonly number[];
+    readonly accepted: number;
+    readonly drafts: readonly number[];
+    /** Undefined for the token that prefill chose: that is no round. */
+    readonly numSteps: number | undefined;
+  }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "finish"; readonly result: GenerateResult }
   | { readonly kind: "error"; readonly error: Error };

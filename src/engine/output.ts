@@ -1,10 +1,11 @@
 import { NOT_A_TOKEN } from "../../shaders/choose.ts";
 import { UsageError } from "../errors.ts";
-import { type RoundCount, type SpeculativeStats, speculativeStats } from "../speculate/stats.ts";
+import type { SpeculativeStats } from "../speculate/stats.ts";
 import { stopScanner } from "../text/stop.ts";
 import { textStream } from "../text/stream.ts";
 import type { Tokenizer } from "../text/tokenizer.ts";
-import type { EngineEvent, FinishReason, GenerateRequest, GenerateResult } from "./events.ts";
+import type { EngineEvent, FinishReason, GenerateRequest } from "./events.ts";
+import { type Ended, generateResult, type RoundRecord } from "./result.ts";
 
 /** What turns tokens into a request's output. */
 export interface Outputs {
@@ -17,6 +18,8 @@ export interface Outputs {
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
+  /** Draft steps of a request that asks for none in particular. */
+  readonly numSteps: number;
 }
 
 /** What a lane of a round adds. */
@@ -26,18 +29,6 @@ export interface Taken {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly numSteps: number | undefined;
-}
-
-/** What the result says besides text and rounds. */
-export interface Ended {
-  /** When it began, had its first token and ended: milliseconds of performance.now(). */
-  readonly started: number;
-  readonly prefilled: number;
-  readonly ended: number;
-  /** Prompt tokens that were cached. */
-  readonly cached: number;
-  /** The output's ids, `tokens` of them. */
-  readonly ids: readonly number[];
 }
 
 /** Folds the rounds of one request into text, stops and counts. */
@@ -50,7 +41,7 @@ export interface Output {
   /** Adds a round; what it makes visible. */
   take(round: Taken): EngineEvent[];
   /** The last events: what was held back, and the result. */
-  end(ended: Ended): EngineEvent[];
+  end(ended: Pick<Ended, "started" | "prefilled" | "ended" | "cached" | "ids">): EngineEvent[];
 }
 
 /** @throws UsageError (from take) when the device chose from broken logits. */
@@ -60,8 +51,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   const scanner = stopScanner(request.stop);
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
   let tokens = 0;
-  const rounds: (RoundCount & { readonly numSteps: number })[] = [];
-  const drafts: (readonly number[])[] = [];
+  const rounds: RoundRecord[] = [];
   let text = "";
   let finished: FinishReason | undefined;
 
@@ -95,31 +85,22 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       }
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { numSteps } = round;
+      const { numSteps, drafts } = round;
       if (numSteps !== undefined) {
-        rounds.push({ drafted: round.drafts.length, accepted, emitted: kept.length, numSteps });
-        drafts.push(round.drafts);
+        rounds.push({ drafts, accepted, emitted: kept.length, numSteps });
       }
       text += piece;
-      const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted }];
+      const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted, drafts, numSteps }];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
-    end({ ids, cached, ...times }) {
+    end(ended) {
       const held = scanner.push(stream.end());
       // A stop text that half a character completes cuts the text as any other does.
       if (held.stopped) finished = "stop";
       const rest = held.text + scanner.end();
-      const speculative = summary(outputs, request, rounds);
-      const result: GenerateResult = {
-        text: text + rest,
-        promptIds: request.promptIds,
-        outputIds: ids,
-        finishReason: finished ?? "interrupt",
-        timing: timing(times, tokens),
-        cachedTokens: cached,
-        speculative,
-        drafts,
-      };
+      const finishReason = finished ?? "interrupt";
+      const got = { ...ended, finishReason, text: text + rest, rounds };
+      const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];
     },
@@ -130,31 +111,4 @@ function brokenLogits({ name }: Outputs, position: number): UsageError {
   return new UsageError(
     `Cannot generate with "${name}": the logits at position ${position} are not numbers`,
   );
-}
-
-/** The setting told is the deepest that a round ran with. */
-function summary(
-  { algorithm }: Outputs,
-  { numSteps }: GenerateRequest,
-  rounds: readonly (RoundCount & { readonly numSteps: number })[],
-): SpeculativeStats {
-  const steps = rounds.length > 0
-    ? Math.max(...rounds.map((round) => round.numSteps))
-    : (algorithm === "NONE" ? 0 : numSteps);
-  return speculativeStats({
-    algorithm: steps > 0 ? algorithm : "NONE",
-    num_steps: steps,
-    eagle_topk: steps > 0 ? 1 : 0,
-    num_draft_tokens: steps > 0 ? steps + 1 : 0,
-  }, rounds);
-}
-
-function timing(
-  { started, prefilled, ended }: Pick<Ended, "started" | "prefilled" | "ended">,
-  tokens: number,
-): GenerateResult["timing"] {
-  const prefillMs = prefilled - started;
-  const decodeMs = ended - prefilled;
-  const tokensPerSecond = decodeMs > 0 ? Math.max(0, tokens - 1) / decodeMs * 1000 : 0;
-  return { prefillMs, decodeMs, timeToFirstTokenMs: prefillMs, tokensPerSecond };
 }

@@ -12,21 +12,23 @@ export type ToEngine =
     readonly request: Omit<GenerateRequest, "signal">;
   }
   /** Ends the request with reason "interrupt". */
-  | { readonly kind: "cancel"; readonly id: number }
-  | { readonly kind: "status"; readonly id: number };
+  | { readonly kind: "cancel"; readonly id: number };
 
 export type FromEngine =
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }
-  | { readonly kind: "opened"; readonly facts: EngineFacts }
+  | { readonly kind: "opened"; readonly facts: EngineFacts; readonly status: EngineStatus }
   /** The engine could not be opened. */
   | { readonly kind: "not opened"; readonly error: SentError }
   | { readonly kind: "encoded"; readonly id: number; readonly ids: readonly number[] }
-  | { readonly kind: "status"; readonly id: number; readonly status: EngineStatus }
   /** To `encode` or `generate`. */
   | { readonly kind: "error"; readonly id: number; readonly error: SentError }
-  /** All that a step brought, by request. */
-  | { readonly kind: "events"; readonly events: readonly SentEvent[] };
+  /** All that a step brought, by request; the status where one of them ended. */
+  | {
+    readonly kind: "events";
+    readonly events: readonly SentEvent[];
+    readonly status: EngineStatus | undefined;
+  };
 
 export type SentEvent = readonly [id: number, event: EngineEvent];
 

@@ -1,6 +1,6 @@
 import type { Engine } from "../open.ts";
 import type { Job } from "../scheduler.ts";
-import type { EngineFacts } from "../client.ts";
+import type { EngineFacts, EngineStatus } from "../client.ts";
 import type { EngineEvent } from "../events.ts";
 import { heardBell } from "./bell.ts";
 import { sentError } from "./errors.ts";
@@ -32,7 +32,7 @@ export function serveEngine(port: Port): void {
         bell.heard();
         answer(event.data);
       };
-      post({ kind: "opened", facts: factsOf(engine) });
+      post({ kind: "opened", facts: factsOf(engine), status: statusOf(engine) });
     } catch (error) {
       post({ kind: "not opened", error: sentError(error) });
     }
@@ -45,7 +45,10 @@ function answers(
   post: (message: FromEngine) => void,
 ): (message: ToEngine) => void {
   const jobs = new Map<number, Job>();
-  const send = outbox(post);
+  const send = outbox((events) => {
+    const ended = events.some(([, { kind }]) => kind === "finish");
+    post({ kind: "events", events, status: ended ? statusOf(engine) : undefined });
+  });
 
   function onEvent(id: number, event: EngineEvent): void {
     if (event.kind === "finish" || event.kind === "error") jobs.delete(id);
@@ -66,8 +69,6 @@ function answers(
       }
       case "cancel":
         return jobs.get(message.id)?.cancel();
-      case "status":
-        return post({ kind: "status", id: message.id, status: statusOf(engine) });
     }
   }
 
@@ -81,11 +82,11 @@ function answers(
   };
 }
 
-/** Sends what one step brings as one message: events come together, without a turn between. */
-function outbox(post: (message: FromEngine) => void): (event: SentEvent) => void {
+/** Sends what one step brings together: its events come without a turn between them. */
+function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent) => void {
   let events: SentEvent[] = [];
   const flush = () => {
-    post({ kind: "events", events });
+    send(events);
     events = [];
   };
   return (event) => {
@@ -104,6 +105,6 @@ export function factsOf(engine: EngineFacts): EngineFacts {
   };
 }
 
-function statusOf({ counts, speculation }: Engine) {
+function statusOf({ counts, speculation }: Engine): EngineStatus {
   return { counts: { ...counts }, speculation: speculation.report };
 }

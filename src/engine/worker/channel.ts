@@ -1,0 +1,140 @@
+import type { ClientOptions, EngineFacts, EngineStatus } from "../client.ts";
+import type { EventQueue } from "../event_queue.ts";
+import type { EngineEvent, GenerateRequest } from "../events.ts";
+import { newBell } from "./bell.ts";
+import { receivedError } from "./errors.ts";
+import type { FromEngine, ToEngine } from "./messages.ts";
+
+export interface Opened {
+  readonly facts: EngineFacts;
+  readonly status: EngineStatus;
+}
+
+/** A worker with an engine, and what it owes answers to. */
+export class Channel {
+  readonly opened: Promise<Opened>;
+  readonly #worker: Worker;
+  readonly #ring: () => void;
+  readonly #encoding = new Map<number, PromiseWithResolvers<readonly number[]>>();
+  readonly #streams = new Map<number, EventQueue<EngineEvent>>();
+  /** Requests that were not waited for and have not ended. */
+  readonly #left = new Set<number>();
+  readonly #opening: PromiseWithResolvers<Opened> = Promise.withResolvers();
+  #failure: Error | undefined;
+  #status: EngineStatus | undefined;
+  #id = 0;
+
+  /** Starts the worker `url`, whose module calls `serveEngine`. */
+  constructor(url: string | URL, { signal, onProgress, onWarning, ...options }: ClientOptions) {
+    const { memory, bell } = newBell();
+    this.#ring = bell.ring;
+    this.opened = this.#opening.promise;
+    this.#worker = new Worker(url, { type: "module", name: "engine" });
+    this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => {
+      if (data.kind === "progress") onProgress?.(data.progress);
+      else if (data.kind === "warning") onWarning?.(data.line);
+      else this.#receive(data);
+    };
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.end(new Error(`the engine's thread ended: ${event.message}`));
+    };
+    const stop = () => this.end(signal?.reason as Error);
+    const settled = () => signal?.removeEventListener("abort", stop);
+    this.opened.then(settled, settled);
+    signal?.addEventListener("abort", stop);
+    if (signal?.aborted) stop();
+    else this.#post({ kind: "open", options, bell: memory });
+  }
+
+  /** Why there is no engine any more. */
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  /** As of the last request that ended. */
+  get status(): EngineStatus | undefined {
+    return this.#status;
+  }
+
+  /** The thread works on something besides the newest message. */
+  get busy(): boolean {
+    return this.#streams.size + this.#left.size > 0;
+  }
+
+  encode(input: Extract<ToEngine, { kind: "encode" }>["input"]): Promise<readonly number[]> {
+    const id = this.#id++;
+    const encoded = Promise.withResolvers<readonly number[]>();
+    this.#encoding.set(id, encoded);
+    this.#post({ kind: "encode", id, input });
+    return encoded.promise;
+  }
+
+  /** Submits a request whose events go into the queue until it is left. */
+  submit(
+    request: Omit<GenerateRequest, "signal">,
+    events: EventQueue<EngineEvent>,
+  ): { cancel(): void; leave(): void } {
+    const id = this.#id++;
+    this.#post({ kind: "generate", id, request });
+    this.#streams.set(id, events);
+    const cancel = () => {
+      if (this.#streams.has(id) && !this.#failure) this.#post({ kind: "cancel", id });
+    };
+    const leave = () => {
+      cancel();
+      if (this.#streams.delete(id) && !this.#failure) this.#left.add(id);
+    };
+    return { cancel, leave };
+  }
+
+  /** Ends the thread, wherever it is; everything that waits gets the error. */
+  end(error: Error): void {
+    if (this.#failure) return;
+    this.#failure = error;
+    this.#worker.terminate();
+    this.#opening.reject(error);
+    for (const { reject } of this.#encoding.values()) reject(error);
+    for (const stream of this.#streams.values()) stream.push({ kind: "error", error });
+    for (const each of [this.#encoding, this.#streams, this.#left]) each.clear();
+  }
+
+  #post(message: ToEngine): void {
+    if (this.#failure) throw this.#failure;
+    this.#ring();
+    this.#worker.postMessage(message);
+  }
+
+  #receive(message: Exclude<FromEngine, { kind: "progress" | "warning" }>): void {
+    switch (message.kind) {
+      case "opened":
+        this.#status = message.status;
+        return this.#opening.resolve(message);
+      case "not opened":
+        return this.end(receivedError(message.error));
+      case "encoded":
+        this.#encoding.get(message.id)?.resolve(message.ids);
+        return void this.#encoding.delete(message.id);
+      case "error":
+        return this.#fail(message.id, receivedError(message.error));
+      case "events":
+        this.#status = message.status ?? this.#status;
+        for (const [id, event] of message.events) this.#pass(id, event);
+    }
+  }
+
+  #pass(id: number, event: EngineEvent): void {
+    this.#streams.get(id)?.push(event);
+    if (event.kind !== "finish") return;
+    this.#streams.delete(id);
+    this.#left.delete(id);
+  }
+
+  #fail(id: number, error: Error): void {
+    this.#encoding.get(id)?.reject(error);
+    this.#encoding.delete(id);
+    this.#streams.get(id)?.push({ kind: "error", error });
+    this.#streams.delete(id);
+    this.#left.delete(id);
+  }
+}

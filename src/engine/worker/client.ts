@@ -1,0 +1,103 @@
+import type { ClientOptions, EngineClient, OpenClient } from "../client.ts";
+import { eventQueue } from "../event_queue.ts";
+import type { EngineEvent, GenerateRequest } from "../events.ts";
+import { Channel, type Opened } from "./channel.ts";
+import { receive } from "./interrupted.ts";
+
+/** An abort is answered within this time, also in the middle of a round or of a prompt. */
+export const INTERRUPT_MS = 100;
+
+/** Opens engines in workers, whose module `url` calls `serveEngine`. */
+export function engineInWorker(url: string | URL): OpenClient {
+  return async (options) => {
+    const channel = new Channel(url, options);
+    return client(channel, await channel.opened, () => new Channel(url, reopening(options)));
+  };
+}
+
+/** The signal was for the first opening. */
+function reopening({ signal: _, ...options }: ClientOptions): ClientOptions {
+  return options;
+}
+
+/** @param reopen starts another thread, where the one before had to be ended. */
+function client(first: Channel, { facts, status }: Opened, reopen: () => Channel): EngineClient {
+  let channel = first;
+  let restart = false;
+
+  /** The engine's thread, which is opened again if an abort had to end it. */
+  async function live(): Promise<Channel> {
+    if (restart) {
+      restart = false;
+      channel = reopen();
+    }
+    await channel.opened;
+    return channel;
+  }
+
+  async function* generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void> {
+    const { signal, ...sent } = request;
+    const events = eventQueue<EngineEvent>();
+    const received = receive(facts, request);
+    const job = (await live()).submit(sent, events);
+    let timer: number | undefined;
+    const abort = () => {
+      job.cancel();
+      const interrupted = () => events.push({ kind: "finish", result: received.interrupted() });
+      timer ??= setTimeout(interrupted, INTERRUPT_MS);
+    };
+    signal?.addEventListener("abort", abort);
+    if (signal?.aborted) abort();
+    try {
+      while (true) {
+        const event = await events.next();
+        if (event.kind === "error") throw event.error;
+        received.add(event);
+        yield event;
+        if (event.kind === "finish") return;
+      }
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      job.leave();
+    }
+  }
+
+  return {
+    ...facts,
+    get status() {
+      return channel.status ?? status;
+    },
+    generate,
+    async encodePrompt(input, signal) {
+      const current = await live();
+      const stop = () => {
+        // Nothing else keeps the thread busy: the template does not end, so the thread must.
+        restart = !current.busy;
+        if (restart) current.end(signal?.reason as Error);
+      };
+      return await unlessAborted(current.encode(input), signal, stop);
+    },
+    [Symbol.dispose]: () => channel.end(new Error("the engine is closed")),
+  };
+}
+
+/** The promise's value; throws the signal's reason, after calling `stop`, if it aborts first. */
+async function unlessAborted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  stop: () => void,
+): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const abort = () => {
+    reject(signal?.reason);
+    stop();
+  };
+  signal?.addEventListener("abort", abort);
+  if (signal?.aborted) abort();
+  try {
+    return await Promise.race([aborted, promise]);
+  } finally {
+    signal?.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,38 @@
+import type { EngineFacts } from "../client.ts";
+import type { EngineEvent, GenerateRequest, GenerateResult } from "../events.ts";
+import { generateResult, type RoundRecord } from "../result.ts";
+
+/** What has come of a request until now, for when its end is not waited for. */
+export interface Received {
+  readonly add: (event: EngineEvent) => void;
+  /** The result if it ends here. */
+  readonly interrupted: () => GenerateResult;
+}
+
+/** Collects a request's events. */
+export function receive(facts: EngineFacts, request: GenerateRequest): Received {
+  const started = performance.now();
+  let prefilled: number | undefined;
+  let cached = 0;
+  let text = "";
+  const ids: number[] = [];
+  const rounds: RoundRecord[] = [];
+  return {
+    add(event) {
+      if (event.kind === "text") text += event.text;
+      if (event.kind === "prefill") cached = event.cached;
+      if (event.kind !== "round") return;
+      prefilled ??= performance.now();
+      ids.push(...event.ids);
+      const { accepted, drafts, numSteps, ids: { length: emitted } } = event;
+      if (numSteps !== undefined) rounds.push({ drafts, accepted, emitted, numSteps });
+    },
+    interrupted() {
+      const ended = performance.now();
+      return generateResult(facts, request, {
+        ...{ finishReason: "interrupt", text, ids, rounds },
+        ...{ started, prefilled: prefilled ?? ended, ended, cached },
+      });
+    },
+  };
+}
