@@ -69,7 +69,7 @@ export function adaptively(policy: AdaptivePolicy): Speculation {
     pick: (batchSize, wanted) => wanted === 0 ? 0 : policy.pick(state, { batchSize }),
     learn(batchSize, accepted, round) {
       ledger.add(round);
-      const learned = policy.learn(state, { batchSize, accepted });
+      const learned = policy.learn(state, { batchSize, numSteps: round.numSteps, accepted });
       state = learned.state;
       if (!learned.change) return;
       const { from, to, slot } = learned.change;
