@@ -43,7 +43,7 @@ function stepsOf(setting: Setting): readonly number[] {
 }
 
 function speculationOf(setting: Setting, maxBatch: number): Speculation {
-  if (setting.kind !== "preset") return asAsked();
+  if (setting.kind !== "preset") return asAsked(setting.kind === "static" ? setting.numSteps : 0);
   const config = presetConfig(setting.name);
   const union = unionSteps(config);
   const initialSteps = union[Math.floor(union.length / 2)] ?? 0;
@@ -149,7 +149,6 @@ function openPlaces(
       maxTokens: spec.outputTokens,
       stop: [],
       ignoreEos: workload.ignoreEos,
-      numSteps: spec.setting.kind === "static" ? spec.setting.numSteps : wantedSteps(spec.setting),
     }, {
       slot: slots[place] as Slot,
       onEvent: (event) => {
@@ -184,11 +183,6 @@ function openPlaces(
       await scheduler.step();
     },
   };
-}
-
-/** A preset chooses itself; anything above 0 lets it. */
-function wantedSteps({ kind }: Setting): number {
-  return kind === "plain" ? 0 : 1;
 }
 
 function idsOf(engine: Engine, prompt: Prompt, spec: CellSpec): readonly number[] {

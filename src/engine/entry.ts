@@ -1,6 +1,7 @@
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Output } from "./output.ts";
 import type { Slot } from "./slot.ts";
+import type { AskedSteps } from "./speculation.ts";
 
 /** A request in the scheduler: where it is and what it has got. */
 export interface Entry {
@@ -23,6 +24,11 @@ export interface Entry {
 /** Those whose prompt is stored and whose first token is known. */
 export function decoding(running: readonly Entry[]): Entry[] {
   return running.filter(({ ids, stored }) => stored === ids.length);
+}
+
+/** What each request asked for (`GenerateRequest.numSteps`). */
+export function askedSteps(entries: readonly Entry[]): AskedSteps {
+  return entries.map(({ request }) => request.numSteps);
 }
 
 /** Tells how much of the prompt is stored. */

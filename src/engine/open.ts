@@ -21,13 +21,17 @@ import { loadRandomWeights, openRandomModels } from "./random_models.ts";
 import { openScheduler, type RoundSample, type Scheduler } from "./scheduler.ts";
 import { capacityOf, type SizeFlags } from "./sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tuned.ts";
-import { asAsked, type Speculation } from "./speculation.ts";
+import { asAsked, type Speculation, type SpeculationPlan } from "./speculation.ts";
+import { type SpeculationChoice, speculationPlan } from "./speculation_choice.ts";
 
 const RANDOM_SEED = 1;
 
 export interface OpenOptions extends ModelChoice, QuantizeChoice {
-  /** Decides how to speculate once it is known what the draft is; default: not at all. */
-  readonly speculate?: (algorithm: Outputs["algorithm"]) => SpeculationPlan;
+  /**
+   * How to speculate: data, or what decides it in this process once it is known what the draft is.
+   * Default: not at all.
+   */
+  readonly speculate?: SpeculationChoice | MakePlan;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -61,24 +65,14 @@ export interface Machine {
   gpuMemory(info: DeviceInfo, need: number): Promise<GpuMemory | undefined>;
 }
 
-/** How rounds are to be drafted. */
-export interface SpeculationPlan {
-  /** Draft steps of a request that says nothing else. */
-  readonly numSteps: number;
-  /** Every `num_steps` that a round may have. */
-  readonly steps: readonly number[];
-  readonly speculation: Speculation;
-}
+type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
 
 /** Every round `numSteps` deep, or as a request asks where `steps` names more. */
-export function statically(
-  numSteps: number,
-  steps: readonly number[] = [numSteps],
-): NonNullable<OpenOptions["speculate"]> {
+export function statically(numSteps: number, steps: readonly number[] = [numSteps]): MakePlan {
   return (algorithm) =>
     algorithm === "NONE"
-      ? { numSteps: 0, steps: [0], speculation: asAsked() }
-      : { numSteps, steps, speculation: asAsked() };
+      ? { numSteps: 0, steps: [0], speculation: asAsked(0) }
+      : { numSteps, steps, speculation: asAsked(numSteps) };
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -138,7 +132,7 @@ export async function openEngine(
   const contextLength = contextOf(options.contextLength, config.maxPositions);
   const text = random ? noText(checkpoint.name) : openText(checkpoint);
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
+  const { numSteps, steps, speculation } = planOf(options, algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, steps };
   const capacity = capacityOf(settings, gpu, config);
@@ -159,7 +153,8 @@ export async function openEngine(
   });
   const { name } = checkpoint;
   const { eosTokenIds } = config;
-  const outputs = { tokenizer: text.tokenizer, name, eosTokenIds, algorithm, contextLength };
+  const { tokenizer } = text;
+  const outputs = { tokenizer, name, eosTokenIds, algorithm, contextLength, numSteps };
   const { onRound, roundsPerSync = "auto" } = options;
   const scheduler = openScheduler({
     ...{ core, outputs, speculation, roundsPerSync },
@@ -198,6 +193,12 @@ export async function openEngine(
     generate: (slot, request) => generate(scheduler, slot, request),
     [Symbol.dispose]: () => owned.dispose(),
   };
+}
+
+function planOf(options: OpenOptions, algorithm: Outputs["algorithm"]): SpeculationPlan {
+  const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
+  if (typeof speculate === "function") return speculate(algorithm);
+  return speculationPlan(speculate, { algorithm, maxBatch, onWarning });
 }
 
 function contextOf(asked: number | undefined, most: number): number {

@@ -15,6 +15,8 @@ export interface Outputs {
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
+  /** Draft steps of a request that asks for none in particular. */
+  readonly numSteps: number;
 }
 
 /** What a lane of a round adds. */
@@ -123,13 +125,13 @@ function brokenLogits({ name }: Outputs, position: number): UsageError {
 
 /** The setting told is the deepest that a round ran with. */
 function summary(
-  { algorithm }: Outputs,
-  { numSteps }: GenerateRequest,
+  { algorithm, numSteps }: Outputs,
+  request: GenerateRequest,
   rounds: readonly (RoundCount & { readonly numSteps: number })[],
 ): SpeculativeStats {
   const steps = rounds.length > 0
     ? Math.max(...rounds.map((round) => round.numSteps))
-    : (algorithm === "NONE" ? 0 : numSteps);
+    : (algorithm === "NONE" ? 0 : request.numSteps ?? numSteps);
   return speculativeStats({
     algorithm: steps > 0 ? algorithm : "NONE",
     num_steps: steps,

@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import { checkRequest, reserveRounds, reusable } from "./admission.ts";
 import { reservedCells } from "./buffers.ts";
 import type { Core } from "./core.ts";
-import { decoding, type Entry, tellPrefill } from "./entry.ts";
+import { askedSteps, decoding, type Entry, tellPrefill } from "./entry.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
@@ -182,15 +182,18 @@ export function openScheduler(
       short,
     };
     const useful = roundsUseful({ left, numSteps, ...waits });
-    return reserveRounds(core, entries, Math.min(pace.pick(entries.length, numSteps), useful));
+    // Rounds after a change of tier are not to run at the old one.
+    const holds = speculation.holds(entries.length, askedSteps(entries));
+    const most = Math.min(pace.pick(entries.length, numSteps), useful, holds);
+    return reserveRounds(core, entries, most);
   }
 
   async function round(): Promise<void> {
     const entries = grow();
     if (entries.length === 0) return;
     const slots = entries.map(({ slot }) => slot as Slot);
-    const wanted = Math.max(...entries.map(({ request }) => request.numSteps));
-    const numSteps = core.models.draft ? speculation.pick(entries.length, wanted) : 0;
+    const asked = askedSteps(entries);
+    const numSteps = core.models.draft ? speculation.pick(entries.length, asked) : 0;
     const count = reserveGroup(entries, numSteps);
     const began = performance.now();
     if (numSteps > 0) await catchUp(slots);
@@ -225,7 +228,8 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      speculation.learn(entries.length, accepted, { numSteps, ms });
+      const asked = askedSteps(taking.map(({ entry }) => entry));
+      speculation.learn(entries.length, accepted, { numSteps, ms, asked });
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
       for (const { lane, entry } of taking) take(entry, { ...lane, numSteps });
     }
