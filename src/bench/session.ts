@@ -43,7 +43,7 @@ function stepsOf(setting: Setting): readonly number[] {
 }
 
 function speculationOf(setting: Setting, maxBatch: number): Speculation {
-  if (setting.kind !== "preset") return asAsked();
+  if (setting.kind !== "preset") return asAsked(setting.kind === "static" ? setting.numSteps : 0);
   const config = presetConfig(setting.name);
   const union = unionSteps(config);
   const initialSteps = union[Math.floor(union.length / 2)] ?? 0;
@@ -176,7 +176,7 @@ async function runRequests(
 
 function requestOf(
   { at, promptIds }: Work,
-  { setting, temperature, seed, outputTokens }: CellSpec,
+  { temperature, seed, outputTokens }: CellSpec,
   { ignoreEos }: BenchRequest["workload"],
 ): GenerateRequest {
   return {
@@ -185,7 +185,6 @@ function requestOf(
     maxTokens: outputTokens,
     stop: [],
     ignoreEos,
-    numSteps: setting.kind === "static" ? setting.numSteps : wantedSteps(setting),
   };
 }
 
@@ -199,11 +198,6 @@ async function runRequest(
     if (event.kind === "round") times.push({ at: performance.now(), count: event.ids.length });
   });
   return { sample: requestSample(began, times, result.outputIds), result };
-}
-
-/** A preset chooses itself; anything above 0 lets it. */
-function wantedSteps({ kind }: Setting): number {
-  return kind === "plain" ? 0 : 1;
 }
 
 function idsOf(engine: Engine, prompt: Prompt, spec: CellSpec): readonly number[] {

@@ -146,7 +146,6 @@ function requestOf(
     maxTokens: own.maxTokens ?? options.maxTokens,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
-    numSteps: engine.numSteps,
     signal: io.signal,
   };
 }

@@ -31,7 +31,6 @@ export async function runGenerate(
   using engine = await openWithProgress({ ...options, maxBatch: 1 }, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const request = requestOf(options, {
-    numSteps: engine.numSteps,
     promptIds: encode(engine, { prompt, options, io }),
     drawSeed: surroundings.randomSeed ?? randomSeed,
     signal: io.signal,
@@ -83,7 +82,6 @@ function requestOf(
   options: GenerateOptions,
   rest: {
     promptIds: readonly number[];
-    numSteps: number;
     drawSeed: () => number;
     signal: AbortSignal;
   },
@@ -95,7 +93,6 @@ function requestOf(
     maxTokens,
     stop,
     ignoreEos,
-    numSteps: rest.numSteps,
     signal: rest.signal,
   };
 }

@@ -31,7 +31,7 @@ export async function openWithProgress(
   const onWarning = (line: string) => warn(line, { io, status });
   const opening = open({
     maxBatch,
-    speculate: speculationOf(options, { maxBatch, onWarning, ...speculating }),
+    speculate: speculationOf(options, speculating),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },

@@ -26,7 +26,7 @@ export function checkRequest(
   }
   checkIds(outputs, promptIds);
   if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
-  if (numSteps > maxSteps(capacity)) {
+  if (numSteps !== undefined && numSteps > maxSteps(capacity)) {
     throw new UsageError(
       `Cannot generate with num_steps ${numSteps}: the deepest tier is ${maxSteps(capacity)}`,
     );

@@ -81,8 +81,9 @@ export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
-  { profile = false, acceptance }: {
+  { profile = false, acceptance, mail }: {
     readonly profile?: boolean;
+    readonly mail?: () => boolean;
     /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
     readonly acceptance?: readonly number[];
   } = {},
@@ -93,7 +94,10 @@ export async function openCore(
   await heard(gpu);
   const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
   const words = capacity.batch * RESULT_WORDS;
-  const submitter = await openSubmitter(gpu, buffers.results.buffer, { words, profile });
+  const submitter = await openSubmitter(gpu, buffers.results.buffer, {
+    ...{ words, profile },
+    ...mail ? { mail } : {},
+  });
   return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });
 }
 

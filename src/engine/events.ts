@@ -13,8 +13,11 @@ export interface GenerateRequest {
   readonly stop: readonly string[];
   /** Go on after an end-of-sequence token. */
   readonly ignoreEos: boolean;
-  /** Draft steps a round (SGLang `speculative_num_steps`); 0 = plain decoding. */
-  readonly numSteps: number;
+  /**
+   * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
+   * or its static depth. 0: no drafts. Any other number counts where the depth is static only.
+   */
+  readonly numSteps?: number;
   /** Aborting ends the request with reason "interrupt" after the rounds in flight. */
   readonly signal?: AbortSignal;
 }

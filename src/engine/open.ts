@@ -21,13 +21,17 @@ import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./scheduler.ts";
 import { capacityOf, type SizeFlags } from "./sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tuned.ts";
-import { asAsked, type Speculation } from "./speculation.ts";
+import { asAsked, type Speculation, type SpeculationPlan } from "./speculation.ts";
+import { type SpeculationChoice, speculationPlan } from "./speculation_choice.ts";
 
 const RANDOM_SEED = 1;
 
 export interface OpenOptions extends ModelChoice, QuantizeChoice {
-  /** Decides how to speculate once it is known what the draft is; default: not at all. */
-  readonly speculate?: (algorithm: Outputs["algorithm"]) => SpeculationPlan;
+  /**
+   * How to speculate: data, or what decides it in this process once it is known what the draft is.
+   * Default: not at all.
+   */
+  readonly speculate?: SpeculationChoice | MakePlan;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -50,6 +54,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   /** The caller's flags for sizes, told where the GPU's memory is too small. */
   readonly sizeFlags?: SizeFlags;
   readonly adapter?: AdapterChoice;
+  /** True when messages wait that only a turn of the event loop brings: the engine takes one then. */
+  readonly mail?: () => boolean;
   /** Measure at first use which launches suit the adapter; default off. No result depends on it. */
   readonly autotune?: AutotuneChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
@@ -63,24 +69,14 @@ export interface Machine {
   gpuMemory(info: DeviceInfo, need: number): Promise<GpuMemory | undefined>;
 }
 
-/** How rounds are to be drafted. */
-export interface SpeculationPlan {
-  /** Draft steps of a request that says nothing else. */
-  readonly numSteps: number;
-  /** Every `num_steps` that a round may have. */
-  readonly steps: readonly number[];
-  readonly speculation: Speculation;
-}
+type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
 
 /** Every round `numSteps` deep, or as a request asks where `steps` names more. */
-export function statically(
-  numSteps: number,
-  steps: readonly number[] = [numSteps],
-): NonNullable<OpenOptions["speculate"]> {
+export function statically(numSteps: number, steps: readonly number[] = [numSteps]): MakePlan {
   return (algorithm) =>
     algorithm === "NONE"
-      ? { numSteps: 0, steps: [0], speculation: asAsked() }
-      : { numSteps, steps, speculation: asAsked() };
+      ? { numSteps: 0, steps: [0], speculation: asAsked(0) }
+      : { numSteps, steps, speculation: asAsked(numSteps) };
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -148,7 +144,7 @@ export async function openEngine(
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { numSteps, steps, speculation } = (options.speculate ?? statically(0))(algorithm);
+  const { numSteps, steps, speculation } = planOf(options, algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, steps };
   const capacity = capacityOf(settings, gpu, config);
@@ -162,6 +158,7 @@ export async function openEngine(
     const { weights, report } = await tuneWeights(gpu, loaded, options);
     const opened = await openCore(gpu, weights, capacity, {
       profile: options.profile ?? false,
+      ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
     });
     await opened.warmUp(warmed);
@@ -170,7 +167,7 @@ export async function openEngine(
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
   const { tokenizer } = text;
-  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength };
+  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, numSteps };
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
   const scheduler = openScheduler({
@@ -218,6 +215,12 @@ export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCa
     lookahead: draft === "none" ? 0 : 1,
     requireDraft: draft === "always",
   });
+}
+
+function planOf(options: OpenOptions, algorithm: Outputs["algorithm"]): SpeculationPlan {
+  const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
+  if (typeof speculate === "function") return speculate(algorithm);
+  return speculationPlan(speculate, { algorithm, maxBatch, onWarning });
 }
 
 function contextOf(asked: number | undefined, most: number): number {

@@ -1,6 +1,7 @@
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Output } from "./output.ts";
 import type { Sequence } from "./sequence.ts";
+import type { AskedSteps } from "./speculation.ts";
 
 /** A request in the scheduler: where it is and what it has got. */
 export interface RequestState {
@@ -17,6 +18,11 @@ export interface RequestState {
   cached: number | undefined;
   cancelled: boolean;
   done: boolean;
+}
+
+/** What each request asked for (`GenerateRequest.numSteps`). */
+export function askedSteps(states: readonly Pick<RequestState, "request">[]): AskedSteps {
+  return states.map(({ request }) => request.numSteps);
 }
 
 /** Tells how much of the prompt is stored. */

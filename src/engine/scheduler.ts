@@ -5,7 +5,7 @@ import type { Core } from "./core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { askedSteps, type RequestState, tellPrefill } from "./request_state.ts";
 import type { RoundResult } from "./round_result.ts";
 import type { PrefixCache } from "./schedule/prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./schedule/sequence_pages.ts";
@@ -206,15 +206,17 @@ export function openScheduler(
       waiting: waiting.length > 0,
       short,
     });
-    const count = Math.min(pace.pick(states.length, numSteps), useful);
+    // Rounds after a change of tier are not to run at the old one.
+    const holds = speculation.holds(states.length, askedSteps(states));
+    const count = Math.min(pace.pick(states.length, numSteps), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
 
   async function round(): Promise<void> {
     const states = grow();
     if (states.length === 0) return;
-    const wanted = Math.max(...states.map(({ request }) => request.numSteps));
-    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, wanted);
+    const asked = askedSteps(states);
+    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, asked);
     const count = reserveGroup(states, numSteps);
     const began = performance.now();
     if (numSteps > 0) await catchUp(states);
@@ -250,7 +252,8 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      speculation.learn(states.length, accepted, { numSteps, ms });
+      const asked = askedSteps(taking.map(({ state }) => state));
+      speculation.learn(states.length, accepted, { numSteps, ms, asked });
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
       for (const { lane, state } of taking) take(state, { ...lane, numSteps });
     }

@@ -2,17 +2,40 @@ import type { AdaptiveState } from "../speculate/policies/adaptive.ts";
 import { changeText } from "../speculate/policies/adaptive.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../speculate/policy.ts";
 
+/** What the requests of a round asked for, a `GenerateRequest.numSteps` each. */
+export type AskedSteps = readonly (number | undefined)[];
+
 /** Chooses the draft steps of each round and learns from what was accepted. */
 export interface Speculation {
-  /** `num_steps` of the next round of `batch` requests; `wanted` is the most they asked for. */
-  pick(batch: number, wanted: number): number;
-  /** Takes note of a round: drafts accepted by each request, the bonus not counted. */
-  learn(
-    batch: number,
-    accepted: readonly number[],
-    round: { readonly numSteps: number; readonly ms: number },
-  ): void;
+  /** `num_steps` of the next round of `batch` requests: asked is [batch]. */
+  pick(batch: number, asked: AskedSteps): number;
+  /** How many rounds of them `pick` surely gives the same, the next one included. */
+  holds(batch: number, asked: AskedSteps): number;
+  /**
+   * Takes note of a round that was launched for `batch` requests.
+   *
+   * @param accepted drafts accepted by each request that it brought tokens for, the bonus not
+   * counted: at most [batch].
+   * @param round.asked what these requests asked for, in the same order.
+   */
+  learn(batch: number, accepted: readonly number[], round: LaunchedRound): void;
   readonly report: SpeculationReport;
+}
+
+/** A round that is over. */
+export interface LaunchedRound {
+  readonly numSteps: number;
+  readonly ms: number;
+  readonly asked: AskedSteps;
+}
+
+/** How rounds are to be drafted. */
+export interface SpeculationPlan {
+  /** Draft steps to begin with: those of a request that asks for none in particular. */
+  readonly numSteps: number;
+  /** Every `num_steps` that a round may have. */
+  readonly steps: readonly number[];
+  readonly speculation: Speculation;
 }
 
 /** What a policy did so far; the names are those of `--json`. */
@@ -48,11 +71,12 @@ export interface SlotReport {
 
 type AdaptivePolicy = Policy<AdaptiveState, RoundContext, RoundOutcome>;
 
-/** Every round as deep as its requests ask. */
-export function asAsked(): Speculation {
+/** Every round as deep as the deepest of its requests; `numSteps` are those of one that is silent. */
+export function asAsked(numSteps: number): Speculation {
   const ledger = openLedger();
   return {
-    pick: (_, wanted) => wanted,
+    pick: (_, asked) => Math.max(...asked.map((steps = numSteps) => steps)),
+    holds: () => Infinity,
     learn: (_batch, _accepted, round) => ledger.add(round),
     get report(): SpeculationReport {
       return { policy: "static", ...ledger.report(), switches: [], slots: [] };
@@ -60,16 +84,27 @@ export function asAsked(): Speculation {
   };
 }
 
-/** SGLang's adaptive controller; requests that ask for no draft at all get none. */
+/**
+ * SGLang's adaptive controller. A request may ask for 0 steps and no others: rounds of such requests
+ * alone have none, and where they share a round nothing is learned from them. Their draft may lack
+ * keys and values, and they do not say what the others' are worth.
+ */
 export function adaptively(policy: AdaptivePolicy): Speculation {
   const ledger = openLedger();
   const switches: TierSwitch[] = [];
   let state = policy.start;
   return {
-    pick: (batchSize, wanted) => wanted === 0 ? 0 : policy.pick(state, { batchSize }),
+    pick: (batchSize, asked) => asked.some(drafts) ? policy.pick(state, { batchSize }) : 0,
+    holds: (batchSize, asked) => (
+      asked.some(drafts) ? policy.holds(state, { batchSize }) : Infinity
+    ),
     learn(batchSize, accepted, round) {
       ledger.add(round);
-      const learned = policy.learn(state, { batchSize, accepted });
+      const { numSteps, asked } = round;
+      const told = accepted.filter((_, row) => drafts(asked[row]));
+      // The controller chose none of this round, or none of what it chose for is left.
+      if (told.length === 0) return;
+      const learned = policy.learn(state, { batchSize, numSteps, accepted: told });
       state = learned.state;
       if (!learned.change) return;
       const { from, to, slot } = learned.change;
@@ -83,6 +118,11 @@ export function adaptively(policy: AdaptivePolicy): Speculation {
       return { policy: "adaptive", ...ledger.report(), switches, slots };
     },
   };
+}
+
+/** Does a request that asked for these leave its steps to the policy? */
+function drafts(asked: number | undefined): boolean {
+  return asked !== 0;
 }
 
 function openLedger() {

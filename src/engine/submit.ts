@@ -39,19 +39,24 @@ const MOST_READY = 8;
 
 /**
  * @param source the result, `words` long at most.
+ * @param options.mail see turns.
  * @param options.profile time each program with timestamp queries, where the adapter has them.
  */
 export async function openSubmitter(
   gpu: Gpu,
   source: GPUBuffer,
-  { words, profile }: { readonly words: number; readonly profile: boolean },
+  { words, profile, mail }: {
+    readonly words: number;
+    readonly profile: boolean;
+    readonly mail?: () => boolean;
+  },
 ): Promise<Submitter> {
   const { device } = gpu;
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
   const stride = words * 4 + (stamps?.bytes ?? 0);
   const readback = await openReadback(gpu, MOST_ROUNDS * stride / 4);
   const ready = new Map<Work, GPUCommandBuffer>();
-  const turn = turns();
+  const turn = turns(mail);
 
   /** One run whose result goes to place `at` of the readback. */
   function record({ programs, words: size }: Work, at: number): GPUCommandBuffer {

@@ -42,6 +42,14 @@ export function updateSlot(state: SlotState, accepted: readonly number[]): SlotS
   return decided > 0 && decided % updateInterval === 0 ? decide(next) : next;
 }
 
+/** Rounds until `updateSlot` decides again, the deciding one included; Infinity without a choice. */
+export function roundsToDecision({ slot, batchCount }: SlotState): number {
+  const { candidateSteps, warmupBatches, updateInterval } = slot;
+  if (candidateSteps.length < 2) return Infinity;
+  const decided = batchCount - warmupBatches;
+  return updateInterval - (decided > 0 ? decided % updateInterval : decided);
+}
+
 /** Several candidates may be passed in one decision. */
 function decide(state: SlotState): SlotState {
   const { slot: { candidateSteps, flat }, current } = state;

@@ -8,6 +8,11 @@ export interface Policy<State, Context, Outcome> {
   readonly start: State;
   /** The num_steps of the next round. */
   pick(state: State, context: Context): number;
+  /**
+   * How many rounds `pick` surely gives the same steps, the next one included and whatever they come
+   * to: 1 or more. So many may be launched before the first of them is learned.
+   */
+  holds(state: State, context: Context): number;
   /** Takes in what a round came to. */
   learn(state: State, outcome: Outcome): Learned<State>;
 }
@@ -36,6 +41,11 @@ export interface RoundContext {
 
 /** What a finished round tells. */
 export interface RoundOutcome extends RoundContext {
-  /** Drafts accepted by each request, the bonus not counted: [batchSize]. */
+  /** It ran with these. Where `pick` gives others by now, it was launched before a change. */
+  readonly numSteps: number;
+  /**
+   * Drafts accepted by each request, the bonus not counted: [batchSize], or fewer where requests had
+   * ended or are not to be drafted for.
+   */
   readonly accepted: readonly number[];
 }

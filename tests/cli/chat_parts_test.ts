@@ -24,7 +24,8 @@ const EMPTY: ChatState = {
     minP: 0,
     maxTokens: 100,
     seed: undefined,
-    numSteps: 3,
+    numSteps: undefined,
+    openedSteps: 3,
     draft: true,
     stats: false,
   },
@@ -208,6 +209,18 @@ Deno.test("a saved chat comes back, settings too", async () => {
   const bare = { ...state, system: undefined };
   assert.deepEqual(chatFromJson(chatToJson(bare, "m"), EMPTY).system, undefined);
   await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("a saved chat tells the steps it ran with, and loads as a choice only what was one", () => {
+  const loaded = (state: ChatState, current: ChatState) =>
+    chatFromJson(chatToJson(state, "m"), current).settings;
+  const chosen = { ...EMPTY, settings: withSetting(EMPTY.settings, "num-steps", "5") };
+  const told = (state: ChatState) => JSON.parse(chatToJson(state, "m")).settings["num-steps"];
+  assert.deepEqual([told(EMPTY), told(chosen)], ["3", "5"]);
+  assert.equal(loaded(chosen, EMPTY).numSteps, 5);
+  assert.equal(loaded(EMPTY, chosen).numSteps, undefined);
+  const elsewhere = { ...EMPTY, settings: { ...EMPTY.settings, openedSteps: 1 } };
+  assert.equal(loaded(EMPTY, elsewhere).numSteps, 3);
 });
 
 Deno.test("a chat that cannot be saved leaves nothing behind", async () => {

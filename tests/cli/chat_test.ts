@@ -89,6 +89,15 @@ Deno.test("settings reach the engine", async () => {
   assert.match(err, /^seed = 10\nmax-tokens = 5\nnum-steps = 6\ndraft = off\n$/);
 });
 
+Deno.test("steps that nobody chose are the engine's to choose", async () => {
+  const { engine } = await piped(
+    ["a", "/set draft off", "b", "/set draft on", "c", "/set num-steps 0", "d"],
+    {},
+    ["--preset", "aggressive"],
+  );
+  assert.deepEqual(engine.requests.map(({ numSteps }) => numSteps), [undefined, 0, undefined, 0]);
+});
+
 Deno.test("stats on tells numbers after each answer", async () => {
   const { err } = await piped(["a", "/set stats off", "b"], {}, ["--stats"]);
   assert.match(err, /^2 tokens in .*seed 77\nstats = off\n$/);

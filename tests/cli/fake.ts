@@ -4,8 +4,8 @@ import type { Slot } from "../../src/engine/slot.ts";
 import type { OpenOptions } from "../../src/engine/open.ts";
 import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
 import type { Io, Output } from "../../src/cli/io.ts";
-import type { SpeculationPlan } from "../../src/engine/open.ts";
-import { asAsked } from "../../src/engine/speculation.ts";
+import { asAsked, type SpeculationPlan } from "../../src/engine/speculation.ts";
+import { speculationPlan } from "../../src/engine/speculation_choice.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
 /** Surroundings in memory; what was written is kept. */
@@ -112,8 +112,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const prompts: FakeEngine["prompts"] = [];
   const opened: OpenOptions[] = [];
   let disposed = false;
-  let plan: SpeculationPlan = { numSteps: 0, steps: [0], speculation: asAsked() };
+  let plan: SpeculationPlan = { numSteps: 0, steps: [0], speculation: asAsked(0) };
   const running: (() => Promise<void>)[] = [];
+  const asOpened = (request: GenerateRequest) => ({ numSteps: plan.numSteps, ...request });
   const engine: FakeEngine = {
     get numSteps() {
       return plan.numSteps;
@@ -129,7 +130,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       counts: { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
       submit(request, { onEvent }) {
         requests.push(request);
-        const events = play(request, answer(requests.length), options.beforeWord);
+        const events = play(asOpened(request), answer(requests.length), options.beforeWord);
         running.push(async () => {
           for await (const event of events) onEvent(event);
         });
@@ -163,7 +164,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     opened,
     open: (given) => {
       opened.push(given);
-      plan = given.speculate?.(draft ? "EAGLE3" : "NONE") ?? plan;
+      plan = planOf(given, draft ? "EAGLE3" : "NONE") ?? plan;
       given.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
       given.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
       return Promise.resolve(engine);
@@ -177,7 +178,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     newSlot: () => ({}) as Slot,
     generate: (_slot, request) => {
       requests.push(request);
-      return play(request, answer(requests.length), options.beforeWord);
+      return play(asOpened(request), answer(requests.length), options.beforeWord);
     },
     disposed: () => disposed,
     [Symbol.dispose]() {
@@ -187,8 +188,22 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   return engine;
 }
 
+/** What the engine would make of the options; undefined where they do not say. */
+function planOf(
+  { speculate, maxBatch = 1, onWarning = () => {} }: OpenOptions,
+  algorithm: "EAGLE3" | "NONE",
+): SpeculationPlan | undefined {
+  if (typeof speculate === "function") return speculate(algorithm);
+  // What crosses over to a worker.
+  return speculate &&
+    speculationPlan(structuredClone(speculate), { algorithm, maxBatch, onWarning });
+}
+
+/** A request whose steps are known. */
+type Stepped = GenerateRequest & { readonly numSteps: number };
+
 async function* play(
-  request: GenerateRequest,
+  request: Stepped,
   answer: string,
   beforeWord: (word: string) => Promise<void> = () => Promise.resolve(),
 ): AsyncGenerator<EngineEvent> {
@@ -213,7 +228,7 @@ async function* play(
 }
 
 function result(
-  request: GenerateRequest,
+  request: Stepped,
   { text, count, reason }: { text: string; count: number; reason: FinishReason },
 ): GenerateResult {
   return {

@@ -154,7 +154,7 @@ Deno.test("flags reach the engine", async () => {
     "--context-length 64 --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
     "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
-  const { onProgress: _, onWarning: __, speculate, ...opened } = engine.opened[0] ??
+  const { onProgress: _, onWarning: __, speculate: ___, ...opened } = engine.opened[0] ??
     assert.fail();
   assert.deepEqual(opened, {
     model: "m",
@@ -169,15 +169,14 @@ Deno.test("flags reach the engine", async () => {
     kvDtype: "bf16",
     roundsPerSync: 4,
   });
-  assert.deepEqual(speculate?.("EAGLE").steps, [5]);
-  const { signal: ___, ...request } = engine.requests[0] ?? assert.fail();
+  assert.deepEqual([engine.numSteps, engine.tiers.steps], [5, [5]]);
+  const { signal: ____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
     sampling: { temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
     maxTokens: 6,
     stop: ["X"],
     ignoreEos: true,
-    numSteps: 5,
   });
 });
 
@@ -185,7 +184,7 @@ Deno.test("without a draft nothing is drafted", async () => {
   for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
     const engine = fakeEngine({ draft: false });
     await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
-    assert.equal(engine.requests[0]?.numSteps, 0);
+    assert.deepEqual([engine.numSteps, engine.tiers.steps], [0, [0]]);
   }
 });
 

@@ -1,18 +1,66 @@
 import assert from "node:assert/strict";
-import { batchBuckets } from "../../src/engine/programs.ts";
 import { drawFrom } from "../../src/bench/draw.ts";
 import { taskPrompt } from "../../src/bench/tasks.ts";
-import { openEngine, statically } from "../../src/engine/open.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../../src/engine/events.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import type { RoundsPerSync } from "../../src/engine/pace.ts";
 import { presetConfig } from "../../src/engine/presets.ts";
-import { adaptively } from "../../src/engine/speculation.ts";
-import { unionSteps } from "../../src/speculate/adaptive_config.ts";
-import { adaptive } from "../../src/speculate/policies/adaptive.ts";
+import type { RoundSample } from "../../src/engine/scheduler.ts";
+import type { SpeculationChoice } from "../../src/engine/speculation_choice.ts";
+import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 
-function speculating(preset: string, maxBatch: number) {
-  const config = presetConfig(preset);
-  const policy = adaptive(config, { initialSteps: 3, buckets: batchBuckets(maxBatch) });
-  return () => ({ numSteps: 3, steps: unionSteps(config), speculation: adaptively(policy) });
+function adaptive(config: AdaptiveConfig, numSteps: number): SpeculationChoice {
+  return {
+    ...{ adaptive: true, config, configGiven: true, numSteps, allSteps: false },
+    ...{ eagleTopk: undefined, numDraftTokens: undefined },
+  };
+}
+
+/** Decides every `update_interval` rounds, and tries drafts again wherever there were none. */
+function restless(update_interval: number): AdaptiveConfig {
+  const slot = { candidate_steps: [0, 1, 3], warmup_batches: 0, down_hysteresis: 0 };
+  return parseAdaptiveConfig({ "1": { ...slot, update_interval } });
+}
+
+const GROUPED: readonly RoundsPerSync[] = [4, "auto"];
+const EASY = "Count from 1 to 50.";
+const HARD = taskPrompt("random_numbers", drawFrom(7, 1));
+
+function requestOf(engine: Engine, content: string, rest: Partial<GenerateRequest> = {}) {
+  const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
+  return { promptIds, sampling: GREEDY, maxTokens: 256, stop: [], ignoreEos: false, ...rest };
+}
+
+/** Runs the requests side by side; their results in the order in which they came. */
+async function runAll(engine: Engine, requests: readonly GenerateRequest[]) {
+  return await Promise.all(requests.map((request) => resultOf(engine.generate(request))));
+}
+
+/** What became of the prompts, one after the other or side by side. */
+async function played(options: OpenOptions, prompts: readonly string[], more: {
+  readonly together?: boolean;
+  readonly request?: (n: number) => Partial<GenerateRequest>;
+} = {}) {
+  const { together = false, request = () => ({}) } = more;
+  const rounds: RoundSample[] = [];
+  using engine = await openEngine({
+    maxBatch: together ? prompts.length : 1,
+    ...options,
+    onRound: (round) => rounds.push(round),
+  });
+  const requests = prompts.map((content, n) => requestOf(engine, content, request(n)));
+  const results: GenerateResult[] = [];
+  if (together) results.push(...await runAll(engine, requests));
+  else for (const one of requests) results.push(...await runAll(engine, [one]));
+  const { switches, slots } = engine.speculation.report;
+  return {
+    texts: results.map(({ text }) => text),
+    steps: rounds.map(({ numSteps }) => numSteps),
+    switches,
+    slots,
+    most: Math.max(...rounds.map(({ together }) => together)),
+  };
 }
 
 /** Eight easy prompts, eight hard ones, and again. */
@@ -23,32 +71,75 @@ const PHASES = Array.from({ length: 4 }, (_, phase) =>
   })).flat();
 
 Deno.test("the tier falls in hard phases and rises in easy ones, and the text stays", async () => {
-  const texts: string[][] = [];
-  for (const speculate of [speculating("aggressive", 1), statically(0, [0])]) {
-    using engine = await openEngine({ speculate });
-    const told: string[] = [];
-    for (const content of PHASES) {
-      const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
-      const request = {
-        promptIds,
-        sampling: GREEDY,
-        maxTokens: 64,
-        stop: [],
-        ignoreEos: false,
-        numSteps: engine.numSteps,
-      };
-      for await (const event of engine.generate(request)) {
-        if (event.kind === "finish") told.push(event.result.text);
-      }
+  const speculate = adaptive(presetConfig("aggressive"), 3);
+  const request = () => ({ maxTokens: 64 });
+  const { texts, steps, switches, slots } = await played({ speculate }, PHASES, { request });
+  assert.ok(switches.some(({ from, to }) => to < from), JSON.stringify(switches));
+  assert.ok(switches.some(({ from, to }) => to > from), JSON.stringify(switches));
+  assert.ok(new Set(steps).size > 1);
+  assert.equal(slots.length, 4);
+  assert.match(switches[0]?.reason ?? "", /^Adaptive spec params updated: steps \d -> \d/);
+  const plain = await played({ speculate: statically(0) }, PHASES, { request });
+  assert.deepEqual(texts, plain.texts);
+});
+
+Deno.test("tiers change at the same rounds however many are submitted at once", async (t) => {
+  await t.step("one request after the other", async () => {
+    const open = { speculate: adaptive(restless(2), 0) };
+    const prompts = [EASY, EASY, EASY];
+    const { most, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts);
+    assert.equal(most, 1);
+    const count = (steps: number) => expected.steps.filter((each) => each === steps).length;
+    assert.deepEqual([count(0), count(1), count(3), expected.switches.length], [4, 4, 129, 4]);
+    for (const roundsPerSync of GROUPED) {
+      const { most, ...found } = await played({ ...open, roundsPerSync }, prompts);
+      assert.deepEqual(found, expected, `${roundsPerSync} rounds per sync`);
+      if (roundsPerSync !== "auto") assert.equal(most, 2, "up to the next decision");
     }
-    texts.push(told);
-    const { switches, policy, tier_ms, slots } = engine.speculation.report;
-    if (policy === "static") continue;
-    assert.ok(switches.some(({ from, to }) => to < from), JSON.stringify(switches));
-    assert.ok(switches.some(({ from, to }) => to > from), JSON.stringify(switches));
-    assert.ok(Object.keys(tier_ms).length > 1);
-    assert.equal(slots.length, 4);
-    assert.match(switches[0]?.reason ?? "", /^Adaptive spec params updated: steps \d -> \d/);
-  }
-  assert.deepEqual(texts[0], texts[1]);
+  });
+  await t.step("requests of several lengths side by side, one without drafts", async () => {
+    const open = { speculate: adaptive(restless(3), 0) };
+    const prompts = [HARD, "Count from 10 to 25.", "Spell the word amber.", HARD, EASY];
+    const more = { together: true, request: (n: number) => n === 3 ? { numSteps: 0 } : {} };
+    const { most: _, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts, more);
+    assert.ok(expected.switches.length > 2, JSON.stringify(expected));
+    for (const roundsPerSync of GROUPED) {
+      const { most, ...found } = await played({ ...open, roundsPerSync }, prompts, more);
+      assert.deepEqual(found, expected, `${roundsPerSync} rounds per sync`);
+      if (roundsPerSync !== "auto") assert.equal(most, 3);
+    }
+  });
+});
+
+Deno.test("requests that ask for no drafts get none, and teach nothing", async () => {
+  using engine = await openEngine({
+    speculate: adaptive(presetConfig("aggressive"), 7),
+    roundsPerSync: 3,
+  });
+  const easy = requestOf(engine, EASY);
+  await runAll(engine, [easy, easy]);
+  const { slots, rounds } = engine.speculation.report;
+  assert.equal(slots[0]?.num_steps, 7);
+  const [plain] = await runAll(engine, [{ ...easy, numSteps: 0 }]);
+  assert.equal(plain?.speculative.draft_tokens, 0);
+  const after = engine.speculation.report;
+  assert.deepEqual(after.slots, slots);
+  assert.ok(after.rounds > rounds && (after.tier_ms[0] ?? 0) > 0, "its rounds are counted");
+  const [again] = await runAll(engine, [easy]);
+  assert.equal(again?.speculative.num_steps, 7);
+});
+
+Deno.test("beside one that asks for no drafts, a request's tiers are those it has alone", async () => {
+  const options = { speculate: adaptive(restless(2), 3), roundsPerSync: 3 };
+  const alone = await played({ ...options, maxBatch: 2 }, [EASY]);
+  const silent = { numSteps: 0, maxTokens: 200, ignoreEos: true };
+  const request = (n: number) => n === 1 ? silent : {};
+  const beside = await played(options, [EASY, HARD], { together: true, request });
+  assert.deepEqual(beside.slots, alone.slots);
+  assert.deepEqual(beside.switches, alone.switches);
+  assert.deepEqual(beside.steps.slice(0, alone.steps.length), alone.steps);
+  // The group in which the first ended may have gone on; then nobody is drafted for.
+  const rest = beside.steps.slice(alone.steps.length + 1);
+  assert.ok(rest.length > 20);
+  assert.deepEqual(rest.filter((steps) => steps > 0), []);
 });

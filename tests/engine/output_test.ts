@@ -27,6 +27,7 @@ const OUTPUTS: Outputs = {
   eosTokenIds: [EOS],
   algorithm: "EAGLE3",
   contextLength: 100,
+  numSteps: 3,
 };
 
 const REQUEST: GenerateRequest = {

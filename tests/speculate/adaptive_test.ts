@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { type SlotState, startSlot, updateSlot } from "../../src/speculate/adaptive.ts";
+import {
+  roundsToDecision,
+  type SlotState,
+  startSlot,
+  updateSlot,
+} from "../../src/speculate/adaptive.ts";
 import {
   AdaptiveConfigError,
   type AdaptiveSlot,
@@ -241,4 +246,15 @@ Deno.test("adaptive slot: only a flat config rises again after it fell", () => {
 
 Deno.test("adaptive slot: the error of a config has a class of its own", () => {
   assert.throws(() => parseAdaptiveConfig({}), AdaptiveConfigError);
+});
+
+Deno.test("adaptive slot: steps change at the round that roundsToDecision says", () => {
+  const fields = { warmup_batches: 3, update_interval: 4, down_hysteresis: 0 };
+  let state = startSlot(slotOf([0, 1], fields), 0);
+  for (let round = 0; round < 40; round++) {
+    const next = updateSlot(state, [0, 0]);
+    assert.equal(next.current !== state.current, roundsToDecision(state) === 1);
+    state = next;
+  }
+  assert.equal(roundsToDecision(startSlot(slotOf([3]), 3)), Infinity);
 });

@@ -28,7 +28,8 @@ Deno.test("emitted config: a slot with one winner stays with it", () => {
   const policy = adaptive(config, { initialSteps: 3 });
   let state = policy.start;
   for (let round = 0; round < 100; round++) {
-    const learned = policy.learn(state, { batchSize: 1, accepted: [round < 50 ? 0 : 3] });
+    const accepted = [round < 50 ? 0 : 3];
+    const learned = policy.learn(state, { batchSize: 1, numSteps: 3, accepted });
     assert.equal(learned.change, undefined);
     state = learned.state;
   }

@@ -60,6 +60,7 @@ function requestOf(
   rest: Pick<GenerateRequest, "promptIds"> & { signal: AbortSignal },
 ): GenerateRequest {
   const { seed } = settings;
+  const numSteps = settings.draft ? settings.numSteps : 0;
   // A fixed seed must still let /regen find another answer.
   const moved = seed === undefined ? undefined : (seed + attempt) >>> 0;
   return {
@@ -68,7 +69,7 @@ function requestOf(
     maxTokens: settings.maxTokens,
     stop: chat.options.stop,
     ignoreEos: chat.options.ignoreEos,
-    numSteps: settings.draft ? settings.numSteps : 0,
+    ...numSteps === undefined ? {} : { numSteps },
   };
 }
 

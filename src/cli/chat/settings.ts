@@ -11,7 +11,10 @@ export interface Settings {
   readonly maxTokens: number;
   /** Undefined = another one for every answer. */
   readonly seed: number | undefined;
-  readonly numSteps: number;
+  /** Undefined = as the engine was opened: `openedSteps`, or what its policy chooses. */
+  readonly numSteps: number | undefined;
+  /** Draft steps that the engine began with; `/set` leaves them. */
+  readonly openedSteps: number;
   readonly draft: boolean;
   readonly stats: boolean;
 }
@@ -35,10 +38,13 @@ export const SETTING_NAMES: readonly string[] = [...Object.keys(NUMBERS), ...SWI
 /** The settings that the command line asks for. */
 export function settingsOf(
   options: ChatOptions,
-  { drafts, numSteps }: { readonly drafts: boolean; readonly numSteps: number },
+  { drafts, numSteps: openedSteps }: { readonly drafts: boolean; readonly numSteps: number },
 ): Settings {
   const { temperature, topK, topP, minP, maxTokens, seed, stats } = options;
-  return { temperature, topK, topP, minP, maxTokens, seed, numSteps, draft: drafts, stats };
+  return {
+    ...{ temperature, topK, topP, minP, maxTokens, seed, stats },
+    ...{ numSteps: undefined, openedSteps, draft: drafts },
+  };
 }
 
 /** The settings with one changed; values are checked by the rows of the option table. */
@@ -67,8 +73,9 @@ export function settingAllows(name: string): string {
 
 /** Name and value of every setting as `/set` takes them. */
 export function settingTexts(settings: Settings): Record<string, string> {
-  const numbers = Object.entries(NUMBERS)
-    .map(([name, key]) => [name, String(settings[key] ?? "random")]);
+  const { openedSteps, numSteps = openedSteps, seed = "random" } = settings;
+  const told = { ...settings, numSteps, seed };
+  const numbers = Object.entries(NUMBERS).map(([name, key]) => [name, String(told[key])]);
   const switches = SWITCHES.map((name) => [name, settings[name] ? "on" : "off"]);
   return Object.fromEntries([...numbers, ...switches]);
 }

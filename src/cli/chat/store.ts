@@ -77,6 +77,10 @@ function checkSettings(texts: unknown, current: Settings): Settings {
   return Object.entries(texts).reduce((settings, [name, value]) => {
     // A draft belongs to the running program, not to the conversation.
     if (name === "draft") return settings;
+    // What the engine does anyway was told, not chosen: its policy goes on.
+    if (name === "num-steps" && value === String(settings.openedSteps)) {
+      return { ...settings, numSteps: undefined };
+    }
     return withSetting(settings, name, String(value));
   }, current);
 }

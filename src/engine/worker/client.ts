@@ -40,7 +40,7 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
     const events = eventQueue<EngineEvent>();
     const received = receive(facts, request);
     const job = (await live()).submit(sent, events);
-    let timer: number | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const abort = () => {
       job.cancel();
       const interrupted = () => events.push({ kind: "finish", result: received.interrupted() });

@@ -1,4 +1,4 @@
-import { type SlotState, startSlot, updateSlot } from "../adaptive.ts";
+import { roundsToDecision, type SlotState, startSlot, updateSlot } from "../adaptive.ts";
 import {
   type AdaptiveConfig,
   AdaptiveConfigError,
@@ -37,6 +37,7 @@ export function adaptive(
     tiers: unionSteps({ slots }),
     start: slots.map((slot) => startSlot(slot, initialSteps)),
     pick: (state, { batchSize }) => at(state, slotIndex(routing, batchSize)).current,
+    holds: (state, { batchSize }) => roundsToDecision(at(state, slotIndex(routing, batchSize))),
     learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
   };
 }
@@ -47,12 +48,14 @@ export function changeText({ from, to, ema }: TierChange): string {
     `(ema_accept_len=${ema.toFixed(2)})`;
 }
 
+/** A round that was launched before a change says nothing of the steps that run now: it is dropped. */
 function learn(
   state: AdaptiveState,
   index: number,
-  { accepted }: RoundOutcome,
+  { numSteps, accepted }: RoundOutcome,
 ): Learned<AdaptiveState> {
   const old = at(state, index);
+  if (numSteps !== old.current) return { state };
   const slot = updateSlot(old, accepted);
   const next = state.with(index, slot);
   if (slot.current === old.current) return { state: next };

@@ -6,6 +6,7 @@ export function fixed(numSteps: number): Policy<null, unknown, unknown> {
     tiers: [numSteps],
     start: null,
     pick: () => numSteps,
+    holds: () => Infinity,
     learn: (state) => ({ state }),
   };
 }

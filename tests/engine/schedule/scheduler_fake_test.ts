@@ -45,8 +45,9 @@ function openFake(
     vocabSize: VOCAB,
     algorithm: draft === "none" ? "NONE" : "EAGLE3",
     contextLength: core.capacity.contextLength,
+    numSteps: 3,
   } as const;
-  const scheduler = openScheduler({ core, cache, outputs, speculation: asAsked(), roundsPerSync });
+  const scheduler = openScheduler({ core, cache, outputs, speculation: asAsked(3), roundsPerSync });
   return { core, cache, scheduler, loop: engineLoop(scheduler) };
 }
 

@@ -22,6 +22,10 @@ policyContract(
   () => policyOf({ ...AT_ONCE, ...SGLANG_DEFAULT }, 0, BUCKETS),
 );
 policyContract(
+  "adaptive, every third round",
+  () => policyOf({ ...SGLANG_DEFAULT, warmup_batches: 2, update_interval: 3 }, 0, BUCKETS),
+);
+policyContract(
   "adaptive, flat",
   () => policyOf({ candidate_steps: [1, 3, 7], ...AT_ONCE, up_hysteresis: -1.5 }, 2),
 );
@@ -48,8 +52,9 @@ Deno.test("adaptive policy: any config picks among the candidates of the batch's
         let state = policy.start;
         for (const [batchSize, accepted] of rounds) {
           const own = json[batchSize < 8 ? "1" : "8"].candidate_steps;
-          assert(own.includes(policy.pick(state, { batchSize })));
-          state = policy.learn(state, { batchSize, accepted }).state;
+          const numSteps = policy.pick(state, { batchSize });
+          assert(own.includes(numSteps));
+          state = policy.learn(state, { batchSize, numSteps, accepted }).state;
         }
       },
     ),
@@ -75,7 +80,8 @@ Deno.test("adaptive policy: batches of one size tell nothing about another size"
   const policy = policyOf(SGLANG_DEFAULT, 1);
   let state = policy.start;
   for (let round = 0; round < 40; round++) {
-    state = policy.learn(state, { batchSize: 1, accepted: [7, 7, 7] }).state;
+    const numSteps = policy.pick(state, { batchSize: 1 });
+    state = policy.learn(state, { batchSize: 1, numSteps, accepted: [7, 7, 7] }).state;
   }
   assert(policy.pick(state, { batchSize: 1 }) > 1);
   assert.equal(policy.pick(state, { batchSize: 32 }), 1);
@@ -107,7 +113,7 @@ Deno.test("adaptive policy: the batch size decides, and picking changes nothing"
 
 Deno.test("adaptive policy: a decision holds from the next round, and says why", () => {
   const policy = policyOf({ ...AT_ONCE, "4": { candidate_steps: [1, 3, 7] } }, 3);
-  const outcome: RoundOutcome = { batchSize: 5, accepted: [3, 3] };
+  const outcome: RoundOutcome = { batchSize: 5, numSteps: 3, accepted: [3, 3] };
   const { state, change } = policy.learn(policy.start, outcome);
   assert.equal(policy.pick(policy.start, outcome), 3);
   assert.equal(policy.pick(state, outcome), 7);
@@ -116,7 +122,8 @@ Deno.test("adaptive policy: a decision holds from the next round, and says why",
     changeText({ from: 3, to: 7, slot: 4, ema: 2.819 }),
     "Adaptive spec params updated: steps 3 -> 7 (ema_accept_len=2.82)",
   );
-  assert.equal(policy.learn(state, { batchSize: 5, accepted: [5] }).change, undefined);
+  const again: RoundOutcome = { batchSize: 5, numSteps: 7, accepted: [5] };
+  assert.equal(policy.learn(state, again).change, undefined);
 });
 
 Deno.test("adaptive policy: padding decides the slot that learns, too", () => {
@@ -126,7 +133,11 @@ Deno.test("adaptive policy: padding decides the slot that learns, too", () => {
     "8": { candidate_steps: [1, 3] },
   };
   const policy = policyOf(json, 3, [4, 8]);
-  const { state, change } = policy.learn(policy.start, { batchSize: 5, accepted: [0] });
+  const { state, change } = policy.learn(policy.start, {
+    batchSize: 5,
+    numSteps: 3,
+    accepted: [0],
+  });
   assert.equal(change?.slot, 8);
   assert.deepEqual(state.map(({ current }) => current), [3, 1]);
 });
@@ -136,4 +147,21 @@ Deno.test("adaptive policy: no slot at all", () => {
     name: "AdaptiveConfigError",
     message: "adaptive step router requires at least one BS slot",
   });
+});
+
+Deno.test("adaptive policy: a pick holds until the slot's next decision", () => {
+  const slot = { candidate_steps: [0, 1], warmup_batches: 4, update_interval: 3 };
+  const policy = policyOf({ "1": slot, "8": { ...slot, candidate_steps: [1] } }, 0);
+  const found: number[][] = [];
+  let state = policy.start;
+  for (let round = 0; round < 12; round++) {
+    const numSteps = policy.pick(state, { batchSize: 1 });
+    found.push([policy.holds(state, { batchSize: 1 }), numSteps]);
+    state = policy.learn(state, { batchSize: 1, numSteps, accepted: [0] }).state;
+  }
+  // Nothing is accepted, so that every decision changes the steps.
+  const at = (numSteps: number, ...holds: number[]) => holds.map((each) => [each, numSteps]);
+  assert.deepEqual(found, [...at(0, 7, 6, 5, 4, 3, 2, 1), ...at(1, 3, 2, 1), ...at(0, 3, 2)]);
+  assert.equal(policy.holds(state, { batchSize: 8 }), Infinity, "one candidate");
+  assert.equal(policy.holds(state, { batchSize: 1 }), 1, "other slots learn by themselves");
 });

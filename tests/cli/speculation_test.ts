@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { runGenerate } from "../../src/cli/generate.ts";
+import { parseArguments } from "../../src/cli/parse.ts";
+import { speculationOf } from "../../src/cli/speculation.ts";
+import { openEngine } from "../../src/engine/open.ts";
+import { speculationPlan } from "../../src/engine/speculation_choice.ts";
+import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+
+const CONFIG = JSON.stringify({
+  "1": { candidate_steps: [0, 1, 3], update_interval: 2, warmup_batches: 0, down_hysteresis: 0 },
+});
+
+function parsed(args: readonly string[]) {
+  const invocation = parseArguments(["generate", ...args]);
+  assert.ok(invocation.command === "generate");
+  return invocation;
+}
+
+/** What the flags come to with a draft, by way of a copy as a worker gets it. */
+function planned(args: readonly string[], maxBatch = 1) {
+  const choice = speculationOf(parsed(args).options);
+  const copy = structuredClone(choice);
+  assert.deepEqual(copy, choice);
+  const warnings: string[] = [];
+  const onWarning = (line: string) => warnings.push(line);
+  return { ...speculationPlan(copy, { algorithm: "EAGLE3", maxBatch, onWarning }), warnings };
+}
+
+async function withConfig<T>(use: (file: string) => T | Promise<T>): Promise<T> {
+  const file = await Deno.makeTempFile({ suffix: ".json" });
+  try {
+    await Deno.writeTextFile(file, CONFIG);
+    return await use(file);
+  } finally {
+    await Deno.remove(file);
+  }
+}
+
+Deno.test("flags of speculation are plain data, which says all", async () => {
+  const plain = planned([]);
+  assert.deepEqual([plain.numSteps, plain.steps, plain.warnings], [3, [3], []]);
+  assert.equal(plain.speculation.report.policy, "static");
+  const preset = planned(["--preset", "aggressive"], 8);
+  assert.deepEqual([preset.numSteps, preset.steps], [3, [1, 3, 7]]);
+  assert.deepEqual(preset.speculation.report.slots.map(({ batch_size }) => batch_size), [
+    ...[1, 8, 64, 128],
+  ]);
+  const tree = planned(["--speculative-eagle-topk", "4", "--preset", "aggressive"]);
+  assert.equal(tree.speculation.report.policy, "static");
+  assert.deepEqual(tree.warnings.length, 2);
+  await withConfig((file) => {
+    const own = planned(["--speculative-adaptive-config", file, "--speculative-adaptive"]);
+    assert.deepEqual(own.steps, [0, 1, 3]);
+    const unused = planned(["--speculative-adaptive-config", file]);
+    assert.match(unused.warnings[0] ?? "", /^the speculative adaptive config is not used/);
+  });
+});
+
+Deno.test("a bad preset is told before anything is opened", async () => {
+  const engine = fakeEngine();
+  const run = runGenerate(parsed(["hi", "--preset", "no/such"]), {
+    open: engine.open,
+    io: fakeIo({ stdin: "" }),
+  });
+  await assert.rejects(run, { name: "UsageError", message: /^Cannot read adaptive config/ });
+  assert.deepEqual(engine.opened, []);
+});
+
+/** Runs `generate` on the embedded model; the object of --json. */
+async function generated(args: readonly string[]) {
+  const io: FakeIo = fakeIo({ stdin: "" });
+  const all = [...args, "--json", "--quiet", "--temperature", "0", "Count from 1 to 50."];
+  assert.equal(await runGenerate(parsed(all), { open: openEngine, io }), 0);
+  return JSON.parse(io.out());
+}
+
+Deno.test("--num-steps 0 is where a controller begins: it tries drafts", async () => {
+  await withConfig(async (file) => {
+    const adaptive = ["--speculative-adaptive", "--speculative-adaptive-config", file];
+    const { text, speculative } = await generated([...adaptive, "--num-steps", "0"]);
+    assert.deepEqual(Object.keys(speculative.adaptive.tier_ms), ["0", "1", "3"]);
+    const plain = await generated(["--num-steps", "0"]);
+    assert.equal(plain.speculative.draft_tokens, 0);
+    assert.equal(text, plain.text);
+    const none = await generated([...adaptive, "--num-steps", "0", "--max-tokens", "1"]);
+    assert.equal(none.speculative.num_steps, 0);
+  });
+  const one = await generated(["--num-steps", "2", "--max-tokens", "1"]);
+  assert.equal(one.speculative.num_steps, 2, "told although there was no round");
+});
