@@ -1,16 +1,15 @@
 import denoJson from "./deno.json" with { type: "json" };
-import { runChat } from "./src/cli/chat.ts";
-import { runGenerate } from "./src/cli/generate.ts";
-import { denoIo, type Io } from "./src/cli/io.ts";
-import { locate, located } from "./src/cli/locate.ts";
-import { INTERRUPTED } from "./src/cli/open.ts";
-import { type Invocation, parseArguments } from "./src/cli/parse.ts";
+import type { OpenEngine } from "./src/cli/engine.ts";
+import { denoIo, INTERRUPTED, type Io } from "./src/cli/io.ts";
+import type { Invocation } from "./src/cli/parse.ts";
 import type { DraftCheck } from "./src/engine/check_draft.ts";
+import { workerPort } from "./src/engine/worker/port.ts";
 import { UsageError } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
+    const { parseArguments } = await import("./src/cli/parse.ts");
     return await run(parseArguments(args), { io, args });
   } catch (error) {
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
@@ -26,7 +25,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** What touches the GPU or a checkpoint is imported only by the command that needs it. */
+/** Each command imports what it needs: the start of the others does not wait for it. */
 async function run(
   invocation: Invocation,
   { io, args }: { io: Io; args: readonly string[] },
@@ -39,16 +38,17 @@ async function run(
       io.stdout.write(`eyrie ${denoJson.version}\n`);
       return 0;
     case "generate": {
-      const { openEngine } = await import("./src/engine/open.ts");
-      const { quiet } = invocation.options;
-      return await runGenerate(invocation, { open: located(openEngine, { io, quiet }), io });
+      const { runGenerate } = await import("./src/cli/generate.ts");
+      const open = await engineOpener(invocation.options, io);
+      return await runGenerate(invocation, { open, io });
     }
     case "chat": {
-      const { openEngine } = await import("./src/engine/open.ts");
-      const { quiet } = invocation.options;
-      return await runChat(invocation.options, { open: located(openEngine, { io, quiet }), io });
+      const { runChat } = await import("./src/cli/chat.ts");
+      const open = await engineOpener(invocation.options, io);
+      return await runChat(invocation.options, { open, io });
     }
     case "bench": {
+      const { located } = await import("./src/cli/locate.ts");
       const { quiet } = invocation.options;
       if (invocation.options.profile) {
         const { openProfile } = await import("./src/bench/profile_session.ts");
@@ -67,6 +67,7 @@ async function run(
       });
     }
     case "check": {
+      const { located } = await import("./src/cli/locate.ts");
       const { checkModel } = await import("./src/engine/check.ts");
       const { checkQuantized } = await import("./src/engine/check_quantized.ts");
       const { checkDraft } = await import("./src/engine/check_draft.ts");
@@ -85,6 +86,7 @@ async function run(
     }
     case "inspect": {
       const { runInspect } = await import("./src/cli/inspect.ts");
+      const { locate } = await import("./src/cli/locate.ts");
       const options = await locate(invocation.options, { io, quiet: false });
       runInspect(options, io.stdout.write);
       return 0;
@@ -104,6 +106,7 @@ async function run(
     case "convert": {
       const { convertCheckpoint } = await import("./src/model/convert.ts");
       const { runConvert } = await import("./src/cli/convert.ts");
+      const { locate } = await import("./src/cli/locate.ts");
       const { quiet } = invocation.options;
       const { model: from } = await locate({ model: invocation.from }, { io, quiet });
       return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
@@ -113,6 +116,13 @@ async function run(
       return await runDoctor(invocation.options, io.stdout.write);
     }
   }
+}
+
+/** The engine runs in a worker, which this module is too: one file is a whole program. */
+async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
+  const { engineInWorker } = await import("./src/engine/worker/client.ts");
+  const { located } = await import("./src/cli/locate.ts");
+  return located(engineInWorker(import.meta.url), { io, quiet });
 }
 
 /** The first Ctrl+C asks for an orderly end, the second one does not wait for it. */
@@ -125,4 +135,8 @@ function interruptSignal(): AbortSignal {
   return interrupt.signal;
 }
 
-if (import.meta.main) Deno.exit(await main(Deno.args, denoIo(interruptSignal)));
+const port = workerPort();
+if (port) {
+  const { serveEngine } = await import("./src/engine/worker/serve.ts");
+  serveEngine(port);
+} else if (import.meta.main) Deno.exit(await main(Deno.args, denoIo(interruptSignal)));

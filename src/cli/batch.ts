@@ -1,16 +1,10 @@
 import { UsageError } from "../errors.ts";
-import type { GenerateRequest, GenerateResult } from "../engine/events.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "./engine.ts";
 import { promptInput } from "./generate.ts";
-import type { Io } from "./io.ts";
-import {
-  INTERRUPTED,
-  openWithProgress,
-  randomSeed,
-  samplingOf,
-  type Surroundings,
-} from "./open.ts";
+import { INTERRUPTED, type Io } from "./io.ts";
+import { openWithProgress, randomSeed, samplingOf, type Surroundings } from "./open.ts";
 import type { GenerateOptions } from "./options.ts";
 import { statusLine } from "./progress.ts";
 
@@ -34,8 +28,7 @@ export async function runBatch(
   using engine = await openWithProgress(options, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const run = openRun(engine, { options, surroundings, total: lines.length });
-  for (const [i, text] of lines.entries()) run.submit(i + 1, text);
-  while (run.left() > 0 && await engine.scheduler.step());
+  await Promise.all(lines.map((text, i) => run.answer(i + 1, text)));
   return run.close();
 }
 
@@ -57,8 +50,8 @@ function readLines(file: string): string[] {
 }
 
 interface Run {
-  submit(line: number, text: string): void;
-  left(): number;
+  /** Answers one line; resolves when its line of output is written. */
+  answer(line: number, text: string): Promise<void>;
   /** Says what came of it; the exit code. */
   close(): number;
 }
@@ -92,33 +85,29 @@ function openRun(
   }
 
   return {
-    left: () => left,
-    submit(number, text) {
+    async answer(number, text) {
       let id: unknown = number;
       try {
         const line = parseBatchLine(text, number);
         id = line.id;
-        engine.scheduler.submit(requestOf(engine, { line, options, io, drawSeed }), {
-          onEvent: (event) => {
-            if (event.kind === "error") fail(id, event.error);
-            if (event.kind !== "finish") return;
-            tokens += event.result.outputIds.length;
-            interrupted ||= event.result.finishReason === "interrupt";
-            end(resultLine(id, event.result));
-          },
-        });
+        const request = await requestOf(engine, { line, options, io, drawSeed });
+        const result = await resultOf(engine.generate(request));
+        tokens += result.outputIds.length;
+        interrupted ||= result.finishReason === "interrupt";
+        end(resultLine(id, result));
       } catch (error) {
-        fail(id, error);
+        // A line that Ctrl+C came before has no result.
+        if (!(io.signal.aborted && error === io.signal.reason)) fail(id, error);
       }
     },
     close() {
       status.clear();
       const seconds = (performance.now() - started) / 1000;
-      const { putBacks, waits } = engine.scheduler.counts;
+      const { preemptions, waits } = engine.status.counts;
       if (!options.quiet) {
         io.stderr.write(
           `${total} requests, ${failed} failed, ${tokens} tokens in ${seconds.toFixed(2)} s, ` +
-            `${(tokens / seconds).toFixed(1)} tokens/s, ${putBacks} put back, ` +
+            `${(tokens / seconds).toFixed(1)} tokens/s, ${preemptions} preemptions, ` +
             `${waits} steps with requests waiting for pages\n`,
         );
       }
@@ -127,7 +116,7 @@ function openRun(
   };
 }
 
-function requestOf(
+async function requestOf(
   engine: Engine,
   { line, options, io, drawSeed }: {
     readonly line: BatchLine;
@@ -135,13 +124,13 @@ function requestOf(
     readonly io: Io;
     readonly drawSeed: () => number;
   },
-): GenerateRequest {
+): Promise<GenerateRequest> {
   const { prompt, messages, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages };
   return {
-    promptIds: engine.encodePrompt(input),
+    promptIds: await engine.encodePrompt(input, io.signal),
     sampling: samplingOf({ ...options, ...own.sampling }, drawSeed),
     maxTokens: own.maxTokens ?? options.maxTokens,
     stop: own.stop ?? options.stop,
@@ -151,12 +140,16 @@ function requestOf(
 }
 
 function resultLine(id: unknown, result: GenerateResult): Record<string, unknown> {
-  const { text, finishReason, promptIds, outputIds, speculative } = result;
+  const { text, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
   return {
     id,
     text,
     finish_reason: finishReason,
-    usage: { prompt_tokens: promptIds.length, completion_tokens: outputIds.length },
+    usage: {
+      prompt_tokens: promptIds.length,
+      completion_tokens: outputIds.length,
+      cached_tokens: cachedTokens,
+    },
     mean_accept_length: speculative.mean_accept_length,
   };
 }

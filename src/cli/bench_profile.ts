@@ -3,8 +3,7 @@ import type { OpenProfile, ProfileTable } from "../bench/profile_session.ts";
 import { checkWritable, writeNamed } from "./bench_files.ts";
 import { modelRequest } from "./bench.ts";
 import { hasDraft } from "./bench_flags.ts";
-import { type Io, unlessAborted } from "./io.ts";
-import { INTERRUPTED } from "./open.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "./io.ts";
 import type { BenchOptions } from "./options.ts";
 import { statusLine } from "./progress.ts";
 

@@ -1,3 +1,4 @@
+import { INTERRUPTED } from "./io.ts";
 import { UsageError } from "../errors.ts";
 import { answer, type Chat } from "./chat/answer.ts";
 import { type Entry, type Next, obey } from "./chat/commands.ts";
@@ -8,7 +9,7 @@ import { settingsOf, settingTexts } from "./chat/settings.ts";
 import type { ChatState } from "./chat/state.ts";
 import { loadChat, saveChat } from "./chat/store.ts";
 import type { Engine } from "./engine.ts";
-import { INTERRUPTED, openWithProgress, randomSeed, type Surroundings } from "./open.ts";
+import { openWithProgress, randomSeed, type Surroundings } from "./open.ts";
 import type { ChatOptions } from "./options.ts";
 
 /** `eyrie chat`. Returns the exit code. */
@@ -27,7 +28,6 @@ export async function runChat(options: ChatOptions, surroundings: Surroundings):
   using lines = interactive ? terminalLines(io) : pipedLines(io);
   const chat: Chat = {
     engine,
-    slot: engine.newSlot(),
     options,
     io,
     lines,

@@ -1,6 +1,5 @@
 import type { convertCheckpoint } from "../model/convert.ts";
-import type { Io } from "./io.ts";
-import { INTERRUPTED } from "./open.ts";
+import { INTERRUPTED, type Io } from "./io.ts";
 import type { ConvertOptions } from "./options.ts";
 import { size, statusLine } from "./progress.ts";
 

@@ -1,7 +1,7 @@
-import type { Engine as OpenedEngine, OpenOptions } from "../engine/open.ts";
+import type { EngineClient, OpenClient } from "../engine/client.ts";
 
-/** What the commands need of an engine: all but its insides. Tests give them a scripted one. */
-export type Engine = Omit<OpenedEngine, "tokenizer" | "core" | "outputs">;
+/** What the commands need of an engine. Tests give them a scripted one. */
+export type Engine = EngineClient;
 
-/** `openEngine` or a stand-in. */
-export type OpenEngine = (options: OpenOptions) => Promise<Engine>;
+/** Opens an engine or a stand-in. */
+export type OpenEngine = OpenClient;

@@ -1,17 +1,10 @@
 import { UsageError } from "../errors.ts";
-import type { GenerateRequest, GenerateResult } from "../engine/events.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
 import { runBatch } from "./batch.ts";
 import type { Engine } from "./engine.ts";
-import { type Io, unlessAborted } from "./io.ts";
-import {
-  INTERRUPTED,
-  openWithProgress,
-  randomSeed,
-  samplingOf,
-  type Surroundings,
-  warn,
-} from "./open.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "./io.ts";
+import { openWithProgress, randomSeed, samplingOf, type Surroundings, warn } from "./open.ts";
 import type { GenerateOptions } from "./options.ts";
 import { statusLine } from "./progress.ts";
 import { readPrompt } from "./prompt.ts";
@@ -31,7 +24,7 @@ export async function runGenerate(
   using engine = await openWithProgress({ ...options, maxBatch: 1 }, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const request = requestOf(options, {
-    promptIds: encode(engine, { prompt, options, io }),
+    promptIds: await encode(engine, { prompt, options, io }),
     drawSeed: surroundings.randomSeed ?? randomSeed,
     signal: io.signal,
   });
@@ -44,11 +37,11 @@ export async function runGenerate(
   return result.finishReason === "interrupt" ? INTERRUPTED : 0;
 }
 
-function encode(
+async function encode(
   engine: Engine,
   { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
-): readonly number[] {
-  const ids = engine.encodePrompt(promptInput(engine, { prompt, options, io }));
+): Promise<readonly number[]> {
+  const ids = await engine.encodePrompt(promptInput(engine, { prompt, options, io }), io.signal);
   if (ids.length >= engine.contextLength) {
     throw new UsageError(
       `Cannot generate from "${start(prompt)}": the prompt has ${ids.length} tokens, ` +
@@ -103,13 +96,15 @@ async function stream(
   { request, options, io }: { request: GenerateRequest; options: GenerateOptions; io: Io },
 ): Promise<GenerateResult> {
   const status = statusLine(io.stderr, { shown: !options.quiet });
-  for await (const event of engine.generate(engine.newSlot(), request)) {
-    if (event.kind === "prefill") status.prefill(event.done, event.total);
-    else status.clear();
-    if (event.kind === "text" && !options.json) io.stdout.write(event.text);
-    if (event.kind === "finish") return event.result;
+  try {
+    return await resultOf(engine.generate(request), (event) => {
+      if (event.kind === "prefill") status.prefill(event.done, event.total);
+      else status.clear();
+      if (event.kind === "text" && !options.json) io.stdout.write(event.text);
+    });
+  } finally {
+    status.clear();
   }
-  throw new Error("the engine ended a request without a finish event");
 }
 
 function start(text: string): string {

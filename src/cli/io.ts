@@ -1,3 +1,6 @@
+/** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
+export const INTERRUPTED = 130;
+
 /** Somewhere text goes. */
 export interface Output {
   readonly isTerminal: boolean;

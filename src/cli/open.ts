@@ -1,4 +1,3 @@
-import { setTimeout } from "node:timers/promises";
 import type { RoundsPerSync } from "../engine/pace.ts";
 import type { Sampling } from "../speculate/sampling.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
@@ -14,9 +13,6 @@ export interface Surroundings {
   /** A fresh seed where none was asked for. */
   readonly randomSeed?: () => number;
 }
-
-/** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
-export const INTERRUPTED = 130;
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
@@ -44,16 +40,13 @@ export async function openWithProgress(
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
+    ...options.noPrefixCache ? { prefixCache: false } : {},
+    signal: io.signal,
     onProgress: status.load,
     onWarning,
   });
   try {
-    const engine = await unlessAborted(opening, io.signal);
-    // Loading keeps the thread busy: a Ctrl+C meanwhile is heard now.
-    await setTimeout(10); // a wait of 0 often misses it
-    if (!io.signal.aborted) return engine;
-    engine?.[Symbol.dispose]();
-    return undefined;
+    return await unlessAborted(opening, io.signal);
   } finally {
     status.clear();
   }

@@ -12,6 +12,15 @@ export const CONTEXT = {
   },
 } as const;
 
+export const CACHE = {
+  noPrefixCache: {
+    flag: "--no-prefix-cache",
+    type: "switch",
+    help: "compute every prompt whole; else what begins as an earlier one is found in the cache",
+    example: "--no-prefix-cache",
+  },
+} as const;
+
 export const BATCH = {
   batch: {
     flag: "--batch",

@@ -1,6 +1,6 @@
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
-import { BATCH, CONTEXT, ROUNDS } from "./option_flight.ts";
+import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
   AUTOTUNE,
@@ -35,6 +35,7 @@ export type GenerateOptions = Values<
   & typeof JSON_OUTPUT
   & typeof TALK
   & typeof CONTEXT
+  & typeof CACHE
   & typeof BATCH
 >;
 
@@ -139,6 +140,7 @@ const MODEL = {
   ...ADAPTER,
   ...AUTOTUNE,
   ...CONTEXT,
+  ...CACHE,
 };
 
 /** Every command. The only place where flags are joined to commands. */

@@ -102,10 +102,10 @@ function readFlags(name: CommandName, flags: FlagTable, args: readonly string[])
   for (const operand of COMMANDS[name].operands ?? []) {
     command.argument(operand.many ? `[${operand.name}...]` : `[${operand.name}]`);
   }
-  const keys = new Map<string, string>();
+  const keys = new Map<string, { readonly key: string; readonly negate: boolean }>();
   for (const [key, flag] of Object.entries(flags)) {
     const option = commanderOption(flag, args);
-    keys.set(option.attributeName(), key);
+    keys.set(option.attributeName(), { key, negate: option.negate });
     command.addOption(option);
   }
   try {
@@ -114,11 +114,13 @@ function readFlags(name: CommandName, flags: FlagTable, args: readonly string[])
     if (error instanceof CommanderError) throw explain(name, flags, error);
     throw error;
   }
+  // `--no-name` is true until it is given.
   const given = Object.fromEntries(
-    Object.entries(command.opts()).map(([attribute, value]) => [
-      keys.get(attribute) ?? attribute,
-      value,
-    ]),
+    Object.entries(command.opts()).flatMap(([attribute, value]) => {
+      const { key, negate } = keys.get(attribute) ?? { key: attribute, negate: false };
+      if (negate) return value === false ? [[key, true]] : [];
+      return [[key, value]];
+    }),
   );
   return { given, operands: command.args };
 }

@@ -108,6 +108,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     usage: {
       prompt_tokens: result.promptIds.length,
       completion_tokens: result.outputIds.length,
+      cached_tokens: result.cachedTokens,
     },
     timing: {
       load_ms: thousandths(engine.loadMs),
@@ -131,10 +132,12 @@ function weightsReport({ weights }: Engine): Record<string, unknown> {
 }
 
 /** What the adaptive controller did; nothing where it does not run. */
-function adaptiveReport({ speculation, scheduler, tiers }: Engine): Record<string, unknown> {
-  const { policy, ...report } = speculation.report;
+function adaptiveReport(
+  { status: { speculation, counts }, tiers }: Engine,
+): Record<string, unknown> {
+  const { policy, ...report } = speculation;
   if (policy !== "adaptive") return {};
-  const { catchUps, catchUpMs } = scheduler.counts;
+  const { catchUps, catchUpMs } = counts;
   const tier_ms = Object.fromEntries(
     Object.entries(report.tier_ms).map(([steps, ms]) => [steps, thousandths(ms)]),
   );
@@ -144,10 +147,10 @@ function adaptiveReport({ speculation, scheduler, tiers }: Engine): Record<strin
   };
 }
 
-function adaptiveRows({ speculation, scheduler, tiers }: Engine): [string, string][] {
-  const { policy, active_num_steps, switches, slots, tier_ms } = speculation.report;
+function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [string, string][] {
+  const { policy, active_num_steps, switches, slots, tier_ms } = speculation;
   if (policy !== "adaptive") return [];
-  const { catchUps, catchUpMs } = scheduler.counts;
+  const { catchUps, catchUpMs } = counts;
   return [
     ["tiers", `${tiers.steps.join(", ")} steps, ${size(tiers.bytes)}`],
     ["tier", `${active_num_steps} steps now`],

@@ -1,9 +1,8 @@
 import { parseModelName } from "../hub/names.ts";
 import { planRemoval, type Removal, removalText, remove } from "../hub/remove.ts";
 import { type Line, pipedLines } from "./chat/lines.ts";
-import type { Io } from "./io.ts";
+import { INTERRUPTED, type Io } from "./io.ts";
 import { hubOfEnvironment } from "./locate.ts";
-import { INTERRUPTED } from "./open.ts";
 import type { RemoveOptions } from "./options.ts";
 import { size } from "./progress.ts";
 

@@ -174,23 +174,25 @@ Deno.test("a paste never submits, however its bytes are cut", () => {
   assert.equal(pasteFilter()("\x1b"), "\x1b", "the Escape key is not held back");
 });
 
-function fit(state: ChatState, contextLength: number) {
-  const encode = (messages: readonly ChatMessage[]) => messages.flatMap(() => [1, 2, 3, 4, 5]);
-  return fitContext(state, { encode, contextLength });
+async function fit(state: ChatState, contextLength: number) {
+  const encode = (messages: readonly ChatMessage[]) =>
+    Promise.resolve(messages.flatMap(() => [1, 2, 3, 4, 5]));
+  return await fitContext(state, { encode, contextLength });
 }
 
-Deno.test("a full context drops the oldest exchanges and keeps the system message", () => {
+Deno.test("a full context drops the oldest exchanges and keeps the system message", async () => {
   const asked = withQuestion(talked(3), "newest"); // system + 7 messages = 40 tokens
-  assert.equal(fit(asked, 46).dropped, 0); // room for 5
-  const { state, dropped, promptIds } = fit(asked, 44);
+  assert.equal((await fit(asked, 46)).dropped, 0); // room for 5
+  const { state, dropped, promptIds } = await fit(asked, 44);
   assert.equal(dropped, 1);
   assert.equal(promptIds.length, 30);
   assert.equal(state.system, "Be brief.");
   assert.deepEqual(state.messages[0], { role: "user", content: "question 2" });
-  assert.equal(fit(asked, 24).dropped, 2);
+  assert.equal((await fit(asked, 24)).dropped, 2);
   // The newest question alone may use the room kept for answers.
-  assert.deepEqual([fit(asked, 11).dropped, fit(asked, 11).state.messages.length], [3, 1]);
-  assert.throws(() => fit(asked, 10), {
+  const alone = await fit(asked, 11);
+  assert.deepEqual([alone.dropped, alone.state.messages.length], [3, 1]);
+  await assert.rejects(fit(asked, 10), {
     name: "UsageError",
     message: /makes a prompt of 10 tokens, the context holds 10$/,
   });

@@ -1,7 +1,6 @@
 import type { FinishReason, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
 import type { EngineEvent } from "../../src/engine/events.ts";
-import type { Slot } from "../../src/engine/slot.ts";
-import type { OpenOptions } from "../../src/engine/open.ts";
+import type { ClientOptions } from "../../src/engine/client.ts";
 import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
 import type { Io, Output } from "../../src/cli/io.ts";
 import { asAsked, type SpeculationPlan } from "../../src/engine/speculation.ts";
@@ -89,7 +88,7 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
 export interface FakeEngine extends Engine {
   readonly requests: GenerateRequest[];
   readonly prompts: (string | readonly ChatMessage[])[];
-  readonly opened: OpenOptions[];
+  readonly opened: ClientOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
 }
@@ -110,10 +109,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const { answer = (n: number) => `answer ${n}`, contextLength = 1000, draft = true } = options;
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
-  const opened: OpenOptions[] = [];
+  const opened: ClientOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = { numSteps: 0, steps: [0], speculation: asAsked(0) };
-  const running: (() => Promise<void>)[] = [];
   const asOpened = (request: GenerateRequest) => ({ numSteps: plan.numSteps, ...request });
   const engine: FakeEngine = {
     get numSteps() {
@@ -122,25 +120,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     get tiers() {
       return { steps: plan.steps, bytes: 1000 };
     },
-    get speculation() {
-      return plan.speculation;
-    },
-    // Runs what was submitted to its end, a request a step.
-    scheduler: {
-      counts: { putBacks: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
-      submit(request, { onEvent }) {
-        requests.push(request);
-        const events = play(asOpened(request), answer(requests.length), options.beforeWord);
-        running.push(async () => {
-          for await (const event of events) onEvent(event);
-        });
-        return { request, done: false, cancel: () => {} };
-      },
-      async step() {
-        const next = running.shift();
-        await next?.();
-        return next !== undefined;
-      },
+    get status() {
+      const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
+      return { counts, speculation: plan.speculation.report };
     },
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
@@ -172,11 +154,10 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     encodePrompt(input) {
       prompts.push("raw" in input ? input.raw : input.messages);
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
-      return texts.flatMap((text) => text.split(/\s+/)).map((word) => word.length);
+      const words = texts.flatMap((text) => text.split(/\s+/));
+      return Promise.resolve(words.map((word) => word.length));
     },
-    // Only handed back to `generate`, which does not look at it.
-    newSlot: () => ({}) as Slot,
-    generate: (_slot, request) => {
+    generate: (request) => {
       requests.push(request);
       return play(asOpened(request), answer(requests.length), options.beforeWord);
     },
@@ -190,10 +171,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
 
 /** What the engine would make of the options; undefined where they do not say. */
 function planOf(
-  { speculate, maxBatch = 1, onWarning = () => {} }: OpenOptions,
+  { speculate, maxBatch = 1, onWarning = () => {} }: ClientOptions,
   algorithm: "EAGLE3" | "NONE",
 ): SpeculationPlan | undefined {
-  if (typeof speculate === "function") return speculate(algorithm);
   // What crosses over to a worker.
   return speculate &&
     speculationPlan(structuredClone(speculate), { algorithm, maxBatch, onWarning });
@@ -206,7 +186,7 @@ async function* play(
   request: Stepped,
   answer: string,
   beforeWord: (word: string) => Promise<void> = () => Promise.resolve(),
-): AsyncGenerator<EngineEvent> {
+): AsyncGenerator<EngineEvent, void, void> {
   const total = request.promptIds.length;
   yield { kind: "prefill", done: total, total, cached: 0 };
   const words = answer === "" ? [] : answer.split(/(?<= )/);
@@ -221,7 +201,7 @@ async function* play(
     if (reason !== "stop") break;
     count += 1;
     text += word;
-    yield { kind: "round", ids: [count], accepted: 0 };
+    yield { kind: "round", ids: [count], accepted: 0, drafts: [], numSteps: 0 };
     yield { kind: "text", text: word };
   }
   yield { kind: "finish", result: result(request, { text, count, reason }) };

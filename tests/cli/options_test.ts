@@ -117,6 +117,7 @@ Deno.test("defaults of generate", () => {
     prompt: undefined,
     options: {
       model: undefined,
+      noPrefixCache: false,
       draft: undefined,
       draftRopeTheta: undefined,
       adapter: undefined,

@@ -1,5 +1,5 @@
-import type { GenerateRequest, GenerateResult } from "../../engine/events.ts";
-import type { Slot } from "../../engine/slot.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../../engine/events.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
 import type { Engine } from "../engine.ts";
 import type { Io } from "../io.ts";
 import { samplingOf } from "../open.ts";
@@ -12,7 +12,6 @@ import { type ChatState, fitContext, withAnswer } from "./state.ts";
 /** What stays the same for a whole chat. */
 export interface Chat {
   readonly engine: Engine;
-  readonly slot: Slot;
   readonly options: ChatOptions;
   readonly io: Io;
   readonly lines: LineSource;
@@ -28,30 +27,44 @@ export async function answer(
   chat: Chat,
   { before, asked }: { before: ChatState; asked: ChatState },
 ): Promise<ChatState> {
-  const { engine } = chat;
-  const { state, promptIds, dropped } = fitContext(asked, {
-    encode: (messages) => engine.encodePrompt({ messages }),
-    contextLength: engine.contextLength,
-  });
-  if (dropped > 0) chat.say(droppedText(dropped, engine.contextLength));
-  if (asked.attempt > 0 && asked.settings.temperature === 0) {
-    chat.say("At temperature 0 the answer is the same again.");
-  }
   const stop = new AbortController();
-  const request = requestOf(chat, state, {
-    promptIds,
-    signal: AbortSignal.any([stop.signal, chat.io.signal]),
-  });
-  const result = await chat.lines.answering(() => stop.abort(), () => stream(chat, request));
+  const signal = AbortSignal.any([stop.signal, chat.io.signal]);
+  const answered = await chat.lines.answering(
+    () => stop.abort(),
+    () => fitAndStream(chat, asked, signal),
+  );
+  if (answered === undefined) return before;
+  const { state, request, result } = answered;
   endLine(chat, result);
   const note = endNote(chat, state, result);
   if (note !== undefined) chat.say(note);
   if (state.settings.stats) {
     const { temperature, seed } = request.sampling;
+    const { engine } = chat;
     chat.say(statsLine({ engine, result, seed: temperature > 0 ? seed : undefined }));
   }
   if (result.finishReason === "interrupt" && result.text === "") return before;
-  return withAnswer(state, result.text, promptIds.length + result.outputIds.length);
+  return withAnswer(state, result.text, request.promptIds.length + result.outputIds.length);
+}
+
+/** The answer as it comes; undefined where Ctrl+C came before there was a prompt. */
+async function fitAndStream(chat: Chat, asked: ChatState, signal: AbortSignal) {
+  const { engine } = chat;
+  const encode = (messages: readonly ChatMessage[]) => engine.encodePrompt({ messages }, signal);
+  try {
+    const { contextLength } = engine;
+    const { state, promptIds, dropped } = await fitContext(asked, { encode, contextLength });
+    if (dropped > 0) chat.say(droppedText(dropped, contextLength));
+    if (asked.attempt > 0 && asked.settings.temperature === 0) {
+      chat.say("At temperature 0 the answer is the same again.");
+    }
+    const request = requestOf(chat, state, { promptIds, signal });
+    return { state, request, result: await stream(chat, request) };
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error;
+    if (chat.interactive) chat.say("Stopped.");
+    return undefined;
+  }
 }
 
 function requestOf(
@@ -74,15 +87,17 @@ function requestOf(
 }
 
 async function stream(chat: Chat, request: GenerateRequest): Promise<GenerateResult> {
-  const { engine, io, options, slot } = chat;
+  const { engine, io, options } = chat;
   const status = statusLine(io.stderr, { shown: chat.interactive && !options.quiet });
-  for await (const event of engine.generate(slot, request)) {
-    if (event.kind === "prefill") status.prefill(event.done, event.total);
-    else status.clear();
-    if (event.kind === "text") io.stdout.write(event.text);
-    if (event.kind === "finish") return event.result;
+  try {
+    return await resultOf(engine.generate(request), (event) => {
+      if (event.kind === "prefill") status.prefill(event.done, event.total);
+      else status.clear();
+      if (event.kind === "text") io.stdout.write(event.text);
+    });
+  } finally {
+    status.clear();
   }
-  throw new Error("the engine ended a request without a finish event");
 }
 
 /** Ends the answer's line; a person also gets a blank line before the next prompt. */

@@ -55,22 +55,22 @@ export interface Fitted {
 const ROOM_SHARE = 1 / 8;
 
 /** Drops oldest exchanges until question and answer have room; the system message stays. */
-export function fitContext(
+export async function fitContext(
   start: ChatState,
   { encode, contextLength }: {
-    encode: (messages: readonly ChatMessage[]) => readonly number[];
+    encode: (messages: readonly ChatMessage[]) => Promise<readonly number[]>;
     contextLength: number;
   },
-): Fitted {
+): Promise<Fitted> {
   const room = Math.min(start.settings.maxTokens, Math.floor(contextLength * ROOM_SHARE));
   let state = start;
-  let promptIds = encode(allMessages(state));
+  let promptIds = await encode(allMessages(state));
   let dropped = 0;
   while (promptIds.length + room > contextLength) {
     const shorter = withoutOldest(state);
     if (shorter === undefined) break;
     state = shorter;
-    promptIds = encode(allMessages(state));
+    promptIds = await encode(allMessages(state));
     dropped += 1;
   }
   if (promptIds.length >= contextLength) {

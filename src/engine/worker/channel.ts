@@ -31,7 +31,9 @@ export class Channel {
     this.opened = this.#opening.promise;
     this.#worker = new Worker(url, { type: "module", name: "engine" });
     this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => {
-      if (data.kind === "progress") onProgress?.(data.progress);
+      // What is sent before the module has run is lost.
+      if (data.kind === "ready") this.#post({ kind: "open", options, bell: memory });
+      else if (data.kind === "progress") onProgress?.(data.progress);
       else if (data.kind === "warning") onWarning?.(data.line);
       else this.#receive(data);
     };
@@ -44,7 +46,6 @@ export class Channel {
     this.opened.then(settled, settled);
     signal?.addEventListener("abort", stop);
     if (signal?.aborted) stop();
-    else this.#post({ kind: "open", options, bell: memory });
   }
 
   /** Why there is no engine any more. */
@@ -105,7 +106,7 @@ export class Channel {
     this.#worker.postMessage(message);
   }
 
-  #receive(message: Exclude<FromEngine, { kind: "progress" | "warning" }>): void {
+  #receive(message: Exclude<FromEngine, { kind: "ready" | "progress" | "warning" }>): void {
     switch (message.kind) {
       case "opened":
         this.#status = message.status;

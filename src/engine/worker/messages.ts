@@ -15,6 +15,8 @@ export type ToEngine =
   | { readonly kind: "cancel"; readonly id: number };
 
 export type FromEngine =
+  /** Messages are heard from now on. */
+  | { readonly kind: "ready" }
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }
   | { readonly kind: "opened"; readonly facts: EngineFacts; readonly status: EngineStatus }

@@ -5,12 +5,7 @@ import type { EngineEvent } from "../events.ts";
 import { heardBell } from "./bell.ts";
 import { sentError } from "./errors.ts";
 import type { FromEngine, SentEvent, ToEngine } from "./messages.ts";
-
-/** The thread's side of its messages: `self` in a worker. */
-export interface Port {
-  onmessage: ((event: MessageEvent<ToEngine>) => void) | null;
-  postMessage(message: FromEngine): void;
-}
+import type { Port } from "./port.ts";
 
 /** Runs one engine for the thread at the other end, from its "open" on. */
 export function serveEngine(port: Port): void {
@@ -37,6 +32,7 @@ export function serveEngine(port: Port): void {
       post({ kind: "not opened", error: sentError(error) });
     }
   };
+  post({ kind: "ready" });
 }
 
 /** What is done with each message of the client. */
