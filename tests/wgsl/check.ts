@@ -102,8 +102,7 @@ function say(text: string): void {
 
 if (import.meta.main) {
   const { create } = await import(PACKAGE) as { create(options: readonly string[]): GPU };
-  // Devices die with what create() gives, so it is held to the end.
   const gpu = create(["backend=null", "enable-dawn-features=allow_unsafe_apis"]);
   const code = await check(await openDevice(gpu), Deno.args[0] ?? "");
-  Deno.exit(gpu ? code : 1);
+  Deno.exit(gpu ? code : 1); // names gpu, so that it lives as long as its device must
 }
