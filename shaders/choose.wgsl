@@ -19,6 +19,8 @@ override LANES: u32;
 
 alias Sum = vec4<f32>;
 
+var<workgroup> largest: Peak;
+
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
 @group(0) @binding(1) var<storage, read> peaks: array<Peak>; // [rows, PEAKS]
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
@@ -137,12 +139,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   best = best_of(best, lane);
   if (best.x == BROKEN || best.x <= NOTHING) {
     best.y = NOT_A_TOKEN;
-  } else if (slot.temperature > 0.0) {
-    let row = tile.x * STRIDE;
-    let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
-    let by = Weigh(row, logits[row + best.y], scale, false);
-    let floor = kept_from(by, slot, lane);
-    best = race(by, slot, rows[tile.x].position + 1u, floor, lane);
+  }
+  if (slot.temperature > 0.0) {
+    if (lane == 0u) {
+      largest = best;
+    }
+    // Every lane has it already, but WGSL wants proof before a branch around barriers.
+    best = workgroupUniformLoad(&largest);
+    if (best.y != NOT_A_TOKEN) {
+      let row = tile.x * STRIDE;
+      let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
+      let by = Weigh(row, logits[row + best.y], scale, false);
+      let floor = kept_from(by, slot, lane);
+      best = race(by, slot, rows[tile.x].position + 1u, floor, lane);
+    }
   }
   if (lane == 0u) {
     chosen[tile.x] = best.y;

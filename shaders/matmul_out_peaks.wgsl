@@ -26,7 +26,7 @@ fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {
   for (var g = 0u; g < GROUPS; g += $GROUPS_AT_ONCEu) {
     //for g in GROUPS_AT_ONCE
     let halves$g = vec4<u32>(staged[first + (g + $gu) * step]);
-    most = better(most, Peak(halves$g.x << 16u | halves$g.y, halves$g.z << 16u | halves$g.w));
+    most = better(most, Peak((halves$g.x << 16u) | halves$g.y, (halves$g.z << 16u) | halves$g.w));
     //end
   }
   out[(row + thread) * OUT_COLS + FIRST_PEAK + part] = most;

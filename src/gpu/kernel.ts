@@ -13,7 +13,7 @@ export interface Operand {
 export interface Kernel<Binding extends string = string, Constant extends string = string> {
   readonly name: string;
   readonly code: string;
-  /** In order of their numbers. */
+  /** In order of their numbers; all are storage buffers. */
   readonly bindings: readonly Binding[];
   /** What the WGSL binds each of them to; numbers may be left out. */
   readonly numbers: readonly number[];
@@ -65,7 +65,7 @@ export function kernel<const Binding extends string, const Constant extends stri
   code: string,
   declared: { readonly bindings: readonly Binding[]; readonly constants: readonly Constant[] },
 ): Kernel<Binding, Constant> {
-  const bound = [...code.matchAll(/@binding\((\d+)\)\s*var<[^>]*>\s*(\w+)/g)]
+  const bound = [...code.matchAll(/@binding\((\d+)\)\s*var<storage[^>]*>\s*(\w+)/g)]
     .map(([, number, name]) => ({ number: Number(number), name }))
     .toSorted((a, b) => a.number - b.number);
   const bindings = bound.map(({ name }) => name);

@@ -1,5 +1,6 @@
+import { UsageError } from "../errors.ts";
 import type { Gpu } from "./device.ts";
-import type { Dispatch, Operand, Plan, Work } from "./kernel.ts";
+import type { Dispatch, Kernel, Operand, Plan, Work } from "./kernel.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
@@ -25,20 +26,36 @@ export interface Created {
   bindGroups: number;
 }
 
-/** Turns plans into programs; equal kernels with equal constants share one pipeline. */
+/**
+ * Turns plans into programs; kernels of one name share a module, and with equal constants a pipeline.
+ * Both functions throw where two kernels of one name have different WGSL.
+ */
 export interface Compiler {
   readonly created: Readonly<Created>;
-  /** As `compile`, without waiting: what does not fit is thrown by the next `gpu.check()`. */
+  /** As `compile`, without waiting: what else does not fit is thrown by the next `gpu.check()`. */
   prepare(plan: Plan): Program;
-  /** @throws Error with the compiler's words when WGSL, bindings or limits do not fit. */
+  /**
+   * @throws Error with the compiler's words when WGSL, bindings or limits do not fit.
+   * @throws UsageError when a kernel has more storage buffers than the adapter gives a shader.
+   */
   compile(plan: Plan): Promise<Program>;
 }
 
 export function compiler(gpu: Gpu): Compiler {
   const { device } = gpu;
   const created: Created = { modules: 0, pipelines: 0, bindGroups: 0 };
+  const firsts = new Map<string, Use>();
   const modules = new Map<string, GPUShaderModule>();
   const pipelines = new Map<string, GPUComputePipeline>();
+
+  /** Throws where a kernel must not be compiled. */
+  function admit({ kernel, label }: Dispatch): void {
+    const first = firsts.getOrInsertComputed(kernel.name, () => {
+      checkBindings(kernel, gpu.limits);
+      return { kernel, label };
+    });
+    if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
+  }
 
   function pipeline({ kernel, constants }: Dispatch): GPUComputePipeline {
     const key = JSON.stringify([kernel.name, constants]);
@@ -73,8 +90,12 @@ export function compiler(gpu: Gpu): Compiler {
 
   return {
     created,
-    prepare: (plan) => ({ steps: plan.map(step) }),
+    prepare(plan: Plan): Program {
+      plan.forEach(admit);
+      return { steps: plan.map(step) };
+    },
     async compile(plan: Plan): Promise<Program> {
+      plan.forEach(admit); // before there is an error scope that a throw would leave open
       device.pushErrorScope("validation");
       const steps = plan.map(step);
       const error = await device.popErrorScope();
@@ -82,6 +103,29 @@ export function compiler(gpu: Gpu): Compiler {
       return { steps };
     },
   };
+}
+
+/** A kernel and what it is for. */
+type Use = Pick<Dispatch, "kernel" | "label">;
+
+function checkBindings({ name, bindings }: Kernel, limits: GPUSupportedLimits): void {
+  const most = limits.maxStorageBuffersPerShaderStage;
+  if (bindings.length <= most) return;
+  throw new UsageError(
+    `Cannot compile the kernel "${name}": it binds ${bindings.length} storage buffers, ` +
+      `the adapter's maxStorageBuffersPerShaderStage is ${most}`,
+  );
+}
+
+/** What to say of two uses of one name with different WGSL: who they are, and where they part. */
+function twoSources(first: Use, second: Use): string {
+  const [a, b] = [first.kernel.code.split("\n"), second.kernel.code.split("\n")];
+  const parts = a.findIndex((line, i) => line !== b[i]);
+  const line = parts < 0 ? a.length : parts; // the second goes on where the first ends
+  const [there, here] = [a, b].map((lines) => lines[line]?.trim() ?? "(the end)");
+  return `Cannot compile the kernel "${first.kernel.name}": two sources have this name, ` +
+    `that of "${first.label}" and that of "${second.label}"; ` +
+    `line ${line + 1} is "${there}" in the one and "${here}" in the other`;
 }
 
 /** The same program where no slot has more than `cells` cells. Creates nothing on the device. */

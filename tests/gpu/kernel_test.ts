@@ -43,6 +43,15 @@ Deno.test("kernel: names that the WGSL does not have are an error", () => {
   }
 });
 
+Deno.test("kernel: all bindings are storage buffers", () => {
+  const uniform = CODE.replace("var<storage, read> x", "var<uniform> x");
+  const declared = { bindings: ["x", "out"], constants: ["COLS", "SCALE"] };
+  assert.throws(
+    () => kernel("double", uniform, declared),
+    /kernel double: WGSL binds out, declared/,
+  );
+});
+
 Deno.test("dispatch: names are checked by the compiler", () => {
   const [x, out] = [operand("x"), operand("out")];
   const constants = { COLS: 1, SCALE: 2 };

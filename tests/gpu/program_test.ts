@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
 import {
   type Dispatch,
   dispatch,
@@ -124,6 +125,44 @@ Deno.test("program: bindings and limits that do not fit come with the compiler's
   // After an error the compiler still works.
   assert.equal((await compile([launch(add, X, OUT, 1)])).steps.length, 1);
   device.gpu.check();
+});
+
+Deno.test("program: two sources of one name are an error that tells both and where they part", async () => {
+  const { compile, prepare, created } = compiler(device.gpu);
+  const [add, other] = [step("add"), step("add", "out[id.x] -= x[id.x] * BY;")];
+  const second = { ...launch(other, X, OUT, 1), label: "layers.1.add" };
+  const fault = new Error(
+    'Cannot compile the kernel "add": two sources have this name, that of "add" and that of ' +
+      '"layers.1.add"; line 5 is "' + add.code.split("\n")[4] + '" in the one and "' +
+      other.code.split("\n")[4] + '" in the other',
+  );
+  await assert.rejects(compile([launch(add, X, OUT, 1), second]), fault);
+  await compile([launch(add, X, OUT, 1), launch(step("add"), X, OUT, 2)]);
+  assert.throws(() => prepare([second]), fault);
+  assert.deepEqual(created, { modules: 1, pipelines: 2, bindGroups: 2 });
+  const longer = { ...add, code: `${add.code}// more` };
+  assert.throws(
+    () => prepare([launch(longer, X, OUT, 1)]),
+    /line 6 is "" in the one and "\/\/ more"/,
+  );
+  // The errors left no error scope open, which would hide what comes next.
+  device.gpu.device.createBuffer({ size: 16, usage: 0 });
+  await device.gpu.device.queue.onSubmittedWorkDone();
+  assert.throws(() => device.gpu.check(), /The GPU reported: /);
+});
+
+Deno.test("program: more storage buffers than the adapter has are told in one line", async () => {
+  const limits = { ...device.gpu.limits, maxStorageBuffersPerShaderStage: 1 };
+  const { compile, prepare } = compiler({ ...device.gpu, limits });
+  const plan = [launch(step("add"), X, OUT, 1)];
+  const fault = new UsageError(
+    'Cannot compile the kernel "add": it binds 2 storage buffers, the adapter\'s ' +
+      "maxStorageBuffersPerShaderStage is 1",
+  );
+  await assert.rejects(compile(plan), fault);
+  assert.throws(() => prepare(plan), fault);
+  const enough = { ...limits, maxStorageBuffersPerShaderStage: 2 };
+  assert.equal((await compiler({ ...device.gpu, limits: enough }).compile(plan)).steps.length, 1);
 });
 
 Deno.test("program: what the device reports outside of compile is thrown by check, once", async () => {

@@ -26,7 +26,9 @@ const ZEROS: Checkpoint = {
 
 /** The device with a smaller limit on what one binding holds. */
 function limited(bytes: number): Gpu {
-  const limits = { maxStorageBufferBindingSize: bytes, maxBufferSize: 1 << 30 };
+  const { maxStorageBuffersPerShaderStage } = device.gpu.limits;
+  const sizes = { maxStorageBufferBindingSize: bytes, maxBufferSize: 1 << 30 };
+  const limits = { ...sizes, maxStorageBuffersPerShaderStage };
   return { ...device.gpu, limits: limits as GPUSupportedLimits };
 }
 

@@ -49,7 +49,7 @@ for (const format of Object.keys(CHUNKS) as WeightFormat[]) {
       for (const finish of EPILOGUES) {
         const { name, code } = matmulKernel(shape, { format, finish, lanes: LANES });
         device.gpu.device.pushErrorScope("validation");
-        device.gpu.device.createShaderModule({ code });
+        device.gpu.device.createShaderModule({ label: name, code });
         const error = await device.gpu.device.popErrorScope();
         assert.equal(error?.message, undefined, name);
       }

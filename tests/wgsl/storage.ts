@@ -1,0 +1,23 @@
+/** Storage buffers that every WebGPU adapter gives a shader: maxStorageBuffersPerShaderStage. */
+const PROMISED = 8;
+
+const PLAIN = "f32|f16|bf16";
+const QUANTIZED = "q8|q4|u4|i8|f8";
+const matmul = (formats: string, finish: string): RegExp =>
+  RegExp(`^matmul_[a-z]+_(${formats})_${finish}_(${PLAIN})_`);
+
+/** Kernels that want more than promised, by name. README.md's limits tell which models these are. */
+const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
+  [matmul(PLAIN, "qkv_bias"), 9],
+  [matmul(QUANTIZED, "qkv"), 9],
+  [matmul(QUANTIZED, "qkv_bias"), 10],
+];
+
+/** What is wrong with the number of storage buffers of a kernel's WGSL, or undefined. */
+export function storageFault(kernel: string, code: string): string | undefined {
+  const count = [...code.matchAll(/var<storage/g)].length;
+  const expected = MORE.find(([name]) => name.test(kernel))?.[1];
+  if (expected === undefined ? count <= PROMISED : count === expected) return undefined;
+  return `error: ${count} storage buffers, ${expected ?? `at most ${PROMISED}`} expected by ` +
+    "tests/wgsl/storage.ts";
+}
