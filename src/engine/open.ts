@@ -9,7 +9,6 @@ import { DEFAULT_CONTEXT, PAGE } from "../model/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
 import { type Core, openCore } from "./core.ts";
-import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { checkMemory, loadOrAdvise } from "./fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load.ts";
 import { type EngineLoop, engineLoop } from "./loop.ts";

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../../src/errors.ts";
+import type { ClientOptions } from "../../../src/engine/client.ts";
+import { type GenerateRequest, resultOf } from "../../../src/engine/events.ts";
+import { openEngine, statically } from "../../../src/engine/open.ts";
+import { engineInWorker } from "../../../src/engine/worker/client.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+import { presetConfig } from "../../../src/engine/presets.ts";
+
+const open = engineInWorker(new URL("../../../main.ts", import.meta.url));
+const TARGET = new URL("../../../models/fledgling/target/", import.meta.url);
+
+const THREE_STEPS: ClientOptions["speculate"] = {
+  ...{ adaptive: false, config: presetConfig("conservative"), configGiven: false },
+  ...{ eagleTopk: undefined, numSteps: 3, numDraftTokens: undefined, allSteps: false },
+};
+
+function user(content: string) {
+  return { messages: [{ role: "user", content }] } as const;
+}
+
+function request(promptIds: readonly number[], of: Partial<GenerateRequest> = {}): GenerateRequest {
+  return { promptIds, sampling: GREEDY, maxTokens: 60, stop: [], ignoreEos: false, ...of };
+}
+
+/** The embedded model as a folder whose files `change` may replace. */
+async function withModel(
+  change: (folder: string) => Promise<void>,
+  use: (folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    for await (const { name } of Deno.readDir(TARGET)) {
+      await Deno.copyFile(new URL(name, TARGET), `${folder}/${name}`);
+    }
+    await change(folder);
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("an engine in a worker", async (t) => {
+  const progress: string[] = [];
+  using engine = await open({
+    ...{ maxBatch: 3, speculate: THREE_STEPS },
+    onProgress: ({ label }) => progress.push(label),
+  });
+  using here = await openEngine({ speculate: statically(3) });
+  const prompts = ["Count from 3 to 20.", "Spell the word amber.", "What is 2 + 2?", "Hello!"];
+  const ids = await Promise.all(prompts.map((prompt) => engine.encodePrompt(user(prompt))));
+
+  await t.step("tells what an engine in this thread does", async () => {
+    assert.ok(progress.length > 0);
+    assert.deepEqual(
+      [engine.name, engine.draftName, engine.contextLength, engine.tiers],
+      [here.name, here.draftName, here.contextLength, { ...here.tiers, bytes: engine.tiers.bytes }],
+    );
+    assert.deepEqual(ids[0], here.encodePrompt(user(prompts[0] as string)));
+    const result = await resultOf(engine.generate(request(ids[0] ?? [])));
+    const { timing: _, ...expected } = await resultOf(here.generate(request(ids[0] ?? [])));
+    const { timing: __, ...found } = result;
+    assert.deepEqual(found, expected);
+    assert.equal(engine.status.speculation.rounds, result.speculative.rounds);
+  });
+
+  await t.step("four callers: one leaves, one is refused, two finish", async () => {
+    const [left, refused, ...finished] = await Promise.allSettled([
+      (async () => {
+        for await (const event of engine.generate(request(ids[0] ?? [], { maxTokens: 400 }))) {
+          if (event.kind === "round") return event.ids.length;
+        }
+      })(),
+      resultOf(engine.generate(request([1, 2, 99_999]))),
+      resultOf(engine.generate(request(ids[1] ?? []))),
+      resultOf(engine.generate(request(ids[2] ?? [], { numSteps: 0 }))),
+    ]);
+    assert.deepEqual(left, { status: "fulfilled", value: 1 });
+    assert.ok(refused?.status === "rejected" && refused.reason instanceof UsageError);
+    for (const [i, end] of finished.entries()) {
+      const expected = await resultOf(here.generate(request(ids[i + 1] ?? [])));
+      assert.ok(end.status === "fulfilled");
+      assert.equal(end.value.text, expected.text);
+    }
+  });
+
+  await t.step("an abort ends a request with what it has", async () => {
+    const abort = new AbortController();
+    const long = request(ids[0] ?? [], { signal: abort.signal, maxTokens: 800, ignoreEos: true });
+    const got: number[] = [];
+    const result = await resultOf(engine.generate(long), (event) => {
+      if (event.kind === "round") got.push(...event.ids);
+      if (got.length > 5) abort.abort();
+    });
+    assert.equal(result.finishReason, "interrupt");
+    assert.deepEqual(result.outputIds, got);
+    assert.ok(got.length < 800);
+    const none = request(ids[1] ?? [], { signal: AbortSignal.abort() });
+    assert.equal((await resultOf(engine.generate(none))).finishReason, "interrupt");
+  });
+});
+
+Deno.test("a model that cannot be opened is the user's to mend", async () => {
+  await assert.rejects(open({ model: "/no/such/model" }), (error) => {
+    assert.ok(error instanceof UsageError);
+    assert.match(error.message, /^Cannot open "\/no\/such\/model/);
+    return true;
+  });
+});
+
+Deno.test("a worker that is no engine is an error", async () => {
+  const broken = engineInWorker("data:text/javascript,throw new Error('no engine here')");
+  await assert.rejects(broken({}), /the engine's thread ended: .*no engine here/);
+});
+
+Deno.test("a chat template that never ends is ended, and the engine goes on in a new thread", () =>
+  withModel(
+    (folder) =>
+      Deno.writeTextFile(
+        `${folder}/chat_template.jinja`,
+        "{% if messages[0].content == '' %}{{ raise_exception('empty') }}{% endif %}" +
+          "{% if messages[0].content == 'loop' %}{% for i in range(1000000) %}" +
+          "{% for j in range(1000000) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}",
+      ),
+    async (model) => {
+      using engine = await open({ model, draft: "none" });
+      await assert.rejects(engine.encodePrompt(user("")), UsageError);
+      const abort = new AbortController();
+      setTimeout(() => abort.abort(), 50);
+      await assert.rejects(engine.encodePrompt(user("loop"), abort.signal), { name: "AbortError" });
+      const ids = await engine.encodePrompt(user("Count from 3 to 5."));
+      const result = await resultOf(
+        engine.generate(request(ids, { maxTokens: 3, ignoreEos: true })),
+      );
+      assert.equal(result.outputIds.length, 3);
+    },
+  ));
+
+Deno.test("an abort while a file of the checkpoint gives nothing ends the opening", () =>
+  withModel(
+    async (folder) => {
+      await Deno.remove(`${folder}/model.safetensors`);
+      const { success } = await new Deno.Command("mkfifo", {
+        args: [`${folder}/model.safetensors`],
+      }).output();
+      assert.ok(success);
+    },
+    async (model) => {
+      const abort = new AbortController();
+      setTimeout(() => abort.abort(), 300);
+      const opening = open({ model, draft: "none", signal: abort.signal });
+      await assert.rejects(opening, { name: "AbortError" });
+      // The thread still waits for the file; without a writer it would for ever.
+      const writer = await Deno.open(`${model}/model.safetensors`, { write: true });
+      writer.close();
+    },
+  ));
