@@ -5,6 +5,7 @@ import type { RoundSample } from "../../src/engine/scheduler.ts";
 import { asAsked, type Speculation } from "../../src/engine/speculation.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
+import { assertNothingHeld } from "./held.ts";
 
 /** Request n of a mixed load: lengths, sampling, stops and limits all differ. */
 function mixed(engine: Engine, n: number): GenerateRequest {
@@ -40,12 +41,6 @@ async function together(
   }));
   assertNothingHeld(engine);
   return results;
-}
-
-/** Every page is free or only cached. */
-export function assertNothingHeld({ core: { pool }, cache }: Engine): void {
-  assert.equal(pool.free + cache.evictable, pool.total);
-  assert.equal(cache.size, cache.evictable);
 }
 
 async function open(options: OpenOptions): Promise<Engine> {

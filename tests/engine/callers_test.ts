@@ -1,0 +1,94 @@
+// Many callers of one engine: each gets the text that it gets alone.
+import assert from "node:assert/strict";
+import { type GenerateRequest, resultOf } from "../../src/engine/events.ts";
+import { type Engine, openEngine, statically } from "../../src/engine/open.ts";
+import { PAGE } from "../../src/model/rows_layout.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { assertNothingHeld } from "./held.ts";
+
+interface Message {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: string;
+}
+
+function requestOf(engine: Engine, messages: readonly Message[]): GenerateRequest {
+  const promptIds = engine.encodePrompt({ messages });
+  return { promptIds, sampling: GREEDY, maxTokens: 40, stop: [], ignoreEos: false };
+}
+
+/** Texts of the conversations, each alone and computed whole. */
+async function alone(conversations: readonly (readonly Message[])[]): Promise<string[]> {
+  using engine = await openEngine({ speculate: statically(0), prefixCache: false });
+  const texts: string[] = [];
+  for (const messages of conversations) {
+    texts.push((await resultOf(engine.generate(requestOf(engine, messages)))).text);
+  }
+  return texts;
+}
+
+Deno.test("75 texts, all asked for at once", async () => {
+  const prompts = Array.from({ length: 75 }, (_, n): Message[] => [
+    { role: "user", content: generatedPrompt(n) },
+  ]);
+  using engine = await openEngine({ speculate: statically(3), maxBatch: 4 });
+  const results = await Promise.all(
+    prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),
+  );
+  assert.deepEqual(results.map(({ text }) => text), await alone(prompts));
+  assertNothingHeld(engine);
+});
+
+Deno.test("conversations go on side by side where pages are short", async () => {
+  const turns = ["Spell the word amber.", "Count from 5 to 12.", "What is 3 + 4?", "Thank you!"];
+  using engine = await openEngine({ speculate: statically(3), maxBatch: 3, maxKvTokens: 240 });
+  const talk = async (first: string) => {
+    let messages: Message[] = [];
+    const asked: Message[][] = [];
+    const texts: string[] = [];
+    for (const content of [first, ...turns]) {
+      messages = [...messages, { role: "user", content }];
+      asked.push(messages);
+      const { text } = await resultOf(engine.generate(requestOf(engine, messages)));
+      texts.push(text);
+      messages = [...messages, { role: "assistant", content: text }];
+    }
+    return { asked, texts };
+  };
+  const talks = await Promise.all([
+    talk("Count from 1 to 15."),
+    talk("Write the letters from b to n."),
+    talk("Hello!"),
+  ]);
+  const expected = await alone(talks.flatMap(({ asked }) => asked));
+  assert.deepEqual(talks.flatMap(({ texts }) => texts), expected);
+  const { waits, preemptions } = engine.counts;
+  assert.ok(waits + preemptions > 0, "pages were never short");
+  assertNothingHeld(engine);
+});
+
+Deno.test("20 prompts behind one long system message share its pages", async () => {
+  const system: Message = { role: "system", content: "Answer in few words, please. ".repeat(24) };
+  const prompts = Array.from({ length: 20 }, (_, n): Message[] => [
+    system,
+    { role: "user", content: generatedPrompt(n) },
+  ]);
+  const texts: string[][] = [];
+  const cached: number[][] = [];
+  for (const prefixCache of [true, false]) {
+    using engine = await openEngine({
+      ...{ speculate: statically(3), maxBatch: 4, maxKvTokens: 700, prefixCache },
+    });
+    const results = await Promise.all(
+      prompts.map((messages) => resultOf(engine.generate(requestOf(engine, messages)))),
+    );
+    texts.push(results.map(({ text }) => text));
+    cached.push(results.map(({ cachedTokens }) => cachedTokens));
+    assertNothingHeld(engine);
+  }
+  assert.deepEqual(texts[0], texts[1]);
+  const [shared = [], none = []] = cached;
+  assert.deepEqual(none, Array(20).fill(0));
+  assert.equal(shared[0], 0);
+  assert.ok(shared.slice(1).every((tokens) => tokens > 150 && tokens % PAGE === 0), `${shared}`);
+});
