@@ -125,18 +125,39 @@ async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<Open
   return located(engineInWorker(import.meta.url), { io, quiet });
 }
 
+/** Those of SIGINT. */
+const listeners: (() => void)[] = [];
+
 /** The first Ctrl+C asks for an orderly end, the second one does not wait for it. */
 function interruptSignal(): AbortSignal {
   const interrupt = new AbortController();
-  Deno.addSignalListener("SIGINT", () => {
-    if (interrupt.signal.aborted) Deno.exit(INTERRUPTED);
-    interrupt.abort();
-  });
+  const listener = () => interrupt.signal.aborted ? void dieOfInterrupt() : interrupt.abort();
+  listeners.push(listener);
+  Deno.addSignalListener("SIGINT", listener);
   return interrupt.signal;
+}
+
+/**
+ * Ends the process as an interrupted one, whatever the engine's thread is at. An exit would crash in
+ * drivers whose exit handlers run while that thread uses them, a signal ends all threads at once; and
+ * a shell learns that its script is to stop too.
+ */
+async function dieOfInterrupt(): Promise<never> {
+  if (Deno.build.os !== "windows") {
+    // Nobody listens: the signal does what it does by default.
+    for (const listener of listeners) Deno.removeSignalListener("SIGINT", listener);
+    Deno.kill(Deno.pid, "SIGINT");
+    await new Promise((resolve) => setTimeout(resolve, 500)); // the first process of a container lives
+  }
+  Deno.exit(INTERRUPTED);
 }
 
 const port = workerPort();
 if (port) {
   const { serveEngine } = await import("./src/engine/worker/serve.ts");
   serveEngine(port);
-} else if (import.meta.main) Deno.exit(await main(Deno.args, denoIo(interruptSignal)));
+} else if (import.meta.main) {
+  const code = await main(Deno.args, denoIo(interruptSignal));
+  if (code === INTERRUPTED) await dieOfInterrupt();
+  Deno.exit(code);
+}

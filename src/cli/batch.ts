@@ -25,7 +25,7 @@ export async function runBatch(
     throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${file}"`);
   }
   const lines = readLines(file);
-  using engine = await openWithProgress(options, surroundings);
+  await using engine = await openWithProgress(options, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const run = openRun(engine, { options, surroundings, total: lines.length });
   await Promise.all(lines.map((text, i) => run.answer(i + 1, text)));

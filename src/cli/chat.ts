@@ -16,7 +16,7 @@ import type { ChatOptions } from "./options.ts";
 export async function runChat(options: ChatOptions, surroundings: Surroundings): Promise<number> {
   const { io } = surroundings;
   // `/set num-steps` may ask for any of them.
-  using engine = await openWithProgress(options, surroundings, { allSteps: true });
+  await using engine = await openWithProgress(options, surroundings, { allSteps: true });
   if (engine === undefined) return INTERRUPTED;
   if (!engine.hasChatTemplate) {
     throw new UsageError(

@@ -21,7 +21,7 @@ export async function runGenerate(
   }
   const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
-  using engine = await openWithProgress({ ...options, maxBatch: 1 }, surroundings);
+  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, surroundings);
   if (engine === undefined) return INTERRUPTED;
   const request = requestOf(options, {
     promptIds: await encode(engine, { prompt, options, io }),

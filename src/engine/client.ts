@@ -42,8 +42,15 @@ export interface EngineStatus {
 /** A text as it is, or a conversation for the chat template. */
 export type PromptInput = { readonly raw: string } | { readonly messages: readonly ChatMessage[] };
 
-/** An engine in another thread: nothing that it does keeps the caller's thread busy. */
-export interface EngineClient extends EngineFacts, Disposable {
+/**
+ * An engine in another thread: nothing that it does keeps the caller's thread busy.
+ *
+ * Disposing it stops the engine and waits until its thread is idle, unless an abort found that the
+ * thread does not answer. The thread itself goes on until the process ends or `terminate` is called:
+ * with NVIDIA's driver 580 a process that ends while a thread with a device is busy, or is being
+ * ended, crashes.
+ */
+export interface EngineClient extends EngineFacts, AsyncDisposable {
   /**
    * Token ids of a prompt.
    *
@@ -54,6 +61,8 @@ export interface EngineClient extends EngineFacts, Disposable {
   generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
   /** As of the last request that ended. */
   readonly status: EngineStatus;
+  /** Ends the thread wherever it is, so that a process with nothing else to do ends. */
+  terminate(): void;
 }
 
 /** Options that can be sent to another thread. */

@@ -162,8 +162,10 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       return play(asOpened(request), answer(requests.length), options.beforeWord);
     },
     disposed: () => disposed,
-    [Symbol.dispose]() {
+    terminate: () => {},
+    [Symbol.asyncDispose]() {
       disposed = true;
+      return Promise.resolve();
     },
   };
   return engine;

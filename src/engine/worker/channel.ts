@@ -22,6 +22,7 @@ export class Channel {
   readonly #opening: PromiseWithResolvers<Opened> = Promise.withResolvers();
   #failure: Error | undefined;
   #status: EngineStatus | undefined;
+  #closed: () => void = () => {};
   #id = 0;
 
   /** Starts the worker `url`, whose module calls `serveEngine`. */
@@ -89,6 +90,20 @@ export class Channel {
     return { cancel, leave };
   }
 
+  /** Stops the engine; true once its thread is idle, false where that takes more than `ms`. */
+  async close(ms: number): Promise<boolean> {
+    if (this.#failure) return false;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    this.#closed = () => resolve(true);
+    this.#post({ kind: "close" });
+    const timer = setTimeout(() => resolve(false), ms);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   /** Ends the thread, wherever it is; everything that waits gets the error. */
   end(error: Error): void {
     if (this.#failure) return;
@@ -111,6 +126,8 @@ export class Channel {
       case "opened":
         this.#status = message.status;
         return this.#opening.resolve(message);
+      case "closed":
+        return this.#closed();
       case "not opened":
         return this.end(receivedError(message.error));
       case "encoded":

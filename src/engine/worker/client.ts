@@ -7,6 +7,9 @@ import { receive } from "./interrupted.ts";
 /** An abort is answered within this time, also in the middle of a round or of a prompt. */
 export const INTERRUPT_MS = 100;
 
+/** How long the end of a round in flight is waited for when the engine is closed. */
+const CLOSE_MS = 5000;
+
 /** Opens engines in workers, whose module `url` calls `serveEngine`. */
 export function engineInWorker(url: string | URL): OpenClient {
   return async (options) => {
@@ -24,6 +27,8 @@ function reopening({ signal: _, ...options }: ClientOptions): ClientOptions {
 function client(first: Channel, { facts, status }: Opened, reopen: () => Channel): EngineClient {
   let channel = first;
   let restart = false;
+  /** An abort was not answered in time. */
+  let unresponsive = false;
 
   /** The engine's thread, which is opened again if an abort had to end it. */
   async function live(): Promise<Channel> {
@@ -39,15 +44,19 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
     const { signal, ...sent } = request;
     const events = eventQueue<EngineEvent>();
     const received = receive(facts, request);
+    if (signal?.aborted) return yield { kind: "finish", result: received.interrupted() };
     const job = (await live()).submit(sent, events);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const abort = () => {
       job.cancel();
-      const interrupted = () => events.push({ kind: "finish", result: received.interrupted() });
+      const interrupted = () => {
+        unresponsive = true;
+        events.push({ kind: "finish", result: received.interrupted() });
+      };
       timer ??= setTimeout(interrupted, INTERRUPT_MS);
     };
     signal?.addEventListener("abort", abort);
-    if (signal?.aborted) abort();
+    if (signal?.aborted) abort(); // while the thread was opened
     try {
       while (true) {
         const event = await events.next();
@@ -78,7 +87,10 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
       };
       return await unlessAborted(current.encode(input), signal, stop);
     },
-    [Symbol.dispose]: () => channel.end(new Error("the engine is closed")),
+    terminate: () => channel.end(new Error("the engine is closed")),
+    async [Symbol.asyncDispose]() {
+      if (!unresponsive || !channel.busy) await channel.close(CLOSE_MS);
+    },
   };
 }
 

@@ -12,7 +12,9 @@ export type ToEngine =
     readonly request: Omit<GenerateRequest, "signal">;
   }
   /** Ends the request with reason "interrupt". */
-  | { readonly kind: "cancel"; readonly id: number };
+  | { readonly kind: "cancel"; readonly id: number }
+  /** Closes the engine; nothing is asked of it any more. */
+  | { readonly kind: "close" };
 
 export type FromEngine =
   /** Messages are heard from now on. */
@@ -20,6 +22,8 @@ export type FromEngine =
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }
   | { readonly kind: "opened"; readonly facts: EngineFacts; readonly status: EngineStatus }
+  /** To "close": the thread does nothing any more. */
+  | { readonly kind: "closed" }
   /** The engine could not be opened. */
   | { readonly kind: "not opened"; readonly error: SentError }
   | { readonly kind: "encoded"; readonly id: number; readonly ids: readonly number[] }

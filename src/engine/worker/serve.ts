@@ -65,6 +65,10 @@ function answers(
       }
       case "cancel":
         return jobs.get(message.id)?.cancel();
+      case "close":
+        for (const job of jobs.values()) job.cancel();
+        // The device is left as it is: the process ends now.
+        return void engine.idle().then(() => post({ kind: "closed" }));
     }
   }
 
@@ -72,7 +76,7 @@ function answers(
     try {
       act(message);
     } catch (error) {
-      if (message.kind === "open") throw error;
+      if (message.kind === "open" || message.kind === "close") throw error;
       post({ kind: "error", id: message.id, error: sentError(error) });
     }
   };

@@ -221,6 +221,34 @@ Deno.test("a core that fails ends every request, and later ones at once", async 
   await assert.rejects(resultOf(fake.loop.generate(request({}))), { message: "device lost" });
 });
 
+Deno.test("events are read before the device works on", async () => {
+  const fake = openFake();
+  // What a reader has seen when each piece of work begins: work keeps the thread until it ends.
+  const seen: number[] = [];
+  let read = 0;
+  const { prefill, rounds } = fake.core;
+  fake.core.prefill = (...of) => {
+    seen.push(read);
+    return prefill(...of);
+  };
+  fake.core.rounds = (...of) => {
+    seen.push(read);
+    return rounds(...of);
+  };
+  const told: number[] = [];
+  const { outputIds } = await resultOf(
+    fake.loop.generate(request({ promptIds: [9, 8, 7], ignoreEos: true })),
+    (event) => {
+      if (event.kind !== "round") return;
+      read += event.ids.length;
+      told.push(read);
+    },
+  );
+  assert.equal(outputIds.length, 20);
+  // Before the prefill nothing, before each round all tokens of those before.
+  assert.deepEqual(seen, [0, ...told.slice(0, -1)]);
+});
+
 Deno.test("a closed engine ends what runs", async () => {
   const fake = openFake();
   const running = resultOf(fake.loop.generate(request({ ignoreEos: true, maxTokens: 100 })));

@@ -42,7 +42,7 @@ async function withModel(
 
 Deno.test("an engine in a worker", async (t) => {
   const progress: string[] = [];
-  using engine = await open({
+  await using engine = await open({
     ...{ maxBatch: 3, speculate: THREE_STEPS },
     onProgress: ({ label }) => progress.push(label),
   });
@@ -123,7 +123,7 @@ Deno.test("a chat template that never ends is ended, and the engine goes on in a
           "{% for j in range(1000000) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}",
       ),
     async (model) => {
-      using engine = await open({ model, draft: "none" });
+      await using engine = await open({ model, draft: "none" });
       await assert.rejects(engine.encodePrompt(user("")), UsageError);
       const abort = new AbortController();
       setTimeout(() => abort.abort(), 50);
