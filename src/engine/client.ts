@@ -61,8 +61,8 @@ export interface EngineClient extends EngineFacts, AsyncDisposable {
   generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
   /** As of the last request that ended. */
   readonly status: EngineStatus;
-  /** Ends the thread wherever it is, so that a process with nothing else to do ends. */
-  terminate(): void;
+  /** Stops the engine and ends its thread, so that a process with nothing else to do ends. */
+  terminate(): Promise<void>;
 }
 
 /** Options that can be sent to another thread. */

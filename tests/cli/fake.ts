@@ -162,7 +162,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       return play(asOpened(request), answer(requests.length), options.beforeWord);
     },
     disposed: () => disposed,
-    terminate: () => {},
+    terminate: () => Promise.resolve(),
     [Symbol.asyncDispose]() {
       disposed = true;
       return Promise.resolve();

@@ -31,6 +31,6 @@ Deno.test("a process ends by itself when the last generator is left", async (t) 
   await t.step("with the engine in a worker that is closed", async () => {
     const open = `const { engineInWorker } = await import("./src/engine/worker/client.ts");
       const engine = await engineInWorker(new URL("main.ts", "${ROOT.href}"))({});`;
-    assert.equal(await ran(open + LEAVE + "engine.terminate();"), "left\n");
+    assert.equal(await ran(open + LEAVE + "await engine.terminate();"), "left\n");
   });
 });

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { ClientOptions, EngineClient, OpenClient } from "../client.ts";
 import { eventQueue } from "../event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../events.ts";
@@ -9,6 +10,9 @@ export const INTERRUPT_MS = 100;
 
 /** How long the end of a round in flight is waited for when the engine is closed. */
 const CLOSE_MS = 5000;
+
+/** Nothing tells when an ended thread has given its device back: 200 ms were enough on an H200. */
+const TEARDOWN_MS = 300;
 
 /** Opens engines in workers, whose module `url` calls `serveEngine`. */
 export function engineInWorker(url: string | URL): OpenClient {
@@ -46,14 +50,14 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
     const received = receive(facts, request);
     if (signal?.aborted) return yield { kind: "finish", result: received.interrupted() };
     const job = (await live()).submit(sent, events);
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    let timer: ReturnType<typeof globalThis.setTimeout> | undefined;
     const abort = () => {
       job.cancel();
       const interrupted = () => {
         unresponsive = true;
         events.push({ kind: "finish", result: received.interrupted() });
       };
-      timer ??= setTimeout(interrupted, INTERRUPT_MS);
+      timer ??= globalThis.setTimeout(interrupted, INTERRUPT_MS);
     };
     signal?.addEventListener("abort", abort);
     if (signal?.aborted) abort(); // while the thread was opened
@@ -72,6 +76,10 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
     }
   }
 
+  async function close(): Promise<void> {
+    if (!unresponsive || !channel.busy) await channel.close(CLOSE_MS);
+  }
+
   return {
     ...facts,
     get status() {
@@ -87,10 +95,12 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
       };
       return await unlessAborted(current.encode(input), signal, stop);
     },
-    terminate: () => channel.end(new Error("the engine is closed")),
-    async [Symbol.asyncDispose]() {
-      if (!unresponsive || !channel.busy) await channel.close(CLOSE_MS);
+    async terminate() {
+      await close();
+      channel.end(new Error("the engine is closed"));
+      await setTimeout(TEARDOWN_MS);
     },
+    [Symbol.asyncDispose]: close,
   };
 }
 
