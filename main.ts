@@ -2,7 +2,7 @@ import denoJson from "./deno.json" with { type: "json" };
 import type { OpenEngine } from "./src/cli/engine.ts";
 import { denoIo, INTERRUPTED, type Io } from "./src/cli/io.ts";
 import type { Invocation } from "./src/cli/parse.ts";
-import type { DraftCheck } from "./src/engine/check_draft.ts";
+import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
 import { UsageError } from "./src/errors.ts";
 
@@ -68,9 +68,9 @@ async function run(
     }
     case "check": {
       const { located } = await import("./src/cli/locate.ts");
-      const { checkModel } = await import("./src/engine/check.ts");
-      const { checkQuantized } = await import("./src/engine/check_quantized.ts");
-      const { checkDraft } = await import("./src/engine/check_draft.ts");
+      const { checkModel } = await import("./src/engine/check/check.ts");
+      const { checkQuantized } = await import("./src/engine/check/check_quantized.ts");
+      const { checkDraft } = await import("./src/engine/check/check_draft.ts");
       const { openEngine } = await import("./src/engine/open.ts");
       const { runCheck } = await import("./src/cli/check.ts");
       const { quiet } = invocation.options;
@@ -104,7 +104,7 @@ async function run(
       return await runRemove(invocation, io);
     }
     case "convert": {
-      const { convertCheckpoint } = await import("./src/model/convert.ts");
+      const { convertCheckpoint } = await import("./src/model/checkpoint/convert.ts");
       const { runConvert } = await import("./src/cli/convert.ts");
       const { locate } = await import("./src/cli/locate.ts");
       const { quiet } = invocation.options;

@@ -25,7 +25,7 @@ export async function bundle(output: string): Promise<void> {
 
 // --import-map takes the place of deno.json's imports, so those are repeated.
 function importMap(embedded: string): Record<string, string> {
-  const swapped = new URL("src/model/embedded_files.ts", ROOT).href;
+  const swapped = new URL("src/model/checkpoint/embedded_files.ts", ROOT).href;
   return { ...denoJson.imports, [swapped]: new URL(embedded, ROOT).href };
 }
 

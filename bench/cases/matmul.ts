@@ -1,4 +1,4 @@
-import { type Finish, matmul } from "../../shaders/matmul.ts";
+import { type Finish, matmul } from "../../shaders/matmul/matmul.ts";
 import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 

@@ -1,9 +1,9 @@
-import { choose } from "../../shaders/choose.ts";
-import { draftChoose } from "../../shaders/draft_choose.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/peaks.ts";
-import { rmsNorm } from "../../shaders/rms_norm.ts";
+import { choose } from "../../shaders/choose/choose.ts";
+import { draftChoose } from "../../shaders/choose/draft_choose.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
+import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { MAX_STEPS } from "../../src/model/rows_layout.ts";
+import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
 import { packRows, packSlots } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";

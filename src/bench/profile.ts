@@ -1,4 +1,4 @@
-import type { PartSamples } from "../engine/profile.ts";
+import type { PartSamples } from "../engine/check/profile.ts";
 import { average } from "./statistics.ts";
 
 /** All dispatches of a part that have one label (layers taken together) and one kernel. */

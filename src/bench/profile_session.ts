@@ -1,4 +1,4 @@
-import { openSequence } from "../engine/direct.ts";
+import { openSequence } from "../engine/device/direct.ts";
 import type { Engine } from "../engine/open.ts";
 import {
   type CoreProfiler,
@@ -7,7 +7,7 @@ import {
   openCoreProfiler,
   profileRoom,
   ROUNDS_A_CYCLE,
-} from "../engine/profile.ts";
+} from "../engine/check/profile.ts";
 import { UsageError } from "../errors.ts";
 import { randomIds } from "./draw.ts";
 import { median, type ProfilePart, profilePart } from "./profile.ts";

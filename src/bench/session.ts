@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { batchBuckets } from "../engine/programs.ts";
-import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
-import { type EngineLoop, engineLoop } from "../engine/loop.ts";
+import { batchBuckets } from "../engine/device/programs.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
+import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import { cacheOf, type Engine } from "../engine/open.ts";
-import { presetConfig } from "../engine/presets.ts";
-import { openScheduler } from "../engine/scheduler.ts";
-import { adaptively, asAsked, type Speculation } from "../engine/speculation.ts";
+import { presetConfig } from "../engine/schedule/presets.ts";
+import { openScheduler } from "../engine/schedule/scheduler.ts";
+import { adaptively, asAsked, type Speculation } from "../engine/schedule/speculation.ts";
 import { unionSteps } from "../speculate/adaptive_config.ts";
 import { adaptive } from "../speculate/policies/adaptive.ts";
 import { GREEDY } from "../speculate/sampling.ts";

@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "./engine.ts";
 import { promptInput } from "./generate.ts";

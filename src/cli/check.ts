@@ -1,4 +1,4 @@
-import type { checkModel, CheckReport } from "../engine/check.ts";
+import type { checkModel, CheckReport } from "../engine/check/check.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "./io.ts";
 import { statusLine } from "./progress.ts";

@@ -1,4 +1,4 @@
-import type { DraftCheck, DraftReport } from "../engine/check_draft.ts";
+import type { DraftCheck, DraftReport } from "../engine/check/check_draft.ts";
 import type { Io } from "./io.ts";
 import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";

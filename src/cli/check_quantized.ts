@@ -1,6 +1,6 @@
 import { drawFrom } from "../bench/draw.ts";
 import { taskPrompt, TASKS } from "../bench/tasks.ts";
-import type { checkQuantized, QuantizedReport } from "../engine/check_quantized.ts";
+import type { checkQuantized, QuantizedReport } from "../engine/check/check_quantized.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "./io.ts";
 import { warn } from "./open.ts";

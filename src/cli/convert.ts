@@ -1,4 +1,4 @@
-import type { convertCheckpoint } from "../model/convert.ts";
+import type { convertCheckpoint } from "../model/checkpoint/convert.ts";
 import { INTERRUPTED, type Io } from "./io.ts";
 import type { ConvertOptions } from "./options.ts";
 import { size, statusLine } from "./progress.ts";

@@ -1,6 +1,6 @@
 /** `eyrie doctor`: can this machine run Eyrie, and how fast does its GPU answer. */
 import { reason, UsageError } from "../errors.ts";
-import { lookAtTuning, tuningPath } from "../engine/tuning_file.ts";
+import { lookAtTuning, tuningPath } from "../engine/tune/tuning_file.ts";
 import { lookAtAdapter } from "./doctor/adapter.ts";
 import { cacheFolders, cacheState } from "./doctor/caches.ts";
 import { installDebianDriver } from "./doctor/install.ts";

@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/events.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
 import { runBatch } from "./batch.ts";
 import type { Engine } from "./engine.ts";

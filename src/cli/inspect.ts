@@ -1,12 +1,12 @@
 /** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
 import type { KvDtype } from "../gpu/kv.ts";
 import type { Quantization } from "../gpu/matrix.ts";
-import { bytesText as bytes } from "../model/bytes.ts";
-import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../model/config.ts";
-import { parseDraftConfig } from "../model/draft_config.ts";
-import { openEmbedded } from "../model/embedded.ts";
-import { checkQuantize } from "../model/quantize_choice.ts";
+import { bytesText as bytes } from "../model/files/bytes.ts";
+import { type Checkpoint, openCheckpoint } from "../model/checkpoint/checkpoint.ts";
+import { type ModelConfig, parseModelConfig } from "../model/config/config.ts";
+import { parseDraftConfig } from "../model/config/draft_config.ts";
+import { openEmbedded } from "../model/checkpoint/embedded.ts";
+import { checkQuantize } from "../model/config/quantize_choice.ts";
 import {
   type DraftReport,
   type Inspected,
@@ -16,10 +16,10 @@ import {
   type QuantizeReport,
   type TensorTotal,
   TIER_BATCH,
-} from "../model/report.ts";
-import type { Rope } from "../model/rope_config.ts";
-import type { ExpertReport } from "../model/layer_report.ts";
-import { checkDraft, checkTarget } from "../model/tensors.ts";
+} from "../model/report/report.ts";
+import type { Rope } from "../model/config/rope_config.ts";
+import type { ExpertReport } from "../model/report/layer_report.ts";
+import { checkDraft, checkTarget } from "../model/weights/tensors.ts";
 
 /** The command's options. */
 export interface InspectOptions {

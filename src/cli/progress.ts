@@ -1,4 +1,4 @@
-import type { LoadProgress } from "../engine/load.ts";
+import type { LoadProgress } from "../engine/load/load.ts";
 import type { DownloadProgress } from "../hub/download.ts";
 import type { Output } from "./io.ts";
 

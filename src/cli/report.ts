@@ -1,4 +1,4 @@
-import type { GenerateResult } from "../engine/events.ts";
+import type { GenerateResult } from "../engine/schedule/events.ts";
 import type { Engine } from "./engine.ts";
 import { size } from "./progress.ts";
 

@@ -1,5 +1,5 @@
-import { DEFAULT_PRESET, presetConfig } from "../engine/presets.ts";
-import type { SpeculationChoice } from "../engine/speculation_choice.ts";
+import { DEFAULT_PRESET, presetConfig } from "../engine/schedule/presets.ts";
+import type { SpeculationChoice } from "../engine/schedule/speculation_choice.ts";
 import type { ChatOptions } from "./options.ts";
 
 /**

@@ -2,13 +2,13 @@
 import { UsageError } from "../errors.ts";
 import { openGpu } from "../gpu/device.ts";
 import { gpuMemory } from "../gpu/memory.ts";
-import { type Checkpoint, openCheckpoint } from "../model/checkpoint.ts";
-import { fieldsOf, type ModelConfig, parseModelConfig } from "../model/config.ts";
-import { parseDraftConfig, parseDraftSizes } from "../model/draft_config.ts";
-import { kvBytesPerToken, methodOf, weightBytes } from "../model/memory.ts";
-import { inspectReport } from "../model/report.ts";
-import { DEFAULT_CONTEXT } from "../model/rows_layout.ts";
-import { checkTarget, checkTensors, draftTensors } from "../model/tensors.ts";
+import { type Checkpoint, openCheckpoint } from "../model/checkpoint/checkpoint.ts";
+import { fieldsOf, type ModelConfig, parseModelConfig } from "../model/config/config.ts";
+import { parseDraftConfig, parseDraftSizes } from "../model/config/draft_config.ts";
+import { kvBytesPerToken, methodOf, weightBytes } from "../model/report/memory.ts";
+import { inspectReport } from "../model/report/report.ts";
+import { DEFAULT_CONTEXT } from "../model/plan/rows_layout.ts";
+import { checkTarget, checkTensors, draftTensors } from "../model/weights/tensors.ts";
 
 /** What runs the models. */
 export interface Machine {

@@ -1,15 +1,15 @@
 import type { DeviceInfo } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
-import type { EngineEvent, GenerateRequest } from "./events.ts";
-import type { LoadProgress } from "./load.ts";
+import type { EngineEvent, GenerateRequest } from "./schedule/events.ts";
+import type { LoadProgress } from "./load/load.ts";
 import type { OpenOptions } from "./open.ts";
-import type { WeightReport } from "./quantize.ts";
-import type { SchedulerCounts } from "./scheduler.ts";
-import type { SpeculationReport } from "./speculation.ts";
-import type { SpeculationChoice } from "./speculation_choice.ts";
+import type { WeightReport } from "./load/quantize.ts";
+import type { SchedulerCounts } from "./schedule/scheduler.ts";
+import type { SpeculationReport } from "./schedule/speculation.ts";
+import type { SpeculationChoice } from "./schedule/speculation_choice.ts";
 import type { SpeculativeStats } from "../speculate/stats.ts";
-import type { TunedReport } from "./tuned.ts";
+import type { TunedReport } from "./tune/tuned.ts";
 
 /** What is known of an engine once it is open. Plain data. */
 export interface EngineFacts {

@@ -97,7 +97,7 @@ export interface Shard {
 
 /**
  * A weight matrix [rows, cols], row-major, cut by rows where a binding limit needs it. Rows of a
- * quantized one are packed for its number of lanes (shaders/quantize.wgsl).
+ * quantized one are packed for its number of lanes (shaders/weights/quantize.wgsl).
  */
 export interface Matrix {
   readonly format: WeightFormat;
@@ -146,7 +146,7 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
-  /** What was measured to be faster than the rules of shaders/matmul_shape.ts. */
+  /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
 }
 

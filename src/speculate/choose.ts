@@ -2,7 +2,7 @@ import { exponential, hash32 } from "./noise.ts";
 import type { Sampling } from "./sampling.ts";
 
 /**
- * The token that the target takes at one row: the reference, in float64, of shaders/choose.wgsl.
+ * The token that the target takes at one row: the reference, in float64, of shaders/choose/choose.wgsl.
  * Temperature 0 takes the largest logit; otherwise the tokens that `allowed` keeps race for the
  * largest `logit / temperature - log(E)`, E exponential noise of (seed, position, token). The
  * lowest id wins a tie.

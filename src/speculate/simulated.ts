@@ -21,7 +21,7 @@ export function parseAcceptance(text: string): readonly number[] {
 }
 
 /**
- * How many drafts of a chain are accepted: shaders/accept_simulated.wgsl to the bit. Keyed by
+ * How many drafts of a chain are accepted: shaders/round/accept_simulated.wgsl to the bit. Keyed by
  * (seed, position), so it depends on neither the round nor who shares the batch.
  *
  * @param acceptance as `parseAcceptance` returns it.

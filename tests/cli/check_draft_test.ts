@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { runCheck } from "../../src/cli/check.ts";
 import { parseArguments } from "../../src/cli/parse.ts";
-import type { DraftReport } from "../../src/engine/check_draft.ts";
+import type { DraftReport } from "../../src/engine/check/check_draft.ts";
 import { fakeIo } from "./fake.ts";
 
 const WRONG = { theta: 1e6, rounds: 50, tokens: 119, acceptLength: 2.38, acceptanceRate: 0.46 };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { checkTable, runCheck } from "../../src/cli/check.ts";
-import type { CheckReport } from "../../src/engine/check.ts";
+import type { CheckReport } from "../../src/engine/check/check.ts";
 import { parseArguments } from "../../src/cli/parse.ts";
-import type { QuantizedCheck, QuantizedReport } from "../../src/engine/check_quantized.ts";
+import type { QuantizedCheck, QuantizedReport } from "../../src/engine/check/check_quantized.ts";
 import { TASKS } from "../../src/bench/tasks.ts";
 import { fakeIo } from "./fake.ts";
 

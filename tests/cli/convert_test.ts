@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { runConvert } from "../../src/cli/convert.ts";
 import { parseArguments } from "../../src/cli/parse.ts";
-import type { ConvertOptions } from "../../src/model/convert.ts";
+import type { ConvertOptions } from "../../src/model/checkpoint/convert.ts";
 import { fakeIo } from "./fake.ts";
 
 const WRITTEN = { tensors: 3, bytes: 35_000, files: ["model.safetensors", "config.json"] };

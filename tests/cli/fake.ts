@@ -1,10 +1,14 @@
-import type { FinishReason, GenerateRequest, GenerateResult } from "../../src/engine/events.ts";
-import type { EngineEvent } from "../../src/engine/events.ts";
+import type {
+  FinishReason,
+  GenerateRequest,
+  GenerateResult,
+} from "../../src/engine/schedule/events.ts";
+import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import type { ClientOptions } from "../../src/engine/client.ts";
 import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
 import type { Io, Output } from "../../src/cli/io.ts";
-import { asAsked, type SpeculationPlan } from "../../src/engine/speculation.ts";
-import { speculationPlan } from "../../src/engine/speculation_choice.ts";
+import { asAsked, type SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
+import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
 /** Surroundings in memory; what was written is kept. */

@@ -3,7 +3,7 @@ import { runGenerate } from "../../src/cli/generate.ts";
 import { parseArguments } from "../../src/cli/parse.ts";
 import { speculationOf } from "../../src/cli/speculation.ts";
 import { engineInWorker } from "../../src/engine/worker/client.ts";
-import { speculationPlan } from "../../src/engine/speculation_choice.ts";
+import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url);

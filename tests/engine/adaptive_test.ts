@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { drawFrom } from "../../src/bench/draw.ts";
 import { taskPrompt } from "../../src/bench/tasks.ts";
-import { type GenerateRequest, type GenerateResult, resultOf } from "../../src/engine/events.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
-import type { RoundsPerSync } from "../../src/engine/pace.ts";
-import { presetConfig } from "../../src/engine/presets.ts";
-import type { RoundSample } from "../../src/engine/scheduler.ts";
-import type { SpeculationChoice } from "../../src/engine/speculation_choice.ts";
+import type { RoundsPerSync } from "../../src/engine/schedule/pace.ts";
+import { presetConfig } from "../../src/engine/schedule/presets.ts";
+import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
 import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { checkRequest } from "../../src/engine/admission.ts";
+import { checkRequest } from "../../src/engine/schedule/admission.ts";
 import { cellsAtEnd } from "../../src/engine/schedule/sequence_pages.ts";
-import type { Capacity } from "../../src/engine/buffers.ts";
-import type { GenerateRequest } from "../../src/engine/events.ts";
+import type { Capacity } from "../../src/engine/device/buffers.ts";
+import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { UsageError } from "../../src/errors.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 

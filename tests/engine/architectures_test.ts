@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
-import { openSequence } from "../../src/engine/direct.ts";
-import { checkModel } from "../../src/engine/check.ts";
-import { type Core, openCore } from "../../src/engine/core.ts";
-import { checkModels, loadWith } from "../../src/engine/load.ts";
+import { openSequence } from "../../src/engine/device/direct.ts";
+import { checkModel } from "../../src/engine/check/check.ts";
+import { type Core, openCore } from "../../src/engine/device/core.ts";
+import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import { openCheckpoint } from "../../src/model/checkpoint.ts";
-import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
-import { randomWeights } from "../../src/model/random_weights.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
-import { openTensorFile } from "../../src/model/tensor_files.ts";
-import { checkpointWeights } from "../../src/model/weights.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
+import { randomWeights } from "../../src/model/weights/random_weights.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { openTensorFile } from "../../src/model/files/tensor_files.ts";
+import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
 

@@ -1,12 +1,12 @@
 // Attention has workgroups for the cells that slots have pages for, not for those of a whole context.
 
 import assert from "node:assert/strict";
-import { type Core, openCore } from "../../src/engine/core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/direct.ts";
-import { mostCells } from "../../src/engine/sequence.ts";
-import { loadRandomWeights, openRandomModels } from "../../src/engine/random_models.ts";
+import { type Core, openCore } from "../../src/engine/device/core.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { mostCells } from "../../src/engine/device/sequence.ts";
+import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { Program } from "../../src/gpu/program.ts";
-import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
+import { MAX_STEPS, PAGE } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkDraft } from "../../src/engine/check_draft.ts";
+import { checkDraft } from "../../src/engine/check/check_draft.ts";
 import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { embeddedHead, safetensorsFiles } from "../model/draft_formats.ts";

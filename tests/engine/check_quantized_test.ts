@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkQuantized, klDivergence } from "../../src/engine/check_quantized.ts";
+import { checkQuantized, klDivergence } from "../../src/engine/check/check_quantized.ts";
 
 const PROMPTS = ["Count from 1 to 12.", "Tell me a story about a fox and a lantern."];
 

@@ -4,8 +4,8 @@
  * drafts as they were, and nothing but the variant's own steps could have done it.
  */
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/core.ts";
-import { loadWeights, openModels } from "../../src/engine/load.ts";
+import { openCore } from "../../src/engine/device/core.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import {

@@ -1,16 +1,16 @@
 // Drafts do not depend on whether the draft's head leaves its logits or their peaks.
 
 import assert from "node:assert/strict";
-import { peakWords } from "../../shaders/peaks.ts";
-import { roundBuffers, storageBuffer } from "../../src/engine/buffers.ts";
-import type { Core } from "../../src/engine/core.ts";
-import type { SpeculativeDraft } from "../../src/engine/models.ts";
-import { draftHeadPlan } from "../../src/engine/tier.ts";
+import { peakWords } from "../../shaders/choose/peaks.ts";
+import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
+import { draftHeadPlan } from "../../src/engine/device/tier.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { MAX_STEPS } from "../../src/model/rows_layout.ts";
+import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { NOT_A_TOKEN } from "../../shaders/choose.ts";
-import type { Capacity } from "../../src/engine/buffers.ts";
-import type { DraftKind } from "../../src/engine/core.ts";
-import { type PagePool, pagePool } from "../../src/engine/pages.ts";
-import type { LaneResult, RoundResult } from "../../src/engine/round_result.ts";
-import type { SchedulerCore } from "../../src/engine/scheduler.ts";
-import { type Sequence, slotOf } from "../../src/engine/sequence.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
+import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
+import type { Capacity } from "../../src/engine/device/buffers.ts";
+import type { DraftKind } from "../../src/engine/device/core.ts";
+import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
+import type { LaneResult, RoundResult } from "../../src/engine/device/round_result.ts";
+import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
+import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 
 export const VOCAB = 97;

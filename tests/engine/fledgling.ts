@@ -1,11 +1,11 @@
-import { type Core, openCore } from "../../src/engine/core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/direct.ts";
-import type { Sequence } from "../../src/engine/sequence.ts";
-import { loadWeights, openModels } from "../../src/engine/load.ts";
+import { type Core, openCore } from "../../src/engine/device/core.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { Sequence } from "../../src/engine/device/sequence.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { MAX_STEPS, PAGE } from "../../src/model/rows_layout.ts";
-import type { QuantizeChoice } from "../../src/model/quantize_choice.ts";
+import { MAX_STEPS, PAGE } from "../../src/model/plan/rows_layout.ts";
+import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
 /** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */

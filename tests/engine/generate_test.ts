@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { type EngineEvent, type GenerateRequest, resultOf } from "../../src/engine/events.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
+import {
+  type EngineEvent,
+  type GenerateRequest,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { type Engine, openEngine, statically } from "../../src/engine/open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS } from "./fledgling.ts";

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { inverseFrequencies } from "../../src/model/rope.ts";
-import type { ModelConfig } from "../../src/model/config.ts";
-import { prefillPrompt } from "../../src/engine/direct.ts";
+import { inverseFrequencies } from "../../src/model/plan/rope.ts";
+import type { ModelConfig } from "../../src/model/config/config.ts";
+import { prefillPrompt } from "../../src/engine/device/direct.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const cases = goldenCases();
@@ -64,7 +64,7 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
   core.gpu[Symbol.dispose]();
 });
 
-/** cos and sin as src/model/rope.ts makes them, but of frequencies rounded to bfloat16. */
+/** cos and sin as src/model/plan/rope.ts makes them, but of frequencies rounded to bfloat16. */
 function bf16RopeTable(
   { ropes: [rope] }: ModelConfig,
   positions: number,

@@ -2,7 +2,7 @@
 // kind with it: one row, few, 7 and more, several tiles.
 
 import assert from "node:assert/strict";
-import type { QuantizeChoice } from "../../src/model/quantize_choice.ts";
+import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { openModels } from "../../src/engine/load.ts";
+import { openModels } from "../../src/engine/load/load.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { NOT_A_TOKEN } from "../../shaders/choose.ts";
+import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import { UsageError } from "../../src/errors.ts";
-import type { EngineEvent, GenerateRequest } from "../../src/engine/events.ts";
-import { openOutput, type Outputs, type Taken } from "../../src/engine/output.ts";
+import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
+import { openOutput, type Outputs, type Taken } from "../../src/engine/schedule/output.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import type { Tokenizer } from "../../src/text/tokenizer.ts";
 

@@ -1,6 +1,6 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
 import fc from "fast-check";
-import { type PagePool, pagePool } from "../../src/engine/pages.ts";
+import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 
 const take = (pool: PagePool, count: number) => Array.from({ length: count }, () => pool.take());
 

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { DEFAULT_PRESET, PRESET_NAMES, presetConfig, usage } from "../../src/engine/presets.ts";
+import {
+  DEFAULT_PRESET,
+  PRESET_NAMES,
+  presetConfig,
+  usage,
+} from "../../src/engine/schedule/presets.ts";
 import { AdaptiveConfigError, type AdaptiveSlot } from "../../src/speculate/adaptive_config.ts";
 
 const FOLDER = new URL("../../presets/", import.meta.url);

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import { openSequence, prefillPrompt } from "../../src/engine/direct.ts";
-import { fillSequences, openCoreProfiler, type PartSamples } from "../../src/engine/profile.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import {
+  fillSequences,
+  openCoreProfiler,
+  type PartSamples,
+} from "../../src/engine/check/profile.ts";
 import { openFledgling } from "./fledgling.ts";
 import { denseLayer } from "../model/dense_layer.ts";
 

@@ -1,16 +1,16 @@
 /** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
-import { openSequence } from "../../src/engine/direct.ts";
-import { type Core, openCore } from "../../src/engine/core.ts";
-import { forward } from "../../src/engine/forward.ts";
-import { checkModels, loadWith } from "../../src/engine/load.ts";
+import { openSequence } from "../../src/engine/device/direct.ts";
+import { type Core, openCore } from "../../src/engine/device/core.ts";
+import { forward } from "../../src/engine/device/forward.ts";
+import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
-import type { Checkpoint } from "../../src/model/checkpoint.ts";
-import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
-import { randomWeights } from "../../src/model/random_weights.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
-import { checkpointWeights } from "../../src/model/weights.ts";
+import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
+import { randomWeights } from "../../src/model/weights/random_weights.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { bothOf, CONFIG, DEEPSEEK } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";

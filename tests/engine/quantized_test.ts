@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { loadWeights, openModels } from "../../src/engine/load.ts";
-import { quantizeWarnings, weightReport } from "../../src/engine/quantize.ts";
-import type { LoadedWeights } from "../../src/engine/models.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
+import { quantizeWarnings, weightReport } from "../../src/engine/load/quantize.ts";
+import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { bytesOf, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
-import { checkQuantize, type QuantizeChoice } from "../../src/model/quantize_choice.ts";
+import { checkQuantize, type QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 

@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import type { Core } from "../../src/engine/core.ts";
-import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/direct.ts";
-import { type GenerateRequest, type GenerateResult, resultOf } from "../../src/engine/events.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
 import { openEngine, statically } from "../../src/engine/open.ts";
-import type { RoundSample } from "../../src/engine/scheduler.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
+import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";
 

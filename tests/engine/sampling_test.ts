@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { openModels } from "../../src/engine/load.ts";
-import type { Core } from "../../src/engine/core.ts";
-import { prefillPrompt } from "../../src/engine/direct.ts";
-import type { Sequence } from "../../src/engine/sequence.ts";
+import { openModels } from "../../src/engine/load/load.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { prefillPrompt } from "../../src/engine/device/direct.ts";
+import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { distribution } from "../../src/speculate/choose.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
-import { type GenerateRequest, type GenerateResult, resultOf } from "../../src/engine/events.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
-import type { RoundSample } from "../../src/engine/scheduler.ts";
-import { asAsked, type Speculation } from "../../src/engine/speculation.ts";
+import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import { asAsked, type Speculation } from "../../src/engine/schedule/speculation.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";

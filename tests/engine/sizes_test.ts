@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/core.ts";
-import { waysToFit } from "../../src/engine/fits.ts";
-import { loadWeights, openModels } from "../../src/engine/load.ts";
+import { openCore } from "../../src/engine/device/core.ts";
+import { waysToFit } from "../../src/engine/load/fits.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Machine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
-import { capacityOf, memoryNeed, type SizeSettings } from "../../src/engine/sizes.ts";
+import { capacityOf, memoryNeed, type SizeSettings } from "../../src/engine/load/sizes.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 

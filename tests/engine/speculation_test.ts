@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { adaptively, asAsked, type AskedSteps } from "../../src/engine/speculation.ts";
+import { adaptively, asAsked, type AskedSteps } from "../../src/engine/schedule/speculation.ts";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { adaptive } from "../../src/speculate/policies/adaptive.ts";
 

@@ -5,7 +5,7 @@ import {
   readTuning,
   tuningPath,
   writeTuning,
-} from "../../src/engine/tuning_file.ts";
+} from "../../src/engine/tune/tuning_file.ts";
 import type { DeviceInfo } from "../../src/gpu/device.ts";
 
 const LAUNCH = { stage: 64, groups: 8 };
@@ -111,7 +111,7 @@ Deno.test("a cache folder that cannot be made is a warning", () =>
 
 Deno.test("processes that write at once leave a whole file", () =>
   inFolder(async (path) => {
-    const module = new URL("../../src/engine/tuning_file.ts", import.meta.url);
+    const module = new URL("../../src/engine/tune/tuning_file.ts", import.meta.url);
     const config = new URL("../../deno.json", import.meta.url).pathname;
     const script = `import { writeTuning } from "${module}";
 for (let i = 0; i < 50; i++) {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { UsageError } from "../../src/errors.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
-import type { HeadAttention } from "../../src/model/layer_spec.ts";
-import { LLAMA_NAMES } from "../../src/model/tensor_names.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import type { HeadAttention } from "../../src/model/config/layer_spec.ts";
+import { LLAMA_NAMES } from "../../src/model/config/tensor_names.ts";
 import { denseLayer } from "./dense_layer.ts";
 
 /** A small Llama as transformers writes it. */

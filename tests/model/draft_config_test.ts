@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { parseDraftConfig } from "../../src/model/draft_config.ts";
-import { checkTensors, draftTensors } from "../../src/model/tensors.ts";
+import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
+import { checkTensors, draftTensors } from "../../src/model/weights/tensors.ts";
 import { draft, EAGLE1, EAGLE3, renamed, target, without } from "./drafts.ts";
 import { denseLayer } from "./dense_layer.ts";
 

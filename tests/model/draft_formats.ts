@@ -1,6 +1,6 @@
 /** The embedded heads as others publish theirs: the same tensors by other names, files and keys. */
-import { widen } from "../../src/model/widen.ts";
-import { type EmbeddedName, openEmbedded } from "../../src/model/embedded.ts";
+import { widen } from "../../src/model/files/widen.ts";
+import { type EmbeddedName, openEmbedded } from "../../src/model/checkpoint/embedded.ts";
 import { type Entry, safetensors } from "./folders.ts";
 import { torchFile } from "./torch_files.ts";
 

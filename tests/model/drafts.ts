@@ -1,6 +1,6 @@
 /** Small targets and drafts for tests. */
-import type { Checkpoint } from "../../src/model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
+import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
 import { tensorFile, toyCheckpoint } from "./folders.ts";
 
 /** config.json of a target with 16-wide hidden states. */

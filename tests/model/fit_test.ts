@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { parseDraftConfig } from "../../src/model/draft_config.ts";
-import { checkFit, misfit } from "../../src/model/fit.ts";
+import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
+import { checkFit, misfit } from "../../src/model/config/fit.ts";
 import { draft, EAGLE1, EAGLE3, target } from "./drafts.ts";
 
 Deno.test("a draft made for the target fits", () => {

@@ -1,7 +1,7 @@
 /** Small checkpoints for tests: built in memory, or written to a temporary folder. */
-import { type Checkpoint, checkpointOf } from "../../src/model/checkpoint.ts";
-import { memoryFolder } from "../../src/model/folder.ts";
-import type { TensorSpec } from "../../src/model/tensors.ts";
+import { type Checkpoint, checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import { memoryFolder } from "../../src/model/files/folder.ts";
+import type { TensorSpec } from "../../src/model/weights/tensors.ts";
 
 /** Header entry of a safetensors file. */
 export interface Entry {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { labelOf } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import { openMeasure, openSlabs, type Room } from "../../src/gpu/slabs.ts";
-import { loader, shapesAlone, type WeightSource } from "../../src/model/loader.ts";
-import { checkpointWeights } from "../../src/model/weights.ts";
-import { widen } from "../../src/model/widen.ts";
+import { loader, shapesAlone, type WeightSource } from "../../src/model/weights/loader.ts";
+import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { checkpointInMemory, join } from "./checkpoint_in_memory.ts";
 

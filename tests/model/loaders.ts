@@ -1,10 +1,13 @@
 /** Loaders whose weights have a buffer each. */
 import type { Gpu } from "../../src/gpu/device.ts";
 import { buffersApart } from "../../src/gpu/slabs.ts";
-import type { Checkpoint } from "../../src/model/checkpoint.ts";
-import { type Loader, loader as openLoader } from "../../src/model/loader.ts";
-import { randomWeights } from "../../src/model/random_weights.ts";
-import { checkpointWeights, type CheckpointWeightsOptions } from "../../src/model/weights.ts";
+import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { type Loader, loader as openLoader } from "../../src/model/weights/loader.ts";
+import { randomWeights } from "../../src/model/weights/random_weights.ts";
+import {
+  checkpointWeights,
+  type CheckpointWeightsOptions,
+} from "../../src/model/weights/weights.ts";
 
 export function loader(
   gpu: Gpu,

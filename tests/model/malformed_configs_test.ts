@@ -1,15 +1,15 @@
 /** Broken configs: a UsageError, or a model whose sizes are those of its tensors. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { checkpointOf } from "../../src/model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
-import { parseDraftConfig } from "../../src/model/draft_config.ts";
-import { misfit } from "../../src/model/fit.ts";
-import { memoryFolder } from "../../src/model/folder.ts";
-import { actWidth, headsOf } from "../../src/model/layer_spec.ts";
-import { scratchBytes } from "../../src/model/memory.ts";
-import { ropeTable } from "../../src/model/rope.ts";
-import { checkTensors, draftTensors, targetTensors } from "../../src/model/tensors.ts";
+import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
+import { misfit } from "../../src/model/config/fit.ts";
+import { memoryFolder } from "../../src/model/files/folder.ts";
+import { actWidth, headsOf } from "../../src/model/config/layer_spec.ts";
+import { scratchBytes } from "../../src/model/report/memory.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";
 import { draft, EAGLE1, EAGLE3, target, TARGET_JSON } from "./drafts.ts";
 

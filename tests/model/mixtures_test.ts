@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
-import { activeParameterCount, kvBytesPerToken, parameterCount } from "../../src/model/memory.ts";
-import { targetTensors } from "../../src/model/tensors.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import {
+  activeParameterCount,
+  kvBytesPerToken,
+  parameterCount,
+} from "../../src/model/report/memory.ts";
+import { targetTensors } from "../../src/model/weights/tensors.ts";
 
 type Change = Readonly<Record<string, unknown>>;
 

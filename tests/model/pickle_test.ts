@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isTuple, type PickleRules, unpickle } from "../../src/model/pickle.ts";
+import { isTuple, type PickleRules, unpickle } from "../../src/model/files/pickle.ts";
 import { op } from "./torch_files.ts";
 
 const RULES: PickleRules = {

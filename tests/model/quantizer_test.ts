@@ -3,12 +3,16 @@ import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import { openMeasure, openSlabs, type Room } from "../../src/gpu/slabs.ts";
-import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
-import { loader as openLoader, shapesAlone, type WeightSource } from "../../src/model/loader.ts";
-import { openQuantizer } from "../../src/model/quantizer.ts";
-import { batches } from "../../src/model/shards.ts";
-import { checkpointWeights } from "../../src/model/weights.ts";
-import { widen } from "../../src/model/widen.ts";
+import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import {
+  loader as openLoader,
+  shapesAlone,
+  type WeightSource,
+} from "../../src/model/weights/loader.ts";
+import { openQuantizer } from "../../src/model/weights/quantizer.ts";
+import { batches } from "../../src/model/weights/shards.ts";
+import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packed, weights } from "../shaders/matrices.ts";
 import { pack } from "../shaders/quantized.ts";

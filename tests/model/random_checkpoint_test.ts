@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { openRandomModels } from "../../src/engine/random_models.ts";
+import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import { UsageError } from "../../src/errors.ts";
-import { parseDraftConfig } from "../../src/model/draft_config.ts";
-import { readOffsets } from "../../src/model/eagle.ts";
-import { randomCheckpoint } from "../../src/model/random_checkpoint.ts";
-import { checkTensors, draftTensors, targetTensors } from "../../src/model/tensors.ts";
+import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
+import { readOffsets } from "../../src/model/plan/eagle.ts";
+import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
+import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { target, TARGET_JSON } from "./drafts.ts";
 import { type Files, withFolder } from "./folders.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
-import type { Loader } from "../../src/model/loader.ts";
-import { widen } from "../../src/model/widen.ts";
+import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Loader } from "../../src/model/weights/loader.ts";
+import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { loader, randomLoader } from "./loaders.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { parseDraftConfig } from "../../src/model/draft_config.ts";
-import { kvBytesPerToken, parameterCount, weightBytes } from "../../src/model/memory.ts";
-import { inspectReport } from "../../src/model/report.ts";
-import { targetTensors } from "../../src/model/tensors.ts";
+import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
+import { kvBytesPerToken, parameterCount, weightBytes } from "../../src/model/report/memory.ts";
+import { inspectReport } from "../../src/model/report/report.ts";
+import { targetTensors } from "../../src/model/weights/tensors.ts";
 import { draft, EAGLE3, target, TARGET_JSON } from "./drafts.ts";
 import { shapesOf, tensorFile, toyCheckpoint } from "./folders.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { inverseFrequencies, ropeTable } from "../../src/model/rope.ts";
-import type { Rope } from "../../src/model/rope_config.ts";
+import { inverseFrequencies, ropeTable } from "../../src/model/plan/rope.ts";
+import type { Rope } from "../../src/model/config/rope_config.ts";
 
 const PLAIN: Rope = { theta: 10000, width: 4, scaling: { kind: "default" } };
 const LLAMA3: Rope = {

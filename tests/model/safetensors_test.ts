@@ -6,7 +6,7 @@ import {
   MAX_HEADER_BYTES,
   parseHeader,
   type TensorInfo,
-} from "../../src/model/safetensors.ts";
+} from "../../src/model/files/safetensors.ts";
 import { safetensors } from "./folders.ts";
 
 const PATH = "dir/model.safetensors";

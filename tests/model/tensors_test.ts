@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { type Checkpoint, openCheckpoint } from "../../src/model/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config.ts";
-import { parseDraftConfig } from "../../src/model/draft_config.ts";
-import { openEmbedded } from "../../src/model/embedded.ts";
-import { checkTensors, draftTensors, targetTensors } from "../../src/model/tensors.ts";
+import { type Checkpoint, openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
+import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
+import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { target, TARGET_JSON } from "./drafts.ts";
 import { shapesOf, tensorFile, toyCheckpoint } from "./folders.ts";
 

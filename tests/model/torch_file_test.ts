@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { openTensorFile } from "../../src/model/tensor_files.ts";
-import { widen } from "../../src/model/widen.ts";
+import { openTensorFile } from "../../src/model/files/tensor_files.ts";
+import { widen } from "../../src/model/files/widen.ts";
 import { withFolder } from "./folders.ts";
 import { op, statePickle, torchFile, type TorchTensor, zip } from "./torch_files.ts";
 

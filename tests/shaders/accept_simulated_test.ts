@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { acceptSimulated } from "../../shaders/accept_simulated.ts";
-import { accept, type AcceptBuffers } from "../../shaders/round.ts";
+import { acceptSimulated } from "../../shaders/round/accept_simulated.ts";
+import { accept, type AcceptBuffers } from "../../shaders/round/round.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
-import { MAX_STEPS, NO_SLOT, RESULT_WORDS, ROW_WORDS } from "../../src/model/rows_layout.ts";
+import { MAX_STEPS, NO_SLOT, RESULT_WORDS, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { drawAccepted } from "../../src/speculate/simulated.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows, packSlots } from "./rows.ts";

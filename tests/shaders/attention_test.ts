@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { attention, partialWords } from "../../shaders/attention.ts";
+import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { draftChoose } from "../../shaders/draft_choose.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/peaks.ts";
+import { draftChoose } from "../../shaders/choose/draft_choose.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { MAX_STEPS, NO_SLOT } from "../../src/model/rows_layout.ts";
+import { MAX_STEPS, NO_SLOT } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { packRows, packSlots } from "./rows.ts";

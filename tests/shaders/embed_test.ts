@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { embed } from "../../shaders/embed.ts";
+import { embed } from "../../shaders/norm/embed.ts";
 import { openDevice } from "../gpu/device.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { packRows } from "./rows.ts";

@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { combineExperts, expertMatmul, expertTiles, tileWords } from "../../shaders/experts.ts";
+import {
+  combineExperts,
+  expertMatmul,
+  expertTiles,
+  tileWords,
+} from "../../shaders/experts/experts.ts";
 import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";

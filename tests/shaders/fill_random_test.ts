@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { fillParams, fillRandom } from "../../shaders/fill_random.ts";
-import { widen } from "../../src/model/widen.ts";
+import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { widen } from "../../src/model/files/widen.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
 

@@ -1,5 +1,5 @@
-import { finishQkv } from "../../shaders/finish_qkv.ts";
-import { matmul } from "../../shaders/matmul.ts";
+import { finishQkv } from "../../shaders/matmul/epilogue/finish_qkv.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

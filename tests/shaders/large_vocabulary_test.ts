@@ -2,17 +2,17 @@
 // shards, they must give the bits that they give whole.
 
 import assert from "node:assert/strict";
-import { choose } from "../../shaders/choose.ts";
-import { finishQkv } from "../../shaders/finish_qkv.ts";
-import { matmul } from "../../shaders/matmul.ts";
-import { matmulShape } from "../../shaders/matmul_shape.ts";
-import { peakWords } from "../../shaders/peaks.ts";
-import { rmsNorm } from "../../shaders/rms_norm.ts";
+import { choose } from "../../shaders/choose/choose.ts";
+import { finishQkv } from "../../shaders/matmul/epilogue/finish_qkv.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { matmulShape } from "../../shaders/matmul/matmul_shape.ts";
+import { peakWords } from "../../shaders/choose/peaks.ts";
+import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Table, type Tuning, tuning } from "../../src/gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint.ts";
-import type { Loader } from "../../src/model/loader.ts";
+import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Loader } from "../../src/model/weights/loader.ts";
 import { choose as reference } from "../../src/speculate/choose.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

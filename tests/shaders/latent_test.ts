@@ -1,9 +1,14 @@
 import assert from "node:assert/strict";
-import { type LatentHeads, latentQuery, latentStore, latentValue } from "../../shaders/latent.ts";
+import {
+  type LatentHeads,
+  latentQuery,
+  latentStore,
+  latentValue,
+} from "../../shaders/attention/latent.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { ropeTable } from "../../src/model/rope.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, unpackedKv } from "./kv.ts";

@@ -1,7 +1,7 @@
 // What greedy decoding rests on: a row's result has the same bits whatever else is in flight.
 
 import assert from "node:assert/strict";
-import { type Finish, matmul } from "../../shaders/matmul.ts";
+import { type Finish, matmul } from "../../shaders/matmul/matmul.ts";
 import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";

@@ -1,19 +1,19 @@
 // A matmul that leaves peaks leads to the token that its logits lead to.
 
 import assert from "node:assert/strict";
-import { draftChoose } from "../../shaders/draft_choose.ts";
-import { matmul } from "../../shaders/matmul.ts";
+import { draftChoose } from "../../shaders/choose/draft_choose.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
 import {
   canLeavePeaks,
   matmulPeakCount,
   matmulPeaks,
   matmulPeakWords,
-} from "../../shaders/matmul_peaks.ts";
-import { shapeKey } from "../../shaders/matmul_shape.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/peaks.ts";
+} from "../../shaders/matmul/matmul_peaks.ts";
+import { shapeKey } from "../../shaders/matmul/matmul_shape.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
-import { MAX_STEPS } from "../../src/model/rows_layout.ts";
+import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

@@ -2,7 +2,7 @@
 // over the numbers they stand for.
 
 import assert from "node:assert/strict";
-import { matmul } from "../../shaders/matmul.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
 import {
   lanesFor,
   type Matrix,
@@ -10,8 +10,8 @@ import {
   type Tuning,
   tuning,
 } from "../../src/gpu/matrix.ts";
-import { toLanes } from "../../src/model/quantized/lane_order.ts";
-import { rowWords } from "../../src/model/quantized/modules.ts";
+import { toLanes } from "../../src/model/checkpoint/quantized/lane_order.ts";
+import { rowWords } from "../../src/model/checkpoint/quantized/modules.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -3,7 +3,7 @@
 // gives the bits that one row gives.
 
 import assert from "node:assert/strict";
-import { type Finish, matmul } from "../../shaders/matmul.ts";
+import { type Finish, matmul } from "../../shaders/matmul/matmul.ts";
 import { type Matrix, type Quantization, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -1,4 +1,4 @@
-import { type Finish, finishCap, matmul } from "../../shaders/matmul.ts";
+import { type Finish, finishCap, matmul } from "../../shaders/matmul/matmul.ts";
 import { type FloatFormat, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { matmul } from "../../shaders/matmul.ts";
-import { defaultLaunch, matmulShape, shapeKey } from "../../shaders/matmul_shape.ts";
-import { workgroupBytes } from "../../shaders/matmul_kernels.ts";
-import { axes, chooseLaunch, isLaunch } from "../../shaders/matmul_tune.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { defaultLaunch, matmulShape, shapeKey } from "../../shaders/matmul/matmul_shape.ts";
+import { workgroupBytes } from "../../shaders/matmul/matmul_kernels.ts";
+import { axes, chooseLaunch, isLaunch } from "../../shaders/matmul/matmul_tune.ts";
 import { lanesFor, type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import noise from "../../shaders/noise.wgsl" with { type: "text" };
+import noise from "../../shaders/fragments/noise.wgsl" with { type: "text" };
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import { exponential, hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -1,4 +1,4 @@
-import { normRopeStore } from "../../shaders/norm_rope_store.ts";
+import { normRopeStore } from "../../shaders/attention/norm_rope_store.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { ropeTable } from "../../src/model/rope.ts";
-import { PAGE } from "../../src/model/rows_layout.ts";
-import type { Heads, KvPlace } from "../../shaders/heads.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import type { Heads, KvPlace } from "../../shaders/fragments/heads.ts";
 import type { Device } from "../gpu/device.ts";
 import { assertClose } from "../gpu/numbers.ts";
 import { unpackedKv } from "./kv.ts";

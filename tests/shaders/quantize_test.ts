@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { quantize } from "../../shaders/quantize.ts";
+import { quantize } from "../../shaders/weights/quantize.ts";
 import {
   type FloatFormat,
   isQuantizable,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readWords } from "../../shaders/read_words.ts";
+import { readWords } from "../../shaders/fragments/read_words.ts";
 import { openDevice } from "../gpu/device.ts";
 
 const device = await openDevice();

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type NormInput, type NormKept, rmsNorm } from "../../shaders/rms_norm.ts";
+import { type NormInput, type NormKept, rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round.ts";
+import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round/round.ts";
 import {
   MAX_STEPS,
   NO_SLOT,
@@ -9,7 +9,7 @@ import {
   ROW_WORDS,
   SLOT_LIMIT,
   SLOT_WORDS,
-} from "../../src/model/rows_layout.ts";
+} from "../../src/model/plan/rows_layout.ts";
 import { acceptChain } from "../../src/speculate/acceptance.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -1,7 +1,7 @@
-import { MOST_STOPS, ROW_WORDS, SLOT_LIMIT, SLOT_WORDS } from "../../src/model/rows_layout.ts";
+import { MOST_STOPS, ROW_WORDS, SLOT_LIMIT, SLOT_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { shuffled } from "../gpu/numbers.ts";
 
-/** `Row` of shaders/rows.wgsl. */
+/** `Row` of shaders/fragments/rows.wgsl. */
 export interface RowFields {
   readonly token: number;
   readonly position: number;
@@ -13,7 +13,7 @@ export interface RowFields {
   readonly live: number;
 }
 
-/** `Slot` of shaders/rows.wgsl. */
+/** `Slot` of shaders/fragments/rows.wgsl. */
 export interface SlotFields {
   readonly length: number;
   readonly root: number;

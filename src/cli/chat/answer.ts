@@ -1,4 +1,8 @@
-import { type GenerateRequest, type GenerateResult, resultOf } from "../../engine/events.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../engine/schedule/events.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import type { Engine } from "../engine.ts";
 import type { Io } from "../io.ts";

@@ -1,6 +1,6 @@
 /** The doctor's report, for people and for programs. Pure. */
 import type { AdapterReport } from "./adapter.ts";
-import type { TuningContents } from "../../engine/tuning_file.ts";
+import type { TuningContents } from "../../engine/tune/tuning_file.ts";
 import type { CacheState } from "./caches.ts";
 import type { Fix } from "./machine.ts";
 import type { Speed } from "./speed.ts";

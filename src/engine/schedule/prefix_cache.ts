@@ -1,5 +1,5 @@
-import { PAGE } from "../../model/rows_layout.ts";
-import type { PagePool } from "../pages.ts";
+import { PAGE } from "../../model/plan/rows_layout.ts";
+import type { PagePool } from "../device/pages.ts";
 
 /** What is cached of a sequence. */
 export interface CachedPrefix {

@@ -1,8 +1,8 @@
-import { PAGE } from "../../model/rows_layout.ts";
-import { type Capacity, reservedCells } from "../buffers.ts";
-import type { Core } from "../core.ts";
-import type { GenerateRequest } from "../events.ts";
-import type { Sequence } from "../sequence.ts";
+import { PAGE } from "../../model/plan/rows_layout.ts";
+import { type Capacity, reservedCells } from "../device/buffers.ts";
+import type { Core } from "../device/core.ts";
+import type { GenerateRequest } from "./events.ts";
+import type { Sequence } from "../device/sequence.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 
 /** Gives running sequences their KV pages: cached ones, free ones, and those the cache can do without. */

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { ClientOptions, EngineClient, OpenClient } from "../client.ts";
-import { eventQueue } from "../event_queue.ts";
-import type { EngineEvent, GenerateRequest } from "../events.ts";
+import { eventQueue } from "../schedule/event_queue.ts";
+import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { Channel, type Opened } from "./channel.ts";
 import { receive } from "./interrupted.ts";
 

@@ -1,6 +1,6 @@
 import type { EngineFacts } from "../client.ts";
-import type { EngineEvent, GenerateRequest, GenerateResult } from "../events.ts";
-import { generateResult, type RoundRecord } from "../result.ts";
+import type { EngineEvent, GenerateRequest, GenerateResult } from "../schedule/events.ts";
+import { generateResult, type RoundRecord } from "../schedule/result.ts";
 
 /** What has come of a request until now, for when its end is not waited for. */
 export interface Received {

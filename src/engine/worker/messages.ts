@@ -1,7 +1,7 @@
 /** What goes between an engine's thread and the thread of its client. */
 import type { EngineFacts, EngineStatus, PromptInput, SentOptions } from "../client.ts";
-import type { EngineEvent, GenerateRequest } from "../events.ts";
-import type { LoadProgress } from "../load.ts";
+import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
+import type { LoadProgress } from "../load/load.ts";
 
 export type ToEngine =
   | { readonly kind: "open"; readonly options: SentOptions; readonly bell: SharedArrayBuffer }

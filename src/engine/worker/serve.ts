@@ -1,7 +1,7 @@
 import type { Engine } from "../open.ts";
-import type { Job } from "../scheduler.ts";
+import type { Job } from "../schedule/scheduler.ts";
 import type { EngineFacts, EngineStatus } from "../client.ts";
-import type { EngineEvent } from "../events.ts";
+import type { EngineEvent } from "../schedule/events.ts";
 import { heardBell } from "./bell.ts";
 import { sentError } from "./errors.ts";
 import type { FromEngine, SentEvent, ToEngine } from "./messages.ts";

@@ -1,7 +1,7 @@
 /** Sequences that come, grow and go with few pages, against a list of what should be cached. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import fc from "fast-check";
-import { type PagePool, pagePool } from "../../../src/engine/pages.ts";
+import { type PagePool, pagePool } from "../../../src/engine/device/pages.ts";
 import {
   type PrefixCache,
   prefixCache,

@@ -1,5 +1,5 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { type PagePool, pagePool } from "../../../src/engine/pages.ts";
+import { type PagePool, pagePool } from "../../../src/engine/device/pages.ts";
 import {
   noPrefixCache,
   prefixCache,

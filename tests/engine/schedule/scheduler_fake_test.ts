@@ -1,14 +1,18 @@
 // The scheduler and the loop against a core without a device: hundreds of random schedules.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Capacity } from "../../../src/engine/buffers.ts";
-import type { DraftKind } from "../../../src/engine/core.ts";
-import { type EngineEvent, type GenerateRequest, resultOf } from "../../../src/engine/events.ts";
-import { type EngineLoop, engineLoop } from "../../../src/engine/loop.ts";
+import type { Capacity } from "../../../src/engine/device/buffers.ts";
+import type { DraftKind } from "../../../src/engine/device/core.ts";
+import {
+  type EngineEvent,
+  type GenerateRequest,
+  resultOf,
+} from "../../../src/engine/schedule/events.ts";
+import { type EngineLoop, engineLoop } from "../../../src/engine/schedule/loop.ts";
 import { cacheOf } from "../../../src/engine/open.ts";
 import { noPrefixCache, type PrefixCache } from "../../../src/engine/schedule/prefix_cache.ts";
-import { openScheduler, type Scheduler } from "../../../src/engine/scheduler.ts";
-import { asAsked } from "../../../src/engine/speculation.ts";
+import { openScheduler, type Scheduler } from "../../../src/engine/schedule/scheduler.ts";
+import { asAsked } from "../../../src/engine/schedule/speculation.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { FAKE_EOS, type FakeCore, fakeCore, POISON, tokenAfter, VOCAB } from "../fake_core.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../../src/errors.ts";
 import type { ClientOptions } from "../../../src/engine/client.ts";
-import { type GenerateRequest, resultOf } from "../../../src/engine/events.ts";
+import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
 import { openEngine, statically } from "../../../src/engine/open.ts";
 import { engineInWorker } from "../../../src/engine/worker/client.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { presetConfig } from "../../../src/engine/presets.ts";
+import { presetConfig } from "../../../src/engine/schedule/presets.ts";
 
 const open = engineInWorker(new URL("../../../main.ts", import.meta.url));
 const TARGET = new URL("../../../models/fledgling/target/", import.meta.url);

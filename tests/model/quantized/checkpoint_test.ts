@@ -1,11 +1,11 @@
 /** Quantized checkpoints as rows: every layout gives the numbers that it was written from. */
 import assert from "node:assert/strict";
-import type { Checkpoint, TensorInfo } from "../../../src/model/checkpoint.ts";
-import { parseModelConfig } from "../../../src/model/config.ts";
-import { weightBytes } from "../../../src/model/memory.ts";
+import type { Checkpoint, TensorInfo } from "../../../src/model/checkpoint/checkpoint.ts";
+import { parseModelConfig } from "../../../src/model/config/config.ts";
+import { weightBytes } from "../../../src/model/report/memory.ts";
 import type { Prequantized } from "../../../src/gpu/matrix.ts";
-import { dequantized } from "../../../src/model/quantized/dequantize.ts";
-import { checkTensors, targetTensors } from "../../../src/model/tensors.ts";
+import { dequantized } from "../../../src/model/checkpoint/quantized/dequantize.ts";
+import { checkTensors, targetTensors } from "../../../src/model/weights/tensors.ts";
 import { toyCheckpoint } from "../folders.ts";
 import { bothOf, CONFIG, fileOf } from "./checkpoints.ts";
 import { e4m3 } from "./e4m3.ts";

@@ -1,7 +1,7 @@
 /** Small quantized models in memory, and what they stand for. */
-import type { Checkpoint } from "../../../src/model/checkpoint.ts";
-import { parseModelConfig } from "../../../src/model/config.ts";
-import { targetTensors, type TensorSpec } from "../../../src/model/tensors.ts";
+import type { Checkpoint } from "../../../src/model/checkpoint/checkpoint.ts";
+import { parseModelConfig } from "../../../src/model/config/config.ts";
+import { targetTensors, type TensorSpec } from "../../../src/model/weights/tensors.ts";
 import { numbers } from "../../gpu/numbers.ts";
 import { safetensors, toyCheckpoint } from "../folders.ts";
 import type { Layout, Stored } from "./layouts.ts";

@@ -1,0 +1,260 @@
+import { type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { KV_BYTES } from "../../src/gpu/kv.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import {
+  CHUNK,
+  chunkKernel,
+  combineKernel,
+  combineTiles,
+  lanesKernel,
+} from "./attention_kernels.ts";
+import type { Heads } from "../fragments/heads.ts";
+
+/** Of 16 cells, PAGE in rows.wgsl. */
+const PAGES_PER_CHUNK = CHUNK / 16;
+/**
+ * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
+ * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
+ */
+const FEW_QUERIES = 4;
+const MANY_QUERIES = 8;
+const MANY_ROWS = 16;
+/** attention_lanes keeps q and the sums of a group in registers: this many floats at most. */
+const MOST_IN_LANES = 128;
+
+/** Bytes of partial sums that attention over many rows may take before it goes block by block. */
+const PARTIAL_BYTES = 128 << 20;
+/** Rows of a block: offsets of their q are then multiples of 256 bytes. */
+const BLOCK_ROWS = 8;
+
+/** Sums of the chunks of keys, before they are added. */
+export interface PartialSums {
+  /** [rows, heads, chunks, headDim] f32 */
+  readonly sums: Operand;
+  /** Peak and total, [rows, heads, chunks, 2] f32 */
+  readonly stats: Operand;
+}
+
+interface AttentionBuffers {
+  /** [rows, heads, headDim] */
+  readonly q: Operand;
+  readonly keys: Operand;
+  readonly values: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  /** [rows, heads, headDim] */
+  readonly out: Operand;
+  /** For as many rows as `partialWords` was asked for, or fewer. */
+  readonly partial: PartialSums;
+}
+
+/** How scores are made of dot products. */
+export interface Scoring {
+  readonly scale: number;
+  /** score = cap tanh(score / cap); undefined = as it is. */
+  readonly cap?: number | undefined;
+  /** Cells that a row sees, its own the last; undefined = all. */
+  readonly window?: number | undefined;
+}
+
+interface AttentionShape extends Heads, Scoring {
+  readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+  readonly tuning: Tuning;
+  readonly label: string;
+}
+
+type Adapter = Pick<Tuning, "software">;
+
+/**
+ * f32 words of the partial sums of attention over at most `rows` rows; fewer rows' worth where that
+ * would pass PARTIAL_BYTES, so that attention goes block by block.
+ */
+export function partialWords(
+  heads: Heads,
+  rows: number,
+  adapter: Adapter,
+): { readonly sums: number; readonly stats: number } {
+  if (inLanes(heads, adapter)) return { sums: 4, stats: 4 };
+  const chunks = heads.heads * chunksOf(heads);
+  const most = Math.floor(PARTIAL_BYTES / 4 / (chunks * (heads.headDim + 2)) / BLOCK_ROWS);
+  const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
+  return { sums: kept * chunks * heads.headDim, stats: kept * chunks * 2 };
+}
+
+/** Records attention of `count` rows over the pages of their slots. */
+export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const { count, perSlot } = shape;
+  if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
+  if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
+  const block = blockOf(buffers.partial, shape);
+  return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
+    const first = i * block.count;
+    const rows = Math.min(block.count, count - first);
+    return attentionBlock(fromRow(buffers, shape, first), {
+      ...shape,
+      count: rows,
+      perSlot: Math.min(block.perSlot, rows),
+    });
+  }).flat();
+}
+
+function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boolean {
+  return software && heads / kvHeads * headDim <= MOST_IN_LANES;
+}
+
+function chunksOf({ tablePages }: Heads): number {
+  return Math.ceil(tablePages / PAGES_PER_CHUNK);
+}
+
+/**
+ * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
+ * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
+ */
+function blockOf(
+  { sums, stats }: PartialSums,
+  shape: AttentionShape,
+): { readonly count: number; readonly perSlot: number } {
+  const { count, perSlot, headDim } = shape;
+  const chunks = shape.heads * chunksOf(shape);
+  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / chunks);
+  if (room >= count) return { count, perSlot };
+  const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
+  if (room >= step) {
+    const block = Math.floor(room / step) * step;
+    return { count: block, perSlot: Math.min(perSlot, block) };
+  }
+  return { count: Math.floor(room / BLOCK_ROWS) * BLOCK_ROWS, perSlot: 1 };
+}
+
+function bytes({ buffer, size = buffer.size }: Operand): number {
+  return size;
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  let multiple = a;
+  while (multiple % b !== 0) multiple += a;
+  return multiple;
+}
+
+/** The same buffers from row `first` on. */
+function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
+  if (first === 0) return buffers;
+  const from = ({ buffer, offset = 0 }: Operand, rowBytes: number) => ({
+    buffer,
+    offset: offset + first * rowBytes,
+  });
+  const { q, rows, out } = buffers;
+  const width = shape.heads * shape.headDim * 4;
+  return { ...buffers, q: from(q, width), rows: from(rows, ROW_BYTES), out: from(out, width) };
+}
+
+/** Of `Row` in rows.wgsl. */
+const ROW_BYTES = 32;
+
+function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const { heads, kvHeads, headDim, perSlot, count, label } = shape;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
+  const many = perSlot > MANY_ROWS && !shape.tuning.software;
+  const most = many ? MANY_QUERIES : FEW_QUERIES;
+  const group = groupOf(heads / kvHeads, most);
+  const tile = tileOf(perSlot, most / group);
+  const CHUNKS = chunksOf(shape);
+  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  return [
+    dispatch(chunkKernel(shape, group, tile), {
+      buffers: { q, keys, values, rows, pages, sums, stats },
+      constants: {
+        KV_HEADS: kvHeads,
+        HEAD_TILES: heads / kvHeads / group,
+        TABLE_PAGES: shape.tablePages,
+        CHUNKS,
+        // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+        PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+        ...scoreConstants(shape),
+      },
+      workgroups: [tiles, heads / group, CHUNKS],
+      cellsEach: CHUNK,
+      label,
+      work: chunkWork(shape),
+    }),
+    dispatch(combineKernel(headDim), {
+      buffers: { sums, stats, rows, out },
+      constants: { HEADS: heads, CHUNKS, WINDOW: windowOf(shape) },
+      workgroups: [heads, count, combineTiles(headDim)],
+      label: `${label}.combine`,
+      work: {
+        bytes: 4 * count * heads * headDim,
+        flops: 0,
+        context: {
+          bytesPerCell: partialBytesPerCell(shape),
+          flopsPerCell: 2 * count * heads * headDim / CHUNK,
+          window: shape.window,
+        },
+      },
+    }),
+  ];
+}
+
+/** q in, partial sums out. */
+function chunkWork(shape: AttentionShape): Work {
+  return cellWork(shape, 0, partialBytesPerCell(shape));
+}
+
+/** Bytes of the partial sums of a slot's rows for each of its cells. */
+function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): number {
+  return 4 * perSlot * heads * (headDim + 2) / CHUNK;
+}
+
+/** A cell's key and value once; a multiplication and an addition of each row with either. */
+function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
+  const { count, heads, kvHeads, headDim, kvDtype } = shape;
+  return {
+    bytes: 4 * count * heads * headDim + outBytes,
+    flops: 0,
+    context: {
+      bytesPerCell: 2 * KV_BYTES[kvDtype] * kvHeads * headDim + partialBytes,
+      flopsPerCell: 4 * count * heads * headDim,
+      window: shape.window,
+    },
+  };
+}
+
+/** Query heads a workgroup takes: the largest part of a group that is at most `most`. */
+function groupOf(group: number, most: number): number {
+  const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
+  return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
+}
+
+/** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
+function tileOf(perSlot: number, most: number): number {
+  return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
+}
+
+/** The variant that takes a row and a group at once, without partial sums. */
+function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dispatch {
+  const { q, keys, values, rows, pages, out } = buffers;
+  const { kvHeads, headDim, count, label } = shape;
+  return dispatch(lanesKernel(shape), {
+    buffers: { q, keys, values, rows, pages, out },
+    constants: {
+      KV_HEADS: kvHeads,
+      TABLE_PAGES: shape.tablePages,
+      ...scoreConstants(shape),
+    },
+    workgroups: [kvHeads, count],
+    label,
+    work: cellWork(shape, 4 * count * shape.heads * headDim),
+  });
+}
+
+function scoreConstants(
+  { scale, cap = 0, window }: Scoring,
+): { SCALE: number; CAP: number; WINDOW: number } {
+  return { SCALE: scale, CAP: cap, WINDOW: windowOf({ window }) };
+}
+
+function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
+  return window;
+}

@@ -1,0 +1,78 @@
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads, KvPlace } from "../fragments/heads.ts";
+import { KV_STORE } from "../fragments/kv.ts";
+import body from "./norm_rope_store.wgsl" with { type: "text" };
+import placeHead from "../fragments/place_head.wgsl" with { type: "text" };
+import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+
+const KERNELS = {
+  bf16: normRopeStoreKernel("bf16"),
+  f16: normRopeStoreKernel("f16"),
+  f32: normRopeStoreKernel("f32"),
+};
+
+function normRopeStoreKernel(dtype: KvDtype): Kernel<
+  "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
+  "EPS" | "LANES" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
+> {
+  const code = [rowsCode, placeHead, KV_STORE[dtype], body].join("\n");
+  return kernel(`norm_rope_store_${dtype}`, code, {
+    bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
+    constants: [
+      "EPS",
+      "LANES",
+      "Q_SPAN",
+      "K_SPAN",
+      "HEAD_DIM",
+      "Q_HEADS",
+      "KV_HEADS",
+      "TABLE_PAGES",
+    ],
+  });
+}
+
+/**
+ * Records: norm and rotate q into `q`, norm, rotate and store k, store v of `count` qkv rows,
+ * [count, (heads + 2 kvHeads) headDim]. `weight` is the norms of q and k, [2, headDim], or with
+ * `whole`, where all heads are normed together, [heads + kvHeads, headDim].
+ */
+export function normRopeStore(
+  buffers: KvPlace & { readonly qkv: Operand; readonly weight: Operand; readonly q: Operand },
+  shape: Heads & {
+    readonly count: number;
+    readonly eps: number;
+    readonly whole?: boolean;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch {
+  const { q: out, ...others } = buffers;
+  const { heads, kvHeads, headDim, count } = shape;
+  return dispatch(KERNELS[shape.kvDtype], {
+    buffers: { out, ...others },
+    constants: {
+      EPS: shape.eps,
+      LANES: shape.tuning.software ? 8 : 32,
+      Q_SPAN: shape.whole ? heads : 1,
+      K_SPAN: shape.whole ? kvHeads : 1,
+      HEAD_DIM: headDim,
+      Q_HEADS: heads,
+      KV_HEADS: kvHeads,
+      TABLE_PAGES: shape.tablePages,
+    },
+    workgroups: [heads + 2 * kvHeads, count],
+    label: shape.label,
+    work: {
+      bytes: 2 * 4 * count * (heads + 2 * kvHeads) * headDim + 4 * count * headDim,
+      flops: 7 * count * (heads + kvHeads) * headDim,
+    },
+  });
+}

@@ -1,0 +1,69 @@
+import { expand } from "../../src/gpu/expand.ts";
+import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import body from "./choose.wgsl" with { type: "text" };
+import noise from "../fragments/noise.wgsl" with { type: "text" };
+import peakCode from "../fragments/peak.wgsl" with { type: "text" };
+import { peaks as peaksPass, peaksOf } from "./peaks.ts";
+import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+import { workgroupPeak, workgroupSum } from "../fragments/workgroup.ts";
+
+/** What `chosen` holds where the logits were not numbers. */
+export const NOT_A_TOKEN = 0xffffffff;
+
+/** Loads in flight of a lane; few lanes are a processor's, which gains nothing from them. */
+function unrolled(lanes: number): number {
+  return lanes < 64 ? 1 : 4;
+}
+
+/**
+ * Enough lanes that none sees over 2048 tokens a pass: Mesa's software driver ends an invocation's
+ * loops after 65,535 iterations in total, and there are up to 18 passes.
+ */
+function lanesOf(vocab: number, lanes: number): number {
+  return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
+}
+
+function chooseKernel(lanes: number) {
+  const main = expand(body, { UNROLL: unrolled(lanes), QUADS: 4 });
+  const folds = [workgroupPeak(lanes), workgroupSum(lanes)];
+  return kernel(`choose_${lanes}`, [rowsCode, noise, peakCode, ...folds, main].join("\n"), {
+    bindings: ["logits", "peaks", "rows", "slots", "chosen"],
+    constants: ["VOCAB", "STRIDE", "PEAKS", "LANES"],
+  });
+}
+
+const kernels = new Map<number, ReturnType<typeof chooseKernel>>();
+
+/** Records the target's choice at each of `count` rows. */
+export function choose(
+  buffers: {
+    /** [count, stride] */
+    readonly logits: Operand;
+    /** Scratch, [count, peakWords(vocab)] u32. */
+    readonly peaks: Operand;
+    readonly rows: Operand;
+    readonly slots: Operand;
+    readonly chosen: Operand;
+  },
+  shape: {
+    readonly count: number;
+    readonly vocab: number;
+    /** Row stride of logits. */
+    readonly stride: number;
+    /** A power of two. */
+    readonly lanes: number;
+  },
+): Dispatch[] {
+  const { logits, peaks } = buffers;
+  const { count: rows, vocab, stride } = shape;
+  const lanes = lanesOf(vocab, shape.lanes);
+  return [
+    peaksPass({ logits, peaks }, { rows, vocab, stride, lanes, label: "choose.peaks" }),
+    dispatch(kernels.getOrInsertComputed(lanes, chooseKernel), {
+      buffers,
+      constants: { VOCAB: vocab, STRIDE: stride, PEAKS: peaksOf(vocab), LANES: lanes },
+      workgroups: [rows],
+      label: "choose",
+    }),
+  ];
+}

@@ -1,0 +1,60 @@
+import { expand } from "../../src/gpu/expand.ts";
+import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import peakCode from "../fragments/peak.wgsl" with { type: "text" };
+import body from "./peaks.wgsl" with { type: "text" };
+import { workgroupPeak } from "../fragments/workgroup.ts";
+
+/** Columns that one workgroup looks through. */
+const SLICE = 2048;
+
+/** Most lanes of a workgroup: more would have fewer than eight columns each. */
+const MAX_LANES = 256;
+
+/** Peaks that each row of logits has. */
+export function peaksOf(vocab: number): number {
+  return Math.ceil(vocab / SLICE);
+}
+
+/** Words that the peaks of a row take. */
+export function peakWords(vocab: number): number {
+  return 2 * peaksOf(vocab);
+}
+
+function peaksKernel(lanes: number) {
+  const code = [peakCode, workgroupPeak(lanes), expand(body, { EIGHT: 8 })].join("\n");
+  return kernel(`peaks_${lanes}`, code, {
+    bindings: ["logits", "peaks"],
+    constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],
+  });
+}
+
+const kernels = new Map<number, ReturnType<typeof peaksKernel>>();
+
+/** Records the largest logit of each slice of each row: the first pass of choosing. */
+export function peaks(
+  buffers: {
+    /** [rows, stride] */
+    readonly logits: Operand;
+    /** (key, token) u32, [rows, peaksOf(vocab), 2] */
+    readonly peaks: Operand;
+  },
+  shape: {
+    readonly rows: number;
+    readonly vocab: number;
+    /** Row stride of logits. */
+    readonly stride: number;
+    /** Most lanes of a workgroup, a power of two. */
+    readonly lanes: number;
+    readonly label: string;
+  },
+): Dispatch {
+  const { rows, vocab, stride, label } = shape;
+  const lanes = Math.min(shape.lanes, MAX_LANES);
+  return dispatch(kernels.getOrInsertComputed(lanes, peaksKernel), {
+    buffers,
+    constants: { VOCAB: vocab, STRIDE: stride, SLICE, LANES: lanes },
+    workgroups: [peaksOf(vocab), rows],
+    label,
+    work: { bytes: 4 * rows * vocab, flops: rows * vocab },
+  });
+}

@@ -1,0 +1,200 @@
+import { expand } from "../../src/gpu/expand.ts";
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import { CHUNKS, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import combineCode from "./combine_experts.wgsl" with { type: "text" };
+import jobsAlone from "./expert_jobs_alone.wgsl" with { type: "text" };
+import jobsTiled from "./expert_jobs_tiled.wgsl" with { type: "text" };
+import add8 from "../matmul/add8.wgsl" with { type: "text" };
+import body from "./expert_matmul.wgsl" with { type: "text" };
+import tilesCode from "./expert_tiles.wgsl" with { type: "text" };
+import store from "../matmul/epilogue/finish_store.wgsl" with { type: "text" };
+import swiglu from "../matmul/epilogue/finish_swiglu.wgsl" with { type: "text" };
+import { WEIGHTS } from "../weights/weights.ts";
+
+/** The jobs of `rows` rows, row r's k-th expert being job r topK + k, and how they share weights. */
+export interface Jobs {
+  readonly rows: number;
+  readonly topK: number;
+  readonly numExperts: number;
+}
+
+/** Jobs of one expert that a workgroup takes at most; 1: every job is a tile. */
+const TILE_SIZES = [2, 4, 8] as const;
+
+const FINISH = { store, swiglu } as const;
+
+const COMBINE = kernel("combine_experts", combineCode, {
+  bindings: ["y", "weights", "out"],
+  constants: ["COLS4", "TOP_K", "ADD"],
+});
+
+const kernels = new Map<string, Kernel>();
+
+/** Twice what an expert gets on average, so that few tiles split what could share a read. */
+export function tileSize({ rows, topK, numExperts }: Jobs): number {
+  if (rows === 1) return 1;
+  return TILE_SIZES.find((size) => size >= 2 * rows * topK / numExperts) ?? 8;
+}
+
+/** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
+function tileCount(jobs: Jobs): number {
+  const total = jobs.rows * jobs.topK;
+  const used = Math.min(total, jobs.numExperts);
+  return used + Math.floor((total - used) / tileSize(jobs));
+}
+
+/** u32 words of the tiles of at most `jobs.rows` rows. */
+export function tileWords(jobs: Jobs): number {
+  const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
+  return Math.max(...counts.map((some) => tileCount(some) * (1 + tileSize(some))));
+}
+
+/** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
+export function expertTiles(
+  { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
+  jobs: Jobs & { readonly label: string },
+): Dispatch[] {
+  const TILE = tileSize(jobs);
+  if (TILE === 1) return [];
+  const total = jobs.rows * jobs.topK;
+  const name = `expert_tiles_${TILE}`;
+  const tilesKernel = kernels.getOrInsertComputed(
+    name,
+    () =>
+      kernel(name, expand(tilesCode, { TILE }), {
+        bindings: ["experts", "tiles"],
+        constants: ["EXPERTS", "TILES", "LANES"],
+      }),
+  );
+  return [dispatch(tilesKernel, {
+    // Its size tells the kernel how many jobs there are.
+    buffers: { experts: { ...experts, size: 4 * total }, tiles },
+    constants: {
+      EXPERTS: jobs.numExperts,
+      TILES: tileCount(jobs),
+      LANES: Math.min(256, jobs.numExperts),
+    },
+    workgroups: [1],
+    label: jobs.label,
+  })];
+}
+
+/**
+ * Records `out[job] = finish(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard.
+ *
+ * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
+ * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
+ */
+export function expertMatmul(
+  { matrix, x, out, ...lists }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    readonly out: Operand;
+    readonly experts: Operand;
+    readonly tiles: Operand;
+  },
+  shape: Jobs & {
+    readonly finish: "store" | "swiglu";
+    readonly perJob: boolean;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const { finish, tuning, topK, label } = shape;
+  const { cols, lanes } = matrix;
+  const expertRows = matrix.rows / shape.numExperts;
+  const tile = tileSize(shape);
+  const groups = tuning.groups * tuning.lanes / lanes;
+  const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
+  return matrix.shards.map((shard) =>
+    dispatch(matmulKernel(matrix, finish, tile, tuning.pairs), {
+      buffers: {
+        weights: shard.operand,
+        x,
+        out,
+        ...jobs,
+        ...shard.scales ? { scales: shard.scales } : {},
+      },
+      constants: {
+        COLS: cols,
+        EXPERT_ROWS: expertRows,
+        FIRST_EXPERT: shard.first / expertRows,
+        SHARD_EXPERTS: shard.rows / expertRows,
+        ROW_JOBS: shape.perJob ? 1 : topK,
+        OUT_COLS: finish === "swiglu" ? expertRows / 2 : expertRows,
+        LANES: lanes,
+        GROUPS: groups,
+      },
+      workgroups: [tileCount(shape), Math.ceil(expertRows / 2 / tuning.pairs / groups)],
+      label,
+      work: expertWork(matrix, shape, shard.rows / expertRows),
+    })
+  );
+}
+
+function matmulKernel(matrix: Matrix, finish: "store" | "swiglu", tile: number, pairs: number) {
+  const { format } = matrix;
+  const name = `expert_matmul_${format}_${finish}_${tile}x${pairs}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const counts = { TILE: tile, PAIRS: pairs, CHUNKS: CHUNKS[format] };
+    const jobs = expand(tile === 1 ? jobsAlone : jobsTiled, counts);
+    const code = [WEIGHTS[format], add8, jobs, expand(body, counts), FINISH[finish]].join("\n");
+    const lists = tile === 1 ? "experts" : "tiles";
+    return kernel(name, code, {
+      bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
+      constants: [
+        "COLS",
+        "EXPERT_ROWS",
+        "FIRST_EXPERT",
+        "SHARD_EXPERTS",
+        "ROW_JOBS",
+        "OUT_COLS",
+        "LANES",
+        "GROUPS",
+      ],
+    });
+  });
+}
+
+/** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
+function expertWork({ rows, cols, shards }: Matrix, jobs: Jobs, experts: number) {
+  const total = jobs.rows * jobs.topK;
+  const share = experts / jobs.numExperts;
+  const all = shards.reduce(
+    (sum, { operand, scales }) => sum + bytesOf(operand) + (scales ? bytesOf(scales) : 0),
+    0,
+  );
+  const read = Math.min(1, total / jobs.numExperts);
+  const expertRows = rows / jobs.numExperts;
+  return {
+    bytes: share * (all * read + 4 * total * (cols + expertRows)),
+    flops: share * 2 * total * cols * expertRows,
+  };
+}
+
+/** Records `out (+)= sum over a row's experts of weight * y`; y is [rows, topK, cols]. */
+export function combineExperts(
+  buffers: { readonly y: Operand; readonly weights: Operand; readonly out: Operand },
+  { rows, topK, cols, add, label }: {
+    readonly rows: number;
+    readonly topK: number;
+    readonly cols: number;
+    readonly add: boolean;
+    readonly label: string;
+  },
+): Dispatch {
+  return dispatch(COMBINE, {
+    buffers,
+    constants: { COLS4: cols / 4, TOP_K: topK, ADD: Number(add) },
+    workgroups: [Math.ceil(cols / 4 / 64), rows],
+    label,
+    work: { bytes: 4 * rows * cols * (topK + (add ? 2 : 1)), flops: 2 * rows * topK * cols },
+  });
+}

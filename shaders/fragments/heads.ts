@@ -1,0 +1,23 @@
+import type { Operand } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+
+/** Head counts and sizes of one attention layer, and how its keys and values are kept. */
+export interface Heads {
+  readonly heads: number;
+  readonly kvHeads: number;
+  /** A multiple of 8. */
+  readonly headDim: number;
+  /** Pages per slot in the block table. */
+  readonly tablePages: number;
+  readonly kvDtype: KvDtype;
+}
+
+/** What placing the keys and values of rows takes. */
+export interface KvPlace {
+  /** cos and sin, [positions, headDim / 2, 2]. */
+  readonly rope: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  readonly keys: Operand;
+  readonly values: Operand;
+}

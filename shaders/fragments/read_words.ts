@@ -1,0 +1,20 @@
+import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import code from "./read_words.wgsl" with { type: "text" };
+
+const READ_WORDS = kernel("read_words", code, {
+  bindings: ["words", "out"],
+  constants: ["GROUPS"],
+});
+
+/** Records a read of all of `words`, to measure bandwidth; out is [groups], sums of u32. */
+export function readWords(
+  buffers: { readonly words: Operand; readonly out: Operand },
+  shape: { readonly groups: number },
+): Dispatch {
+  return dispatch(READ_WORDS, {
+    buffers,
+    constants: { GROUPS: shape.groups },
+    workgroups: [shape.groups],
+    work: { bytes: bytesOf(buffers.words), flops: bytesOf(buffers.words) / 4 },
+  });
+}

@@ -1,0 +1,205 @@
+import { expand } from "../../src/gpu/expand.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import fromBranch from "./norm_from_branch.wgsl" with { type: "text" };
+import fromIndex from "./norm_from_index.wgsl" with { type: "text" };
+import fromRows from "./norm_from_rows.wgsl" with { type: "text" };
+import fromSums from "./norm_from_sums.wgsl" with { type: "text" };
+import fromTokens from "./norm_from_tokens.wgsl" with { type: "text" };
+import keepInput from "./norm_keep_input.wgsl" with { type: "text" };
+import keepNothing from "./norm_keep_nothing.wgsl" with { type: "text" };
+import keepOutput from "./norm_keep_output.wgsl" with { type: "text" };
+import keepSlot from "./norm_keep_slot.wgsl" with { type: "text" };
+import putAdd from "./norm_put_add.wgsl" with { type: "text" };
+import putStore from "./norm_put_store.wgsl" with { type: "text" };
+import body from "./rms_norm.wgsl" with { type: "text" };
+import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+import splitSums from "../matmul/split_sums.wgsl" with { type: "text" };
+import { WEIGHTS } from "../weights/weights.ts";
+import { workgroupSum } from "../fragments/workgroup.ts";
+
+/**
+ * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split
+ * matmul are added first (x keeps them), those sums alone, or the rows' token embeddings, times
+ * `scale` (default 1).
+ */
+export type NormInput =
+  | { readonly x: Operand; readonly index?: Operand }
+  | {
+    readonly x?: Operand;
+    /** [splits, rows, cols] */
+    readonly sums: Operand;
+    readonly splits: number;
+  }
+  | { readonly matrix: Table; readonly rows: Operand; readonly scale?: number };
+
+/**
+ * A second output: the input or the normed rows again, in a window of `out`, or the input at the
+ * rows of `out` that `slot` names.
+ */
+export type NormKept =
+  | {
+    readonly what: "input" | "output";
+    readonly out: Operand;
+    /** Row stride of out; default cols. */
+    readonly outCols?: number | undefined;
+    readonly outFirst?: number | undefined;
+  }
+  | { readonly what: "slot"; readonly out: Operand; readonly slot: Operand };
+
+export interface NormShape {
+  readonly rows: number;
+  /** Width of a row, a multiple of 8. */
+  readonly cols: number;
+  readonly eps: number;
+  /** Most invocations a row should take, a power of two. */
+  readonly lanes: number;
+  /** Row stride of out, a multiple of 4; default cols. */
+  readonly outCols?: number | undefined;
+  readonly outFirst?: number | undefined;
+  /** What happens to the result: `out = y`, the default, or `out += y`. */
+  readonly put?: "store" | "add";
+  readonly label: string;
+}
+
+const PUT = { store: putStore, add: putAdd };
+
+const KEEP = {
+  nothing: { code: keepNothing, bindings: [], constants: [] },
+  input: { code: keepInput, bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
+  output: { code: keepOutput, bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
+  slot: { code: keepSlot, bindings: ["kept", "slot"], constants: [] },
+} as const;
+
+const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
+
+/** What differs between the kinds of input, for one dispatch. */
+interface Source {
+  readonly name: string;
+  readonly code: string;
+  /** Bindings 0 and, where it needs another, 3. */
+  readonly buffers: readonly [name: string, operand: Operand][];
+  readonly constants: Readonly<Record<string, number>>;
+}
+
+const kernels = new Map<string, Kernel>();
+
+/**
+ * Records `out[r, outFirst..] = v / rms(v) * weight` for the row v of `from` that belongs to r: one
+ * dispatch, or one a shard of an embedding. No buffer may be read and written at once.
+ */
+export function rmsNorm(
+  { from, weight, out, keep }: {
+    readonly from: NormInput;
+    /** [cols] */
+    readonly weight: Operand;
+    readonly out: Operand;
+    readonly keep?: NormKept | undefined;
+  },
+  shape: NormShape,
+): Dispatch[] {
+  const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
+  const lanes = lanesOf(shape);
+  return sources(from, rows * cols).map((source) =>
+    dispatch(normKernel(source, { put, keep: keep?.what ?? "nothing", cols, lanes }), {
+      buffers: {
+        ...Object.fromEntries(source.buffers),
+        gain: weight,
+        out,
+        ...keep ? { kept: keep.out } : {},
+        ...keep?.what === "slot" ? { slot: keep.slot } : {},
+      },
+      constants: {
+        COLS: cols,
+        EPS: eps,
+        OUT_COLS: outCols,
+        OUT_FIRST: outFirst,
+        LANES: lanes,
+        ...source.constants,
+        ...keep && keep.what !== "slot"
+          ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
+          : {},
+      },
+      workgroups: [rows],
+      label,
+      work: {
+        bytes: 4 * ((keep || put === "add" ? 3 : 2) * rows + 1) * cols,
+        flops: 4 * rows * cols,
+      },
+    })
+  );
+}
+
+/** One lane an eight as far as they go, but no lane more than eight of them while 256 can share. */
+function lanesOf({ cols, lanes }: NormShape): number {
+  const enough = (eights: number) => 2 ** Math.ceil(Math.log2(eights));
+  return Math.max(Math.min(lanes, enough(cols / 8)), Math.min(256, enough(cols / 64)), 1);
+}
+
+function sources(from: NormInput, elements: number): Source[] {
+  if ("sums" in from) {
+    const { x, sums, splits } = from;
+    const exact = { ...sums, size: 4 * splits * elements };
+    const constants = { SPLITS: splits };
+    return [
+      x
+        ? {
+          name: "sums",
+          code: [fromSums, splitSums].join("\n"),
+          buffers: [["x", x], ["sums", exact]],
+          constants,
+        }
+        : {
+          name: "branch",
+          code: [fromBranch, splitSums].join("\n"),
+          buffers: [["sums", exact]],
+          constants,
+        },
+    ];
+  }
+  if ("x" in from) {
+    const { x, index } = from;
+    return [
+      index
+        ? { name: "index", code: fromIndex, buffers: [["x", x], ["index", index]], constants: {} }
+        : { name: "rows", code: fromRows, buffers: [["x", x]], constants: {} },
+    ];
+  }
+  const { matrix: { format, shards }, rows, scale = 1 } = from;
+  return shards.map((shard) => ({
+    name: `tokens_${format}`,
+    code: [WEIGHTS[format], rowsCode, fromTokens].join("\n"),
+    buffers: [["weights", shard.operand], ["rows", rows]],
+    constants: { SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
+  }));
+}
+
+function normKernel(
+  source: Source,
+  { put, keep, cols, lanes }: {
+    readonly put: keyof typeof PUT;
+    readonly keep: keyof typeof KEEP;
+    readonly cols: number;
+    readonly lanes: number;
+  },
+): Kernel {
+  const each = Math.ceil(cols / 8 / lanes);
+  const name = `rms_norm_${source.name}_${put}_${keep}_${lanes}x${each}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const [first = "", ...second] = source.buffers.map(([binding]) => binding);
+    const bindings = [first, "gain", "out", ...second];
+    const counts = { KEPT: bindings.length, SLOT: bindings.length + 1, EACH: each };
+    const parts = [source.code, body, workgroupSum(lanes), PUT[put], KEEP[keep].code];
+    const code = parts.join("\n");
+    return kernel(name, expand(code, counts), {
+      bindings: [...bindings, ...KEEP[keep].bindings],
+      constants: [...CONSTANTS, ...Object.keys(source.constants), ...KEEP[keep].constants],
+    });
+  });
+}

@@ -1,0 +1,45 @@
+import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import loadBody from "./load_features.wgsl" with { type: "text" };
+import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+import storeBody from "./store_features.wgsl" with { type: "text" };
+
+const STORE = kernel("store_features", [rowsCode, storeBody].join("\n"), {
+  bindings: ["features", "rows", "pages", "store"],
+  constants: ["COLS", "TABLE_PAGES"],
+});
+const LOAD = kernel("load_features", [rowsCode, loadBody].join("\n"), {
+  bindings: ["store", "rows", "pages", "features"],
+  constants: ["COLS", "TABLE_PAGES"],
+});
+
+interface FeatureBuffers {
+  readonly features: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  /** [pages, PAGE, cols] */
+  readonly store: Operand;
+}
+
+interface FeatureShape {
+  readonly count: number;
+  readonly cols: number;
+  readonly tablePages: number;
+}
+
+/** Records: keep the features of `count` rows by their cells. */
+export function storeFeatures(buffers: FeatureBuffers, shape: FeatureShape): Dispatch {
+  return dispatch(STORE, { buffers, ...launch(shape) });
+}
+
+/** Records: fetch the features of `count` rows that were kept. */
+export function loadFeatures(buffers: FeatureBuffers, shape: FeatureShape): Dispatch {
+  return dispatch(LOAD, { buffers, ...launch(shape) });
+}
+
+function launch({ count, cols, tablePages }: FeatureShape) {
+  return {
+    constants: { COLS: cols, TABLE_PAGES: tablePages },
+    workgroups: [Math.ceil(cols / 64), count] as const,
+    work: { bytes: 2 * 4 * count * cols, flops: 0 },
+  };
+}

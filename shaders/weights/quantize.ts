@@ -1,0 +1,64 @@
+import { expand } from "../../src/gpu/expand.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  labelOf,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { FloatFormat, Matrix, Quantization } from "../../src/gpu/matrix.ts";
+import body from "./quantize.wgsl" with { type: "text" };
+import q4 from "./quantize_q4.wgsl" with { type: "text" };
+import q8 from "./quantize_q8.wgsl" with { type: "text" };
+import { WEIGHTS } from "./weights.ts";
+
+const PACK: Readonly<Record<Quantization, string>> = { q8, q4 };
+
+const WORKGROUP = 64;
+
+type QuantizeKernel = Kernel<"weights" | "rows" | "words" | "packed_scales", "COLS" | "LANES">;
+
+const kernels = new Map<string, QuantizeKernel>();
+
+function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
+  const name = `quantize_${from}_${to}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const code = [WEIGHTS[from], expand(body, { EIGHTS: 4 }), PACK[to]].join("\n");
+    return kernel(name, code, {
+      bindings: ["weights", "rows", "words", "packed_scales"],
+      constants: ["COLS", "LANES"],
+    });
+  });
+}
+
+/**
+ * Records the packing of float rows into shard `shard` of a quantized matrix. Its scales are at
+ * most 65504: larger weights than 127 (q8) or 8 (q4) times that are cut to it.
+ *
+ * @param buffers.source [shape.rows, cols] of the format `shape.from`.
+ * @param buffers.rows u32 [shape.rows]: the row of the shard that each source row becomes; bound
+ * to that length.
+ */
+export function quantize(
+  buffers: { readonly source: Operand; readonly rows: Operand },
+  matrix: Matrix,
+  shape: { readonly shard: number; readonly rows: number; readonly from: FloatFormat },
+): Dispatch {
+  const { format, cols, lanes } = matrix;
+  const { operand, scales } = matrix.shards[shape.shard] ?? {};
+  if (format !== "q8" && format !== "q4" || !operand || !scales) {
+    throw new Error(`${format} is not packed`);
+  }
+  return dispatch(quantizeKernel(shape.from, format), {
+    buffers: {
+      weights: buffers.source,
+      rows: buffers.rows,
+      words: operand,
+      packed_scales: scales,
+    },
+    constants: { COLS: cols, LANES: lanes },
+    workgroups: [Math.ceil(shape.rows * cols / 64 / WORKGROUP)],
+    label: `quantize ${labelOf(operand)}`,
+  });
+}

@@ -1,0 +1,194 @@
+import type { KvDtype } from "../../gpu/kv.ts";
+import { UsageError } from "../../errors.ts";
+import { type AdapterChoice, openGpu } from "../../gpu/device.ts";
+import type { Quantization } from "../../gpu/matrix.ts";
+import { gpuMemory } from "../../gpu/memory.ts";
+import type { DType } from "../../model/checkpoint/checkpoint.ts";
+import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files.ts";
+import { widen } from "../../model/files/widen.ts";
+import { GREEDY } from "../../speculate/sampling.ts";
+import { type Core, openCore } from "../device/core.ts";
+import { checkMemory, loadOrAdvise } from "../load/fits.ts";
+import { forward, hidden } from "../device/forward.ts";
+import { capacityOf } from "../load/sizes.ts";
+import type { Sequence } from "../device/sequence.ts";
+import { openSequence, prefillPrompt } from "../device/direct.ts";
+import { quantizeWarnings } from "../load/quantize.ts";
+import { type LoadProgress, loadWeights, openModels } from "../load/load.ts";
+
+/** How far one computed tensor is from the expected one. */
+export interface TensorError {
+  readonly name: string;
+  readonly maxAbs: number;
+  readonly maxRel: number;
+  /** `maxAbs` in standard deviations of the expected values; compared with the tolerance. */
+  readonly relToStd: number;
+  readonly ok: boolean;
+}
+
+export interface CheckReport {
+  readonly tensors: readonly TensorError[];
+  readonly argmaxAgreement: { readonly same: number; readonly total: number };
+  /** Undefined when the file has no `greedy_ids`. */
+  readonly greedyAgreement: { readonly same: number; readonly total: number } | undefined;
+  readonly ok: boolean;
+}
+
+/**
+ * Runs the target over `input_ids` of a file of expected values (transformers' `logits` [tokens,
+ * vocab] and `hidden_states.N` [tokens, hidden], N = 0 for the embedding, the last one after the
+ * final norm) and compares. `greedy_ids`, where present, begins with a part of `input_ids`; the
+ * rest is decoded greedily.
+ *
+ * @throws UsageError when the file does not hold what is compared.
+ */
+export async function checkModel(options: {
+  readonly model?: string;
+  readonly quantize?: Quantization;
+  /** How keys and values are kept; absent = f32. */
+  readonly kvDtype?: KvDtype;
+  readonly expected: string;
+  /** Largest error allowed, in standard deviations of the expected tensor. */
+  readonly tolerance: number;
+  readonly adapter?: AdapterChoice;
+  readonly onProgress?: (progress: LoadProgress) => void;
+  readonly onWarning?: (line: string) => void;
+}): Promise<CheckReport> {
+  const { model, expected: path, tolerance, adapter } = options;
+  using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
+  const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
+  for (const line of warnings) options.onWarning?.(line);
+  using file = openTensorFile(path);
+  const ids = readIds(file, path, "input_ids");
+  const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
+  using gpu = await openGpu(adapter);
+  const { config } = models.target;
+  // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
+  const longest = Math.max(ids.length, greedyIds?.length ?? 0);
+  const settings = { ...options, contextLength: longest, steps: [0], sizeFlags: {} };
+  const asked = { models, settings, gpu };
+  await checkMemory(asked, gpuMemory);
+  const core = await loadOrAdvise(asked, async () => {
+    const weights = await loadWeights(gpu, models, options);
+    return await openCore(gpu, weights, capacityOf(settings, gpu, config));
+  });
+  using sequence = openSequence(core);
+  core.reserve(sequence, longest);
+  const names = ["logits", ...Array.from({ length: config.layers.length + 1 }, (_, i) => hidden(i))]
+    .filter((name) => file.tensors.has(name));
+  const actual = await forward(core, sequence, ids, names);
+  const tensors = names.map((name) => {
+    const found = actual.get(name) as Float32Array;
+    const wanted = readFloats(file, path, name, found.length);
+    return { found, ...compare(name, found, wanted, tolerance), wanted };
+  });
+  const logits = tensors.find(({ name }) => name === "logits");
+  if (!logits) throw new UsageError(`Cannot check against "${path}": it has no tensor "logits"`);
+  const argmaxAgreement = agreement(
+    argmaxes(logits.found, config.vocabSize),
+    argmaxes(logits.wanted, config.vocabSize),
+  );
+  return {
+    tensors: tensors.map(({ name, maxAbs, maxRel, relToStd, ok }) => (
+      { name, maxAbs, maxRel, relToStd, ok }
+    )),
+    argmaxAgreement,
+    greedyAgreement: greedyIds && await greedyAgreement(core, sequence, ids, greedyIds),
+    ok: tensors.every(({ ok }) => ok),
+  };
+}
+
+/** Decodes what follows the part that both begin with. */
+async function greedyAgreement(
+  core: Core,
+  sequence: Sequence,
+  ids: readonly number[],
+  expected: readonly number[],
+): Promise<{ same: number; total: number }> {
+  let prompt = 0;
+  while (prompt < ids.length && ids[prompt] === expected[prompt]) prompt++;
+  if (prompt === 0) {
+    throw new UsageError(`Cannot check greedy_ids: they do not begin as input_ids do`);
+  }
+  core.setSampling(sequence, GREEDY);
+  const found = [await prefillPrompt(core, sequence, ids.slice(0, prompt))];
+  while (prompt + found.length < expected.length) {
+    const [round] = await core.rounds([sequence], { numSteps: 0, count: 1 });
+    found.push(...round?.lanes[0]?.ids ?? []);
+  }
+  return agreement(found, expected.slice(prompt));
+}
+
+function compare(
+  name: string,
+  found: Float32Array,
+  wanted: Float32Array,
+  tolerance: number,
+): TensorError {
+  let maxAbs = 0;
+  let maxRel = 0;
+  for (const [i, value] of wanted.entries()) {
+    const error = Math.abs((found[i] ?? NaN) - value);
+    maxAbs = error <= maxAbs ? maxAbs : error; // NaN stays
+    if (value !== 0) maxRel = Math.max(maxRel, error / Math.abs(value));
+  }
+  const relToStd = maxAbs / deviation(wanted);
+  return { name, maxAbs, maxRel, relToStd, ok: relToStd <= tolerance };
+}
+
+export function deviation(values: Float32Array): number {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const square = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
+  return Math.sqrt(square);
+}
+
+export function argmaxes(logits: Float32Array, vocab: number): number[] {
+  return Array.from({ length: logits.length / vocab }, (_, row) => {
+    const values = logits.subarray(row * vocab, (row + 1) * vocab);
+    return values.reduce((best, value, i) => value > (values[best] ?? NaN) ? i : best, 0);
+  });
+}
+
+export function agreement(
+  found: readonly number[],
+  wanted: readonly number[],
+): { same: number; total: number } {
+  return { same: wanted.filter((id, i) => id === found[i]).length, total: wanted.length };
+}
+
+function readFloats(
+  file: TensorFiles,
+  path: string,
+  name: string,
+  length: number,
+): Float32Array {
+  const values = widen(...readBytes(file, path, name, ["F32", "F16", "BF16"]));
+  if (values.length === length) return values;
+  throw new UsageError(
+    `Cannot check against "${path}": tensor "${name}" has ${values.length} values, the model ${length}`,
+  );
+}
+
+function readIds(file: TensorFiles, path: string, name: string): number[] {
+  const [bytes, dtype] = readBytes(file, path, name, ["I32", "I64"]);
+  const wide = dtype === "I64";
+  return wide
+    ? [...new BigInt64Array(bytes.buffer)].map(Number)
+    : [...new Int32Array(bytes.buffer)];
+}
+
+function readBytes(
+  file: TensorFiles,
+  path: string,
+  name: string,
+  dtypes: readonly DType[],
+): [Uint8Array<ArrayBuffer>, DType] {
+  const tensor = file.tensors.get(name);
+  if (!tensor || !dtypes.includes(tensor.dtype)) {
+    const why = tensor ? `is ${tensor.dtypeName}, expected ${dtypes.join(" or ")}` : "is missing";
+    throw new UsageError(`Cannot check against "${path}": tensor "${name}" ${why}`);
+  }
+  const bytes = new Uint8Array(tensor.size);
+  file.read(tensor, 0, bytes);
+  return [bytes, tensor.dtype];
+}

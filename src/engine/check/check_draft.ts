@@ -1,0 +1,115 @@
+/** Whether a draft's rope base is the one it was trained with. */
+import { UsageError } from "../../errors.ts";
+import { GREEDY } from "../../speculate/sampling.ts";
+import { type GenerateRequest, type GenerateResult, resultOf } from "../schedule/events.ts";
+import { openModels } from "../load/load.ts";
+import { type Engine, type OpenOptions, statically } from "../open.ts";
+
+/** What the drafts were worth with one rope base. */
+export interface ThetaAcceptance {
+  readonly theta: number;
+  readonly rounds: number;
+  readonly tokens: number;
+  /** Tokens a round, the bonus included. */
+  readonly acceptLength: number;
+  readonly acceptanceRate: number;
+}
+
+export interface DraftReport {
+  readonly draft: string;
+  /** Of its config.json. */
+  readonly theta: number;
+  /** The config's first, then TRAINING_THETA where that is another. */
+  readonly measured: readonly ThetaAcceptance[];
+  /** The base to run with. */
+  readonly best: number;
+}
+
+/**
+ * EAGLE's training code computes rope with this base whatever config.json says, and exports often
+ * copy the target's base into it. AngelSlim's Qwen3-4B head had 2.39 tokens a round with the 1e6
+ * of its config and 2.50 with 10000 (wejoncy/sfllm pull request 32, sgl-project/SpecForge issue
+ * 265).
+ */
+export const TRAINING_THETA = 10_000;
+
+/** A base must gain this much before it is advised against the config's: the prompts are few. */
+const LEAST_GAIN = 1.01;
+const NUM_STEPS = 3;
+const MAX_TOKENS = 128;
+
+/** Rope errs with distance, so the answers should be long; kinds differ in how certain they are. */
+const PROMPTS = [
+  "Tell me a story about a fox and a lantern.",
+  "Write the numbers from 1 to 60.",
+  "Show me the times table for 7 up to 12.",
+  "Explain step by step why the sky is blue and the sunset is red.",
+  "Write a Python function that returns the n-th Fibonacci number, and explain how it works.",
+  "What is speculative decoding?",
+];
+
+/** How the models are opened; the draft is needed. */
+export type DraftCheck = Omit<OpenOptions, "speculate" | "draft"> & { readonly draft: string };
+
+/** `openEngine` or a stand-in. */
+export type Open = (options: OpenOptions) => Promise<Engine>;
+
+/**
+ * Answers the same prompts greedily with the config's rope base and with TRAINING_THETA. The texts
+ * are the same; what is compared is how many drafts were accepted.
+ *
+ * @throws UsageError when the models cannot be used.
+ */
+export async function checkDraft(options: DraftCheck, open: Open): Promise<DraftReport> {
+  const theta = configTheta(options);
+  const measured: ThetaAcceptance[] = [];
+  for (const draftRopeTheta of new Set([theta, TRAINING_THETA])) {
+    // One after the other, so that one pair of models at a time is on the GPU.
+    const speculate = statically(NUM_STEPS);
+    using engine = await open({ ...options, draftRopeTheta, speculate, sizeFlags: {} });
+    measured.push(await measure(engine, draftRopeTheta));
+  }
+  const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];
+  const better = second && second.acceptLength > first.acceptLength * LEAST_GAIN;
+  return { draft: options.draft, theta, measured, best: better ? TRAINING_THETA : theta };
+}
+
+function configTheta(options: OpenOptions): number {
+  using models = openModels(options);
+  const theta = models.draft?.config.layer.ropes[0]?.theta;
+  if (theta !== undefined) return theta;
+  throw new UsageError(`Cannot check the draft "${options.draft}": allowed is a folder`);
+}
+
+async function measure(engine: Engine, theta: number): Promise<ThetaAcceptance> {
+  let [rounds, tokens, drafted, accepted] = [0, 0, 0, 0];
+  for (const prompt of PROMPTS) {
+    const { speculative } = await answer(engine, prompt);
+    rounds += speculative.rounds;
+    drafted += speculative.draft_tokens;
+    accepted += speculative.accepted_tokens;
+    tokens += speculative.rounds * speculative.mean_accept_length;
+  }
+  return {
+    theta,
+    rounds,
+    tokens: Math.round(tokens),
+    acceptLength: rounds > 0 ? tokens / rounds : 0,
+    acceptanceRate: drafted > 0 ? accepted / drafted : 0,
+  };
+}
+
+async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
+  const input = engine.hasChatTemplate
+    ? { messages: [{ role: "user", content: prompt }] as const }
+    : { raw: prompt };
+  const request: GenerateRequest = {
+    promptIds: engine.encodePrompt(input),
+    sampling: GREEDY,
+    maxTokens: MAX_TOKENS,
+    stop: [],
+    ignoreEos: false,
+    numSteps: NUM_STEPS,
+  };
+  return await resultOf(engine.generate(request));
+}

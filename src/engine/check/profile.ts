@@ -1,0 +1,225 @@
+import { readWords } from "../../../shaders/fragments/read_words.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import { type Context, workAt } from "../../gpu/kernel.ts";
+import { apart, openProfiler, type Profiler } from "../../gpu/profile.ts";
+import { compiler, type Program, type Step } from "../../gpu/program.ts";
+import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
+import { GREEDY } from "../../speculate/sampling.ts";
+import { storageBuffer } from "../device/buffers.ts";
+import type { Core } from "../device/core.ts";
+import { prefillPrompt } from "../device/direct.ts";
+import { mostCells, rewind, type Sequence } from "../device/sequence.ts";
+
+/** A dispatch as the profile names it. */
+export interface Launch {
+  readonly label: string;
+  readonly kernel: string;
+  /** At least read and written; undefined where it was not said. */
+  readonly bytes: number | undefined;
+  readonly flops: number | undefined;
+}
+
+/** One part of a round, or a prefill, run several times. Device times in milliseconds. */
+export interface PartSamples {
+  readonly part: "draft" | "verify" | "extend" | "prefill";
+  readonly launches: readonly Launch[];
+  /** Of each launch in a pass of its own: a list a run, in the order of `launches`. */
+  readonly launchMs: readonly (readonly number[])[];
+  /** Of all of it in one pass: one a run. */
+  readonly passMs: readonly number[];
+}
+
+export interface RoundSamples {
+  /** Those that have dispatches. */
+  readonly parts: readonly PartSamples[];
+  /** From the begin of the first part to the end of the last, a pass a part. */
+  readonly roundMs: readonly number[];
+}
+
+/** Idle GPUs lower their clocks; this much work raises them. */
+const WARM_MS = 200;
+/** Rounds between two rewinds to the prompt, of each kind: dispatch by dispatch, and whole. */
+export const ROUNDS_A_CYCLE = 4;
+
+/** Cells that a sequence needs beyond its prompt: a cycle, and the round before it. */
+export function profileRoom(numSteps: number): number {
+  return (2 * ROUNDS_A_CYCLE + 2) * (numSteps + 1);
+}
+
+/** The context length to ask for where the default does not hold `cells`. */
+export function longContext(cells: number): { readonly contextLength?: number } {
+  return cells > DEFAULT_CONTEXT ? { contextLength: cells } : {};
+}
+
+/** What is profiled: sequences that have stored `ids` (`fillSequences`). */
+export interface RoundsAsked {
+  readonly sequences: readonly Sequence[];
+  readonly ids: readonly number[];
+  readonly numSteps: number;
+  /** Rewinds to the prompt; each is followed by ROUNDS_A_CYCLE measured rounds. */
+  readonly cycles: number;
+}
+
+export interface PrefillAsked {
+  /** Has pages for `ids`, which are its prompt then. */
+  readonly sequence: Sequence;
+  readonly ids: readonly number[];
+  readonly times: number;
+}
+
+/** Measures what a core runs, on the device's clock. */
+export interface CoreProfiler extends Disposable {
+  /**
+   * Times rounds, which the device carries on from one to the next by itself. After a few, the
+   * prompt's last token is run again, so that the context stays as long. Clocks are warmed before.
+   */
+  rounds(asked: RoundsAsked): Promise<RoundSamples>;
+  prefill(asked: PrefillAsked): Promise<PartSamples>;
+  /**
+   * 10^9 bytes a second that a plain read of a large buffer reaches on warm clocks; the median.
+   * Undefined on a software adapter, where loads cost instructions before they cost memory.
+   */
+  readBandwidth(): Promise<number | undefined>;
+}
+
+/** @throws UsageError where the adapter has no timestamp queries. */
+export async function openCoreProfiler(core: Core): Promise<CoreProfiler> {
+  const profiler = await openProfiler(core.gpu);
+  return {
+    rounds: (asked) => profileRounds(core, profiler, asked),
+    prefill: (asked) => profilePrefill(core, profiler, asked),
+    readBandwidth: async () =>
+      core.gpu.info.software ? undefined : await readBandwidth(core.gpu, profiler),
+    [Symbol.dispose]: () => profiler[Symbol.dispose](),
+  };
+}
+
+/** Stores `ids` as the prompt of new sequences. False when the pages do not suffice. */
+export async function fillSequences(
+  core: Core,
+  sequences: readonly Sequence[],
+  ids: readonly number[],
+  numSteps: number,
+): Promise<boolean> {
+  for (const sequence of sequences) {
+    if (!core.reserve(sequence, ids.length + profileRoom(numSteps))) return false;
+    core.setSampling(sequence, GREEDY);
+    await prefillPrompt(core, sequence, ids);
+  }
+  return true;
+}
+
+async function profileRounds(
+  core: Core,
+  profiler: Profiler,
+  { sequences, ids, numSteps, cycles }: RoundsAsked,
+): Promise<RoundSamples> {
+  const tier = { batch: sequences.length, numSteps, cells: mostCells(sequences) };
+  const { draft, verify, extend } = await core.programs.round(tier);
+  const parts = Object.entries({ draft, verify, extend } as const)
+    .filter(([, { steps }]) => steps.length > 0)
+    .map(([part, program]) => ({ part: part as PartSamples["part"], program }));
+  const programs = parts.map(({ program }) => program);
+  const runs: { launches: number[][]; passes: number[]; round: number }[] = [];
+  let warmFrom: number | undefined;
+  for (let cycle = 0; cycle < cycles;) {
+    for (const each of sequences) await prefillPrompt(core, each, ids, ids.length - 1);
+    await core.rounds(sequences, { numSteps, count: 1 }); // sets the lanes
+    const warm = warmFrom !== undefined && performance.now() - warmFrom >= WARM_MS;
+    for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
+      const launches = await timeApart(profiler, programs);
+      const spans = await profiler.time(programs);
+      const round = (spans.at(-1)?.end ?? 0) - (spans[0]?.begin ?? 0);
+      if (warm) runs.push({ launches, passes: spans.map(length), round });
+    }
+    warmFrom ??= performance.now(); // not the first cycle: adapters compile in it
+    if (warm) cycle++;
+  }
+  const context = { cells: sequences.length * ids.length, seen: ids.length };
+  return {
+    parts: parts.map(({ part, program }, i) => ({
+      part,
+      launches: program.steps.map((step) => launchOf(step, context)),
+      launchMs: runs.map(({ launches }) => launches[i] ?? []),
+      passMs: runs.map(({ passes }) => passes[i] ?? 0),
+    })),
+    roundMs: runs.map(({ round }) => round),
+  };
+}
+
+async function profilePrefill(
+  core: Core,
+  profiler: Profiler,
+  { sequence, ids, times }: PrefillAsked,
+): Promise<PartSamples> {
+  sequence.ids.splice(0, Infinity, ...ids);
+  rewind(sequence, 0);
+  const launches: Launch[] = [];
+  const launchMs: number[][] = Array.from({ length: times }, () => []);
+  const passMs: number[] = Array(times).fill(0);
+  for (const { from, to } of chunks(core, ids)) {
+    await core.prefill(sequence, to); // writes the chunk's rows; it may run again then
+    const chunk = await core.programs.prompt(to - from, mostCells([sequence]));
+    const { body, head, draft, draftHead } = chunk;
+    const programs = to === ids.length ? [body, head, draft, draftHead] : [body, draft];
+    const whole = { steps: programs.flatMap(({ steps }) => steps) };
+    // Row i of the chunk sees from + i + 1 cells.
+    const context = { cells: to, seen: from + (to - from + 1) / 2 };
+    launches.push(...whole.steps.map((step) => launchOf(step, context)));
+    for (let i = 0; i < times; i++) {
+      launchMs[i]?.push(...(await timeApart(profiler, [whole])).flat());
+      const [span] = await profiler.time([whole]);
+      passMs[i] = (passMs[i] ?? 0) + (span ? length(span) : 0);
+    }
+  }
+  return { part: "prefill", launches, launchMs, passMs };
+}
+
+/** Bytes read for the bandwidth: far more than caches hold. */
+const READ_BYTES = 1 << 30;
+const READ_GROUPS = 4096;
+const READ_TIMES = 16;
+
+async function readBandwidth(gpu: Gpu, profiler: Profiler): Promise<number> {
+  const groups = READ_GROUPS;
+  const { maxStorageBufferBindingSize, maxBufferSize } = gpu.limits;
+  const most = Math.min(READ_BYTES, maxStorageBufferBindingSize, maxBufferSize);
+  const size = Math.floor(most / 16) * 16;
+  const words = storageBuffer(gpu, "bandwidth", size / 4);
+  const out = storageBuffer(gpu, "bandwidth.sums", groups);
+  try {
+    const program = await compiler(gpu).compile([readWords({ words, out }, { groups })]);
+    const read = async () => (await profiler.time(Array(READ_TIMES).fill(program))).map(length);
+    await read();
+    const start = performance.now();
+    while (performance.now() - start < WARM_MS) await read();
+    const ms = (await read()).toSorted((a, b) => a - b)[READ_TIMES / 2] ?? NaN;
+    return size / 1e6 / ms;
+  } finally {
+    words.buffer.destroy();
+    out.buffer.destroy();
+  }
+}
+
+function chunks({ capacity }: Core, ids: readonly number[]) {
+  const { prefillRows } = capacity;
+  return Array.from({ length: Math.ceil(ids.length / prefillRows) }, (_, i) => ({
+    from: i * prefillRows,
+    to: Math.min(ids.length, (i + 1) * prefillRows),
+  }));
+}
+
+/** Milliseconds of each dispatch, a list a program. */
+async function timeApart(profiler: Profiler, programs: readonly Program[]): Promise<number[][]> {
+  const ms = (await profiler.time(programs.flatMap(apart))).map(length);
+  return programs.map(({ steps }) => ms.splice(0, steps.length));
+}
+
+function length({ begin, end }: { readonly begin: number; readonly end: number }): number {
+  return end - begin;
+}
+
+function launchOf({ label, kernel, work }: Step, context: Context): Launch {
+  const said = work === undefined ? { bytes: undefined, flops: undefined } : workAt(work, context);
+  return { label, kernel, ...said };
+}

@@ -1,0 +1,306 @@
+import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import type { Created } from "../../gpu/program.ts";
+import {
+  MOST_STOPS,
+  NO_SLOT,
+  PAGE,
+  RESULT_CHOICES,
+  RESULT_WORDS,
+  ROW_WORDS,
+  SLOT_LIMIT,
+  SLOT_SEED,
+  SLOT_STOPS,
+  SLOT_WORDS,
+} from "../../model/plan/rows_layout.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
+import { type Capacity, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import { lagGroups } from "./lag.ts";
+import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
+import { type PagePool, pagePool } from "./pages.ts";
+import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
+import { type RoundResult, roundResult } from "./round_result.ts";
+import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
+import { heard } from "./turns.ts";
+import { openSubmitter, type Submitter } from "./submit.ts";
+
+/** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
+export interface Core {
+  readonly gpu: Gpu;
+  readonly models: Models;
+  readonly capacity: Capacity;
+  readonly created: Readonly<Created>;
+  /** What rounds and prefill run, for the profile. */
+  readonly programs: Programs;
+  /** The KV pages of all sequences. */
+  readonly pool: PagePool;
+  readonly draft: DraftKind;
+  /** Gives the sequence a batch slot that has the pages it holds; false when all are taken. */
+  openSlot(sequence: Sequence): boolean;
+  /** Takes the slot back and releases the sequence's pages: nothing of it is stored any more. */
+  closeSlot(sequence: Sequence): void;
+  /**
+   * Makes the programs of prefill and of these tiers at every batch bucket, and runs them once with
+   * no lane: adapters compile at the first run.
+   */
+  warmUp(steps: readonly number[]): Promise<void>;
+  /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
+  reserve(sequence: Sequence, cells: number): boolean;
+  /** Replaces the sequence's first pages by others that hold the same. */
+  setPages(sequence: Sequence, pages: readonly number[]): void;
+  /**
+   * Sets how the sequence's tokens are chosen, and the tokens after which the device does no further
+   * round of it, up to MOST_STOPS of them: until this is called again.
+   */
+  setSampling(sequence: Sequence, sampling: Sampling, stopIds?: readonly number[]): void;
+  /**
+   * Stores the next chunk of the sequence's ids, up to `to`; their pages are reserved. The chunk that
+   * stores all of them adds the first token to the ids and returns it; the others return undefined.
+   */
+  prefill(sequence: Sequence, to: number): Promise<number | undefined>;
+  /** Brings the draft's keys and values of these sequences up to what is stored. */
+  catchUp(sequences: readonly Sequence[]): Promise<void>;
+  /**
+   * `count` rounds of these sequences (1 to MOST_ROUNDS) without the host between them, in their
+   * order; pages are reserved for all of them. All tokens are added to `ids`, even where the host
+   * will not have them as output.
+   */
+  rounds(
+    sequences: readonly Sequence[],
+    of: { readonly numSteps: number; readonly count: number },
+  ): Promise<RoundResult[]>;
+}
+
+/**
+ * Whether there is a draft, and whether it can catch up on tokens that were decoded without it: the
+ * target's features are kept only where a tier decodes without the draft.
+ */
+export type DraftKind = "none" | "always" | "catches up";
+
+export async function openCore(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  capacity: Capacity,
+  { profile = false, acceptance, mail }: {
+    readonly profile?: boolean;
+    readonly mail?: () => boolean;
+    /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
+    readonly acceptance?: readonly number[];
+  } = {},
+): Promise<Core> {
+  const buffers = roundBuffers(gpu, capacity);
+  const models = prepareModels(gpu, loaded, capacity, buffers);
+  // A buffer that could not be had would be used from here on.
+  await heard(gpu);
+  const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
+  const words = capacity.batch * RESULT_WORDS;
+  const submitter = await openSubmitter(gpu, buffers.results.buffer, {
+    ...{ words, profile },
+    ...mail ? { mail } : {},
+  });
+  return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });
+}
+
+interface Parts {
+  readonly gpu: Gpu;
+  readonly models: Models;
+  readonly capacity: Capacity;
+  readonly buffers: RoundBuffers;
+  readonly programs: Programs;
+  readonly submitter: Submitter;
+}
+
+class DeviceCore implements Core {
+  readonly gpu: Gpu;
+  readonly models: Models;
+  readonly capacity: Capacity;
+  readonly #buffers: RoundBuffers;
+  readonly programs: Programs;
+  readonly #submitter: Submitter;
+  readonly pool: PagePool;
+  /** Slots that no sequence has; the last is given next. */
+  readonly #free: number[];
+  /** What `lanes` holds now: written only when the batch changes. */
+  #lanes = "unset";
+
+  constructor({ gpu, models, capacity, buffers, programs, submitter }: Parts) {
+    this.gpu = gpu;
+    this.models = models;
+    this.capacity = capacity;
+    this.#buffers = buffers;
+    this.programs = programs;
+    this.#submitter = submitter;
+    this.pool = pagePool(capacity.pages);
+    this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
+  }
+
+  get created(): Readonly<Created> {
+    return this.programs.created;
+  }
+
+  get draft(): DraftKind {
+    const { draft } = this.models;
+    return draft === undefined ? "none" : draft.store === undefined ? "always" : "catches up";
+  }
+
+  openSlot(sequence: Sequence): boolean {
+    const slot = this.#free.pop();
+    if (slot === undefined) return false;
+    sequence.slot = slot;
+    this.#writePages(sequence, 0);
+    return true;
+  }
+
+  closeSlot(sequence: Sequence): void {
+    this.#free.push(slotOf(sequence));
+    sequence.slot = undefined;
+    this.pool.release(sequence.pages.splice(0));
+    rewind(sequence, 0);
+  }
+
+  async warmUp(steps: readonly number[]): Promise<void> {
+    this.#setLanes([]);
+    for (const batch of batchBuckets(this.capacity.batch)) {
+      for (const numSteps of steps) {
+        await this.#submitter.run(await this.programs.round({ batch, numSteps }));
+      }
+    }
+    await this.programs.makePrompts();
+    const { body, draft } = await this.programs.prompt(1);
+    await this.#submitter.run({ programs: [body, draft], words: 0 });
+  }
+
+  reserve(sequence: Sequence, cells: number): boolean {
+    const { pages } = sequence;
+    const missing = Math.ceil(cells / PAGE) - pages.length;
+    if (missing <= 0) return true;
+    const most = tablePages(this.capacity);
+    if (pages.length + missing > most) {
+      throw new Error(`a sequence holds ${most * PAGE} cells, not ${cells}`);
+    }
+    if (missing > this.pool.free) return false;
+    const first = pages.length;
+    for (let i = 0; i < missing; i++) pages.push(this.pool.take() as number);
+    this.#writePages(sequence, first);
+    return true;
+  }
+
+  setPages(sequence: Sequence, pages: readonly number[]): void {
+    if (pages.every((page, i) => page === sequence.pages[i])) return;
+    sequence.pages.splice(0, pages.length, ...pages);
+    this.#writePages(sequence, 0);
+  }
+
+  setSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[] = []): void {
+    const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
+    words.set([sampling.seed, sampling.topK]);
+    new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
+    words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
+    words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
+    this.#writeSlot(sequence, SLOT_SEED, words);
+  }
+
+  async prefill(sequence: Sequence, to: number): Promise<number | undefined> {
+    const { ids, stored: from } = sequence;
+    const cells = mostCells([sequence]);
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells);
+    const done = to === ids.length;
+    this.#writePrompt(sequence, from, to);
+    const programs = done ? [body, head, draft, draftHead] : [body, draft];
+    const { words } = await this.#submitter.run({ programs, words: RESULT_WORDS });
+    if (this.models.draft && sequence.draftStored === from) sequence.draftStored = to;
+    sequence.stored = to;
+    if (!done) return undefined;
+    const token = words[RESULT_CHOICES] ?? 0;
+    ids.push(token);
+    return token;
+  }
+
+  async catchUp(sequences: readonly Sequence[]): Promise<void> {
+    for (const group of lagGroups(sequences, this.capacity.prefillRows)) {
+      const cells = group.flatMap(({ sequence, from, to }) =>
+        Array.from({ length: to - from }, (_, i) => ({ sequence, cell: from + i }))
+      );
+      const most = mostCells(group.map(({ sequence }) => sequence));
+      const { body, head } = await this.programs.catchUp(cells.length, group.length, most);
+      this.#writeRows(this.#buffers.extendRows.buffer, rowBucket(cells.length), cells, 1);
+      const ends = group.map((_, i) =>
+        group.slice(0, i + 1).reduce((sum, { from, to }) => sum + to - from, 0) - 1
+      );
+      this.#write(this.#buffers.last.buffer, 0, Uint32Array.from(ends));
+      this.#setLanes(group.map(({ sequence }) => slotOf(sequence)));
+      await this.#submitter.run({ programs: [body, head], words: 0 });
+      for (const { sequence, to } of group) sequence.draftStored = to;
+    }
+  }
+
+  async rounds(
+    sequences: readonly Sequence[],
+    { numSteps, count }: { readonly numSteps: number; readonly count: number },
+  ): Promise<RoundResult[]> {
+    const cells = mostCells(sequences);
+    const work = await this.programs.round({ batch: sequences.length, numSteps, cells });
+    this.#setLanes(sequences.map(slotOf));
+    const runs = await this.#submitter.repeat(work, count);
+    return runs.map((ran) => roundResult(sequences, numSteps, ran));
+  }
+
+  /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */
+  #writePrompt(sequence: Sequence, from: number, to: number): void {
+    const { rows, extendRows, draftRows, last } = this.#buffers;
+    const cells = Array.from({ length: to - from }, (_, i) => ({ sequence, cell: from + i }));
+    const bucket = rowBucket(cells.length);
+    this.#writeRows(rows.buffer, bucket, cells, 0);
+    this.#writeRows(extendRows.buffer, bucket, cells, 1);
+    // `choose` reads the row it chooses for: the chunk's last.
+    this.#writeRows(draftRows.buffer, 1, cells.slice(-1), 0);
+    this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
+    this.#setLanes([slotOf(sequence)]);
+  }
+
+  /**
+   * `Row`s of these cells, causal, padded to `count`.
+   *
+   * @param ahead a row's token is the one so many cells after its own; 0 where none is known yet.
+   */
+  #writeRows(
+    buffer: GPUBuffer,
+    count: number,
+    cells: readonly { readonly sequence: Sequence; readonly cell: number }[],
+    ahead: 0 | 1,
+  ): void {
+    const words = new Uint32Array(count * ROW_WORDS);
+    for (const [i, { sequence, cell }] of cells.entries()) {
+      const token = sequence.ids[cell + ahead] ?? 0;
+      words.set([token, cell, slotOf(sequence), cell, cell + 1, 0, 0, 1], i * ROW_WORDS);
+    }
+    this.#write(buffer, 0, words);
+  }
+
+  /** Writes the sequence's pages from the `first` on into its block table. */
+  #writePages(sequence: Sequence, first: number): void {
+    const { pages } = sequence;
+    if (first === pages.length) return; // Deno 2.9.6 panics on an empty write
+    const at = slotOf(sequence) * tablePages(this.capacity) + first;
+    this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(pages.slice(first)));
+    this.#writeSlot(sequence, SLOT_LIMIT, Uint32Array.of(pages.length * PAGE));
+  }
+
+  #setLanes(ids: readonly number[]): void {
+    const key = ids.join();
+    if (key === this.#lanes) return;
+    this.#lanes = key;
+    const lanes = new Uint32Array(this.capacity.batch).fill(NO_SLOT);
+    lanes.set(ids);
+    this.#write(this.#buffers.lanes.buffer, 0, lanes);
+  }
+
+  /** Writes fields of the sequence's slot on the device, from word `field` on. */
+  #writeSlot(sequence: Sequence, field: number, words: Uint32Array): void {
+    this.#write(this.#buffers.slots.buffer, (slotOf(sequence) * SLOT_WORDS + field) * 4, words);
+  }
+
+  #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
+    this.gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
+  }
+}

@@ -1,0 +1,40 @@
+import { PAGE } from "../../model/plan/rows_layout.ts";
+
+/** One request's tokens and what of them is stored, apart from the batch slot it runs in. */
+export interface Sequence {
+  /**
+   * Prompt, then output. Once the prompt is stored, the last id is the pending token: chosen, but
+   * its keys and values are stored by the next round only.
+   */
+  readonly ids: number[];
+  /** Leading tokens whose target keys and values are stored. */
+  stored: number;
+  /** Leading tokens whose draft keys and values are stored too; at most `stored`. */
+  draftStored: number;
+  /** KV pages, the first tokens' first. Each is counted once for this sequence in the page pool. */
+  readonly pages: number[];
+  /** Batch slot on the device; undefined while it waits. */
+  slot: number | undefined;
+}
+
+/** A sequence of which nothing is stored. */
+export function newSequence(ids: readonly number[] = []): Sequence {
+  return { ids: [...ids], stored: 0, draftStored: 0, pages: [], slot: undefined };
+}
+
+/** @throws Error for a sequence that has none: a bug. */
+export function slotOf({ slot }: Sequence): number {
+  if (slot === undefined) throw new Error("the sequence has no slot");
+  return slot;
+}
+
+/** Cells that each of the sequences has pages for at most: none of their rows sees more. */
+export function mostCells(sequences: readonly Pick<Sequence, "pages">[]): number {
+  return Math.max(0, ...sequences.map(({ pages }) => pages.length)) * PAGE;
+}
+
+/** Forgets all tokens but the first `stored`, and that anything behind them is stored. */
+export function rewind(sequence: Sequence, stored: number): void {
+  sequence.stored = Math.min(sequence.stored, stored);
+  sequence.draftStored = Math.min(sequence.draftStored, stored);
+}

@@ -1,0 +1,207 @@
+import { UsageError } from "../../errors.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import { openMeasure, openSlabs } from "../../gpu/slabs.ts";
+import { type Checkpoint, openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
+import {
+  type Algorithm,
+  type DraftConfig,
+  type ModelConfig,
+  parseModelConfig,
+} from "../../model/config/config.ts";
+import { parseDraftConfig } from "../../model/config/draft_config.ts";
+import { loadDraft } from "../../model/plan/eagle.ts";
+import { parseNextnConfig } from "../../model/config/nextn_config.ts";
+import { openEmbedded } from "../../model/checkpoint/embedded.ts";
+import { checkFit } from "../../model/config/fit.ts";
+import { loadTarget } from "../../model/plan/target.ts";
+import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
+import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
+import { type Loader, loader, shapesAlone, type WeightSource } from "../../model/weights/loader.ts";
+import { checkpointWeights } from "../../model/weights/weights.ts";
+import type { LoadedWeights } from "../device/models.ts";
+import { openQuantizers, type Part } from "./quantize.ts";
+import { heard, turns } from "../device/turns.ts";
+
+/** Bytes that reached the GPU. */
+export interface LoadProgress {
+  readonly label: string;
+  readonly bytes: number;
+  readonly total: number;
+}
+
+/** Which models to load. */
+export interface ModelChoice {
+  /** A folder; absent = the embedded fledgling. */
+  readonly model?: string;
+  /**
+   * A folder or "none"; absent = the embedded head where the target is embedded too, the target
+   * itself for NEXTN, else none.
+   */
+  readonly draft?: string;
+  /** The draft's rope base, instead of what its config.json says. */
+  readonly draftRopeTheta?: number;
+  /** What the draft must be; NONE = no draft. Absent: what the checkpoint is. */
+  readonly algorithm?: Algorithm | "NONE";
+}
+
+/** Open checkpoints whose headers and configs were checked; no weight is read yet. */
+export interface OpenedModels extends Disposable {
+  readonly target: { readonly checkpoint: Checkpoint; readonly config: ModelConfig };
+  readonly draft: { readonly checkpoint: Checkpoint; readonly config: DraftConfig } | undefined;
+  /** Tensors that will not be read. */
+  readonly warnings: readonly string[];
+}
+
+/** @throws UsageError when a checkpoint cannot be used or draft and target do not fit. */
+export function openModels(choice: ModelChoice): OpenedModels {
+  using stack = new DisposableStack();
+  const target = stack.use(
+    choice.model === undefined ? openEmbedded("target") : openCheckpoint(choice.model),
+  );
+  const draft = openDraft(choice);
+  if (draft) stack.use(draft);
+  const models = checkModels(target, draft, choice);
+  const { algorithm } = choice;
+  if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
+    throw new UsageError(
+      `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
+        `"${models.draft.checkpoint.name}" is ${models.draft.config.algorithm}`,
+    );
+  }
+  stack.move();
+  return models;
+}
+
+/**
+ * Reads the configs and checks them against the tensors and each other. The models own the
+ * checkpoints once this returns.
+ *
+ * @param how the draft is read.
+ * @throws UsageError when a checkpoint cannot be used or draft and target do not fit.
+ */
+export function checkModels(
+  target: Checkpoint,
+  draft: Checkpoint | undefined,
+  how: Pick<ModelChoice, "draftRopeTheta" | "algorithm"> = {},
+): OpenedModels {
+  const { name } = target;
+  const generation = target.json("generation_config.json");
+  const config = parseModelConfig(name, target.json("config.json"), generation);
+  const warnings = checkTarget(target, config);
+  const head = draft && { checkpoint: draft, config: readDraft(draft, config, how) };
+  if (head) {
+    checkFit({ name: head.checkpoint.name, config: head.config }, { name, config });
+    warnings.push(...checkDraft(head.checkpoint, head.config));
+  }
+  return {
+    target: { checkpoint: target, config },
+    draft: head,
+    warnings,
+    [Symbol.dispose]: () => {
+      target[Symbol.dispose]();
+      draft?.[Symbol.dispose]();
+    },
+  };
+}
+
+function readDraft(
+  checkpoint: Checkpoint,
+  target: ModelConfig,
+  { draftRopeTheta, algorithm }: Pick<ModelChoice, "draftRopeTheta" | "algorithm">,
+): DraftConfig {
+  return algorithm === "NEXTN"
+    ? parseNextnConfig(checkpoint, draftRopeTheta)
+    : parseDraftConfig(checkpoint, target, draftRopeTheta);
+}
+
+function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
+  if (draft === "none" || algorithm === "NONE") return undefined;
+  if (draft !== undefined) return openCheckpoint(draft);
+  // The NextN layer lies in the target's own files, the embedded model has none.
+  if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
+  if (model === undefined) return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
+  if (algorithm === undefined) return undefined;
+  throw new UsageError(
+    `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
+  );
+}
+
+/** Streams the weights to the GPU, quantizing there what is asked for. */
+export async function loadWeights(
+  gpu: Gpu,
+  models: OpenedModels,
+  options: QuantizeChoice & { readonly onProgress?: (progress: LoadProgress) => void } = {},
+): Promise<LoadedWeights> {
+  const { onProgress = () => {} } = options;
+  using quantizers = openQuantizers(gpu, options);
+  return await loadWith(gpu, models, (checkpoint, part) =>
+    checkpointWeights(gpu, checkpoint, {
+      onBytes: counter(checkpoint, onProgress),
+      ...quantizers.of(part),
+    }));
+}
+
+/**
+ * Loads both models, each out of the source that `open` gives for its checkpoint. All their weights
+ * are measured first, so that they share a few large buffers.
+ */
+export async function loadWith(
+  gpu: Gpu,
+  models: Pick<OpenedModels, "target" | "draft">,
+  open: (checkpoint: Checkpoint, part: Part) => WeightSource,
+): Promise<LoadedWeights> {
+  const { target, draft } = models;
+  const sources: Sources = {
+    target: open(target.checkpoint, "target"),
+    draft: draft && open(draft.checkpoint, "draft"),
+  };
+  const measure = openMeasure();
+  await makeWeights(models, sources, {
+    load: (source) => loader(gpu, shapesAlone(source), measure),
+    pause: () => Promise.resolve(),
+  });
+  const slabs = openSlabs(gpu, "weights", measure.items);
+  // What the GPU has no memory for is heard here, so that reading is spared.
+  await heard(gpu);
+  const turn = turns();
+  const weights = await makeWeights(models, sources, {
+    load: (source) => loader(gpu, source, slabs),
+    pause: async () => {
+      await turn();
+      gpu.check();
+    },
+  });
+  await heard(gpu);
+  return weights;
+}
+
+interface Sources {
+  readonly target: WeightSource;
+  readonly draft: WeightSource | undefined;
+}
+
+async function makeWeights(
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+  sources: Sources,
+  { load, pause }: {
+    readonly load: (source: WeightSource) => Loader;
+    readonly pause: () => Promise<void>;
+  },
+): Promise<LoadedWeights> {
+  const { checkpoint, config } = target;
+  const weights = await loadTarget(load(sources.target), checkpoint, config, pause);
+  const head = draft && sources.draft && {
+    config: draft.config,
+    weights: loadDraft(load(sources.draft), draft.checkpoint, draft.config, weights),
+  };
+  return { target: { config, weights }, draft: head };
+}
+
+function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {
+  const total = tensors.values().reduce((sum, { size }) => sum + size, 0);
+  let bytes = 0;
+  return (more: number) => {
+    bytes += more;
+    onProgress({ label: name, bytes, total });
+  };
+}

@@ -1,0 +1,42 @@
+import type { Gpu } from "../../gpu/device.ts";
+import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
+import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
+import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
+import { checkModels, loadWith, type OpenedModels } from "./load.ts";
+import type { LoadedWeights } from "../device/models.ts";
+import { openQuantizers } from "./quantize.ts";
+
+/**
+ * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.
+ *
+ * @param configs paths of config.json files.
+ * @throws UsageError when one cannot be used or they do not fit together.
+ */
+export function openRandomModels(
+  configs: { readonly target: string; readonly draft?: string },
+): OpenedModels {
+  const { target, draft } = configs;
+  return checkModels(
+    randomCheckpoint(target, "target"),
+    draft === undefined ? undefined : randomCheckpoint(draft, "draft"),
+  );
+}
+
+/** Makes the weights up on the GPU; the same seed gives the same ones. */
+export async function loadRandomWeights(
+  gpu: Gpu,
+  models: OpenedModels,
+  seed: number,
+  quantize: QuantizeChoice = {},
+): Promise<LoadedWeights> {
+  using quantizers = openQuantizers(gpu, quantize);
+  const nextStream = counter();
+  const made: RandomWeights[] = [];
+  const weights = await loadWith(gpu, models, (_, part) => {
+    const source = randomWeights(gpu, { seed, nextStream, ...quantizers.of(part) });
+    made.push(source);
+    return source;
+  });
+  for (const source of made) source.fillAll();
+  return weights;
+}

@@ -1,0 +1,92 @@
+/** What the engine takes of the GPU's memory, before anything is loaded. */
+import type { Gpu } from "../../gpu/device.ts";
+import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
+import type { ModelConfig } from "../../model/config/config.ts";
+import { attentionSizes } from "../../model/config/layer_spec.ts";
+import { featureBytes, kvBytesPerToken, scratchBytes } from "../../model/report/memory.ts";
+import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
+import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
+import {
+  type Capacity,
+  maxRows,
+  maxSteps,
+  reservedCells,
+  tablePages,
+  verifyRowCount,
+} from "../device/buffers.ts";
+import type { OpenedModels } from "./load.ts";
+import { weightReport } from "./quantize.ts";
+
+/** The flags with which a command sets sizes, for advice; absent where it has none. */
+export interface SizeFlags {
+  readonly maxBatch?: string;
+  readonly contextLength?: string;
+}
+
+/** The settings that sizes depend on. */
+export interface SizeSettings extends QuantizeChoice {
+  /** Tokens a sequence may hold. */
+  readonly contextLength: number;
+  /** The `num_steps` of the tiers. */
+  readonly steps: readonly number[];
+  /** Sequences in flight; default 1. */
+  readonly maxBatch?: number | undefined;
+  /** Tokens whose keys and values are kept; default: what the batch can use. */
+  readonly maxKvTokens?: number | undefined;
+  /** Default f32. */
+  readonly kvDtype?: KvDtype | undefined;
+  /** Default: what `generate` has. */
+  readonly sizeFlags?: SizeFlags | undefined;
+}
+
+/** Sizes of the device side; keys and values as many as one binding holds of a layer's. */
+export function capacityOf(
+  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, steps }: SizeSettings,
+  gpu: Pick<Gpu, "limits">,
+  config: ModelConfig,
+): Capacity & Required<Pick<Capacity, "kvDtype">> {
+  const sized = { batch, steps, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
+  const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
+  const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
+  return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, kvDtype))) };
+}
+
+/** Pages whose keys fit one binding of the adapter in every layer. */
+function kvLimit({ limits }: Pick<Gpu, "limits">, { layers }: ModelConfig, kvDtype: KvDtype) {
+  const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
+  return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
+}
+
+/** Bytes on the GPU. */
+export interface MemoryNeed {
+  readonly weights: number;
+  readonly kv: number;
+  /** Working memory: what rounds and prefill write between kernels. */
+  readonly scratch: number;
+  readonly total: number;
+}
+
+/** What these models take at this capacity: within a hundredth of what they will. */
+export function memoryNeed(
+  models: Pick<OpenedModels, "target" | "draft">,
+  capacity: Capacity,
+  { software, ...choice }: QuantizeChoice & { readonly software: boolean },
+): MemoryNeed {
+  const target = models.target.config;
+  const draft = models.draft?.config;
+  const { kvDtype = "f32", pages, batch } = capacity;
+  const perToken = kvBytesPerToken(target, kvDtype) +
+    (draft ? kvBytesPerToken(draft.layer, kvDtype) : 0);
+  const catchesUp = draft && capacity.steps.includes(0) && maxSteps(capacity) > 0;
+  const weights = weightReport(models, choice).bytes;
+  const kv = pages * PAGE * perToken;
+  const scratch = scratchBytes(target, draft, {
+    rows: maxRows(capacity),
+    verifyRows: verifyRowCount(capacity),
+    batch,
+    context: tablePages(capacity) * PAGE,
+    software,
+  }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0);
+  return { weights, kv, scratch, total: weights + kv + scratch };
+}

@@ -1,0 +1,54 @@
+import { UsageError } from "../../errors.ts";
+import { PAGE } from "../../model/plan/rows_layout.ts";
+import { type Capacity, maxSteps } from "../device/buffers.ts";
+import type { GenerateRequest } from "./events.ts";
+import type { Outputs } from "./output.ts";
+import { cellsAtEnd } from "./sequence_pages.ts";
+
+/**
+ * @throws UsageError for a prompt with what is no token of the target, and for a request that no slot
+ * could ever hold or that the tiers cannot run.
+ */
+export function checkRequest(
+  capacity: Capacity,
+  outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
+  request: GenerateRequest,
+): void {
+  const { name, contextLength } = outputs;
+  const { promptIds, maxTokens, numSteps } = request;
+  const { length } = promptIds;
+  if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
+  if (length >= contextLength) {
+    throw new UsageError(
+      `Cannot generate: the prompt has ${length} tokens, ` +
+        `the context of "${name}" holds ${contextLength}`,
+    );
+  }
+  checkIds(outputs, promptIds);
+  if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
+  if (numSteps !== undefined && numSteps > maxSteps(capacity)) {
+    throw new UsageError(
+      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${maxSteps(capacity)}`,
+    );
+  }
+  const cells = cellsAtEnd(capacity, request);
+  if (cells > capacity.pages * PAGE) {
+    throw new UsageError(
+      `Cannot generate: prompt and output may take ${cells} tokens of keys and values, ` +
+        `--max-kv-tokens is ${capacity.pages * PAGE}`,
+    );
+  }
+}
+
+/** The embedding would be read beyond its rows, and what it gives there is no error on the device. */
+function checkIds(
+  { name, vocabSize }: Pick<Outputs, "name" | "vocabSize">,
+  ids: readonly number[],
+): void {
+  const position = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (position < 0) return;
+  throw new UsageError(
+    `Cannot generate: the prompt has token id ${ids[position]} at position ${position}, ` +
+      `"${name}" has ids 0 to ${vocabSize - 1}`,
+  );
+}

@@ -1,0 +1,75 @@
+import type { Sampling } from "../../speculate/sampling.ts";
+import type { SpeculativeStats } from "../../speculate/stats.ts";
+
+export type FinishReason = "stop" | "length" | "interrupt";
+
+/** One request. */
+export interface GenerateRequest {
+  readonly promptIds: readonly number[];
+  readonly sampling: Sampling;
+  /** Most tokens to generate; the context length bounds it too. */
+  readonly maxTokens: number;
+  /** Texts that end the output; they are not part of it. */
+  readonly stop: readonly string[];
+  /** Go on after an end-of-sequence token. */
+  readonly ignoreEos: boolean;
+  /**
+   * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
+   * or its static depth. 0: no drafts. Any other number counts where the depth is static only.
+   */
+  readonly numSteps?: number;
+  /** Aborting ends the request with reason "interrupt" after the rounds in flight. */
+  readonly signal?: AbortSignal;
+}
+
+export interface GenerateResult {
+  readonly text: string;
+  readonly promptIds: readonly number[];
+  /** Generated ids, the end-of-sequence token included. */
+  readonly outputIds: readonly number[];
+  readonly finishReason: FinishReason;
+  readonly timing: {
+    readonly prefillMs: number;
+    readonly decodeMs: number;
+    readonly timeToFirstTokenMs: number;
+    /** Generated tokens after the first, over decodeMs. */
+    readonly tokensPerSecond: number;
+  };
+  /** Prompt tokens whose keys and values were already cached. */
+  readonly cachedTokens: number;
+  readonly speculative: SpeculativeStats;
+  /** Drafted token ids of each round, target vocabulary. */
+  readonly drafts: readonly (readonly number[])[];
+}
+
+/** What a request yields, in order: prefill..., (round, text?)..., text?, then finish or error. */
+export type EngineEvent =
+  | {
+    readonly kind: "prefill";
+    readonly done: number;
+    readonly total: number;
+    readonly cached: number;
+  }
+  | {
+    readonly kind: "round";
+    readonly ids: readonly number[];
+    readonly accepted: number;
+    readonly drafts: readonly number[];
+    /** Undefined for the token that prefill chose: that is no round. */
+    readonly numSteps: number | undefined;
+  }
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "finish"; readonly result: GenerateResult }
+  | { readonly kind: "error"; readonly error: Error };
+
+/** Reads a request's events to its end. `onEvent` sees those before the last. */
+export async function resultOf(
+  events: AsyncIterable<EngineEvent>,
+  onEvent: (event: EngineEvent) => void = () => {},
+): Promise<GenerateResult> {
+  for await (const event of events) {
+    if (event.kind === "finish") return event.result;
+    onEvent(event);
+  }
+  throw new Error("the engine ended a request without a finish event");
+}

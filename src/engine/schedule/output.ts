@@ -1,0 +1,114 @@
+import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
+import { UsageError } from "../../errors.ts";
+import type { SpeculativeStats } from "../../speculate/stats.ts";
+import { stopScanner } from "../../text/stop.ts";
+import { textStream } from "../../text/stream.ts";
+import type { Tokenizer } from "../../text/tokenizer.ts";
+import type { EngineEvent, FinishReason, GenerateRequest } from "./events.ts";
+import { type Ended, generateResult, type RoundRecord } from "./result.ts";
+
+/** What turns tokens into a request's output. */
+export interface Outputs {
+  readonly tokenizer: Tokenizer;
+  /** Of the target, for messages. */
+  readonly name: string;
+  /** Token ids of the target: 0 to one less. */
+  readonly vocabSize: number;
+  readonly eosTokenIds: readonly number[];
+  readonly algorithm: SpeculativeStats["algorithm"];
+  /** Tokens a sequence may hold. */
+  readonly contextLength: number;
+  /** Draft steps of a request that asks for none in particular. */
+  readonly numSteps: number;
+}
+
+/** What a lane of a round adds. */
+export interface Taken {
+  readonly ids: readonly number[];
+  readonly accepted: number;
+  readonly drafts: readonly number[];
+  /** Undefined for the token that prefill chose: that is no round. */
+  readonly numSteps: number | undefined;
+}
+
+/** Folds the rounds of one request into text, stops and counts. */
+export interface Output {
+  /** Tokens until now. */
+  readonly tokens: number;
+  readonly finished: FinishReason | undefined;
+  /** Tokens that may still be added. */
+  readonly left: number;
+  /** Adds a round; what it makes visible. */
+  take(round: Taken): EngineEvent[];
+  /** The last events: what was held back, and the result. */
+  end(ended: Pick<Ended, "started" | "prefilled" | "ended" | "cached" | "ids">): EngineEvent[];
+}
+
+/** @throws UsageError (from take) when the device chose from broken logits. */
+export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
+  const { tokenizer, eosTokenIds, contextLength } = outputs;
+  const stream = textStream(tokenizer);
+  const scanner = stopScanner(request.stop);
+  const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
+  let tokens = 0;
+  const rounds: RoundRecord[] = [];
+  let text = "";
+  let finished: FinishReason | undefined;
+
+  /** Adds one token; its text if any. */
+  function add(id: number): string {
+    if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
+    tokens++;
+    const ended = !request.ignoreEos && eosTokenIds.includes(id);
+    const { text: piece, stopped } = scanner.push(stream.push([id]));
+    if (ended || stopped) finished = "stop";
+    else if (tokens >= most) finished = "length";
+    return piece;
+  }
+
+  return {
+    get tokens() {
+      return tokens;
+    },
+    get finished() {
+      return finished;
+    },
+    get left() {
+      return most - tokens;
+    },
+    take(round) {
+      const before = tokens;
+      let piece = "";
+      for (const id of round.ids) {
+        if (finished) break;
+        piece += add(id);
+      }
+      const kept = round.ids.slice(0, tokens - before);
+      const accepted = Math.min(round.accepted, kept.length);
+      const { numSteps, drafts } = round;
+      if (numSteps !== undefined) {
+        rounds.push({ drafts, accepted, emitted: kept.length, numSteps });
+      }
+      text += piece;
+      const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted, drafts, numSteps }];
+      return piece ? [...events, { kind: "text", text: piece }] : events;
+    },
+    end(ended) {
+      const held = scanner.push(stream.end());
+      // A stop text that half a character completes cuts the text as any other does.
+      if (held.stopped) finished = "stop";
+      const rest = held.text + scanner.end();
+      const finishReason = finished ?? "interrupt";
+      const got = { ...ended, finishReason, text: text + rest, rounds };
+      const result = generateResult(outputs, request, got);
+      const last: EngineEvent = { kind: "finish", result };
+      return rest ? [{ kind: "text", text: rest }, last] : [last];
+    },
+  };
+}
+
+function brokenLogits({ name }: Outputs, position: number): UsageError {
+  return new UsageError(
+    `Cannot generate with "${name}": the logits at position ${position} are not numbers`,
+  );
+}

@@ -1,0 +1,65 @@
+import aggressive from "../../../presets/aggressive.json" with { type: "json" };
+import conservative from "../../../presets/conservative.json" with { type: "json" };
+import { reason, UsageError } from "../../errors.ts";
+import { MAX_STEPS } from "../../model/plan/rows_layout.ts";
+import {
+  type AdaptiveConfig,
+  AdaptiveConfigError,
+  checkDeepest,
+  parseAdaptiveConfig,
+} from "../../speculate/adaptive_config.ts";
+
+/** Adaptive configs that come with the program: the files of presets/, by name. */
+const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
+
+/** Used where `--speculative-adaptive` is given without a config. */
+export const DEFAULT_PRESET = "conservative";
+
+export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
+
+/**
+ * The adaptive config of a preset, or of a file in SGLang's format.
+ *
+ * @param maxNumSteps The deepest tier that can be built.
+ * @throws UsageError when it is neither, or cannot be used.
+ */
+export function presetConfig(
+  nameOrFile: string,
+  maxNumSteps: number = MAX_STEPS - 1,
+): AdaptiveConfig {
+  const json = Object.hasOwn(PRESETS, nameOrFile) ? PRESETS[nameOrFile] : readJson(nameOrFile);
+  return usage(() => {
+    const config = parseAdaptiveConfig(json);
+    checkDeepest(config, maxNumSteps);
+    return config;
+  }, `Cannot use adaptive config "${nameOrFile}": `);
+}
+
+/** Runs `action`; what it finds wrong with a config or argument is the user's to mend. */
+export function usage<T>(action: () => T, prefix = ""): T {
+  try {
+    return action();
+  } catch (error) {
+    if (!(error instanceof AdaptiveConfigError)) throw error;
+    throw new UsageError(prefix + error.message, { cause: error });
+  }
+}
+
+function readJson(file: string): unknown {
+  let text: string;
+  try {
+    text = Deno.readTextFileSync(file);
+  } catch (error) {
+    const why = error instanceof Deno.errors.NotFound
+      ? `there is no such file; presets are ${PRESET_NAMES.join(", ")}`
+      : reason(error);
+    throw new UsageError(`Cannot read adaptive config "${file}": ${why}`, { cause: error });
+  }
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new UsageError(`Cannot read adaptive config "${file}": ${reason(error)}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,341 @@
+import { UsageError } from "../../errors.ts";
+import { checkRequest } from "./admission.ts";
+import { reservedCells } from "../device/buffers.ts";
+import type { Core } from "../device/core.ts";
+import type { EngineEvent, GenerateRequest } from "./events.ts";
+import { openOutput, type Output, type Outputs } from "./output.ts";
+import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
+import { askedSteps, type RequestState, tellPrefill } from "./request_state.ts";
+import type { RoundResult } from "../device/round_result.ts";
+import type { PrefixCache } from "./prefix_cache.ts";
+import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
+import { newSequence, rewind } from "../device/sequence.ts";
+import type { Speculation } from "./speculation.ts";
+
+/** A request on its way through the scheduler. */
+export interface Job {
+  readonly done: boolean;
+  /** Ends the request with reason "interrupt" before the next round. */
+  cancel(): void;
+}
+
+/** One finished round, for statistics. */
+export interface RoundSample extends Omit<RoundResult, "lanes"> {
+  readonly numSteps: number;
+  /** Sequences that it brought tokens for. */
+  readonly batch: number;
+  /** Drafts accepted by each of them. */
+  readonly accepted: readonly number[];
+  /** Rounds that were submitted at once, this one among them. */
+  readonly together: number;
+  /** Wall time: its device time, and an equal part of what its group took beyond device times. */
+  readonly ms: number;
+  /** When it ended, performance.now(). */
+  readonly at: number;
+}
+
+/** What happened since the scheduler was made. */
+export interface SchedulerCounts {
+  /** Running requests that gave their slot back for want of pages and were resumed later. */
+  preemptions: number;
+  /** Steps at which a request waited although a slot was free: pages were short. */
+  waits: number;
+  /** Draft prefills after rounds without the draft, and the time they took. */
+  catchUps: number;
+  catchUpMs: number;
+  /** Rounds after the last token of every request in them: their group had been submitted whole. */
+  wasted: number;
+}
+
+/** What the scheduler needs of a core: tests give it one without a device. */
+export type SchedulerCore =
+  & PagesCore
+  & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+
+/**
+ * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
+ * caller, see loop.ts: a step must end before the next begins.
+ */
+export interface Scheduler {
+  readonly counts: Readonly<SchedulerCounts>;
+  /**
+   * Takes a request. Its events come during `step`; the last one is "finish" or "error".
+   *
+   * @throws UsageError for an empty prompt or one that the context or the KV pages cannot hold.
+   */
+  submit(request: GenerateRequest, onEvent: (event: EngineEvent) => void): Job;
+  /**
+   * Admits a request, runs one prefill chunk and one group of rounds of everything that decodes.
+   * False when there was nothing to do.
+   */
+  step(): Promise<boolean>;
+  /** Ends every request with this error. */
+  fail(error: Error): void;
+}
+
+export interface SchedulerOptions {
+  readonly core: SchedulerCore;
+  readonly cache: PrefixCache;
+  readonly outputs: Outputs;
+  readonly speculation: Speculation;
+  readonly roundsPerSync?: RoundsPerSync;
+  readonly onRound?: (sample: RoundSample) => void;
+}
+
+export function openScheduler(
+  { core, cache, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }:
+    SchedulerOptions,
+): Scheduler {
+  const counts: SchedulerCounts = {
+    ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
+  };
+  const { capacity } = core;
+  const pages = sequencePages(core, cache);
+  const pace = openPace(roundsPerSync);
+  const waiting: RequestState[] = [];
+  /** In the order they were admitted: the last is the youngest. */
+  const running: RequestState[] = [];
+  /** A request waits because pages are short. */
+  let short = false;
+
+  /** Gives slot and pages back; what is stored stays cached unless the request failed. */
+  function leave(state: RequestState, { failed = false } = {}): void {
+    const { sequence, request, output } = state;
+    state.done = true;
+    // Tokens that the device chose after the request had ended are nobody's.
+    sequence.ids.length = request.promptIds.length + output.tokens;
+    rewind(sequence, sequence.ids.length);
+    if (remove(running, state)) {
+      if (!failed) pages.share(sequence);
+      pages.close(sequence);
+    }
+    remove(waiting, state);
+  }
+
+  function finish(state: RequestState): void {
+    const ended = performance.now();
+    const { started, cached = 0, prefilled = ended, sequence } = state;
+    leave(state);
+    const ids = sequence.ids.slice(state.request.promptIds.length);
+    for (const event of state.output.end({ started, prefilled, ended, cached, ids })) {
+      state.onEvent(event);
+    }
+  }
+
+  /**
+   * Admits the request that waits longest, once the prompts of those before it are stored: it may
+   * find them cached, and prompts are prefilled one after the other anyway.
+   */
+  function admit(): void {
+    short = false;
+    const [state] = waiting;
+    if (!state || !running.every(({ decoding }) => decoding)) return;
+    const opened = pages.open(state.sequence);
+    if (opened === "no pages") {
+      short = true;
+      counts.waits++;
+    }
+    if (opened !== "opened") return;
+    waiting.shift();
+    running.push(state);
+    const { sampling, ignoreEos } = state.request;
+    core.setSampling(state.sequence, sampling, ignoreEos ? [] : outputs.eosTokenIds);
+    state.cached ??= state.sequence.stored;
+    tellPrefill(state);
+  }
+
+  async function prefillOne(): Promise<void> {
+    const state = running.find(({ decoding }) => !decoding);
+    if (!state) return;
+    const { sequence } = state;
+    await catchUp([state]);
+    pace.pause();
+    const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
+    const token = await core.prefill(sequence, to);
+    // A pending token that was just chosen is no part of the prompt.
+    if (token === undefined) return tellPrefill(state);
+    const { stored } = sequence;
+    state.onEvent({ kind: "prefill", done: stored, total: stored, cached: state.cached ?? 0 });
+    state.decoding = true;
+    state.prefilled ??= performance.now();
+    pages.share(sequence);
+    take(state, { ids: [token], accepted: 0, drafts: [], numSteps: undefined });
+  }
+
+  function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
+    try {
+      for (const event of state.output.take(taken)) state.onEvent(event);
+      if (state.output.finished) finish(state);
+    } catch (error) {
+      // Broken logits end this request; the others go on.
+      if (!(error instanceof UsageError)) throw error;
+      leave(state, { failed: true });
+      state.onEvent({ kind: "error", error });
+    }
+  }
+
+  /** Pages for one more round of each; the youngest are preempted until that is so. */
+  function grow(): RequestState[] {
+    for (const state of running.filter(({ decoding }) => decoding)) {
+      const cells = reservedCells(capacity, state.sequence.stored);
+      while (running.includes(state) && !pages.reserve(state.sequence, cells)) {
+        preempt(running.at(-1) ?? state);
+      }
+    }
+    return running.filter(({ decoding }) => decoding);
+  }
+
+  /** Takes the slot and the pages; it goes on later from the tokens it has, some maybe cached. */
+  function preempt(state: RequestState): void {
+    pages.share(state.sequence);
+    pages.close(state.sequence);
+    state.decoding = false;
+    remove(running, state);
+    waiting.unshift(state);
+    counts.preemptions++;
+  }
+
+  /** Rounds to submit at once, with their pages reserved: fewer where pages are short. */
+  function reserveGroup(states: readonly RequestState[], numSteps: number): number {
+    const left = states.map(({ output }) => output.left);
+    const admits = waiting.length > 0 && running.length < capacity.batch && !short;
+    const useful = roundsUseful({
+      left,
+      numSteps,
+      prefilling: running.length > states.length || admits,
+      waiting: waiting.length > 0,
+      short,
+    });
+    // Rounds after a change of tier are not to run at the old one.
+    const holds = speculation.holds(states.length, askedSteps(states));
+    const count = Math.min(pace.pick(states.length, numSteps), useful, holds);
+    return reserveRounds(pages, { capacity, states, count });
+  }
+
+  async function round(): Promise<void> {
+    const states = grow();
+    if (states.length === 0) return;
+    const asked = askedSteps(states);
+    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, asked);
+    const count = reserveGroup(states, numSteps);
+    const began = performance.now();
+    if (numSteps > 0) await catchUp(states);
+    const sequences = states.map(({ sequence }) => sequence);
+    const rounds = await core.rounds(sequences, { numSteps, count });
+    const ended = performance.now();
+    pace.learn(states.length, numSteps, { count, ended });
+    takeGroup(states, rounds, { numSteps, began, ended });
+  }
+
+  /** Gives each request its tokens, round by round; what comes after its end is dropped. */
+  function takeGroup(
+    states: readonly RequestState[],
+    rounds: readonly RoundResult[],
+    { numSteps, began, ended }: {
+      readonly numSteps: number;
+      readonly began: number;
+      readonly ended: number;
+    },
+  ): void {
+    const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
+      rounds.length;
+    let at = began;
+    for (const { lanes, ...times } of rounds) {
+      const ms = deviceMs(times) + hostMs;
+      at += ms;
+      const taking = lanes
+        .map((lane, at) => ({ lane, state: states[at] as RequestState }))
+        .filter(({ lane, state }) => !state.done && lane.ids.length > 0);
+      if (taking.length === 0) {
+        counts.wasted++;
+        continue;
+      }
+      const accepted = taking.map(({ lane }) => lane.accepted);
+      const batch = taking.length;
+      const asked = askedSteps(taking.map(({ state }) => state));
+      speculation.learn(states.length, accepted, { numSteps, ms, asked });
+      onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
+      for (const { lane, state } of taking) take(state, { ...lane, numSteps });
+    }
+  }
+
+  async function catchUp(states: readonly RequestState[]): Promise<void> {
+    // Without features there is nothing to catch up from; the lag costs acceptance only.
+    if (core.draft !== "catches up") return;
+    const behind = states.map(({ sequence }) => sequence)
+      .filter(({ draftStored, stored }) => draftStored < stored);
+    if (behind.length === 0) return;
+    const began = performance.now();
+    await core.catchUp(behind);
+    pace.pause();
+    counts.catchUps++;
+    counts.catchUpMs += performance.now() - began;
+  }
+
+  return {
+    counts,
+    submit(request, onEvent) {
+      checkRequest(capacity, outputs, request);
+      const state: RequestState = {
+        request,
+        sequence: newSequence(request.promptIds),
+        output: openOutput(outputs, request),
+        onEvent,
+        started: performance.now(),
+        prefilled: undefined,
+        decoding: false,
+        cached: undefined,
+        cancelled: false,
+        done: false,
+      };
+      waiting.push(state);
+      return {
+        get done() {
+          return state.done;
+        },
+        cancel: () => void (state.cancelled = true),
+      };
+    },
+    async step() {
+      for (const state of [...waiting, ...running]) {
+        if (state.cancelled || state.request.signal?.aborted) finish(state);
+      }
+      admit();
+      if (running.length === 0) {
+        if (waiting.length > 0) throw new Error("a request that fits was not admitted");
+        return false;
+      }
+      await prefillOne();
+      await eventsRead();
+      await round();
+      await eventsRead();
+      return true;
+    },
+    fail(error) {
+      for (const state of [...waiting.splice(0), ...running.splice(0)]) {
+        state.done = true;
+        state.onEvent({ kind: "error", error });
+      }
+    },
+  };
+}
+
+/**
+ * Lets who reads events in this thread read them before the device keeps it: from a queue through
+ * two generators that takes some turns of the queue of microtasks.
+ */
+async function eventsRead(): Promise<void> {
+  for (let turn = 0; turn < 8; turn++) await undefined;
+}
+
+function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "lanes">): number {
+  return draftMs + verifyMs + extendMs;
+}
+
+/** True where it was there. */
+function remove<T>(list: T[], item: T): boolean {
+  const at = list.indexOf(item);
+  if (at < 0) return false;
+  list.splice(at, 1);
+  return true;
+}

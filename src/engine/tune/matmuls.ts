@@ -1,0 +1,70 @@
+import { MEASURED_ROWS } from "../../../shaders/matmul/matmul_tune.ts";
+import { shapeKey, splitsOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { bytesOf } from "../../gpu/kernel.ts";
+import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
+import type { DecoderLayer } from "../../model/plan/decoder.ts";
+import type { DenseWeights } from "../../model/plan/dense_mlp.ts";
+import type { LoadedWeights } from "../device/models.ts";
+
+/** A matrix that a forward multiplies by, and the ranges of k that its sums leave in. */
+export interface Matmul {
+  readonly matrix: Matrix;
+  readonly splits: number;
+}
+
+/** Matmuls of one shape: what one launch is measured for, on all of them in turn. */
+export interface MatmulGroup {
+  /** See `shapeKey`. */
+  readonly key: string;
+  readonly matmuls: readonly [Matmul, ...Matmul[]];
+}
+
+/** Every matrix of target and draft that plans give to `matmul`, in no order; experts' go apart. */
+export function matmulsOf({ target, draft }: LoadedWeights, tuning: Tuning): Matmul[] {
+  const { head, layers } = target.weights;
+  // The draft's head may be the target's.
+  const heads = new Set([head, ...draft ? [draft.weights.fc, draft.weights.head] : []]);
+  const all = [...layers, ...draft ? [draft.weights.layer] : []].map(layerMatrices);
+  return [
+    ...[...heads, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({ matrix, splits: 1 })),
+    ...all.flatMap(({ ends }) => ends)
+      .map((matrix) => ({ matrix, splits: splitsOf(matrix, tuning) })),
+  ];
+}
+
+/** Matmuls by shape, the shapes that take most of a forward first. */
+export function groupMatmuls(matmuls: readonly Matmul[]): MatmulGroup[] {
+  const bytes = ({ matmuls }: MatmulGroup) =>
+    matmuls.flatMap(({ matrix }) => matrix.shards)
+      .reduce((sum, { operand }) => sum + bytesOf(operand), 0);
+  return [...Map.groupBy(matmuls, ({ matrix }) => shapeKey(matrix))]
+    .map(([key, [first, ...rest]]) => ({ key, matmuls: [first as Matmul, ...rest] as const }))
+    .toSorted((a, b) => bytes(b) - bytes(a));
+}
+
+/** The groups' row counts that `launches` does not know. */
+export function unmeasured(
+  groups: readonly MatmulGroup[],
+  launches: Launches,
+): { readonly group: MatmulGroup; readonly rows: number }[] {
+  return groups.flatMap((group) =>
+    MEASURED_ROWS.filter((rows) => !launches.get(group.key)?.has(rows))
+      .map((rows) => ({ group, rows }))
+  );
+}
+
+/** Of a layer: matrices whose sums leave whole, and those that end a branch. */
+function layerMatrices({ attention, mlp }: DecoderLayer): { plain: Matrix[]; ends: Matrix[] } {
+  const dense = (weights: DenseWeights | undefined) =>
+    weights ? { plain: [weights.gateUp], ends: [weights.down] } : { plain: [], ends: [] };
+  const made = mlp.kind === "dense" ? dense(mlp) : dense(mlp.shared);
+  const router = mlp.kind === "mixture" ? [mlp.router] : [];
+  const into = attention.kind === "heads"
+    ? [attention.qkv]
+    : [attention.kvA, attention.query, ...latentOf(attention.queryLatent)];
+  return { plain: [...into, ...router, ...made.plain], ends: [attention.o, ...made.ends] };
+}
+
+function latentOf(query: { readonly matrix: Matrix } | undefined): Matrix[] {
+  return query ? [query.matrix] : [];
+}

@@ -1,0 +1,73 @@
+import { isLaunch } from "../../../shaders/matmul/matmul_tune.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import { type Launches, tuning } from "../../gpu/matrix.ts";
+import { autotune } from "./autotune.ts";
+import { groupMatmuls, type MatmulGroup, matmulsOf } from "./matmuls.ts";
+import type { LoadedWeights } from "../device/models.ts";
+import { adapterKey, driverVersion, readTuning, tuningPath, writeTuning } from "./tuning_file.ts";
+
+/** Launches by rule (off), measured where they were not before (on), or all once more (again). */
+export type AutotuneChoice = "on" | "off" | "again";
+
+/** What tuning did, for `--stats`. */
+export interface TunedReport {
+  /** Shapes at a row count: known from the cache, measured now, left to the rules for now. */
+  readonly known: number;
+  readonly measured: number;
+  readonly left: number;
+  readonly ms: number;
+}
+
+/** Loaded weights with the launches of their matmuls. */
+export interface TunedWeights {
+  readonly weights: LoadedWeights;
+  /** Undefined where the rules decide: switched off, or a software adapter. */
+  readonly report: TunedReport | undefined;
+}
+
+/**
+ * Looks the launches of the weights' matmuls up in the cache and measures those it lacks.
+ *
+ * @param options.path of the cache; undefined = none is kept.
+ */
+export async function tuneWeights(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  { autotune: choice = "off", onWarning = () => {}, path = tuningPath() }: {
+    readonly autotune?: AutotuneChoice;
+    readonly onWarning?: (line: string) => void;
+    readonly path?: string | undefined;
+  },
+): Promise<TunedWeights> {
+  if (choice === "off" || gpu.info.software) return { weights: loaded, report: undefined };
+  const started = performance.now();
+  const rules = tuning(false, gpu.limits, gpu.info.backend);
+  const groups = groupMatmuls(matmulsOf(loaded, rules));
+  const key = adapterKey(gpu.info, driverVersion());
+  const cached = path === undefined || choice === "again"
+    ? undefined
+    : readTuning(path, onWarning).get(key);
+  const known = usable(gpu, groups, cached ?? new Map());
+  const { launches, measured, left } = await autotune(gpu, groups, { tuning: rules, known });
+  if (path !== undefined && measured > 0) writeTuning(path, key, launches, onWarning);
+  const total = [...launches.values()].reduce((sum, rows) => sum + rows.size, 0);
+  return {
+    weights: { ...loaded, launches },
+    report: { known: total - measured, measured, left, ms: performance.now() - started },
+  };
+}
+
+/** Of a cache's launches those that fit these matmuls: what a person wrote into it may not. */
+export function usable(
+  { limits, info }: Pick<Gpu, "limits" | "info">,
+  groups: readonly MatmulGroup[],
+  cached: Launches,
+): Launches {
+  const rules = tuning(false, limits, info.backend);
+  return new Map(groups.map(({ key, matmuls: [{ matrix, splits }] }) => {
+    const fitting = [...cached.get(key) ?? []].filter(([rows, launch]) =>
+      isLaunch(launch, matrix, { rows, splits, tuning: rules }, limits)
+    );
+    return [key, new Map(fitting)];
+  }));
+}

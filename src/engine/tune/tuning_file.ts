@@ -1,0 +1,160 @@
+/**
+ * What `autotune` measured, kept in one small JSON file of the user's cache folder:
+ *
+ *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups } } } } }
+ *
+ * KEY is `adapterKey`, SHAPE is `shapeKey`. Who writes reads the file again, adds what it measured
+ * and puts the whole in place by a rename: processes side by side lose a measurement at worst.
+ */
+import { KERNEL_VERSION } from "../../../shaders/matmul/matmul_tune.ts";
+import { reason } from "../../errors.ts";
+import type { DeviceInfo } from "../../gpu/device.ts";
+import type { Launch, Launches } from "../../gpu/matrix.ts";
+
+const FORMAT = 1;
+
+/** Launches by adapter. */
+type TuningTable = ReadonlyMap<string, Launches>;
+
+/** The file summed up. */
+export interface TuningContents {
+  /** Undefined where no home folder is known. */
+  readonly path: string | undefined;
+  /** By `adapterKey`: how many launches were measured. */
+  readonly adapters: readonly { readonly adapter: string; readonly launches: number }[];
+  readonly problem: string | undefined;
+}
+
+/** Reads an environment variable; an empty one counts as absent. */
+type Env = (name: string) => string | undefined;
+
+/** Where the file is by the rules of each system; undefined where no home folder is known. */
+export function tuningPath(
+  env: Env = (name) => Deno.env.get(name),
+  os: typeof Deno.build.os = Deno.build.os,
+): string | undefined {
+  const under = (name: string, ...parts: string[]) => {
+    const base = env(name);
+    return base ? [base, ...parts, "eyrie", "tuning.json"].join("/") : undefined;
+  };
+  if (os === "windows") return under("LOCALAPPDATA");
+  if (os === "darwin") return under("XDG_CACHE_HOME") ?? under("HOME", "Library", "Caches");
+  return under("XDG_CACHE_HOME") ?? under("HOME", ".cache");
+}
+
+/**
+ * What measurements hold for: adapter and driver as far as they can be told, the Deno that turns
+ * WGSL into the driver's language, and the kernels.
+ *
+ * @param driver see `driverVersion`.
+ */
+export function adapterKey({ adapter, hardware, backend }: DeviceInfo, driver: string): string {
+  const parts = [adapter, hardware, backend, driver, `deno ${Deno.version.deno}`];
+  return [...parts.filter(Boolean), `kernels ${KERNEL_VERSION}`].join(", ");
+}
+
+/** WebGPU in Deno tells no driver's version; NVIDIA's on Linux does itself. */
+export function driverVersion(): string {
+  if (Deno.build.os !== "linux") return "";
+  try {
+    const text = Deno.readTextFileSync("/proc/driver/nvidia/version");
+    return text.match(/Kernel Module\D*([\d.]+)/)?.[1] ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * The file's tables; none where there is no file.
+ *
+ * @param onWarning hears of a file that cannot be read or is none of ours; it counts as none.
+ */
+export function readTuning(path: string, onWarning: (line: string) => void): TuningTable {
+  try {
+    return parseTuning(JSON.parse(Deno.readTextFileSync(path)));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return new Map();
+    onWarning(`cannot use the tuning cache "${path}": ${reason(error)}; measuring anew`);
+    return new Map();
+  }
+}
+
+/** What the file holds, for `doctor`; problem says why nothing of it is used. */
+export function lookAtTuning(path: string | undefined): TuningContents {
+  let problem: string | undefined;
+  const table = path === undefined ? new Map() : readTuning(path, (line) => problem = line);
+  const adapters = [...table as TuningTable].map(([adapter, launches]) => ({
+    adapter,
+    launches: [...launches.values()].reduce((sum, rows) => sum + rows.size, 0),
+  }));
+  return { path, adapters, problem };
+}
+
+/** Adds the launches of an adapter to the file. A folder that takes no file is a warning. */
+export function writeTuning(
+  path: string,
+  key: string,
+  launches: Launches,
+  onWarning: (line: string) => void,
+): void {
+  const table = new Map(readTuning(path, () => {}));
+  const before = table.get(key) ?? new Map();
+  const merged = [...launches].map(([shape, rows]) =>
+    [shape, new Map([...before.get(shape) ?? [], ...rows])] as const
+  );
+  table.set(key, new Map([...before, ...merged]));
+  const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
+  try {
+    Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+    Deno.writeTextFileSync(temporary, `${JSON.stringify(tuningJson(table), null, 1)}\n`);
+    Deno.renameSync(temporary, path);
+  } catch (error) {
+    onWarning(`cannot write the tuning cache "${path}": ${reason(error)}`);
+    removeQuietly(temporary);
+  }
+}
+
+function tuningJson(table: TuningTable): Record<string, unknown> {
+  const adapters = [...table].map(([key, launches]) => [
+    key,
+    Object.fromEntries([...launches].map(([shape, rows]) => [shape, Object.fromEntries(rows)])),
+  ]);
+  return { format: FORMAT, adapters: Object.fromEntries(adapters) };
+}
+
+/** @throws Error when it is not this format. */
+function parseTuning(json: unknown): TuningTable {
+  const { format, adapters } = objectOf(json);
+  if (format !== FORMAT) throw new Error(`its format is not ${FORMAT}`);
+  return new Map(
+    Object.entries(objectOf(adapters)).map(([key, shapes]) => [
+      key,
+      new Map(Object.entries(objectOf(shapes)).map(([shape, rows]) => [shape, parseRows(rows)])),
+    ]),
+  );
+}
+
+function parseRows(json: unknown): ReadonlyMap<number, Launch> {
+  return new Map(
+    Object.entries(objectOf(json)).map(([rows, launch]) => [Number(rows), parseLaunch(launch)]),
+  );
+}
+
+function parseLaunch(json: unknown): Launch {
+  const { stage, groups } = objectOf(json);
+  if (typeof stage === "number" && typeof groups === "number") return { stage, groups };
+  throw new Error("a launch has no stage and groups");
+}
+
+function objectOf(json: unknown): Record<string, unknown> {
+  if (typeof json === "object" && json !== null && !Array.isArray(json)) return { ...json };
+  throw new Error("it holds no tuning tables");
+}
+
+function removeQuietly(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch {
+    // It was not made.
+  }
+}

@@ -1,0 +1,58 @@
+import { UsageError } from "../../errors.ts";
+import { isObject, quote } from "../files/fields.ts";
+import { diskFolder, type Folder, readJson, readText } from "../files/folder.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import { quantizedView } from "./quantized/checkpoint.ts";
+import { openTensors } from "../files/tensor_files.ts";
+
+export type { DType, TensorInfo } from "../files/safetensors.ts";
+
+/** A folder in the Hugging Face layout, opened: headers checked, no weights read yet. */
+export interface Checkpoint extends Disposable {
+  /** For messages: the folder as given, or `fledgling/eagle3` for an embedded one. */
+  readonly name: string;
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /** Parsed JSON file of the folder, undefined when absent. UsageError when it does not parse. */
+  json(file: string): unknown;
+  /** Text file of the folder, undefined when absent. UsageError when it is not UTF-8. */
+  text(file: string): string | undefined;
+  /** Reads `into.length` bytes of the tensor from byte `offset` on (synchronous: fastest in Deno). */
+  read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
+}
+
+/**
+ * Opens a model or draft folder: config.json and weights that `openTensors` finds, safetensors or
+ * torch's, in one file or in shards. Reads headers only; dispose it to close the files.
+ * @throws UsageError when there is no such folder, it is no checkpoint, or a header is broken.
+ */
+export function openCheckpoint(folder: string): Checkpoint {
+  return checkpointOf(diskFolder(folder));
+}
+
+/**
+ * The checkpoint in `folder`, wherever its bytes come from; a quantized one with a tensor a matrix.
+ * @throws UsageError as above, or when how it is quantized is not supported.
+ */
+export function checkpointOf(folder: Folder): Checkpoint {
+  using stack = new DisposableStack();
+  const view = quantizedView(stack.use(storedCheckpoint(folder)));
+  stack.move();
+  return view;
+}
+
+/** The checkpoint in `folder` with its tensors as they are stored. @throws UsageError as above. */
+export function storedCheckpoint(folder: Folder): Checkpoint {
+  const config = readJson(folder, "config.json");
+  if (config === undefined) {
+    throw new UsageError(`Cannot open ${quote(folder.name)}: not a checkpoint (no config.json)`);
+  }
+  if (!isObject(config)) {
+    throw new UsageError(`Cannot open ${quote(folder.name)}: config.json is not a JSON object`);
+  }
+  return {
+    name: folder.name,
+    json: (file) => readJson(folder, file),
+    text: (file) => readText(folder, file),
+    ...openTensors(folder),
+  };
+}

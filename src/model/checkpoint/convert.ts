@@ -1,0 +1,192 @@
+/** Writes a checkpoint anew as safetensors: a folder beside it, complete or not there at all. */
+import { reason, UsageError } from "../../errors.ts";
+import { type Checkpoint, storedCheckpoint, type TensorInfo } from "./checkpoint.ts";
+import { quote } from "../files/fields.ts";
+import { diskFolder } from "../files/folder.ts";
+import { planShards, type ShardFile } from "../files/safetensors_file.ts";
+
+/** What was written. */
+export interface Converted {
+  readonly tensors: number;
+  /** Of the tensors. */
+  readonly bytes: number;
+  /** Names within the folder, weights first. */
+  readonly files: readonly string[];
+}
+
+export interface ConvertOptions {
+  /** Folder of the checkpoint. */
+  readonly from: string;
+  /** Folder to be made. */
+  readonly to: string;
+  /** Replace the checkpoint that is at `to`. */
+  readonly force: boolean;
+  /** Most bytes of tensors in a file. */
+  readonly shardBytes: number;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: { label: string; bytes: number; total: number }) => void;
+}
+
+/** Bytes read and written at a time. */
+const CHUNK = 8 << 20;
+/** Tensors may share storages; more sharing than this is no model, and would fill a disk. */
+const MOST_SHARED = 4;
+/** Files without weights that go along: configs, tokenizer, template, licence. */
+const COMPANION = /^[^.].*\.(json|jinja|txt|model|tiktoken|md)$|^(LICENSE|NOTICE)[^/]*$/;
+const INDEX = "model.safetensors.index.json";
+const WEIGHT_INDEX = /\.index\.json$/;
+
+/**
+ * Writes the checkpoint's tensors as they are, in their own dtypes, and copies the files beside
+ * them. All is written to a temporary folder that is renamed at the end.
+ * @returns undefined when `signal` aborted: then nothing is left behind.
+ * @throws UsageError when there is no checkpoint at `from`, or `to` is taken or cannot be written.
+ */
+export async function convertCheckpoint(options: ConvertOptions): Promise<Converted | undefined> {
+  const { from, to } = options;
+  using checkpoint = storedCheckpoint(diskFolder(from));
+  checkSharing(checkpoint);
+  checkPlace(options);
+  const temporary = await orUsage(to, () => makeTemporary(to));
+  try {
+    const files = await orUsage(to, () => writeAll(checkpoint, temporary, options));
+    if (files === undefined) return undefined;
+    await orUsage(to, () => moveInto(temporary, to));
+    const tensors = [...checkpoint.tensors.values()];
+    return { tensors: tensors.length, bytes: totalBytes(tensors), files };
+  } finally {
+    await Deno.remove(temporary, { recursive: true }).catch(() => {}); // gone after the rename
+  }
+}
+
+function totalBytes(tensors: readonly TensorInfo[]): number {
+  return tensors.reduce((sum, { size }) => sum + size, 0);
+}
+
+function checkSharing({ name, tensors }: Checkpoint): void {
+  const ends = new Map<string, number>();
+  for (const { file, begin, size } of tensors.values()) {
+    ends.set(file, Math.max(ends.get(file) ?? 0, begin + size));
+  }
+  const there = ends.values().reduce((sum, end) => sum + end, 0);
+  const total = totalBytes([...tensors.values()]);
+  if (total <= MOST_SHARED * there) return;
+  const why = `its tensors share storages: written apart they take ${total} bytes of ${there}`;
+  throw new UsageError(`Cannot convert ${quote(name)}: ${why}`);
+}
+
+/** `to` must be free, or a checkpoint that may be replaced and is not what is read. */
+function checkPlace({ from, to, force }: ConvertOptions): void {
+  const found = statOf(to);
+  if (found === undefined) return;
+  if (!force) throw taken(to, "it is there already; --force replaces it");
+  if (!found.isDirectory) throw taken(to, "it is not a folder");
+  const [source, target] = [Deno.realPathSync(from), Deno.realPathSync(to)];
+  if (`${source}/`.startsWith(`${target}/`)) throw taken(to, "it holds what is to be converted");
+  const isEmpty = Deno.readDirSync(to).next().done === true;
+  if (!isEmpty && statOf(`${to}/config.json`) === undefined) {
+    throw taken(to, "it holds other files than a checkpoint (no config.json)");
+  }
+}
+
+function taken(to: string, why: string): UsageError {
+  return new UsageError(`Cannot write ${quote(to)}: ${why}`);
+}
+
+function statOf(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw taken(path, reason(error));
+  }
+}
+
+/** A folder beside `to`, on the same disk, so that a rename is enough. */
+async function makeTemporary(to: string): Promise<string> {
+  const [, parent = "", name = ""] = /^(.*?)\/*([^/]+)\/*$/.exec(to) ?? [];
+  const dir = to.startsWith("/") ? `${parent}/` : parent || ".";
+  await Deno.mkdir(dir, { recursive: true });
+  return await Deno.makeTempDir({ dir, prefix: `.${name}-`, suffix: ".partial" });
+}
+
+/** All files of the new folder; undefined when aborted. */
+async function writeAll(
+  checkpoint: Checkpoint,
+  folder: string,
+  { from, shardBytes, signal, onProgress }: ConvertOptions,
+): Promise<string[] | undefined> {
+  const tensors = [...checkpoint.tensors.values()];
+  const { files, index } = planShards(tensors, shardBytes);
+  const total = totalBytes(tensors);
+  let bytes = 0;
+  const onBytes = (more: number): void => {
+    bytes += more;
+    onProgress?.({ label: checkpoint.name, bytes, total });
+  };
+  for (const shard of files) {
+    if (!await writeShard(checkpoint, folder, shard, { signal, onBytes })) return undefined;
+  }
+  const names = files.map(({ file }) => file);
+  if (index !== undefined) {
+    await Deno.writeTextFile(`${folder}/${INDEX}`, `${JSON.stringify(index, null, 2)}\n`);
+    names.push(INDEX);
+  }
+  for await (const { name } of Deno.readDir(from)) {
+    if (!COMPANION.test(name) || WEIGHT_INDEX.test(name)) continue;
+    if (!(await Deno.stat(`${from}/${name}`)).isFile) continue;
+    await Deno.copyFile(`${from}/${name}`, `${folder}/${name}`);
+    names.push(name);
+  }
+  return names;
+}
+
+/** Whether the file was written; false when aborted. */
+async function writeShard(
+  checkpoint: Checkpoint,
+  folder: string,
+  { file, head, tensors }: ShardFile,
+  { signal, onBytes }: {
+    readonly signal: AbortSignal | undefined;
+    readonly onBytes: (bytes: number) => void;
+  },
+): Promise<boolean> {
+  using out = await Deno.create(`${folder}/${file}`);
+  await writeBytes(out, head);
+  const chunk = new Uint8Array(CHUNK);
+  for (const tensor of tensors) {
+    for (let done = 0; done < tensor.size; done += CHUNK) {
+      if (signal?.aborted) return false;
+      const part = chunk.subarray(0, Math.min(CHUNK, tensor.size - done));
+      checkpoint.read(tensor, done, part);
+      await writeBytes(out, part);
+      onBytes(part.length);
+    }
+  }
+  await out.sync();
+  return true;
+}
+
+async function writeBytes(out: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+  for (let done = 0; done < bytes.length;) done += await out.write(bytes.subarray(done));
+}
+
+/** Renames the folder to `to`; what was there goes only once the new one is in its place. */
+async function moveInto(temporary: string, to: string): Promise<void> {
+  await Deno.chmod(temporary, 0o777 & ~Deno.umask());
+  if (statOf(to) === undefined) return await Deno.rename(temporary, to);
+  const old = `${temporary}.old`;
+  await Deno.rename(to, old);
+  await Deno.rename(temporary, to);
+  await Deno.remove(old, { recursive: true });
+}
+
+/** Turns what the system refuses (a full disk, no permission) into a line about `to`. */
+async function orUsage<T>(to: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    throw new UsageError(`Cannot write ${quote(to)}: ${reason(error)}`, { cause: error });
+  }
+}

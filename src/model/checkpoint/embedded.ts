@@ -1,0 +1,11 @@
+import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
+import { embeddedFile } from "./embedded_files.ts";
+import { memoryFolder } from "../files/folder.ts";
+
+/** A checkpoint that comes with the program (models/fledgling). */
+export type EmbeddedName = "target" | "eagle3" | "eagle1";
+
+/** Opens an embedded checkpoint; it holds its files in memory until dropped. */
+export function openEmbedded(name: EmbeddedName): Checkpoint {
+  return checkpointOf(memoryFolder(`fledgling/${name}`, (file) => embeddedFile(`${name}/${file}`)));
+}

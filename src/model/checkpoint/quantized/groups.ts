@@ -1,0 +1,69 @@
+/** The words that groups of a quantized matrix have: a scale, and for u4 its zero. */
+import { UsageError } from "../../../errors.ts";
+import { GROUP } from "../../../gpu/matrix.ts";
+import type { Checkpoint, TensorInfo } from "../checkpoint.ts";
+import { quote } from "../../files/fields.ts";
+import { widen } from "../../files/widen.ts";
+
+/** Scales [ceil(rows / block.rows), ceil(cols / block.cols)]. */
+export interface Scales {
+  /** The f32 bits, without what u4 needs for zeros. */
+  readonly bits: Uint32Array;
+  readonly block: { readonly rows: number; readonly cols: number };
+  /** Blocks along k. */
+  readonly width: number;
+}
+
+type Source = Pick<Checkpoint, "name" | "read">;
+
+export function readBytes(from: Source, tensor: TensorInfo): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(tensor.size);
+  from.read(tensor, 0, bytes);
+  return bytes;
+}
+
+/** Words, also those that integers of 4 bits are packed into. @throws UsageError */
+export function readWords(from: Source, tensor: TensorInfo): Uint32Array {
+  if (tensor.dtype !== "I32") {
+    throw badTensor(from, tensor, `has dtype ${quote(tensor.dtypeName)}, expected I32`);
+  }
+  return new Uint32Array(readBytes(from, tensor).buffer);
+}
+
+/** Numbers of 16 or 32 bits as f32 bits. @throws UsageError where they are of another dtype. */
+export function readScales(from: Source, tensor: TensorInfo): Uint32Array {
+  const { dtype } = tensor;
+  if (dtype !== "F32" && dtype !== "F16" && dtype !== "BF16") {
+    throw badTensor(from, tensor, `has dtype ${quote(tensor.dtypeName)}, expected F32, F16, BF16`);
+  }
+  const scales = widen(readBytes(from, tensor), dtype);
+  if (!scales.every(Number.isFinite)) {
+    throw badTensor(from, tensor, "has a scale that is no number");
+  }
+  return new Uint32Array(scales.buffer);
+}
+
+/** u4 keeps zeros in the five lowest bits. @throws UsageError where a scale has bits there. */
+export function checkNarrow(from: Source, tensor: TensorInfo, bits: Uint32Array): void {
+  if (bits.every((word) => (word & 31) === 0)) return;
+  const why = "has a scale of more than 19 bits, expected those of F16 or BF16";
+  throw badTensor(from, tensor, why);
+}
+
+/** Scale bits of the groups of a row. */
+export function rowScales({ bits, block, width }: Scales, row: number, into: Uint32Array): void {
+  const first = Number.isFinite(block.rows) ? Math.floor(row / block.rows) * width : 0;
+  const share = block.cols / GROUP;
+  for (let group = 0; group < into.length; group++) {
+    into[group] = bits[first + Math.floor(group / share)] ?? 0;
+  }
+}
+
+export function badTensor(
+  { name }: Pick<Checkpoint, "name">,
+  tensor: TensorInfo,
+  why: string,
+): UsageError {
+  const path = quote(`${name}/${tensor.file}`);
+  return new UsageError(`Cannot use ${path}: tensor ${quote(tensor.name)} ${why}`);
+}

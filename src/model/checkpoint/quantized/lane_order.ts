@@ -1,0 +1,57 @@
+/**
+ * Rows in the order of k, brought into the order that the lanes of a matmul read; see
+ * shaders/weights/quantize.wgsl.
+ */
+import { CHUNKS, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
+import { rowWords } from "./modules.ts";
+
+/** Brings rows into lane order: `rows` as `ReadRows` fills them, into words and scales. */
+export type ToLanes = (rows: Uint32Array) => {
+  readonly words: Uint32Array<ArrayBuffer>;
+  readonly scales: Uint32Array<ArrayBuffer>;
+};
+
+/** Makes the tables of a matrix once, for all its rows. */
+export function toLanes(
+  { cols, lanes, format }: Pick<Matrix, "cols" | "lanes"> & { readonly format: Prequantized },
+): ToLanes {
+  const { weights, all } = rowWords({ format, cols });
+  const wordPlaces = wordOrder(cols, lanes, format);
+  const groupPlaces = groupOrder(cols, lanes, format);
+  return (rows) => {
+    const count = rows.length / all;
+    const words = new Uint32Array(count * weights);
+    const scales = new Uint32Array(count * groupPlaces.length);
+    for (let row = 0; row < count; row++) {
+      const [from, to] = [row * all, row * weights];
+      for (let i = 0; i < weights; i++) words[to + (wordPlaces[i] ?? 0)] = rows[from + i] ?? 0;
+      const groups = groupPlaces.length;
+      for (let g = 0; g < groups; g++) {
+        scales[row * groups + (groupPlaces[g] ?? 0)] = rows[from + weights + g] ?? 0;
+      }
+    }
+    return { words, scales };
+  };
+}
+
+/** Place of each word of a row: eight e is chunk c of raw j of lane e % lanes. */
+function wordOrder(cols: number, lanes: number, format: Prequantized): Uint32Array {
+  const chunks = CHUNKS[format];
+  const wordsPerEight = 4 / chunks;
+  return Uint32Array.from({ length: cols / 8 * wordsPerEight }, (_, i) => {
+    const eight = Math.floor(i / wordsPerEight);
+    const turn = Math.floor(eight / lanes); // j * chunks + c
+    const raw = Math.floor(turn / chunks) * lanes + eight % lanes;
+    return 4 * raw + turn % chunks * wordsPerEight + i % wordsPerEight;
+  });
+}
+
+/** Place of each group's word in a row. */
+function groupOrder(cols: number, lanes: number, format: Prequantized): Uint32Array {
+  const chunks = CHUNKS[format];
+  const quads = Math.max(1, lanes / 4);
+  return Uint32Array.from({ length: cols / 32 }, (_, group) => {
+    const turn = Math.floor(group / quads);
+    return (Math.floor(turn / chunks) * quads + group % quads) * chunks + turn % chunks;
+  });
+}

@@ -1,0 +1,186 @@
+/** Matrices of quantized checkpoints, whatever tensors they are made of, as rows of one format. */
+import { GROUP, type Prequantized, scaleBytes, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import type { Checkpoint, TensorInfo } from "../checkpoint.ts";
+import { quote } from "../../files/fields.ts";
+import { awqWords, gptqWords } from "./columns.ts";
+import { badTensor, checkNarrow, readScales, readWords, rowScales, type Scales } from "./groups.ts";
+import type { Scheme } from "./scheme.ts";
+
+/** A quantized matrix by its tensors. */
+export interface QuantizedModule {
+  readonly format: Prequantized;
+  readonly rows: number;
+  readonly cols: number;
+  /** Of the largest tensor. */
+  readonly values: TensorInfo;
+  /** `g_idx`; only that of the columns themselves is supported. */
+  readonly order: TensorInfo | undefined;
+  readonly scales: TensorInfo;
+  readonly zeros: TensorInfo | undefined;
+}
+
+/**
+ * Fills rows `first` on, each its weights in the order of k and then a word for each GROUP of them:
+ * f32 scale, with the zero of u4 in the lowest bits.
+ */
+export type ReadRows = (first: number, into: Uint32Array) => void;
+
+/** 32-bit words of the weights of a row, and of its groups. */
+export function rowWords(
+  { format, cols }: Pick<QuantizedModule, "format" | "cols">,
+): { readonly weights: number; readonly all: number } {
+  const weights = cols * WEIGHT_BYTES[format] / 4;
+  return { weights, all: weights + scaleBytes(format, cols) / 4 };
+}
+
+/** Reads what the rows of a module need beside their weights. @throws UsageError */
+export function openModule(from: Checkpoint, module: QuantizedModule, scheme: Scheme): ReadRows {
+  const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
+  if (transposed) checkOrder(from, module, scheme);
+  const scales = transposed ? turned(from, module, scheme) : straight(from, module, scheme);
+  if (module.format === "u4") checkNarrow(from, module.scales, scales.bits);
+  const zeros = zerosOf(from, module, scheme);
+  const readWeights = transposed
+    ? readTransposed(from, module, scheme)
+    : readStraight(from, module, scheme);
+  const { weights, all } = rowWords(module);
+  return (first, into) => {
+    readWeights(first, into);
+    for (let row = 0; row * all < into.length; row++) {
+      const groups = into.subarray(row * all + weights, (row + 1) * all);
+      rowScales(scales, first + row, groups);
+      if (zeros) addZeros(groups, { zeros, row: first + row, ...scales });
+    }
+  };
+}
+
+function addZeros(
+  groups: Uint32Array,
+  { zeros, row, block, width }: Omit<Scales, "bits"> & { zeros: Uint8Array; row: number },
+): void {
+  const share = block.cols / GROUP;
+  for (let group = 0; group < groups.length; group++) {
+    const zero = zeros[row * width + Math.floor(group / share)] ?? 0;
+    groups[group] = ((groups[group] ?? 0) | zero) >>> 0;
+  }
+}
+
+/** Scales stored [rows of blocks, blocks along k], or one a tensor or row. */
+function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
+  const bits = readScales(from, module.scales);
+  const { rows, cols } = module;
+  const found = block ?? { rows: bits.length === 1 ? Infinity : 1, cols: Infinity };
+  const width = blocks(cols, found.cols);
+  const count = blocks(rows, found.rows) * width;
+  if (bits.length !== count) {
+    throw badTensor(from, module.scales, `has ${bits.length} scales, expected ${count}`);
+  }
+  return { bits, block: found, width };
+}
+
+/** Scales stored [blocks along k, rows], as one row after the other. */
+function turned(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
+  const { rows, cols, scales } = module;
+  const found = block ?? { rows: 1, cols: Infinity };
+  const width = blocks(cols, found.cols);
+  checkShape(from, scales, [width, rows]);
+  const stored = readScales(from, scales);
+  const bits = new Uint32Array(stored.length);
+  for (let at = 0; at < stored.length; at++) {
+    bits[at % rows * width + Math.floor(at / rows)] = stored[at] ?? 0;
+  }
+  return { bits, block: found, width };
+}
+
+function blocks(size: number, block: number): number {
+  return Number.isFinite(block) ? Math.ceil(size / block) : 1;
+}
+
+/** Where nibble i of a word of AWQ belongs among eight columns: AutoAWQ's order_map. */
+const AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7];
+const IN_ORDER = [0, 1, 2, 3, 4, 5, 6, 7];
+
+/** Zeros of u4, [rows, blocks along k]; symmetric ones are 8. Undefined for other formats. */
+function zerosOf(
+  from: Checkpoint,
+  { format, rows, cols, zeros: tensor }: QuantizedModule,
+  { layout, block, zeroStep }: Scheme,
+): Uint8Array | undefined {
+  if (format !== "u4") return undefined;
+  const width = blocks(cols, block?.cols ?? Infinity);
+  const zeros = new Uint8Array(rows * width);
+  if (tensor === undefined) return zeros.fill(8);
+  const alongRows = layout === "packed";
+  checkShape(from, tensor, alongRows ? [Math.ceil(rows / 8), width] : [width, rows / 8]);
+  const words = readWords(from, tensor);
+  const order = layout === "awq" ? AWQ_ORDER : IN_ORDER;
+  for (const [at, word] of words.entries()) {
+    const [eight, group] = alongRows
+      ? [Math.floor(at / width), at % width]
+      : [at % (rows / 8), Math.floor(at / (rows / 8))];
+    for (const [i, place] of order.entries()) {
+      const row = 8 * eight + place;
+      // AutoGPTQ takes four bits of the sum.
+      if (row < rows) zeros[row * width + group] = (word >>> 4 * i) + zeroStep & 15;
+    }
+  }
+  return zeros;
+}
+
+/** @throws UsageError where columns belong to groups in another order than that of k (act-order). */
+function checkOrder(from: Checkpoint, { order, cols }: QuantizedModule, { block }: Scheme): void {
+  if (order === undefined) return;
+  checkShape(from, order, [cols]);
+  const groups = readWords(from, order);
+  const size = block?.cols ?? Infinity;
+  if (groups.every((group, k) => group === Math.floor(k / size))) return;
+  const why =
+    "puts columns into groups by activation (desc_act), supported is the order of columns";
+  throw badTensor(from, order, why);
+}
+
+function readTransposed(from: Checkpoint, module: QuantizedModule, { layout }: Scheme): ReadRows {
+  const { values, rows, cols } = module;
+  const stored = readWords(from, values);
+  const words = (layout === "awq" ? awqWords : gptqWords)(stored, { rows, cols });
+  const { weights, all } = rowWords(module);
+  return (first, into) => {
+    for (let row = 0; row * all < into.length; row++) {
+      const at = (first + row) * weights;
+      into.set(words.subarray(at, at + weights), row * all);
+    }
+  };
+}
+
+function readStraight(from: Checkpoint, module: QuantizedModule, { layout }: Scheme): ReadRows {
+  const { weights, all } = rowWords(module);
+  return (first, into) => {
+    const count = into.length / all;
+    const bytes = new Uint8Array(count * weights * 4);
+    from.read(module.values, first * weights * 4, bytes);
+    const words = new Uint32Array(bytes.buffer);
+    if (layout === "fp8") checkNumbers(from, module.values, words);
+    // Two's complement to an offset of 128.
+    if (layout === "integers") { for (const [i, word] of words.entries()) words[i] = word ^ SIGNS; }
+    for (let row = 0; row < count; row++) {
+      into.set(words.subarray(row * weights, (row + 1) * weights), row * all);
+    }
+  };
+}
+
+const SIGNS = 0x80808080;
+
+/** The one value of e4m3 that is no number has all bits but the sign. */
+function checkNumbers(from: Checkpoint, tensor: TensorInfo, words: Uint32Array): void {
+  const broken = words.some((word) => ((word & 0x7f7f7f7f) + 0x01010101 & SIGNS) !== 0);
+  if (broken) throw badTensor(from, tensor, "has a weight that is no number");
+}
+
+export function checkShape(
+  from: Pick<Checkpoint, "name">,
+  tensor: TensorInfo,
+  shape: readonly number[],
+): void {
+  if (tensor.shape.length === shape.length && shape.every((n, i) => n === tensor.shape[i])) return;
+  throw badTensor(from, tensor, `has shape ${quote(tensor.shape)}, expected ${quote(shape)}`);
+}

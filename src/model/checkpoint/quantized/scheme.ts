@@ -1,0 +1,214 @@
+/** What `quantization_config` says of the weights of a checkpoint. */
+import { UsageError } from "../../../errors.ts";
+import {
+  type Fields,
+  flag,
+  integer,
+  isObject,
+  nested,
+  quote,
+  unusable,
+  value,
+} from "../../files/fields.ts";
+
+/**
+ * Where the numbers of a matrix lie. `gptq` and `awq`: 4-bit, transposed; `packed`: rows of integers in
+ * words; `integers` and `fp8`: rows of bytes.
+ */
+export type StoredLayout = "gptq" | "awq" | "packed" | "integers" | "fp8";
+
+/** How the matrices of a checkpoint are quantized. */
+export interface Scheme {
+  /** For people: `GPTQ 4-bit`. */
+  readonly method: string;
+  readonly layout: StoredLayout;
+  readonly bits: 4 | 8;
+  /**
+   * Weights that share a scale: rows by columns, Infinity for all. Undefined: as many scales as
+   * there are decide between one a tensor and one a row.
+   */
+  readonly block: { readonly rows: number; readonly cols: number } | undefined;
+  /** What is added to stored zeros: 1 in the first format of GPTQ. */
+  readonly zeroStep: 0 | 1;
+  /** Modules that are said to be as they were. */
+  readonly kept: readonly string[];
+}
+
+const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8";
+
+/**
+ * The scheme of a checkpoint, undefined where it is not quantized.
+ *
+ * @throws UsageError naming a method, or a setting of one, that is not supported.
+ */
+export function readScheme(config: Fields): Scheme | undefined {
+  const found = nested(config, "quantization_config") ?? nested(config, "compression_config");
+  if (found === undefined) return undefined;
+  const method = value(found, "quant_method") ??
+    (value(found, "config_groups") === undefined ? undefined : "compressed-tensors");
+  switch (method) {
+    case "gptq":
+      return gptq(found);
+    case "awq":
+      return awq(found);
+    case "fp8":
+    case "fbgemm_fp8":
+      return fp8(found);
+    case "compressed-tensors":
+      return compressed(found);
+  }
+  throw unusable(found, `has quant_method ${quote(method ?? null)}, supported are ${SUPPORTED}`);
+}
+
+function gptq(found: Fields): Scheme {
+  expect(found, "bits", [4]);
+  expect(found, "checkpoint_format", ["gptq", "gptq_v2", undefined]);
+  expect(found, "is_marlin_format", [false, undefined]);
+  const second = value(found, "checkpoint_format") === "gptq_v2";
+  return {
+    method: "GPTQ 4-bit",
+    layout: "gptq",
+    bits: 4,
+    block: { rows: 1, cols: groupSize(found, "group_size") },
+    zeroStep: second ? 0 : 1,
+    kept: [],
+  };
+}
+
+function awq(found: Fields): Scheme {
+  // AutoAWQ writes w_bit and q_group_size into a file of its own, transformers these.
+  expect(found, "bits", [4]);
+  expect(found, "version", ["gemm", "GEMM", undefined]);
+  flag(found, "zero_point", true);
+  return {
+    method: "AWQ 4-bit",
+    layout: "awq",
+    bits: 4,
+    block: { rows: 1, cols: groupSize(found, "group_size") },
+    zeroStep: 0,
+    kept: strings(found, "modules_to_not_convert"),
+  };
+}
+
+function fp8(found: Fields): Scheme {
+  expect(found, "fmt", ["e4m3", "float8_e4m3fn", undefined]);
+  const size = value(found, "weight_block_size");
+  return {
+    method: "FP8 (e4m3)",
+    layout: "fp8",
+    bits: 8,
+    block: size === undefined ? undefined : blockOf(found, "weight_block_size"),
+    zeroStep: 0,
+    kept: strings(found, "modules_to_not_convert"),
+  };
+}
+
+/** https://github.com/vllm-project/compressed-tensors, `QuantizationConfig` */
+function compressed(found: Fields): Scheme {
+  const groups = nested(found, "config_groups");
+  if (groups === undefined) throw unusable(found, "has no config_groups");
+  const schemes = Object.keys(groups.values).map((key) => compressedGroup(found, groups, key));
+  const [first] = schemes;
+  if (first === undefined) throw unusable(groups, "names no group");
+  if (schemes.some((other) => JSON.stringify(other) !== JSON.stringify(first))) {
+    throw unusable(groups, "quantizes weights in more than one way, supported is one for all");
+  }
+  const sparsity = nested(found, "sparsity_config");
+  if (sparsity !== undefined) expect(sparsity, "format", ["dense", undefined]);
+  return { ...first, kept: strings(found, "ignore") };
+}
+
+function compressedGroup(found: Fields, groups: Fields, key: string): Scheme {
+  const group = nested(groups, key);
+  const weights = group && nested(group, "weights");
+  if (group === undefined || weights === undefined) {
+    throw unusable(groups, `has no weights in ${quote(key)}`);
+  }
+  expect(weights, "actorder", ["weight", "static", undefined, false]);
+  const format = value(group, "format") ?? value(found, "format");
+  const type = value(weights, "type") ?? "int";
+  const bits = integer(weights, "num_bits", { least: 1, most: 16 });
+  const symmetric = flag(weights, "symmetric", true);
+  const layout = LAYOUTS[`${format} ${type}${bits}`];
+  if (layout === undefined || !symmetric && layout !== "packed") {
+    throw unusable(
+      found,
+      `has ${symmetric ? "" : "asymmetric "}${type}${bits} weights of format ${quote(format)}, ` +
+        `supported are ${Object.keys(LAYOUTS).join(", ")}`,
+    );
+  }
+  const name = type === "float" ? "FP8 (e4m3)" : `int${bits}`;
+  return {
+    method: `compressed-tensors ${name}`,
+    layout,
+    bits: bits as 4 | 8,
+    block: strategyBlock(weights),
+    zeroStep: 0,
+    kept: [],
+  };
+}
+
+/** By format, type and bits. */
+const LAYOUTS: Readonly<Record<string, StoredLayout>> = {
+  "pack-quantized int4": "packed",
+  "pack-quantized int8": "packed",
+  "int-quantized int8": "integers",
+  "naive-quantized int8": "integers",
+  "float-quantized float8": "fp8",
+  "naive-quantized float8": "fp8",
+};
+
+function strategyBlock(weights: Fields): Scheme["block"] {
+  const fallback = value(weights, "group_size") === undefined ? "tensor" : "group";
+  const strategy = value(weights, "strategy") ?? fallback;
+  switch (strategy) {
+    case "tensor":
+      return { rows: Infinity, cols: Infinity };
+    case "channel":
+      return { rows: 1, cols: Infinity };
+    case "group":
+      return { rows: 1, cols: groupSize(weights, "group_size") };
+    case "block":
+      return blockOf(weights, "block_structure");
+  }
+  const known = "tensor, channel, group, block";
+  throw unusable(weights, `has strategy ${quote(strategy)}, supported are ${known}`);
+}
+
+/** Of weights along k, -1 for all. A scale belongs to whole groups of 32 on the GPU. */
+function groupSize(fields: Fields, key: string): number {
+  if (value(fields, key) === -1) return Infinity;
+  return integer(fields, key, { least: 32, most: 1 << 20, multipleOf: 32 });
+}
+
+function blockOf(fields: Fields, key: string): { readonly rows: number; readonly cols: number } {
+  const size = value(fields, key);
+  const [rows, cols] = Array.isArray(size) && size.length === 2 ? size : [];
+  if (
+    !Number.isSafeInteger(rows) || !Number.isSafeInteger(cols) || rows < 1 || cols < 32 ||
+    cols % 32 !== 0
+  ) {
+    throw unusable(fields, `has ${key} ${quote(size)}, expected [rows, a multiple of 32]`);
+  }
+  return { rows, cols };
+}
+
+function strings(fields: Fields, key: string): readonly string[] {
+  const found = value(fields, key) ?? [];
+  if (Array.isArray(found) && found.every((item) => typeof item === "string")) return found;
+  throw unusable(fields, `has ${key} ${quote(found)}, expected a list of names`);
+}
+
+/** @throws UsageError where a field has none of the values that Eyrie computes with. */
+function expect(fields: Fields, key: string, known: readonly unknown[]): void {
+  const found = value(fields, key);
+  if (known.includes(found)) return;
+  const list = known.filter((item) => item !== undefined).map(quote).join(", ");
+  throw unusable(fields, `has ${key} ${quote(found ?? null)}, supported: ${list}`);
+}
+
+/** Config of a checkpoint as fields. @throws UsageError when it is no object. */
+export function configFields(name: string, config: unknown): Fields {
+  if (isObject(config)) return { name, where: "config.json", values: config };
+  throw new UsageError(`Cannot use ${quote(name)}: config.json is not a JSON object`);
+}

@@ -1,0 +1,165 @@
+import { type BaseLayer, type Family, MOST, size } from "../decoder_config.ts";
+import {
+  type Fields,
+  flag,
+  integer,
+  nested,
+  positive,
+  quote,
+  unusable,
+  value,
+} from "../../files/fields.ts";
+import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_spec.ts";
+import { parseMixture } from "../mixture_config.ts";
+import { parseRope, yarnScale } from "../rope_config.ts";
+import type { Routing } from "../../../../shaders/experts/route.ts";
+
+const DEFAULTS = {
+  // Not theirs, and not used: heads come in three sizes of their own.
+  head_dim: 64,
+  kv_lora_rank: 512,
+  q_lora_rank: 1536,
+  qk_nope_head_dim: 128,
+  qk_rope_head_dim: 64,
+  v_head_dim: 128,
+  routed_scaling_factor: 1,
+  moe_layer_freq: 1,
+};
+
+/** DeepSeek-V2 and V2-Lite: latent attention; experts by softmax, where asked for in groups. */
+export const DEEPSEEK_V2: Family = {
+  architecture: "DeepseekV2ForCausalLM",
+  modelType: "deepseek_v2",
+  defaults: { ...DEFAULTS, first_k_dense_replace: 0, topk_method: "greedy" },
+  ropes: (config) => [parseRope(config, ropeDim(config))],
+  layer: (config, base, i) => ({
+    attention: parseLatent(config, base, true),
+    mlp: parseMlp(config, base, i, routingV2),
+    norms: "before",
+  }),
+};
+
+/** DeepSeek-V3, R1 and Moonlight: experts by sigmoid and a bias that balances their load. */
+export const DEEPSEEK_V3: Family = {
+  architecture: "DeepseekV3ForCausalLM",
+  modelType: "deepseek_v3",
+  defaults: {
+    ...DEFAULTS,
+    max_position_embeddings: 4096,
+    first_k_dense_replace: 3,
+    n_routed_experts: 256,
+    num_experts_per_tok: 8,
+    n_shared_experts: 1,
+    n_group: 8,
+    topk_group: 4,
+    routed_scaling_factor: 2.5,
+    norm_topk_prob: true,
+    scoring_func: "sigmoid",
+    topk_method: "noaux_tc",
+  },
+  ropes: DEEPSEEK_V2.ropes as NonNullable<Family["ropes"]>,
+  layer: (config, base, i) => ({
+    attention: parseLatent(config, base, flag(config, "rope_interleave", true)),
+    mlp: parseMlp(config, base, i, routingV3),
+    norms: "before",
+  }),
+  model: (config) => ({
+    nextnLayers: integer(config, "num_nextn_predict_layers", { least: 0, most: 16, fallback: 0 }),
+  }),
+};
+
+function ropeDim(config: Fields): number {
+  return size(config, "qk_rope_head_dim", MOST.headDim);
+}
+
+function parseLatent(
+  config: Fields,
+  { attention: { numHeads } }: BaseLayer,
+  interleaved: boolean,
+): LatentAttention {
+  const nopeDim = size(config, "qk_nope_head_dim", MOST.headDim);
+  return {
+    kind: "latent",
+    numHeads,
+    nopeDim,
+    ropeDim: ropeDim(config),
+    valueDim: size(config, "v_head_dim", MOST.headDim),
+    // Attention takes both for one key of all heads.
+    rank: size(config, "kv_lora_rank", MOST.headDim - ropeDim(config)),
+    queryRank: value(config, "q_lora_rank") === undefined
+      ? undefined
+      : size(config, "q_lora_rank", MOST.hidden),
+    scale: attentionScale(config) / Math.sqrt(nopeDim + ropeDim(config)),
+    interleaved,
+    window: undefined,
+    rope: 0,
+  };
+}
+
+/** m(mscale_all_dim)^2 where the rope is scaled by a factor: attention gets sharper with it. */
+function attentionScale(config: Fields): number {
+  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
+  if (!inside || !value(inside, "mscale_all_dim")) return 1;
+  return yarnScale(positive(inside, "factor", 1), positive(inside, "mscale_all_dim")) ** 2;
+}
+
+/** The first layers are dense, all others mixtures with a shared expert. */
+function parseMlp(
+  config: Fields,
+  base: BaseLayer,
+  i: number,
+  routing: (config: Fields) => Partial<Routing>,
+): MlpSpec {
+  expect(config, "moe_layer_freq", 1);
+  if (i < integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers })) {
+    return base.mlp;
+  }
+  const keys = { experts: "n_routed_experts", size: "moe_intermediate_size" };
+  const mixture = parseMixture(config, base, keys, routing(config));
+  return { ...mixture, shared: parseShared(config, base, mixture) };
+}
+
+function parseShared(
+  config: Fields,
+  { mlp }: BaseLayer,
+  { intermediateSize }: MixtureMlp,
+): MixtureMlp["shared"] {
+  const count = integer(config, "n_shared_experts", { least: 0, most: 64, fallback: 0 });
+  return count > 0 ? { ...mlp, intermediateSize: count * intermediateSize } : undefined;
+}
+
+function routingV2(config: Fields): Partial<Routing> {
+  expect(config, "scoring_func", "softmax");
+  // transformers does not read it, and DeepSeek's own code would not scale then.
+  expect(config, "norm_topk_prob", false);
+  const method = value(config, "topk_method");
+  const scale = positive(config, "routed_scaling_factor");
+  if (method === "greedy") return { normalize: false, scale };
+  if (method === "group_limited_greedy") return { ...groups(config), normalize: false, scale };
+  const known = "known are greedy, group_limited_greedy";
+  throw unusable(config, `has topk_method ${quote(method ?? null)}, ${known}`);
+}
+
+function routingV3(config: Fields): Partial<Routing> {
+  expect(config, "scoring_func", "sigmoid");
+  expect(config, "topk_method", "noaux_tc");
+  return {
+    scores: "sigmoid",
+    ...groups(config),
+    groupBest: 2,
+    normalize: flag(config, "norm_topk_prob", true),
+    scale: positive(config, "routed_scaling_factor"),
+  };
+}
+
+function groups(config: Fields): Pick<Routing, "groups" | "topGroups"> {
+  const count = integer(config, "n_group", { least: 1, most: 256 });
+  return { groups: count, topGroups: integer(config, "topk_group", { least: 1, most: count }) };
+}
+
+/** @throws UsageError where a field is there and another value. */
+function expect(config: Fields, key: string, only: string | number | boolean): void {
+  const found = value(config, key) ?? only;
+  if (found === only) return;
+  throw unusable(config, `has ${key} ${quote(found)}, expected ${quote(only)}`);
+}

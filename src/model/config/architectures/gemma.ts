@@ -1,0 +1,129 @@
+import {
+  type BaseLayer,
+  type DecoderConfig,
+  type Family,
+  isSliding,
+  slidingWindow,
+} from "../decoder_config.ts";
+import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
+import type { LayerSpec } from "../layer_spec.ts";
+import { parseRope, parseRopeOf, type Rope } from "../rope_config.ts";
+import { llamaNamesBut } from "../tensor_names.ts";
+
+const DEFAULTS = {
+  head_dim: 256,
+  query_pre_attn_scalar: 256,
+  sliding_window: 4096,
+  hidden_activation: "gelu_pytorch_tanh",
+  tie_word_embeddings: true,
+};
+
+const MODULES = { postNorm: "pre_feedforward_layernorm" };
+
+/** Gemma 2: norms around branches, soft caps, a window on every other layer. */
+export const GEMMA2: Family = {
+  architecture: "Gemma2ForCausalLM",
+  modelType: "gemma2",
+  activation: "hidden_activation",
+  defaults: {
+    ...DEFAULTS,
+    max_position_embeddings: 8192,
+    attn_logit_softcapping: 50,
+    final_logit_softcapping: 30,
+  },
+  layer: (config, base, i) =>
+    layer(config, base, {
+      cap: cap(config, "attn_logit_softcapping"),
+      window: isSliding(config, i, i % 2 === 0) ? slidingWindow(config) : undefined,
+    }),
+  model,
+  names: llamaNamesBut(MODULES),
+};
+
+/** Gemma 3, text: heads of q and k are normed; local layers have a window and a rope of their own. */
+export const GEMMA3_TEXT: Family = {
+  architecture: "Gemma3ForCausalLM",
+  modelType: "gemma3_text",
+  activation: "hidden_activation",
+  // As transformers' Gemma3TextConfig: configs with images leave out what equals it.
+  defaults: {
+    ...DEFAULTS,
+    vocab_size: 262_208,
+    hidden_size: 2304,
+    intermediate_size: 9216,
+    num_hidden_layers: 26,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    max_position_embeddings: 131_072,
+    rope_theta: 1_000_000,
+    rope_local_base_freq: 10_000,
+    sliding_window_pattern: 6,
+  },
+  layer(config, base, i) {
+    const pattern = integer(config, "sliding_window_pattern", { least: 1, most: 1024 });
+    const local = isSliding(config, i, (i + 1) % pattern > 0);
+    const window = local ? slidingWindow(config) : undefined;
+    return layer(config, base, { qkNorm: "head", window, rope: local ? LOCAL : GLOBAL });
+  },
+  ropes,
+  model: (config, hiddenSize) => ({
+    ...model(config, hiddenSize),
+    // Published ones count what their scaling reaches.
+    maxPositions: integer(config, "max_position_embeddings", { least: 1, most: 2 ** 25 }),
+  }),
+  names: llamaNamesBut(MODULES),
+};
+
+/** Gemma 3 of 4B and more: the text model of a checkpoint that also sees. */
+export const GEMMA3: Family = {
+  ...GEMMA3_TEXT,
+  architecture: "Gemma3ForConditionalGeneration",
+  modelType: "gemma3",
+  nested: "text_config",
+  names: {
+    ...llamaNamesBut(MODULES),
+    prefixes: ["language_model.model.", "model.language_model."],
+  },
+};
+
+const GLOBAL = 0;
+const LOCAL = 1;
+
+/** Global first. transformers 5 nests: one object a kind of layer. */
+function ropes(config: Fields, headDim: number): readonly Rope[] {
+  const parameters = nested(config, "rope_parameters");
+  const [full, sliding] = ["full_attention", "sliding_attention"].map((kind) =>
+    parameters && nested(parameters, kind)
+  );
+  const local = { theta: positive(config, "rope_local_base_freq"), width: headDim };
+  return [
+    full ? parseRopeOf(config, full, headDim) : parseRope(config, headDim),
+    sliding ? parseRopeOf(config, sliding, headDim) : { ...local, scaling: { kind: "default" } },
+  ];
+}
+
+function layer(
+  config: Fields,
+  { attention, mlp }: BaseLayer,
+  own: Partial<BaseLayer["attention"]>,
+): LayerSpec {
+  const scale = positive(config, "query_pre_attn_scalar") ** -0.5;
+  return {
+    attention: { ...attention, scale, ...own },
+    mlp,
+    norms: "around",
+  };
+}
+
+/** transformers rounds the factor to the dtype it computes in, which here is float32. */
+function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
+  return {
+    normOffset: 1,
+    embedScale: Math.fround(Math.sqrt(hiddenSize)),
+    logitCap: cap(config, "final_logit_softcapping"),
+  };
+}
+
+function cap(config: Fields, key: string): number | undefined {
+  return value(config, key) === undefined ? undefined : positive(config, key);
+}

@@ -1,0 +1,235 @@
+/** Reads what decoders have in common from a config.json; families add what sets them apart. */
+import type { ModelConfig } from "./config.ts";
+import {
+  type Fields,
+  flag,
+  integer,
+  nested,
+  positive,
+  quote,
+  unusable,
+  value,
+} from "../files/fields.ts";
+import type { Activation, DenseMlp, HeadAttention, LayerSpec } from "./layer_spec.ts";
+import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
+import { LLAMA_NAMES, type TensorNames } from "./tensor_names.ts";
+
+/** What a target and a draft layer have in common: all but the special tokens. */
+export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
+
+/** How the config.json of one architecture is read: see docs/models.md. */
+export interface Family {
+  /** In config.json `architectures`. */
+  readonly architecture: string;
+  /** config.json `model_type`. */
+  readonly modelType: string;
+  /** Key of the object with the decoder's fields, where they are not at the top. */
+  readonly nested?: string;
+  /** What transformers assumes where config.json is silent, by its keys. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Key of the MLPs' activation; default: `hidden_act`. */
+  readonly activation?: string;
+  /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
+  readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerSpec;
+  /** The embeddings that layers name; default: the one of `parseRope`. */
+  readonly ropes?: (config: Fields, headDim: number) => readonly Rope[];
+  /** What is neither in a layer nor shared. */
+  readonly model?: (config: Fields, hiddenSize: number) => Partial<ModelExtras>;
+  /** Default: Llama's. */
+  readonly names?: TensorNames;
+}
+
+type ModelExtras = Pick<
+  ModelConfig,
+  "normOffset" | "embedScale" | "logitCap" | "maxPositions" | "nextnLayers"
+>;
+
+/** A layer of causal attention over heads and a gated MLP, without any family's particulars. */
+export interface BaseLayer {
+  readonly attention: HeadAttention;
+  readonly mlp: DenseMlp;
+}
+
+const DEFAULTS = {
+  max_position_embeddings: 2048,
+  rms_norm_eps: 1e-6,
+  rope_theta: 10_000,
+  tie_word_embeddings: false,
+  hidden_act: "silu",
+};
+
+/** Limits far above any published model: a number past them is a mistake or an attack. */
+export const MOST: Readonly<
+  Record<"hidden" | "intermediate" | "layers" | "heads" | "headDim", number>
+> = {
+  hidden: 2 ** 17,
+  intermediate: 2 ** 20,
+  layers: 1024,
+  heads: 1024,
+  headDim: 1024,
+};
+const MOST_VOCAB = 2 ** 22;
+
+/** Weights, keys and values are read 8 at a time: every row a kernel reduces over is whole eights. */
+const ROW_STEP = 8;
+
+/** config.json `hidden_act` and the like. */
+const ACTIVATIONS: Readonly<Record<string, Activation>> = {
+  silu: "silu",
+  gelu_pytorch_tanh: "gelu_tanh",
+};
+
+/**
+ * The decoder that `config` describes.
+ * @param architecture for display.
+ * @throws UsageError for sizes that cannot be, and for what would run wrong.
+ */
+export function readDecoder(family: Family, file: Fields, architecture: string): DecoderConfig {
+  const config = withDefaults(family, file);
+  refuseUnsupported(config);
+  const hiddenSize = size(config, "hidden_size", MOST.hidden);
+  const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config, family) };
+  const { headDim } = base.attention;
+  const layer = family.layer ?? ((_, same): LayerSpec => ({ ...same, norms: "before" }));
+  const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
+  checkLayerTypes(config, layers);
+  const ropes = family.ropes?.(config, headDim) ?? [parseRope(config, headDim)];
+  refuseUnplanned(config, layers, ropes);
+  return {
+    modelType: family.modelType,
+    architecture,
+    hiddenSize,
+    layers,
+    vocabSize: integer(config, "vocab_size", { least: 2, most: MOST_VOCAB }),
+    maxPositions: mostPositions(config, ropes[0]),
+    rmsNormEps: positive(config, "rms_norm_eps"),
+    normOffset: 0,
+    embedScale: 1,
+    logitCap: undefined,
+    ropes,
+    tied: flag(config, "tie_word_embeddings", false),
+    names: family.names ?? LLAMA_NAMES,
+    ...family.model?.(config, hiddenSize),
+  };
+}
+
+/** Tells by `layer_types` (transformers 5), or else by `fallback`, whether layer `i` has a window. */
+export function isSliding(config: Fields, i: number, fallback: boolean): boolean {
+  const types = value(config, "layer_types");
+  return types === undefined ? fallback : Array.isArray(types) && types[i] === SLIDING;
+}
+
+/** `sliding_window` in tokens; undefined where null or absent. @throws UsageError */
+export function slidingWindow(config: Fields): number | undefined {
+  if (value(config, "sliding_window") === undefined) return undefined;
+  return integer(config, "sliding_window", { least: LEAST_WINDOW, most: 2 ** 31 });
+}
+
+/**
+ * Drafts of a tree lie up to MAX_STEPS cells from their position; a window wider than that sees
+ * all of a row's ancestors, so that cells may be told by their index.
+ */
+const LEAST_WINDOW = 8;
+
+const SLIDING = "sliding_attention";
+const LAYER_TYPES = ["full_attention", SLIDING];
+
+/** The decoder's fields, on top of the family's defaults. */
+function withDefaults(family: Family, file: Fields): Fields {
+  const config = family.nested === undefined ? file : nested(file, family.nested);
+  if (config === undefined) throw unusable(file, `has no ${family.nested}`);
+  return { ...config, values: { ...DEFAULTS, ...family.defaults, ...config.values } };
+}
+
+function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
+  const numHeads = integer(config, "num_attention_heads", { least: 1, most: MOST.heads });
+  const numKvHeads = integer(config, "num_key_value_heads", {
+    least: 1,
+    most: MOST.heads,
+    fallback: numHeads,
+  });
+  if (numHeads % numKvHeads !== 0) {
+    const why = `has ${numHeads} attention heads, expected a multiple of the ${numKvHeads}`;
+    throw unusable(config, `${why} key/value heads`);
+  }
+  const headDim = integer(config, "head_dim", {
+    least: ROW_STEP,
+    most: MOST.headDim,
+    multipleOf: ROW_STEP,
+    fallback: hiddenSize / numHeads,
+  });
+  const plain = {
+    cap: undefined,
+    window: undefined,
+    bias: false,
+    qkNorm: "none",
+    rope: 0,
+  } as const;
+  return { kind: "heads", numHeads, numKvHeads, headDim, scale: 1 / Math.sqrt(headDim), ...plain };
+}
+
+function parseMlp(config: Fields, { activation = "hidden_act" }: Family): DenseMlp {
+  return {
+    kind: "dense",
+    intermediateSize: size(config, "intermediate_size", MOST.intermediate),
+    activation: parseActivation(config, activation),
+  };
+}
+
+/** The activation of gated MLPs. @throws UsageError naming the known ones. */
+function parseActivation(config: Fields, key: string): Activation {
+  const name = value(config, key);
+  if (typeof name === "string" && Object.hasOwn(ACTIVATIONS, name)) {
+    return ACTIVATIONS[name] as Activation;
+  }
+  const known = Object.keys(ACTIVATIONS).map(quote).join(", ");
+  throw unusable(config, `has ${key} ${quote(name ?? null)}, known are ${known}`);
+}
+
+/** A width of rows. @throws UsageError where kernels cannot take it. */
+export function size(config: Fields, key: string, most: number): number {
+  return integer(config, key, { least: ROW_STEP, most, multipleOf: ROW_STEP });
+}
+
+/** What the kernels do not compute must not pass: the output would be wrong without a word. */
+function refuseUnsupported(config: Fields): void {
+  for (const key of ["attention_bias", "mlp_bias"]) {
+    if (flag(config, key, false)) throw unusable(config, `has ${key} true, expected false`);
+  }
+}
+
+/** Biases and norms of q and k are not brought into the order of rows that a partial rope has. */
+function refuseUnplanned(
+  config: Fields,
+  layers: readonly LayerSpec[],
+  ropes: readonly Rope[],
+): void {
+  for (const { attention } of layers) {
+    if (attention.kind === "latent") continue;
+    const { headDim, rope, bias, qkNorm } = attention;
+    if (ropes[rope]?.width === headDim || !bias && qkNorm === "none") continue;
+    throw unusable(
+      config,
+      "has a partial rope beside a bias or norms of q and k, expected neither",
+    );
+  }
+}
+
+/** `layer_types` must say nothing that the layers do not do. */
+function checkLayerTypes(config: Fields, layers: readonly LayerSpec[]): void {
+  const types = value(config, "layer_types");
+  if (types === undefined) return;
+  if (!Array.isArray(types) || types.length !== layers.length) {
+    throw unusable(config, `has no layer_types of its ${layers.length} layers`);
+  }
+  for (const [i, type] of types.entries()) {
+    if (!LAYER_TYPES.includes(type)) {
+      const known = LAYER_TYPES.join(", ");
+      throw unusable(config, `has a layer of type ${quote(type)}, known are ${known}`);
+    }
+    if (type === SLIDING && layers[i]?.attention.window === undefined) {
+      throw unusable(config, `has a layer of type ${quote(type)}, but no sliding_window for it`);
+    }
+  }
+}

@@ -1,0 +1,274 @@
+/** Reads what an EAGLE head is from its tensors and, where they leave it open, its config.json. */
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
+import { parseDecoder } from "./architectures.ts";
+import type { DecoderConfig } from "./decoder_config.ts";
+import { type DraftLayout, findLayout } from "./draft_layout.ts";
+import {
+  type Fields,
+  flag,
+  integer,
+  integers,
+  nested,
+  quote,
+  unusable,
+  value,
+} from "../files/fields.ts";
+import type { LayerSpec } from "./layer_spec.ts";
+
+/** NextN layers are no files of their own: see nextn_config.ts. */
+type HeadAlgorithm = Exclude<Algorithm, "NEXTN">;
+
+/**
+ * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
+ * authors' own files name the target's for both kinds; then the width of `fc` tells.
+ */
+const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
+  LlamaForCausalLM: undefined,
+  Qwen2ForCausalLM: undefined,
+  Qwen3ForCausalLM: undefined,
+  LlamaForCausalLMEagle: "EAGLE",
+  EagleLlamaForCausalLM: "EAGLE",
+  EagleSpeculator: "EAGLE",
+  LlamaForCausalLMEagle3: "EAGLE3",
+  Eagle3LlamaForCausalLM: "EAGLE3",
+  Eagle3Speculator: "EAGLE3",
+  Eagle3DraftModel: "EAGLE3",
+};
+
+/** Kinds of layer; what tells them apart in a draft, norms of q and k and biases, is in the tensors. */
+const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3"];
+
+/** Modules of variants that would be left out of the forward, and the key that switches them on. */
+const UNKNOWN_MODULES = ["pre_lm_head_layernorm", "post_embedding_layernorm"];
+const UNKNOWN_FLAG = "layernorms";
+
+/** Norms before `fc`: the config key that asks for them, and a tensor they have. */
+const INPUT_NORMS = [
+  { algorithm: "EAGLE3", inputNorms: "whole", key: "norm_before_fc", tensor: "input_norm" },
+  { algorithm: "EAGLE3", inputNorms: "each", key: "fc_norm", tensor: "fc_norm.0" },
+  { algorithm: "EAGLE", inputNorms: "each", key: "add_para_norm", tensor: "embedding_layernorm" },
+] as const;
+
+const MOST_LAYER_ID = 1024;
+const MOST_HIDDEN = 2 ** 17;
+
+/**
+ * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it suits `target` is another
+ * question: see `checkFit`.
+ * @param target gives the default of the auxiliary layers and of a vocabulary left unsaid.
+ * @param ropeTheta instead of the config's: training often used 10000 whatever the config says.
+ * @throws UsageError when it is no such head, or one of a variant that would run wrong.
+ */
+export function parseDraftConfig(
+  checkpoint: Checkpoint,
+  target: ModelConfig,
+  ropeTheta?: number,
+): DraftConfig {
+  const config = fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json"));
+  const layout = findLayout(config, checkpoint);
+  refuseVariants(config, layout);
+  const { decoder, targetHiddenSize } = parseDraftSizes(config);
+  const sizes = { hiddenSize: decoder.hiddenSize, targetHiddenSize };
+  const algorithm = parseAlgorithm(config, layout, sizes);
+  const eagle3 = algorithm === "EAGLE3";
+  const heads = eagle3
+    ? parseHead(config, layout, decoder.vocabSize)
+    : { ownHead: false, reducedVocab: false, draftVocabSize: decoder.vocabSize };
+  const ownEmbedding = layout.has("embed_tokens.weight");
+  if (eagle3) refuseTiedHead(config, { ...heads, ownEmbedding, target });
+  return Object.freeze({
+    algorithm,
+    layer: {
+      ...decoder,
+      layers: [draftLayer(decoder, layout)],
+      ropes: decoder.ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
+      tied: false,
+      bosTokenId: undefined,
+      eosTokenIds: [],
+    },
+    targetHiddenSize,
+    ...heads,
+    fcBias: layout.has(`${layout.fc}.bias`),
+    auxLayers: eagle3 ? parseAuxLayers(config, target.layers.length) : [],
+    ownEmbedding,
+    normBeforeResidual: eagle3 && parseNormBeforeResidual(config),
+    inputNorms: parseInputNorms(config, layout, algorithm),
+    normOutput: eagle3 && switched(config, "norm_output") === true,
+    prefix: layout.prefix,
+    fc: layout.fc,
+    layerPrefix: layout.layerPrefix,
+  });
+}
+
+/** The draft's one layer; the tensors tell whether it norms q and k, and whether they have biases. */
+function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerSpec {
+  const { attention, mlp, norms } = layer as LayerSpec;
+  if (attention.kind === "latent") return layer as LayerSpec;
+  const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
+  const qkNorm = has("q_norm.weight") ? "head" : "none";
+  return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };
+}
+
+/** What config.json alone says of a draft. */
+export interface DraftSizes {
+  /** Undefined where the architecture's name fits both. */
+  readonly named: HeadAlgorithm | undefined;
+  readonly decoder: DecoderConfig;
+  readonly targetHiddenSize: number;
+}
+
+/** @throws UsageError naming the field and what is known or allowed. */
+export function parseDraftSizes(config: Fields): DraftSizes {
+  const architecture = draftArchitecture(config);
+  const layer = nested(config, "transformer_layer_config") ?? config;
+  const decoder = parseDecoder(asLlama(layer), architecture);
+  const targetHiddenSize = integer(config, "target_hidden_size", {
+    least: 8,
+    most: MOST_HIDDEN,
+    multipleOf: 8,
+    fallback: decoder.hiddenSize,
+  });
+  return { named: ARCHITECTURES[architecture], decoder, targetHiddenSize };
+}
+
+/** The layer's config as one that the decoder's reader knows. @throws UsageError */
+function asLlama(layer: Fields): Fields {
+  const type = value(layer, "model_type") ?? "llama";
+  if (!LAYER_TYPES.some((known) => known === type)) {
+    throw unusable(layer, `has model_type ${quote(type)}, known are ${LAYER_TYPES.join(", ")}`);
+  }
+  // attention_bias says what the tensors say: see `draftLayer`.
+  return { ...layer, values: { ...layer.values, model_type: "llama", attention_bias: false } };
+}
+
+function refuseVariants(config: Fields, layout: DraftLayout): void {
+  const both = ["q_proj.bias", "q_norm.weight"].every((name) =>
+    layout.has(`${layout.layerPrefix}.self_attn.${name}`)
+  );
+  if (both) {
+    throw unusable({ ...config, where: "it" }, "has both a bias and norms of q and k");
+  }
+  if (flag(config, UNKNOWN_FLAG, false)) {
+    throw unusable(config, `has ${UNKNOWN_FLAG} true, expected false`);
+  }
+  const module = UNKNOWN_MODULES.find((name) => layout.has(`${name}.weight`));
+  if (module !== undefined) {
+    throw unusable({ ...config, where: "it" }, `has tensors of ${module}, which is not supported`);
+  }
+  const eagle = nested(config, "eagle_config");
+  if (eagle !== undefined && !flag(eagle, "use_aux_hidden_state", true)) {
+    throw unusable(eagle, "has use_aux_hidden_state false, expected true");
+  }
+}
+
+/** A switch of the config or, as NVIDIA writes it, of its eagle_config; undefined when unsaid. */
+function switched(config: Fields, key: string): boolean | undefined {
+  const eagle = nested(config, "eagle_config");
+  const fields = eagle && value(eagle, key) !== undefined ? eagle : config;
+  return value(fields, key) === undefined ? undefined : flag(fields, key, false);
+}
+
+/** By the config's key or, where it is silent, by the tensors. */
+function parseInputNorms(
+  config: Fields,
+  layout: DraftLayout,
+  algorithm: Algorithm,
+): DraftConfig["inputNorms"] {
+  const found = INPUT_NORMS.filter(({ key, tensor }) => {
+    const there = layout.has(`${tensor}.weight`);
+    const wanted = switched(config, key) ?? there;
+    if (wanted === there) return wanted;
+    throw unusable(config, `has ${key} ${wanted}, but there ${there ? "is a" : "is no"} ${tensor}`);
+  });
+  const [norms, ...more] = found;
+  if (norms === undefined) return "none";
+  if (more.length > 0 || norms.algorithm !== algorithm) {
+    const keys = found.map(({ key }) => key).join(" and ");
+    throw unusable(config, `has ${keys}, which no ${algorithm} head is known to have`);
+  }
+  return norms.inputNorms;
+}
+
+function draftArchitecture(config: Fields): string {
+  const listed = value(config, "architectures");
+  const name: unknown = (Array.isArray(listed) ? listed[0] : listed) ?? "LlamaForCausalLM";
+  if (typeof name === "string" && Object.hasOwn(ARCHITECTURES, name)) return name;
+  const known = Object.keys(ARCHITECTURES).join(", ");
+  throw unusable(config, `has draft architecture ${quote(name)}, known are ${known}`);
+}
+
+/** EAGLE or EAGLE3, by the width of `fc`, which must not contradict the architecture's name. */
+function parseAlgorithm(
+  config: Fields,
+  layout: DraftLayout,
+  sizes: { hiddenSize: number; targetHiddenSize: number },
+): HeadAlgorithm {
+  const named = ARCHITECTURES[draftArchitecture(config)];
+  const shape = layout.shape(`${layout.fc}.weight`) ?? [];
+  const widths = { EAGLE: 2 * sizes.hiddenSize, EAGLE3: 3 * sizes.targetHiddenSize };
+  const found = (["EAGLE", "EAGLE3"] as const).filter((kind) => widths[kind] === shape[1]);
+  const algorithm = named === undefined ? found[0] : found.find((kind) => kind === named);
+  if (shape.length === 2 && shape[0] === sizes.hiddenSize && algorithm !== undefined) {
+    return algorithm;
+  }
+  const kinds = named === undefined ? ["EAGLE" as const, "EAGLE3" as const] : [named];
+  const expected = kinds.map((kind) => `[${sizes.hiddenSize}, ${widths[kind]}] for ${kind}`);
+  const why = `has ${layout.fc}.weight of shape ${quote(shape)}, expected ${expected.join(" or ")}`;
+  throw unusable({ ...config, where: "it" }, why);
+}
+
+/** Which lm_head an EAGLE-3 draft uses, and over which vocabulary. */
+function parseHead(
+  config: Fields,
+  layout: DraftLayout,
+  vocabSize: number,
+): Pick<DraftConfig, "ownHead" | "reducedVocab" | "draftVocabSize"> {
+  const draftVocabSize = integer(config, "draft_vocab_size", {
+    least: 1,
+    most: vocabSize,
+    fallback: layout.shape("lm_head.weight")?.[0] ?? vocabSize,
+  });
+  const ownHead = layout.has("lm_head.weight");
+  const reducedVocab = layout.has("d2t");
+  if (draftVocabSize < vocabSize && !(ownHead && reducedVocab)) {
+    const lacking = ownHead ? "d2t" : "lm_head.weight";
+    const why = `has draft_vocab_size ${draftVocabSize} of ${vocabSize}`;
+    throw unusable(config, `${why}, but there is no tensor ${lacking}`);
+  }
+  return { ownHead, reducedVocab, draftVocabSize };
+}
+
+/** A tied head is the embedding the draft uses; that is the target's head only if both are shared. */
+function refuseTiedHead(
+  config: Fields,
+  draft: { ownHead: boolean; ownEmbedding: boolean; target: ModelConfig },
+): void {
+  if (draft.ownHead || !flag(config, "tie_word_embeddings", false)) return;
+  if (!draft.ownEmbedding && draft.target.tied) return;
+  throw unusable(config, "has tie_word_embeddings true, but there is no tensor lm_head.weight");
+}
+
+/**
+ * Layers whose entering residual streams feed `fc`. SGLang's eagle_config names the layers whose
+ * OUTPUT it is, one less; the speculators format names the layers entered, as Eyrie does.
+ */
+function parseAuxLayers(config: Fields, targetLayers: number): readonly number[] {
+  const key = "eagle_aux_hidden_state_layer_ids";
+  const eagle = nested(config, "eagle_config");
+  const outputs = eagle && integers(eagle, key, MOST_LAYER_ID);
+  const entered = integers(config, key, MOST_LAYER_ID);
+  const ids = outputs?.map((id) => id + 1) ?? entered ??
+    [2, Math.floor(targetLayers / 2), targetLayers - 3];
+  if (ids.length !== 3) throw unusable(config, `has ${ids.length} ${key}, expected 3`);
+  return ids;
+}
+
+function parseNormBeforeResidual(config: Fields): boolean {
+  const unsaid = value(config, "norm_before_residual") === undefined;
+  // vLLM takes a speculators file without the key as true, speculators itself as false.
+  if (unsaid && value(config, "transformer_layer_config") !== undefined) {
+    throw unusable(config, "has no norm_before_residual; say true or false in it");
+  }
+  return flag(config, "norm_before_residual", false);
+}

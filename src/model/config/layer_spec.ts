@@ -1,0 +1,136 @@
+import type { Heads } from "../../../shaders/fragments/heads.ts";
+import type { Routing } from "../../../shaders/experts/route.ts";
+
+/** One decoder layer as a value: what its plan computes. Architectures differ in these alone. */
+export interface LayerSpec {
+  readonly attention: AttentionSpec;
+  readonly mlp: MlpSpec;
+  /**
+   * Where x += branch(x) is normed: x += branch(norm(x)) (before), x += norm(branch(x)) (after,
+   * OLMo-2), or both (around, Gemma).
+   */
+  readonly norms: "before" | "after" | "around";
+}
+
+/** Kinds of attention; `kind` also tells the weights and the plan. */
+export type AttentionSpec = HeadAttention | LatentAttention;
+
+/** softmax(cap(scale q k^T)) v with keys and values a head. */
+export interface HeadAttention {
+  readonly kind: "heads";
+  readonly numHeads: number;
+  readonly numKvHeads: number;
+  readonly headDim: number;
+  /** Of scores, before the cap. */
+  readonly scale: number;
+  /** Scores are cap tanh(score / cap) (Gemma 2). */
+  readonly cap: number | undefined;
+  /** A query sees this many keys, its own the last; undefined = all before it. */
+  readonly window: number | undefined;
+  /** q, k and v have a bias (Qwen2). */
+  readonly bias: boolean;
+  /** RMSNorm of q and of k before rope: over each head (Qwen3) or over all heads (OLMo-2). */
+  readonly qkNorm: "none" | "head" | "whole";
+  /** Place of its rotary embedding in `ModelConfig.ropes`. */
+  readonly rope: number;
+}
+
+/**
+ * Multi-head latent attention (DeepSeek-V2): keys and values of all heads are made of one latent a
+ * token, which alone is kept, with a rotated part that all heads share.
+ */
+export interface LatentAttention {
+  readonly kind: "latent";
+  readonly numHeads: number;
+  /** Part of a query or key that is not rotated, made of the latent (`qk_nope_head_dim`). */
+  readonly nopeDim: number;
+  /** The part that is (`qk_rope_head_dim`). */
+  readonly ropeDim: number;
+  /** `v_head_dim` */
+  readonly valueDim: number;
+  /** Width of the latent (`kv_lora_rank`). */
+  readonly rank: number;
+  /** Queries are made of a latent of this width (`q_lora_rank`); undefined = of the input. */
+  readonly queryRank: number | undefined;
+  /** Of scores. */
+  readonly scale: number;
+  /** Rope pairs lie side by side. */
+  readonly interleaved: boolean;
+  readonly window: undefined;
+  /** Place of its rotary embedding in `ModelConfig.ropes`. */
+  readonly rope: number;
+}
+
+/** Kinds of MLP. */
+export type MlpSpec = DenseMlp | MixtureMlp;
+
+/** down(activation(gate x) * up x). */
+export interface DenseMlp {
+  readonly kind: "dense";
+  readonly intermediateSize: number;
+  readonly activation: Activation;
+}
+
+/** The weighted sum of the experts that a router chooses for a row, and of one for all rows. */
+export interface MixtureMlp {
+  readonly kind: "mixture";
+  readonly routing: Routing;
+  /** Of an expert, down(silu(gate x) * up x). */
+  readonly intermediateSize: number;
+  /** Added for every row (DeepSeek). */
+  readonly shared: DenseMlp | undefined;
+}
+
+/** silu(g) = g / (1 + exp(-g)); gelu_tanh is the approximation of GELU by tanh. */
+export type Activation = "silu" | "gelu_tanh";
+
+/** What an attention's plan takes, elements a token (`keys`, `values`) or row. */
+export interface AttentionSizes {
+  readonly keys: number;
+  /** 0 where values are parts of keys. */
+  readonly values: number;
+  /** 0 where q, k and v leave their matmul finished. */
+  readonly qkv: number;
+  readonly q: number;
+  readonly mixed: number;
+}
+
+export function attentionSizes(spec: AttentionSpec): AttentionSizes {
+  if (spec.kind === "latent") return latentSizes(spec);
+  const { numHeads, numKvHeads, headDim, qkNorm } = spec;
+  const q = numHeads * headDim;
+  const keys = numKvHeads * headDim;
+  return { keys, values: keys, qkv: qkNorm === "none" ? 0 : q + 2 * keys, q, mixed: q };
+}
+
+/** `qkv` holds queries before they are absorbed, and then values; see latent_attention.ts. */
+function latentSizes(spec: LatentAttention): AttentionSizes {
+  const { numHeads, nopeDim, ropeDim, valueDim, rank, queryRank = 0 } = spec;
+  const keys = rank + ropeDim;
+  const q = Math.max(numHeads * keys, queryRank);
+  const qkv = numHeads * Math.max(nopeDim + ropeDim, valueDim);
+  return { keys, values: 0, qkv, q, mixed: q };
+}
+
+/** Heads as attention over the pages sees them: latents are one key that all queries share. */
+export function headsOf(
+  spec: AttentionSpec,
+  { tablePages, kvDtype }: Pick<Heads, "tablePages" | "kvDtype">,
+): Heads {
+  const kept = { heads: spec.numHeads, tablePages, kvDtype };
+  return spec.kind === "latent"
+    ? { ...kept, kvHeads: 1, headDim: spec.rank + spec.ropeDim }
+    : { ...kept, kvHeads: spec.numKvHeads, headDim: spec.headDim };
+}
+
+/** Width of what the rope may turn. */
+export function ropeWidth(spec: AttentionSpec): number {
+  return spec.kind === "latent" ? spec.ropeDim : spec.headDim;
+}
+
+/** f32 elements a row of the gated part of an MLP. */
+export function actWidth(spec: MlpSpec): number {
+  if (spec.kind === "dense") return spec.intermediateSize;
+  const { routing: { topK }, intermediateSize, shared } = spec;
+  return Math.max(topK * intermediateSize, shared?.intermediateSize ?? 0);
+}

@@ -1,0 +1,60 @@
+/** Reads mixtures of experts. */
+import type { Routing } from "../../../shaders/experts/route.ts";
+import { type BaseLayer, MOST, size } from "./decoder_config.ts";
+import { type Fields, integer, unusable } from "../files/fields.ts";
+import type { MixtureMlp } from "./layer_spec.ts";
+
+const MOST_EXPERTS = 1024;
+const MOST_CHOSEN = 64;
+/** Of all layers, well above any published model: each has three tensors. */
+const MOST_TOGETHER = 2 ** 16;
+
+/** Softmax over all experts, of which the best are chosen, their weights divided by their sum. */
+const PLAIN = {
+  scores: "softmax",
+  groups: 1,
+  topGroups: 1,
+  groupBest: 1,
+  normalize: true,
+  scale: 1,
+} as const;
+
+/**
+ * A mixture without a shared expert.
+ * @param keys of the number of experts and of their width.
+ * @param own what is not as in Mixtral.
+ * @throws UsageError for numbers that cannot be, or another activation than SiLU.
+ */
+export function parseMixture(
+  config: Fields,
+  { mlp: { activation } }: BaseLayer,
+  keys: { readonly experts: string; readonly size: string },
+  own: Partial<Omit<Routing, "numExperts" | "topK">> = {},
+): MixtureMlp {
+  const numExperts = integer(config, keys.experts, { least: 1, most: MOST_EXPERTS });
+  const layers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  if (numExperts * layers > MOST_TOGETHER) {
+    const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MOST_TOGETHER}`;
+    throw unusable(config, `${why} together`);
+  }
+  const topK = integer(config, "num_experts_per_tok", {
+    least: 1,
+    most: Math.min(MOST_CHOSEN, numExperts),
+  });
+  const routing = { ...PLAIN, ...own, numExperts, topK };
+  refuseGroups(config, routing);
+  if (activation !== "silu") {
+    throw unusable(config, `has experts with ${activation}, expected silu`);
+  }
+  const intermediateSize = size(config, keys.size, MOST.intermediate);
+  return { kind: "mixture", routing, intermediateSize, shared: undefined };
+}
+
+/** Groups are equal, and those chosen have enough experts. */
+function refuseGroups(config: Fields, routing: Routing): void {
+  const { numExperts, topK, groups, topGroups, groupBest } = routing;
+  const group = numExperts / groups;
+  if (Number.isInteger(group) && group >= groupBest && topGroups * group >= topK) return;
+  const why = `has ${numExperts} experts in ${groups} groups, of which ${topGroups} are chosen`;
+  throw unusable(config, `${why}; expected equal ones with room for ${topK} experts`);
+}

@@ -1,0 +1,212 @@
+/** Reads rotary embeddings: `rope_parameters`, or `rope_theta` and `rope_scaling`. */
+import {
+  type Fields,
+  flag,
+  integer,
+  nested,
+  positive,
+  quote,
+  unusable,
+  value,
+} from "../files/fields.ts";
+
+/** Rotary embedding: pair (i, i + width / 2) of a head turns by p theta^(-2i / width), scaled. */
+export interface Rope {
+  readonly theta: number;
+  /** Leading elements of a head that are turned, even; the rest pass. */
+  readonly width: number;
+  readonly scaling: RopeScaling;
+}
+
+/** What makes contexts longer than those trained on possible; see rope.ts for the formulas. */
+export type RopeScaling =
+  | { readonly kind: "default" }
+  | { readonly kind: "linear"; readonly factor: number }
+  | { readonly kind: "dynamic"; readonly factor: number; readonly maxPositions: number }
+  | {
+    readonly kind: "llama3";
+    readonly factor: number;
+    readonly lowFreqFactor: number;
+    readonly highFreqFactor: number;
+    readonly originalMaxPositions: number;
+  }
+  | {
+    readonly kind: "yarn";
+    readonly factor: number;
+    readonly originalMaxPositions: number;
+    /** Turns within the original context: faster pairs are kept, slower ones than `slow` scaled. */
+    readonly betaFast: number;
+    readonly betaSlow: number;
+    readonly truncate: boolean;
+    /** What cos and sin are multiplied with. */
+    readonly attentionFactor: number;
+  }
+  | {
+    readonly kind: "longrope";
+    readonly originalMaxPositions: number;
+    /** Of each pair, [width / 2]: for contexts up to the original one, and for longer ones. */
+    readonly shortFactors: readonly number[];
+    readonly longFactors: readonly number[];
+    readonly attentionFactor: number;
+  };
+
+/** Longest context a config may claim, tokens. */
+export const MOST_POSITIONS: number = 2 ** 25;
+
+/**
+ * The rotary embedding of a config: `rope_parameters` (transformers 5), or `rope_theta` and
+ * `rope_scaling` (with `rope_type`, in old files `type`).
+ * @throws UsageError for a kind of scaling that Eyrie does not compute.
+ */
+export function parseRope(config: Fields, headDim: number): Rope {
+  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
+  return parseRopeOf(config, inside, headDim);
+}
+
+/** The same from the object `inside`, whose values win over those of the config. */
+export function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
+  const plain = positive(config, "rope_theta");
+  const theta = inside ? positive(inside, "rope_theta", plain) : plain;
+  const width = rotatedWidth(config, inside, headDim);
+  const scaling = inside ? parseScaling(config, inside, width) : { kind: "default" } as const;
+  return { theta, width, scaling };
+}
+
+/**
+ * Tokens a model may be run with: `max_position_embeddings`, times the factor where config.json
+ * counts what the model was trained on.
+ */
+export function mostPositions(config: Fields, rope: Rope | undefined): number {
+  const said = integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS });
+  const { scaling } = rope ?? {};
+  const reached = (from: number, factor: number) => Math.max(said, Math.floor(from * factor));
+  switch (scaling?.kind) {
+    case "linear":
+    case "dynamic":
+      return Math.min(MOST_POSITIONS, reached(said, scaling.factor));
+    case "yarn":
+      return Math.min(MOST_POSITIONS, reached(scaling.originalMaxPositions, scaling.factor));
+    default:
+      return said;
+  }
+}
+
+type Reader = (config: Fields, inside: Fields, width: number) => RopeScaling;
+
+const SCALINGS: Readonly<Record<string, Reader>> = {
+  default: () => ({ kind: "default" }),
+  linear: (_, inside) => ({ kind: "linear", factor: factorOf(inside) }),
+  dynamic: (config, inside) => ({
+    kind: "dynamic",
+    factor: factorOf(inside),
+    maxPositions: integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS }),
+  }),
+  llama3: parseLlama3,
+  yarn: parseYarn,
+  longrope: parseLongrope,
+  su: parseLongrope,
+};
+
+function parseScaling(config: Fields, inside: Fields, width: number): RopeScaling {
+  const named = value(inside, "rope_type") ?? value(inside, "type");
+  // rope_parameters may hold nothing but the theta; one for each kind of layer has no known key.
+  const kind = named ?? (value(inside, "rope_theta") === undefined ? undefined : "default");
+  // The first Phi-3 files call longrope "yarn".
+  const old = kind === "yarn" && value(inside, "long_factor") !== undefined;
+  if (typeof kind === "string" && Object.hasOwn(SCALINGS, kind)) {
+    return (old ? parseLongrope : SCALINGS[kind] as Reader)(config, inside, width);
+  }
+  const known = Object.keys(SCALINGS).join(", ");
+  throw unusable(inside, `has rope_type ${quote(kind ?? null)}, known are ${known}`);
+}
+
+function rotatedWidth(config: Fields, inside: Fields | undefined, headDim: number): number {
+  const key = "partial_rotary_factor";
+  const part = positive(config, key, 1);
+  const factor = inside ? positive(inside, key, part) : part;
+  const width = Math.trunc(headDim * factor);
+  if (factor <= 1 && width >= 2 && width % 2 === 0) return width;
+  const why = `has ${key} ${factor}, expected an even number of the ${headDim} of a head`;
+  throw unusable(config, why);
+}
+
+/** A context cannot grow by less than 1. */
+function factorOf(inside: Fields): number {
+  const factor = positive(inside, "factor");
+  if (factor >= 1) return factor;
+  throw unusable(inside, `has factor ${factor}, expected at least 1`);
+}
+
+/** A value at the top wins, which Phi-3 has; without any it is the context itself. */
+function originalPositions(config: Fields, inside: Fields): number {
+  const key = "original_max_position_embeddings";
+  const where = [config, inside].find((fields) => value(fields, key) !== undefined);
+  return integer(where ?? config, where ? key : "max_position_embeddings", {
+    least: 2,
+    most: MOST_POSITIONS,
+  });
+}
+
+function parseLlama3(_: Fields, inside: Fields): RopeScaling {
+  const lowFreqFactor = positive(inside, "low_freq_factor");
+  const highFreqFactor = positive(inside, "high_freq_factor");
+  if (highFreqFactor <= lowFreqFactor) {
+    const why = `has high_freq_factor ${highFreqFactor}, expected more than low_freq_factor`;
+    throw unusable(inside, `${why} ${lowFreqFactor}`);
+  }
+  const originalMaxPositions = integer(inside, "original_max_position_embeddings", {
+    least: 1,
+    most: MOST_POSITIONS,
+  });
+  const factor = positive(inside, "factor");
+  return { kind: "llama3", factor, lowFreqFactor, highFreqFactor, originalMaxPositions };
+}
+
+function parseYarn(config: Fields, inside: Fields): RopeScaling {
+  const factor = factorOf(inside);
+  return {
+    kind: "yarn",
+    factor,
+    originalMaxPositions: originalPositions(config, inside),
+    betaFast: positive(inside, "beta_fast", 32),
+    betaSlow: positive(inside, "beta_slow", 1),
+    truncate: flag(inside, "truncate", true),
+    attentionFactor: positive(inside, "attention_factor", yarnAttention(inside, factor)),
+  };
+}
+
+/** m(mscale) / m(mscale_all_dim) where both are given and not 0, else m(1). */
+function yarnAttention(inside: Fields, factor: number): number {
+  const given = ["mscale", "mscale_all_dim"].map((key) => value(inside, key) || undefined);
+  if (given.includes(undefined)) return yarnScale(factor, 1);
+  const [over, under] = ["mscale", "mscale_all_dim"].map((key) =>
+    yarnScale(factor, positive(inside, key))
+  );
+  return over as number / (under as number);
+}
+
+/** m(k) = 0.1 k ln(factor) + 1: how much sharper attention gets with the context. */
+export function yarnScale(factor: number, k: number): number {
+  return factor <= 1 ? 1 : 0.1 * k * Math.log(factor) + 1;
+}
+
+function parseLongrope(config: Fields, inside: Fields, width: number): RopeScaling {
+  const originalMaxPositions = originalPositions(config, inside);
+  const most = integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS });
+  const factor = positive(inside, "factor", most / originalMaxPositions);
+  const grown = Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
+  return {
+    kind: "longrope",
+    originalMaxPositions,
+    shortFactors: factors(inside, "short_factor", width / 2),
+    longFactors: factors(inside, "long_factor", width / 2),
+    attentionFactor: positive(inside, "attention_factor", factor <= 1 ? 1 : grown),
+  };
+}
+
+function factors(inside: Fields, key: string, pairs: number): readonly number[] {
+  const list = value(inside, key);
+  const isFactor = (item: unknown) => typeof item === "number" && item > 0 && item < 2 ** 24;
+  if (Array.isArray(list) && list.length === pairs && list.every(isFactor)) return list;
+  throw unusable(inside, `has no ${key} of ${pairs} numbers above 0`);
+}

@@ -1,0 +1,139 @@
+import { reason, UsageError } from "../../errors.ts";
+import { quote } from "./fields.ts";
+
+/** Random access to the bytes of one open file. */
+export interface ByteSource extends Disposable {
+  /** Bytes of the file. */
+  readonly size: number;
+  /** Fills `into` from byte `offset` on; returns the bytes read, fewer only at the file's end. */
+  read(offset: number, into: Uint8Array): number;
+}
+
+/** Where the files of a checkpoint come from: a disk, or bytes inside a bundle. */
+export interface Folder {
+  /** For messages. */
+  readonly name: string;
+  /** A whole small file, undefined when absent. @throws UsageError when unreadable. */
+  bytes(file: string): Uint8Array | undefined;
+  /** A large file, undefined when absent. @throws UsageError when unreadable. */
+  open(file: string): ByteSource | undefined;
+}
+
+/** A folder on disk. @throws UsageError when there is none at `path`. */
+export function diskFolder(path: string): Folder {
+  const info = ifFound(path, () => Deno.statSync(path));
+  if (info === undefined) throw cannotOpen(path, "no such folder");
+  if (!info.isDirectory) {
+    throw cannotOpen(path, "not a folder; a model is a folder in the Hugging Face layout");
+  }
+  const within = (file: string): string => `${path}/${file}`;
+  return {
+    name: shownName(path),
+    bytes: (file) => ifFound(within(file), () => readWhole(within(file))),
+    open: (file) => ifFound(within(file), () => diskSource(within(file))),
+  };
+}
+
+/** A snapshot in the Hugging Face cache goes by the model's name: `org/name@1a2b3c4`. */
+function shownName(path: string): string {
+  const snapshot = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\]([0-9a-f]{7})[0-9a-f]{33}$/;
+  const [, repo, commit] = snapshot.exec(path) ?? [];
+  return repo === undefined ? path : `${repo.replace("--", "/")}@${commit}`;
+}
+
+/** A folder in memory: `lookup` answers with a file's bytes, which must not change afterwards. */
+export function memoryFolder(
+  name: string,
+  lookup: (file: string) => Uint8Array | undefined,
+): Folder {
+  return {
+    name,
+    bytes: lookup,
+    open: (file) => {
+      const bytes = lookup(file);
+      return bytes && memorySource(bytes);
+    },
+  };
+}
+
+/** A UTF-8 file of `folder`, undefined when absent. @throws UsageError when it is not UTF-8. */
+export function readText(folder: Folder, file: string): string | undefined {
+  const bytes = folder.bytes(file);
+  if (bytes === undefined) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw cannotOpen(folder.name, `${file} is not UTF-8`, cause);
+  }
+}
+
+/** Parsed JSON file of `folder`, undefined when absent. @throws UsageError when it is not JSON. */
+export function readJson(folder: Folder, file: string): unknown {
+  const text = readText(folder, file);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    // V8 quotes the text around the mistake, line breaks and all; a message is one line.
+    const why = reason(cause).replace(/\s+/g, " ");
+    throw cannotOpen(folder.name, `${file} is not JSON (${why})`, cause);
+  }
+}
+
+/** A config or tokenizer file takes some MB; what is larger is no such file. */
+const MOST_BYTES = 256 << 20;
+
+function readWhole(path: string): Uint8Array {
+  const { size } = Deno.statSync(path);
+  if (size > MOST_BYTES) throw new Error(`${size} bytes, expected at most ${MOST_BYTES}`);
+  return Deno.readFileSync(path);
+}
+
+function diskSource(path: string): ByteSource {
+  const file = Deno.openSync(path);
+  if (!file.statSync().isFile) {
+    file.close();
+    throw new Error("not a file");
+  }
+  return {
+    size: file.statSync().size,
+    read(offset, into) {
+      file.seekSync(offset, Deno.SeekMode.Start);
+      let done = 0;
+      while (done < into.length) {
+        const count = file.readSync(into.subarray(done));
+        if (count === null) break;
+        done += count;
+      }
+      return done;
+    },
+    [Symbol.dispose]: () => file.close(),
+  };
+}
+
+function memorySource(bytes: Uint8Array): ByteSource {
+  return {
+    size: bytes.length,
+    read(offset, into) {
+      const part = bytes.subarray(offset, offset + into.length);
+      into.set(part);
+      return part.length;
+    },
+    [Symbol.dispose]: () => {},
+  };
+}
+
+function ifFound<T>(path: string, open: () => T): T | undefined {
+  try {
+    return open();
+  } catch (error) {
+    // NotADirectory: "file.txt/config.json"; for us that is a file that is not there.
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    if (error instanceof Deno.errors.NotADirectory) return undefined;
+    throw cannotOpen(path, reason(error), error);
+  }
+}
+
+function cannotOpen(path: string, why: string, cause?: unknown): UsageError {
+  return new UsageError(`Cannot open ${quote(path)}: ${why}`, { cause });
+}

@@ -1,0 +1,165 @@
+import { UsageError } from "../../errors.ts";
+import { isObject, quote } from "./fields.ts";
+import { type ByteSource, diskFolder, type Folder, readJson } from "./folder.ts";
+import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
+import { readTorchFile } from "./torch_file.ts";
+
+/** The tensors of a checkpoint and the open files they lie in. */
+export interface TensorFiles extends Disposable {
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /** Reads `into.length` bytes of the tensor from byte `offset` on. */
+  read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
+}
+
+const SINGLE = "model.safetensors";
+const INDEX = "model.safetensors.index.json";
+/** Files with all weights, or indexes of their shards: the first that is there is taken. */
+const WEIGHTS = [
+  SINGLE,
+  INDEX,
+  "pytorch_model.bin",
+  "pytorch_model.bin.index.json",
+  ...["pytorch_model", "model"].flatMap((name) => [`${name}.pt`, `${name}.pth`]),
+];
+/** Names of files that torch.save wrote. */
+const TORCH = /\.(bin|pt|pth)$/;
+
+/**
+ * Opens the weights of a folder, safetensors or torch's, in one file or the shards of an index,
+ * and reads their headers.
+ * @throws UsageError when there are none or one of them is broken.
+ */
+export function openTensors(folder: Folder): TensorFiles {
+  using stack = new DisposableStack();
+  const sources = new Map<string, ByteSource>();
+  const tensors = new Map<string, TensorInfo>();
+  const include = (file: string, source: ByteSource): void => {
+    sources.set(file, stack.use(source));
+    for (const tensor of readTensors(`${folder.name}/${file}`, file, source)) {
+      const before = tensors.get(tensor.name);
+      if (before !== undefined) {
+        throw unreadable(folder, `tensor ${quote(tensor.name)} is in ${before.file} and ${file}`);
+      }
+      tensors.set(tensor.name, tensor);
+    }
+  };
+  const [file, source] = findWeights(folder);
+  if (file.endsWith(".json")) {
+    source[Symbol.dispose]();
+    includeShards(folder, file, { tensors, include });
+  } else include(file, source);
+  const read = (tensor: TensorInfo, offset: number, into: Uint8Array): void =>
+    readTensor(folder, sources.get(tensor.file), { tensor, offset, into });
+  const owned = stack.move();
+  return { tensors, read, [Symbol.dispose]: () => owned.dispose() };
+}
+
+/** The first of WEIGHTS, opened. */
+function findWeights(folder: Folder): [file: string, source: ByteSource] {
+  for (const file of WEIGHTS) {
+    const source = folder.open(file);
+    if (source !== undefined) return [file, source];
+  }
+  const name = quote(folder.name);
+  throw new UsageError(
+    `Cannot open ${name}: not a checkpoint (no ${SINGLE}, ${INDEX} or pytorch_model.bin)`,
+  );
+}
+
+/** One file of tensors on its own: expected values. @throws UsageError as above. */
+export function openTensorFile(path: string): TensorFiles {
+  const at = path.lastIndexOf("/");
+  const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
+  const file = path.slice(at + 1);
+  const source = folder.open(file);
+  if (source === undefined) throw new UsageError(`Cannot open ${quote(path)}: no such file`);
+  using stack = new DisposableStack();
+  stack.use(source);
+  const tensors = new Map(readTensors(path, file, source).map((each) => [each.name, each]));
+  const owned = stack.move();
+  return {
+    tensors,
+    read: (tensor, offset, into) => readTensor(folder, source, { tensor, offset, into }),
+    [Symbol.dispose]: () => owned.dispose(),
+  };
+}
+
+function includeShards(folder: Folder, index: string, { tensors, include }: {
+  readonly tensors: ReadonlyMap<string, TensorInfo>;
+  readonly include: (file: string, source: ByteSource) => void;
+}): void {
+  const weightMap = readIndex(folder, index);
+  for (const file of new Set(weightMap.values())) {
+    const source = folder.open(file);
+    if (source === undefined) {
+      throw unreadable(folder, `${index} names ${quote(file)}, and there is no such file`);
+    }
+    include(file, source);
+  }
+  for (const [name, file] of weightMap) {
+    if (tensors.get(name)?.file !== file) {
+      const where = tensors.get(name)?.file ?? "none of the shards";
+      const why = `${index} puts tensor ${quote(name)} in ${quote(file)}, but it is in ${where}`;
+      throw unreadable(folder, why);
+    }
+  }
+}
+
+/** Tensor name -> shard file. */
+function readIndex(folder: Folder, index: string): ReadonlyMap<string, string> {
+  const json = readJson(folder, index);
+  const weightMap = isObject(json) ? json["weight_map"] : undefined;
+  if (!isObject(weightMap)) throw unreadable(folder, `${index} has no weight_map`);
+  const files = new Map<string, string>();
+  for (const [name, file] of Object.entries(weightMap)) {
+    if (typeof file !== "string" || !staysInside(file)) {
+      const why = `${index} puts tensor ${quote(name)} in ${quote(file)}`;
+      throw unreadable(folder, `${why}, expected a file of the folder`);
+    }
+    files.set(name, file);
+  }
+  return files;
+}
+
+function staysInside(file: string): boolean {
+  const parts = file.split("/");
+  return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
+}
+
+/** The tensors of one file of either format, by its name. */
+function readTensors(path: string, file: string, source: ByteSource): TensorInfo[] {
+  if (TORCH.test(file)) return readTorchFile(source, { path, file });
+  return readHeader(path, file, source);
+}
+
+function readHeader(path: string, file: string, source: ByteSource): TensorInfo[] {
+  const where = { path, file, size: source.size };
+  const first = new Uint8Array(HEADER_START);
+  const size = headerSize(first.subarray(0, source.read(0, first)), where);
+  const header = new Uint8Array(size);
+  if (source.read(HEADER_START, header) !== size) {
+    throw new UsageError(`Cannot read ${quote(path)}: truncated: the header ends early`);
+  }
+  return parseHeader(header, where);
+}
+
+function readTensor(
+  folder: Folder,
+  source: ByteSource | undefined,
+  part: { tensor: TensorInfo; offset: number; into: Uint8Array },
+): void {
+  const { tensor, offset, into } = part;
+  if (source === undefined || offset < 0 || offset + into.length > tensor.size) {
+    const asked = `${into.length} bytes at ${offset} of ${tensor.name} (${tensor.size} bytes)`;
+    throw new RangeError(`Cannot read ${asked}: out of range`);
+  }
+  if (source.read(tensor.begin + offset, into) !== into.length) {
+    const path = `${folder.name}/${tensor.file}`;
+    const why = `tensor ${quote(tensor.name)} ends early; the file changed while it was read`;
+    throw new UsageError(`Cannot read ${quote(path)}: ${why}`);
+  }
+}
+
+function unreadable(folder: Folder, why: string): UsageError {
+  return new UsageError(`Cannot open ${quote(folder.name)}: ${why}`);
+}

@@ -1,0 +1,122 @@
+/** One decoder layer: its weights, and its two branches as plans. */
+import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { ModelConfig } from "../config/config.ts";
+import {
+  type Branch,
+  type DecoderContext,
+  type End,
+  type LayerKv,
+  type LayerSource,
+  norm,
+  type RowsOf,
+} from "./decoder_context.ts";
+import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
+import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
+import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
+import type { LayerSpec } from "../config/layer_spec.ts";
+import { loadMixtureMlp, mixtureMlp, type MixtureWeights } from "./mixture_mlp.ts";
+
+/** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
+export interface DecoderLayer {
+  readonly attention: HeadWeights | LatentWeights;
+  readonly mlp: DenseWeights | MixtureWeights;
+  /**
+   * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
+   * there is none. The attention's input is its caller's.
+   */
+  readonly norms: {
+    readonly attention: Operand | undefined;
+    readonly post: Operand | undefined;
+    readonly mlp: Operand | undefined;
+  };
+}
+
+/** A layer's weights, its keys and values, and its name in labels. */
+export type PlacedLayer = DecoderLayer & { readonly kv: LayerKv; readonly label: string };
+
+/** @param source finds the roles of `spec`, see tensors.ts. */
+export function loadLayer(
+  source: LayerSource,
+  spec: LayerSpec,
+  { ropes }: Pick<ModelConfig, "ropes">,
+): DecoderLayer {
+  const { load, label, tensor, normOffset } = source;
+  const normIf = (there: boolean, role: string) =>
+    there ? load.norm(`${label}.${role}`, normOffset, tensor(role)) : undefined;
+  const [before, after] = [spec.norms !== "after", spec.norms !== "before"];
+  return {
+    attention: spec.attention.kind === "latent"
+      ? loadLatentAttention(source, spec.attention)
+      : loadHeadAttention(source, spec.attention, ropes),
+    mlp: spec.mlp.kind === "mixture"
+      ? loadMixtureMlp(source, spec.mlp)
+      : loadDenseMlp(source, spec.mlp),
+    norms: {
+      attention: normIf(after, "attentionNorm"),
+      post: normIf(before, "postNorm"),
+      mlp: normIf(after, "mlpNorm"),
+    },
+  };
+}
+
+/** A plan, and the residual stream after it as the next norm reads it. */
+export interface Block {
+  readonly plan: Dispatch[];
+  readonly stream: NormInput;
+}
+
+/** x + attention(input), normed where the layer norms after; `input` is normed before. */
+export function attentionBlock(
+  context: DecoderContext,
+  layer: PlacedLayer,
+  input: Operand,
+  of: RowsOf,
+): Block {
+  const { attention: weights, norms, kv, label } = layer;
+  const left = weights.kind === "latent"
+    ? latentAttention(context, { weights, kv, label }, { input, of })
+    : headAttention(context, { weights, kv, label }, { input, of });
+  return joined(context, left, norms.attention, {
+    rows: of.count,
+    label: `${label}.attentionNorm`,
+  });
+}
+
+/** x + mlp(x), normed before, after or both; x is the residual stream. */
+export function mlpBlock(
+  context: DecoderContext,
+  { mlp, norms, label }: PlacedLayer,
+  { stream, rows, end }: {
+    readonly stream: NormInput;
+    readonly rows: number;
+    /** "x" where no norm follows; a branch that is normed itself needs `sums`. */
+    readonly end: End;
+  },
+): Block {
+  const { x, normed } = context.scratch;
+  const before = norms.post
+    ? norm(context, { from: stream, weight: norms.post, out: normed }, rows, `${label}.postNorm`)
+    : [];
+  const io = { input: norms.post ? normed : x, rows, end, label };
+  const left = mlp.kind === "mixture" ? mixtureMlp(context, mlp, io) : denseMlp(context, mlp, io);
+  const plan = [...before, ...left.plan];
+  return joined(context, { ...left, plan }, norms.mlp, { rows, label: `${label}.mlpNorm` });
+}
+
+/**
+ * What a branch left joins the residual stream: with the next norm, or where branches are normed,
+ * at once.
+ */
+function joined(
+  context: DecoderContext,
+  { plan, splits }: Branch,
+  weight: Operand | undefined,
+  { rows, label }: { readonly rows: number; readonly label: string },
+): Block {
+  const { x, sums } = context.scratch;
+  if (splits === 0) return { plan, stream: { x } };
+  if (weight === undefined) return { plan, stream: { x, sums, splits } };
+  const adding = { from: { sums, splits }, weight, out: x, put: "add" } as const;
+  return { plan: [...plan, ...norm(context, adding, rows, label)], stream: { x } };
+}

@@ -1,0 +1,136 @@
+import type { PartialSums } from "../../../shaders/attention/attention.ts";
+import { matmul } from "../../../shaders/matmul/matmul.ts";
+import { splitsOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { type NormInput, type NormKept, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { KvDtype } from "../../gpu/kv.ts";
+import type { Matrix, Tuning } from "../../gpu/matrix.ts";
+import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { ModelConfig } from "../config/config.ts";
+import type { Loader } from "../weights/loader.ts";
+
+/**
+ * Keys and values of one layer, [pages, kvHeads, PAGE, headDim] of the context's `kvDtype` each; the
+ * same buffer where the layer keeps latents.
+ */
+export interface LayerKv {
+  readonly keys: Operand;
+  readonly values: Operand;
+}
+
+/** Scratch of one forward; every buffer holds the widest plan's rows. */
+export interface Scratch {
+  /** Residual stream, [rows, hidden]. */
+  readonly x: Operand;
+  /** Input of a branch, [rows, hidden]. */
+  readonly normed: Operand;
+  /** Where q and k are normed: before norms and rope, [rows, (heads + 2 kvHeads) headDim]. */
+  readonly qkv: Operand;
+  /** Rotated, [rows, heads headDim]. */
+  readonly q: Operand;
+  /** Of attention, shared by all layers. */
+  readonly partial: PartialSums;
+  /** Attention output, [rows, heads headDim]. */
+  readonly mixed: Operand;
+  /** [rows, intermediate] */
+  readonly act: Operand;
+  /** What a split matmul leaves to be added to x, [splits, rows, hidden]. */
+  readonly sums: Operand;
+  /** Where a layer is a mixture of experts. */
+  readonly mixture?: MixtureScratch | undefined;
+}
+
+/** What mixtures of experts write beside `act`, which is [rows, topK, intermediate] for them. */
+export interface MixtureScratch {
+  /** Of the router, [rows, experts]. */
+  readonly logits: Operand;
+  /** Chosen ones, u32 [rows, topK]. */
+  readonly experts: Operand;
+  /** Of the chosen ones, [rows, topK]. */
+  readonly weights: Operand;
+  /** See expert_tiles.wgsl. */
+  readonly tiles: Operand;
+  /** What the chosen ones made, [rows, topK, hidden]. */
+  readonly outputs: Operand;
+}
+
+/** What every layer of a model shares. */
+export interface DecoderContext {
+  readonly config: ModelConfig;
+  readonly tuning: Tuning;
+  readonly scratch: Scratch;
+  /** Of each of the config's ropes: cos and sin, [positions, headDim / 2, 2]. */
+  readonly ropes: readonly Operand[];
+  /** Block table, [slots, tablePages]. */
+  readonly pages: Operand;
+  readonly tablePages: number;
+  readonly kvDtype: KvDtype;
+}
+
+/** Rows of a forward: the buffer of `Row`s and how many of them. */
+export interface RowsOf {
+  readonly rows: Operand;
+  readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+}
+
+/** Where the weights of one layer come from. */
+export interface LayerSource {
+  readonly load: Loader;
+  /** `layers.3` */
+  readonly label: string;
+  /** The checkpoint's tensor of a role of the layer: `q`, `inputNorm`. */
+  tensor(role: string): TensorInfo;
+  /** Added to the weights of norms. */
+  readonly normOffset: number;
+}
+
+/** Where a branch of a layer goes: to `sums`, for the next norm to add, or at once to x. */
+export type End = "sums" | "x";
+
+/** The plan of a branch, and the parts of its output in `sums`; 0 = x has it. */
+export interface Branch {
+  readonly plan: Dispatch[];
+  readonly splits: number;
+}
+
+/** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */
+export function branchEnd(
+  { tuning, scratch: { x, sums } }: DecoderContext,
+  { matrix, x: a }: { readonly matrix: Matrix; readonly x: Operand },
+  { rows, end, label }: { readonly rows: number; readonly end: End; readonly label: string },
+): Branch {
+  const launch = { rows, tuning, label };
+  if (end === "x") {
+    return { plan: matmul({ matrix, x: a, out: x }, { ...launch, finish: "add" }), splits: 0 };
+  }
+  const splits = splitsOf(matrix, tuning);
+  const plan = matmul({ matrix, x: a, out: sums }, { ...launch, finish: "store", splits });
+  return { plan, splits };
+}
+
+/** out = norm(x) of the residual stream, or of `from` where given. */
+export function norm(
+  { config, tuning, scratch }: DecoderContext,
+  { from = { x: scratch.x }, weight, out, keep, ...shape }: {
+    readonly from?: NormInput;
+    readonly weight: Operand;
+    readonly out: Operand;
+    readonly outCols?: number;
+    readonly outFirst?: number;
+    readonly keep?: NormKept | undefined;
+    readonly put?: "store" | "add";
+  },
+  rows: number,
+  label: string,
+): Dispatch[] {
+  return rmsNorm({ from, weight, out, keep }, {
+    rows,
+    cols: config.hiddenSize,
+    eps: config.rmsNormEps,
+    lanes: tuning.rowLanes,
+    ...shape,
+    label,
+  });
+}

@@ -1,0 +1,114 @@
+/** Attention over heads of keys and values: all but DeepSeek's. */
+import { attention } from "../../../shaders/attention/attention.ts";
+import { finishQkv } from "../../../shaders/matmul/epilogue/finish_qkv.ts";
+import { matmul } from "../../../shaders/matmul/matmul.ts";
+import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { Matrix } from "../../gpu/matrix.ts";
+import {
+  type Branch,
+  branchEnd,
+  type DecoderContext,
+  type LayerKv,
+  type LayerSource,
+  type RowsOf,
+} from "./decoder_context.ts";
+import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
+import type { Rope } from "../config/rope_config.ts";
+
+export interface HeadWeights {
+  readonly kind: "heads";
+  readonly spec: HeadAttention;
+  /**
+   * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
+   * with `qkNorm`, else the loader's `heads`.
+   */
+  readonly qkv: Matrix;
+  /** Of q, k and v, [(heads + 2 kvHeads) headDim]. */
+  readonly bias: Operand | undefined;
+  /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
+  readonly qkNorm: Operand | undefined;
+  /** [hidden, heads headDim] */
+  readonly o: Matrix;
+}
+
+/** @param ropes of the model. */
+export function loadHeadAttention(
+  { load, label, tensor, normOffset }: LayerSource,
+  spec: HeadAttention,
+  ropes: readonly Rope[],
+): HeadWeights {
+  const { qkNorm, bias, headDim } = spec;
+  const { width } = ropes[spec.rope] as Rope;
+  const qkv = { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] };
+  return {
+    kind: "heads",
+    spec,
+    qkv: qkNorm === "none"
+      ? load.heads(`${label}.qkv`, qkv, { headDim, width })
+      : load.matrix(`${label}.qkv`, [...qkv.turned, ...qkv.plain]),
+    bias: bias
+      ? load.vector(`${label}.qkvBias`, ...["qBias", "kBias", "vBias"].map(tensor))
+      : undefined,
+    qkNorm: qkNorm === "none"
+      ? undefined
+      : load.norm(`${label}.qkNorm`, normOffset, tensor("qNorm"), tensor("kNorm")),
+    o: load.matrix(`${label}.o`, [tensor("o")]),
+  };
+}
+
+/** A layer's weights with its keys and values. */
+interface Kept {
+  readonly weights: HeadWeights;
+  readonly kv: LayerKv;
+  readonly label: string;
+}
+
+/** sums = o(attention(q, k, v of `input`)). */
+export function headAttention(
+  context: DecoderContext,
+  kept: Kept,
+  { input, of }: { readonly input: Operand; readonly of: RowsOf },
+): Branch {
+  const { tuning, scratch: { q, partial, mixed }, pages } = context;
+  const { kv: { keys, values }, label, weights: { o, spec } } = kept;
+  const { scale, cap, window } = spec;
+  const { rows, count, perSlot } = of;
+  const heads = { ...headsOf(spec, context), scale, cap, window };
+  const end = { rows: count, end: "sums", label: `${label}.o` } as const;
+  const out = branchEnd(context, { matrix: o, x: mixed }, end);
+  const plan = [
+    ...projectHeads(context, kept, input, of),
+    ...attention(
+      { q, keys, values, rows, pages, partial, out: mixed },
+      { ...heads, count, perSlot, tuning, label: `${label}.attention` },
+    ),
+    ...out.plan,
+  ];
+  return { ...out, plan };
+}
+
+/** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
+function projectHeads(
+  context: DecoderContext,
+  { kv, label, weights: { qkv: matrix, bias, qkNorm: weight, spec } }: Kept,
+  input: Operand,
+  { rows, count }: RowsOf,
+): Dispatch[] {
+  const { config, tuning, scratch: { q, qkv }, ropes, pages } = context;
+  const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
+  const shape = { ...headsOf(spec, context), count };
+  const launch = { rows: count, tuning, label: `${label}.qkv` };
+  if (!weight) {
+    const finish = finishQkv({ ...place, bias }, shape);
+    return matmul({ matrix, x: input, out: q }, { ...launch, finish });
+  }
+  const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
+  return [
+    ...matmul({ matrix, x: input, out: qkv }, { ...launch, finish: "store" }),
+    normRopeStore(
+      { ...place, qkv, weight, q },
+      { ...shape, ...norm, tuning, label: `${label}.normRope` },
+    ),
+  ];
+}

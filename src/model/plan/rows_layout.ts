@@ -1,0 +1,32 @@
+/** Word offsets of the WGSL structs in shaders/fragments/rows.wgsl and of the result in accept_commit.wgsl. */
+
+/** u32 words of one `Row`: token, position, slot, cell, base, mask_lo, mask_hi, live. */
+export const ROW_WORDS = 8;
+
+/** u32 words of one `Slot`: length, root, seed, top_k, temperature, top_p, min_p, limit, stops. */
+export const SLOT_WORDS = 16;
+export const SLOT_SEED = 2;
+export const SLOT_LIMIT = 7;
+export const SLOT_STOPS = 8;
+/** Token ids that end a sequence on the device. */
+export const MOST_STOPS = 8;
+
+/** Draft tokens kept per slot; num_steps is below it. */
+export const MAX_STEPS = 8;
+
+/** Tokens a KV page. */
+export const PAGE = 16;
+
+/** u32 words a lane's result takes: number of tokens emitted, choices, drafts. */
+export const RESULT_WORDS = 20;
+export const RESULT_CHOICES = 1;
+export const RESULT_DRAFTS = 11;
+
+/** A batch lane without a slot. */
+export const NO_SLOT = 0xffffffff;
+
+/** Rows of a prefill chunk. */
+export const PREFILL_ROWS = 256;
+
+/** Tokens of context kept when neither the model nor the user asks for fewer. */
+export const DEFAULT_CONTEXT = 8192;

@@ -1,0 +1,185 @@
+import { embed } from "../../../shaders/norm/embed.ts";
+import { finishCap, matmul } from "../../../shaders/matmul/matmul.ts";
+import { copyRows, gatherRows } from "../../../shaders/round/move_rows.ts";
+import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import type { Checkpoint, TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { ModelConfig } from "../config/config.ts";
+import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
+import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
+import { findTensor, targetTensors, type TensorSpec } from "../weights/tensors.ts";
+import type { Loader } from "../weights/loader.ts";
+
+/** Weights of a target. */
+export interface TargetWeights {
+  /** [vocab, hidden] */
+  readonly embed: Table;
+  /** `inputNorm` is undefined where branches are normed after alone. */
+  readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
+  /** [hidden] */
+  readonly norm: Operand;
+  /** [vocab, hidden]; the embedding itself where tied. */
+  readonly head: Matrix;
+}
+
+/** Finds a checkpoint's tensor by the role a spec gives it. */
+export function byRole(
+  checkpoint: Checkpoint,
+  specs: readonly TensorSpec[],
+): (role: string) => TensorInfo {
+  const roles = new Map(specs.map((spec) => [spec.role, spec]));
+  return (role) => {
+    const spec = roles.get(role);
+    const tensor = spec && findTensor(checkpoint, spec);
+    if (!tensor) throw new Error(`${checkpoint.name} has no tensor for the role ${role}`);
+    return tensor;
+  };
+}
+
+/**
+ * Loads the target. The tensors were checked before (checkTensors).
+ *
+ * @param pause awaited between layers, so that the caller can let others run.
+ */
+export async function loadTarget(
+  load: Loader,
+  checkpoint: Checkpoint,
+  config: ModelConfig,
+  pause: () => Promise<void>,
+): Promise<TargetWeights> {
+  const tensor = byRole(checkpoint, targetTensors(config));
+  const table = load.table("embed", tensor("embed"));
+  const { normOffset } = config;
+  const layers: TargetWeights["layers"][number][] = [];
+  for (const [i, spec] of config.layers.entries()) {
+    await pause();
+    const label = `layers.${i}`;
+    const ofLayer = (role: string) => tensor(`${label}.${role}`);
+    layers.push({
+      ...loadLayer({ load, label, tensor: ofLayer, normOffset }, spec, config),
+      inputNorm: spec.norms === "after"
+        ? undefined
+        : load.norm(`${label}.inputNorm`, normOffset, ofLayer("inputNorm")),
+    });
+  }
+  await pause();
+  return {
+    embed: table,
+    layers,
+    norm: load.norm("norm", normOffset, tensor("norm")),
+    head: config.tied ? table : load.matrix("head", [tensor("head")]),
+  };
+}
+
+/** The target and what its plans write to. */
+export interface Target extends DecoderContext {
+  readonly weights: TargetWeights;
+  readonly kv: readonly LayerKv[];
+  /** Rows after the final norm, [rows, hidden]: the head's input and EAGLE-1's features. */
+  readonly final: Operand;
+  /** [rows that get logits, head.rows] */
+  readonly logits: Operand;
+  /** Largest logits of slices, u32 [rows that get logits, peakWords(vocab)]. */
+  readonly peaks: Operand;
+}
+
+/** Where a forward leaves copies of the residual stream entering a layer. */
+export interface Tap {
+  readonly layer: number;
+  readonly out: Operand;
+  /** Row stride of out. */
+  readonly outCols: number;
+  readonly outFirst: number;
+}
+
+/** Rows in, `final` out: embedding, layers, final norm. Taps copy what enters their layer. */
+export function targetBody(target: Target, of: RowsOf, taps: readonly Tap[]): Dispatch[] {
+  const { weights, config, scratch: { x, normed } } = target;
+  const { rows, count } = of;
+  let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
+  const plan: Dispatch[] = [];
+  for (const [i, weight] of weights.layers.entries()) {
+    const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
+    const input = { from, weight: weight.inputNorm, taps: taps.filter((tap) => tap.layer === i) };
+    const attention = attentionBlock(target, layer, weight.inputNorm ? normed : x, of);
+    const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
+    plan.push(...layerInput(target, input, { count, label: layer.label }));
+    plan.push(...attention.plan, ...mlp.plan);
+    from = mlp.stream;
+  }
+  return [
+    ...plan,
+    ...norm(target, { from, weight: weights.norm, out: target.final }, count, "norm"),
+  ];
+}
+
+interface LayerInput {
+  /** What enters the layer: the residual stream, or at first the embedding. */
+  readonly from: NormInput;
+  readonly weight: Operand | undefined;
+  readonly taps: readonly Tap[];
+}
+
+/** x = what enters the layer, and normed = its norm where the layer has one. */
+function layerInput(
+  target: Target,
+  { from, weight, taps }: LayerInput,
+  { count, label }: { readonly count: number; readonly label: string },
+): Dispatch[] {
+  const { x, normed: out } = target.scratch;
+  const first = "matrix" in from;
+  if (weight === undefined) {
+    // Branches are normed after: the stream is x already.
+    return [
+      ...first ? embed({ ...from, out: x }, { count, scale: from.scale ?? 1, label: "embed" }) : [],
+      ...copyTaps(target, taps, { count, label: `${label}.tap` }),
+    ];
+  }
+  // The norm makes one copy itself, the first: the embedding becomes the residual stream.
+  const copies = taps.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
+  const [kept, ...others] = first ? [{ out: x }, ...copies] : copies;
+  const keep = kept && { what: "input", ...kept } as const;
+  return [
+    ...norm(target, { from, weight, out, keep }, count, `${label}.inputNorm`),
+    ...copyTaps(target, others, { count, label: `${label}.tap` }),
+  ];
+}
+
+function copyTaps(
+  { scratch: { x }, config: { hiddenSize: cols } }: Target,
+  taps: readonly { readonly out: Operand; readonly outCols?: number; readonly outFirst?: number }[],
+  { count: rows, label }: { readonly count: number; readonly label: string },
+): Dispatch[] {
+  return taps.map(({ out, outCols = cols, outFirst = 0 }) =>
+    copyRows({ x, out }, { rows, cols, outCols, outFirst, label })
+  );
+}
+
+/** Logits of the first `count` rows of `final`. */
+export function targetHead(
+  target: Target,
+  count: number,
+  from: Operand = target.final,
+): Dispatch[] {
+  const { weights: { head }, logits: out, tuning, config: { logitCap } } = target;
+  return matmul({ matrix: head, x: from, out }, {
+    rows: count,
+    finish: logitCap === undefined ? "store" : finishCap(logitCap),
+    tuning,
+    label: "head",
+  });
+}
+
+/** Logits of the one row `last[0]` of `final`, gathered into `scratch.normed` first. */
+export function targetHeadAt(target: Target, last: Operand): Dispatch[] {
+  const { config, scratch, final } = target;
+  return [
+    gatherRows({ x: final, index: last, out: scratch.normed }, {
+      rows: 1,
+      cols: config.hiddenSize,
+      label: "head.row",
+    }),
+    ...targetHead(target, 1, scratch.normed),
+  ];
+}

@@ -1,0 +1,173 @@
+/** How much GPU memory a model takes, from its config and headers alone. */
+import { partialWords } from "../../../shaders/attention/attention.ts";
+import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
+import {
+  isQuantizable,
+  MOST_SPLITS,
+  type Quantization,
+  scaleBytes,
+  WEIGHT_BYTES,
+} from "../../gpu/matrix.ts";
+import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
+import type { DraftConfig, ModelConfig } from "../config/config.ts";
+import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
+import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
+
+const F32_BYTES = 4;
+
+/** Numbers a model has learned: matrices and vectors, not token ids. */
+export function parameterCount(specs: readonly TensorSpec[]): number {
+  return sum(specs.filter(({ kind }) => kind !== "ids").map(elements));
+}
+
+/** Of these, those that a token is multiplied with: of experts, as many as are chosen. */
+export function activeParameterCount(specs: readonly TensorSpec[]): number {
+  const read = specs.filter(({ kind }) => kind !== "ids");
+  return Math.round(sum(read.map((spec) => elements(spec) * (spec.share ?? 1))));
+}
+
+/**
+ * Bytes of the weights on the GPU: matrices and tables as the checkpoint has them, vectors (norms, biases)
+ * widened to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
+ *
+ * @param quantize what matrices become where their width allows it.
+ */
+export function weightBytes(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+  quantize?: Quantization,
+): number {
+  return sum(specs.map((spec) => {
+    const tensor = findTensor(checkpoint, spec);
+    if (tensor === undefined) return 0;
+    if (spec.kind === "vector" || spec.kind === "ids") return F32_BYTES * elements(spec);
+    const [rows = 0, cols = 0] = spec.shape;
+    if (spec.kind === "table" && isGrouped(tensor.dtype)) return F32_BYTES * elements(spec);
+    const stays = spec.kind !== "matrix" || !isQuantizable(cols) || isGrouped(tensor.dtype);
+    if (!quantize || stays) return tensor.size;
+    return rows * (cols * WEIGHT_BYTES[quantize] + scaleBytes(quantize, cols));
+  }));
+}
+
+/** Matrices that stay as they are although `quantize` was asked for. */
+export interface KeptMatrices {
+  /** Those whose width forbids it. */
+  readonly narrow: readonly TensorSpec[];
+  /** Those that the checkpoint has quantized. */
+  readonly quantized: readonly TensorSpec[];
+}
+
+export function keptMatrices(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+): KeptMatrices {
+  const grouped = (spec: TensorSpec) => isGrouped(findTensor(checkpoint, spec)?.dtype ?? "");
+  const matrices = specs.filter(({ kind }) => kind === "matrix");
+  return {
+    narrow: matrices.filter((spec) => !grouped(spec) && !isQuantizable(spec.shape[1] ?? 0)),
+    quantized: matrices.filter(grouped),
+  };
+}
+
+/** How a checkpoint's matrices are quantized, for people; undefined where none is. */
+export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | undefined {
+  return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
+}
+
+/** Bytes of keys and values that one token takes in all layers. */
+export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32"): number {
+  return KV_BYTES[kvDtype] * sum(layers.map(keptElements));
+}
+
+/**
+ * Bytes of f32 working memory of the engine's default plans: per row of a prefill chunk the
+ * residual stream, normed input, q, attention output, gated MLP and final norm; the draft's
+ * likewise with its inputs side by side and the features it reads; logits of the verify rows; the
+ * partial sums of attention over a slot of `context` tokens, which both share.
+ */
+export function scratchBytes(
+  target: ModelConfig,
+  draft: DraftConfig | undefined,
+  { rows, verifyRows, context, batch = verifyRows, software = false }: {
+    readonly rows: number;
+    readonly verifyRows: number;
+    readonly context: number;
+    /** Rows that get the draft's logits; default: as many as get the target's. */
+    readonly batch?: number;
+    /** Of a software adapter, where attention may keep no partial sums. */
+    readonly software?: boolean;
+  },
+): number {
+  const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
+  const drafting = draft ? rowElements(draft.layer) + 2 * draft.layer.hiddenSize + features : 0;
+  const perRow = rowElements(target) + target.hiddenSize + drafting;
+  const logits = verifyRows * target.vocabSize + batch * (draft?.draftVocabSize ?? 0);
+  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
+  const layers = [target, ...draft ? [draft.layer] : []].flatMap((config) => config.layers);
+  const partial = Math.max(...layers.map(({ attention }) => {
+    const { sums, stats } = partialWords(headsOf(attention, layout), rows, { software });
+    return sums + stats;
+  }));
+  return F32_BYTES * (rows * perRow + logits + partial);
+}
+
+/**
+ * Bytes of working memory that a set of tiers takes for `batch` sequences: logits of the widest
+ * verify forward, its rows beyond a prefill chunk, and, where a tier decodes without the draft
+ * beside others that use it, the features kept for the draft to catch up on.
+ */
+export function tierBytes(
+  target: ModelConfig,
+  draft: DraftConfig | undefined,
+  { steps, batch, kvTokens }: {
+    /** `num_steps` of the tiers. */
+    readonly steps: readonly number[];
+    readonly batch: number;
+    /** Tokens whose keys and values are kept. */
+    readonly kvTokens: number;
+  },
+): number {
+  const deepest = Math.max(...steps);
+  const rows = Math.ceil(batch * (deepest + 1) / 8) * 8;
+  const drafting = draft && deepest > 0;
+  const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
+  const beyond = Math.max(0, rows - PREFILL_ROWS);
+  const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
+  const kept = drafting && steps.includes(0) ? kvTokens * featureBytes(target, draft) : 0;
+  return F32_BYTES * (logits + beyond * perRow) + kept;
+}
+
+/** Bytes of the target's features of one token that are kept for the draft to catch up on. */
+export function featureBytes(target: ModelConfig, { algorithm }: DraftConfig): number {
+  return F32_BYTES * (algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize);
+}
+
+/** Of the widest layer: attention and MLP take turns in the same buffers. */
+function rowElements({ hiddenSize, layers }: ModelConfig): number {
+  const scratch = layers.map(({ attention, mlp }) => {
+    const { qkv, q, mixed } = attentionSizes(attention);
+    return qkv + q + mixed + actWidth(mlp) + mixtureElements(mlp, hiddenSize);
+  });
+  return (2 + MOST_SPLITS) * hiddenSize + Math.max(...scratch);
+}
+
+/** Router's logits, chosen experts, their weights, tiles (about) and outputs. */
+function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
+  if (mlp.kind === "dense") return 0;
+  const { numExperts, topK } = mlp.routing;
+  return numExperts + topK * (4 + hiddenSize);
+}
+
+function keptElements({ attention }: LayerSpec): number {
+  const { keys, values } = attentionSizes(attention);
+  return keys + values;
+}
+
+function elements(spec: TensorSpec): number {
+  return spec.shape.reduce((product, size) => product * size, 1);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

@@ -1,0 +1,266 @@
+/** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
+import type { Quantization } from "../../gpu/matrix.ts";
+import type { KvDtype } from "../../gpu/kv.ts";
+import type { Checkpoint, TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { Algorithm, DraftConfig, ModelConfig } from "../config/config.ts";
+import { misfit } from "../config/fit.ts";
+import type { LayerSpec } from "../config/layer_spec.ts";
+import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
+import type { Rope } from "../config/rope_config.ts";
+import { DEFAULT_CONTEXT, PREFILL_ROWS } from "../plan/rows_layout.ts";
+import {
+  activeParameterCount,
+  keptMatrices,
+  kvBytesPerToken,
+  methodOf,
+  parameterCount,
+  scratchBytes,
+  tierBytes,
+  weightBytes,
+} from "./memory.ts";
+import { draftTensors, targetTensors, type TensorSpec } from "../weights/tensors.ts";
+
+/** An opened checkpoint whose tensors were checked. */
+export interface Inspected<Config> {
+  readonly checkpoint: Pick<Checkpoint, "name" | "tensors">;
+  readonly config: Config;
+  /** What `checkTensors` returned. */
+  readonly warnings: readonly string[];
+  /** What matrices become at load. */
+  readonly quantize?: Quantization | undefined;
+}
+
+/** What quantization at load makes of a checkpoint. */
+export interface QuantizeReport {
+  readonly to: Quantization;
+  readonly matrices: number;
+  /** Matrices that stay as they are: no multiple of 64 wide. */
+  readonly kept: number;
+  /** Matrices that the checkpoint has quantized. */
+  readonly already: number;
+}
+
+/** Tensors of one dtype or of one file. */
+export interface TensorTotal {
+  /** The dtype's or file's name. */
+  readonly name: string;
+  readonly tensors: number;
+  /** Of the tensors, without header. */
+  readonly bytes: number;
+}
+
+/** One checkpoint. */
+export interface PartReport extends HeadReport {
+  readonly name: string;
+  readonly architecture: string;
+  readonly modelType: string;
+  readonly parameters: number;
+  /** Those that a token is multiplied with: fewer where experts are chosen. */
+  readonly activeParameters: number;
+  readonly layers: number;
+  readonly hiddenSize: number;
+  /** Of dense MLPs, null where there are none. */
+  readonly intermediateSize: number | null;
+  readonly experts: ExpertReport | null;
+  readonly vocabSize: number;
+  /** Tokens. */
+  readonly context: number;
+  readonly tied: boolean;
+  /** Keys that a query sees in the layers that have a window, null where none has. */
+  readonly window: number | null;
+  readonly windowLayers: number;
+  readonly ropes: readonly Rope[];
+  readonly dtypes: readonly TensorTotal[];
+  readonly files: readonly TensorTotal[];
+  /** How the checkpoint itself is quantized, null where it is not. */
+  readonly method: string | null;
+  readonly quantized: QuantizeReport | null;
+  /** On the GPU. */
+  readonly weightBytes: number;
+  readonly kvBytesPerToken: number;
+  readonly warnings: readonly string[];
+}
+
+/** A draft, and whether it serves the target. */
+export interface DraftReport extends PartReport {
+  readonly algorithm: Algorithm;
+  readonly draftVocabSize: number;
+  readonly auxLayers: readonly number[];
+  readonly ownEmbedding: boolean;
+  readonly ownHead: boolean;
+  readonly fits: boolean;
+  /** Why it does not fit, null when it does. */
+  readonly misfit: string | null;
+}
+
+/** GPU memory for one sequence, bytes. */
+export interface MemoryReport {
+  readonly weightBytes: number;
+  readonly kvDtype: KvDtype;
+  readonly kvBytesPerToken: number;
+  /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
+  readonly context: number;
+  /** Keys and values of that context. */
+  readonly kvBytes: number;
+  /** About, for `scratchRows` rows. */
+  readonly scratchBytes: number;
+  readonly scratchRows: number;
+  readonly totalBytes: number;
+  /** What sets of tiers add at a batch of TIER_BATCH. */
+  readonly tiers: readonly { readonly numSteps: readonly number[]; readonly bytes: number }[];
+}
+
+/** The default `--max-batch`, for which the tiers are told. */
+export const TIER_BATCH = 8;
+
+const TIER_SETS = [[0], [1], [1, 3], [1, 3, 7], [0, 1, 3, 7]];
+
+/** A target, the draft beside it if any, and what both take. */
+export interface ModelReport {
+  readonly target: PartReport;
+  readonly draft: DraftReport | null;
+  readonly memory: MemoryReport;
+}
+
+/** Rows that get logits in a round of the default num_steps, in whole matmul tiles. */
+const VERIFY_ROWS = 8;
+
+/** The report on a target and its draft; a draft that does not fit is told, not thrown. */
+export function inspectReport(
+  target: Inspected<ModelConfig>,
+  draft: Inspected<DraftConfig> | null,
+  kvDtype: KvDtype = "f32",
+): ModelReport {
+  const targetPart = partReport(target, target.config, targetTensors(target.config), kvDtype);
+  const draftPart = draft && draftReport(draft, target.config, kvDtype);
+  const context = Math.min(target.config.maxPositions, DEFAULT_CONTEXT);
+  return {
+    target: targetPart,
+    draft: draftPart,
+    memory: memoryReport(
+      targetPart,
+      draftPart,
+      scratchBytes(
+        target.config,
+        draft?.config,
+        { rows: PREFILL_ROWS, verifyRows: VERIFY_ROWS, context },
+      ),
+      kvDtype,
+      tierReports(target.config, draft?.config),
+    ),
+  };
+}
+
+function draftReport(
+  draft: Inspected<DraftConfig>,
+  target: ModelConfig,
+  kvDtype: KvDtype,
+): DraftReport {
+  const { config } = draft;
+  const why = misfit(config, target);
+  return {
+    ...partReport(draft, config.layer, draftTensors(config), kvDtype),
+    algorithm: config.algorithm,
+    draftVocabSize: config.draftVocabSize,
+    auxLayers: config.auxLayers,
+    ownEmbedding: config.ownEmbedding,
+    ownHead: config.ownHead,
+    fits: why === undefined,
+    misfit: why ?? null,
+  };
+}
+
+function partReport(
+  { checkpoint, warnings, quantize }: Inspected<unknown>,
+  config: ModelConfig,
+  specs: readonly TensorSpec[],
+  kvDtype: KvDtype,
+): PartReport {
+  // What differs between layers besides the window is told by the first alone.
+  const { attention } = config.layers[0] as LayerSpec;
+  const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
+  const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
+  const tensors = [...checkpoint.tensors.values()];
+  return {
+    name: checkpoint.name,
+    architecture: config.architecture,
+    modelType: config.modelType,
+    parameters: parameterCount(specs),
+    activeParameters: activeParameterCount(specs),
+    layers: config.layers.length,
+    hiddenSize: config.hiddenSize,
+    intermediateSize: dense?.intermediateSize ?? null,
+    experts: expertReport(config),
+    ...headReport(attention),
+    vocabSize: config.vocabSize,
+    context: config.maxPositions,
+    tied: config.tied,
+    window: windows[0] ?? null,
+    windowLayers: windows.length,
+    ropes: config.ropes,
+    dtypes: totals(tensors, ({ dtypeName }) => dtypeName),
+    files: totals(tensors, ({ file }) => file),
+    method: methodOf(checkpoint) ?? null,
+    quantized: quantize ? quantizeReport(checkpoint, specs, quantize) : null,
+    weightBytes: weightBytes(checkpoint, specs, quantize),
+    kvBytesPerToken: kvBytesPerToken(config, kvDtype),
+    warnings,
+  };
+}
+
+function quantizeReport(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+  to: Quantization,
+): QuantizeReport {
+  const { narrow: { length: kept }, quantized: { length: already } } = keptMatrices(
+    checkpoint,
+    specs,
+  );
+  const all = specs.filter(({ kind }) => kind === "matrix").length;
+  return { to, matrices: all - kept - already, kept, already };
+}
+
+function tierReports(target: ModelConfig, draft: DraftConfig | undefined): MemoryReport["tiers"] {
+  const kvTokens = TIER_BATCH * Math.min(target.maxPositions, DEFAULT_CONTEXT);
+  return TIER_SETS.filter((steps) => draft || Math.max(...steps) === 0).map((numSteps) => ({
+    numSteps,
+    bytes: tierBytes(target, draft, { steps: numSteps, batch: TIER_BATCH, kvTokens }),
+  }));
+}
+
+function memoryReport(
+  target: PartReport,
+  draft: PartReport | null,
+  scratch: number,
+  kvDtype: KvDtype,
+  tiers: MemoryReport["tiers"],
+): MemoryReport {
+  const weights = target.weightBytes + (draft?.weightBytes ?? 0);
+  const kv = target.kvBytesPerToken + (draft?.kvBytesPerToken ?? 0);
+  const context = Math.min(target.context, DEFAULT_CONTEXT);
+  return {
+    weightBytes: weights,
+    kvDtype,
+    kvBytesPerToken: kv,
+    context,
+    kvBytes: kv * context,
+    scratchBytes: scratch,
+    scratchRows: PREFILL_ROWS,
+    totalBytes: weights + kv * context + scratch,
+    tiers,
+  };
+}
+
+function totals(
+  tensors: readonly TensorInfo[],
+  nameOf: (tensor: TensorInfo) => string,
+): TensorTotal[] {
+  return [...Map.groupBy(tensors, nameOf)]
+    .map(([name, group]) => ({
+      name,
+      tensors: group.length,
+      bytes: group.reduce((total, { size }) => total + size, 0),
+    }))
+    .sort((a, b) => a.name < b.name ? -1 : 1);
+}

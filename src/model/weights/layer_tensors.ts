@@ -1,0 +1,189 @@
+/** The tensors of one decoder layer: roles, names and shapes. */
+import type {
+  DenseMlp,
+  HeadAttention,
+  LatentAttention,
+  LayerSpec,
+  MixtureMlp,
+} from "../config/layer_spec.ts";
+import { EXPERT, type LayerRole, type TensorNames } from "../config/tensor_names.ts";
+
+/** One tensor that a model needs. */
+export interface TensorSpec {
+  /** What it is in the forward pass: `embed`, `layers.3.q`, `layers.3.inputNorm`, `d2t`, ... */
+  readonly role: string;
+  /** Its name in the checkpoint. */
+  readonly name: string;
+  /** Names it may have instead. */
+  readonly aliases?: readonly string[];
+  /** Matrices are [rows out, columns in], row after row. */
+  readonly shape: readonly number[];
+  readonly kind: TensorKind;
+  /** Part of the rows of a forward that read it: below 1 for experts. Default 1. */
+  readonly share?: number;
+  /** Where it is rows of a larger tensor (fused matrices): its first row, and how many that has. */
+  readonly part?: { readonly first: number; readonly of: number };
+}
+
+/**
+ * Matrices are multiplied with. So are tables, but they are never quantized: rows of the embedding are
+ * looked up, kv_b_proj is read by rows and by columns, and a router decides too much for what it
+ * weighs. Ids hold token ids or offsets of them, all others real numbers.
+ */
+export type TensorKind = "matrix" | "table" | "vector" | "ids";
+
+/** Where the tensors of one layer are. */
+export interface Place {
+  readonly names: TensorNames;
+  /** Before roles: `layers.3`. */
+  readonly roles: string;
+  /** Before the names of modules. */
+  readonly prefix: string;
+  readonly hiddenSize: number;
+}
+
+/** Tensors of a decoder layer, in the order of the forward pass. */
+export function layerTensors(spec: LayerSpec, at: Place): TensorSpec[] {
+  const before = spec.norms !== "after";
+  const after = spec.norms !== "before";
+  const norm = (role: LayerRole) => normTensor(role, at, at.hiddenSize);
+  return [
+    ...before ? [norm("inputNorm")] : [],
+    ...attentionTensors(spec, at, at.hiddenSize),
+    ...after ? [norm("attentionNorm")] : [],
+    ...mlpTensors(spec, at),
+    ...after ? [norm("mlpNorm")] : [],
+  ];
+}
+
+/** @param width of what the attention reads. */
+export function attentionTensors({ attention }: LayerSpec, at: Place, width: number): TensorSpec[] {
+  return attention.kind === "latent"
+    ? latentTensors(attention, at, width)
+    : headTensors(attention, at, width);
+}
+
+function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
+  const { numHeads, numKvHeads, headDim, bias, qkNorm } = attention;
+  const queries = numHeads * headDim;
+  const keys = numKvHeads * headDim;
+  const qkv: RowsOfRole[] = [["q", queries], ["k", keys], ["v", keys]];
+  const whole = qkNorm === "whole";
+  return [
+    ...matrices(qkv, at, width),
+    ...bias ? qkv.map(([role, rows]) => biasTensor(role, at, rows)) : [],
+    ...qkNorm === "none" ? [] : [
+      normTensor("qNorm", at, whole ? queries : headDim),
+      normTensor("kNorm", at, whole ? keys : headDim),
+    ],
+    ...matrices([["o", at.hiddenSize]], at, queries),
+  ];
+}
+
+function latentTensors(spec: LatentAttention, at: Place, width: number): TensorSpec[] {
+  const { numHeads, nopeDim, ropeDim, valueDim, rank, queryRank } = spec;
+  const queries = numHeads * (nopeDim + ropeDim);
+  return [
+    ...queryRank === undefined ? matrices([["q", queries]], at, width) : [
+      ...matrices([["qA", queryRank]], at, width),
+      normTensor("qANorm", at, queryRank),
+      ...matrices([["qB", queries]], at, queryRank),
+    ],
+    ...matrices([["kvA", rank + ropeDim]], at, width),
+    normTensor("kvANorm", at, rank),
+    { ...moduleMatrix("kvB", at, [numHeads * (nopeDim + valueDim), rank]), kind: "table" },
+    ...matrices([["o", at.hiddenSize]], at, numHeads * valueDim),
+  ];
+}
+
+/** The norm before an MLP, where there is one, and the MLP. */
+export function mlpTensors({ mlp, norms }: LayerSpec, at: Place): TensorSpec[] {
+  const { hiddenSize } = at;
+  return [
+    ...norms === "after" ? [] : [normTensor("postNorm", at, hiddenSize)],
+    ...mlp.kind === "mixture"
+      ? mixtureTensors(mlp, at)
+      : gatedTensors(mlp, at, { gate: "gate", up: "up", down: "down" }),
+  ];
+}
+
+function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
+  const { routing: { numExperts, topK, scores }, shared } = spec;
+  const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
+  const module = router.name.slice(0, -".weight".length);
+  const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
+  const expertRoles = { gate: "expertGate", up: "expertUp", down: "expertDown" } as const;
+  return [
+    { ...router, kind: "table" },
+    ...scores === "sigmoid"
+      ? [vector(`${at.roles}.routerBias`, `${module}.e_score_correction_bias`, numExperts)]
+      : [],
+    ...Array.from(
+      { length: numExperts },
+      (_, expert) =>
+        gatedTensors(spec, at, expertRoles).map((spec): TensorSpec => ({
+          ...spec,
+          role: `${spec.role}.${expert}`,
+          name: spec.name.replace(EXPERT, `${expert}`),
+          share: topK / numExperts,
+        })),
+    ).flat(),
+    ...shared ? gatedTensors(shared, at, sharedRoles) : [],
+  ];
+}
+
+function gatedTensors(
+  { intermediateSize }: Pick<DenseMlp, "intermediateSize">,
+  at: Place,
+  { gate, up, down }: Readonly<Record<"gate" | "up" | "down", LayerRole>>,
+): TensorSpec[] {
+  return [
+    ...matrices([[gate, intermediateSize], [up, intermediateSize]], at, at.hiddenSize),
+    ...matrices([[down, at.hiddenSize]], at, intermediateSize),
+  ];
+}
+
+type RowsOfRole = readonly [role: LayerRole, rows: number];
+
+/** Matrices of one width; those that share a module are its rows one after the other. */
+function matrices(roles: readonly RowsOfRole[], at: Place, cols: number): TensorSpec[] {
+  const moduleOf = ([role]: RowsOfRole) => at.names.modules[role];
+  const groups = [...Map.groupBy(roles, moduleOf)];
+  return groups.flatMap(([module, group]) => {
+    const of = group.reduce((sum, [, rows]) => sum + rows, 0);
+    let first = 0;
+    return group.map(([role, rows]) => {
+      const name = `${at.prefix}.${module}.weight`;
+      const spec = matrix(`${at.roles}.${role}`, name, [rows, cols]);
+      const part = { first, of };
+      first += rows;
+      return group.length > 1 ? { ...spec, part } : spec;
+    });
+  });
+}
+
+/** A matrix that has its module alone. */
+function moduleMatrix(role: LayerRole, at: Place, shape: readonly [number, number]): TensorSpec {
+  return matrix(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, shape);
+}
+
+function normTensor(role: LayerRole, at: Place, size: number): TensorSpec {
+  return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, size);
+}
+
+/** Its role is the matrix's and "Bias". */
+function biasTensor(role: LayerRole, at: Place, size: number): TensorSpec {
+  return vector(`${at.roles}.${role}Bias`, `${at.prefix}.${at.names.modules[role]}.bias`, size);
+}
+
+export function matrix(role: string, name: string, shape: readonly [number, number]): TensorSpec {
+  return { role, name, shape, kind: "matrix" };
+}
+
+export function table(role: string, name: string, shape: readonly [number, number]): TensorSpec {
+  return { role, name, shape, kind: "table" };
+}
+
+export function vector(role: string, name: string, size: number): TensorSpec {
+  return { role, name, shape: [size], kind: "vector" };
+}

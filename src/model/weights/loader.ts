@@ -1,0 +1,117 @@
+/** How tensors become the weights of a plan: shapes here, bytes from a source, places from a room. */
+import type { Gpu } from "../../gpu/device.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import {
+  type FloatFormat,
+  type Matrix,
+  type Prequantized,
+  type Table,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../../gpu/matrix.ts";
+import type { Room } from "../../gpu/slabs.ts";
+import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import {
+  emptyMatrix,
+  headHalves,
+  type HeadShape,
+  type HeadTensors,
+  type Layout,
+  paired,
+  type Segment,
+  stacked,
+  wholeStacks,
+} from "./shards.ts";
+
+/** Makes weights on the GPU out of tensors of one checkpoint. */
+export interface Loader {
+  /** Stacks tensors of equal width and type by rows into one matrix, quantized where asked for. */
+  matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
+  /** Stacks two tensors so that each shard holds [a; b] of the same rows (gate and up). */
+  pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
+  /** A matrix to look rows up in; never quantized. */
+  table(label: string, tensor: TensorInfo): Table;
+  /** Stacks tensors of heads so that the halves of a head lie half a shard apart (q, k and v). */
+  heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
+  /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
+  experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;
+  /** Vectors one after the other, widened to f32. */
+  vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
+  /** The same with `offset` added to each element: weights of norms. */
+  norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
+  /** Token ids or offsets of them, i32. */
+  ids(label: string, values: Int32Array<ArrayBuffer>): Operand;
+}
+
+/** What tensors are and what they become. */
+export interface Shape<Format extends WeightFormat = WeightFormat> {
+  readonly from: FloatFormat | Prequantized;
+  readonly format: Format;
+  readonly cols: number;
+  readonly lanes: number;
+}
+
+/** Where weights come from. */
+export interface WeightSource {
+  /** @throws UsageError where the tensors are not of one width and type. */
+  matrixShape(tensors: readonly TensorInfo[]): Shape;
+  tableShape(tensor: TensorInfo): Shape<FloatFormat>;
+  /** Puts the tensors' rows into a matrix of zeros. */
+  fill(matrix: Matrix, segments: readonly Segment[], from: Shape["from"]): void;
+  /** Puts the vectors there as f32, `offset` added to each element. */
+  vector(out: Operand, tensors: readonly TensorInfo[], offset: number): void;
+  ids(out: Operand, values: Int32Array<ArrayBuffer>): void;
+}
+
+/** A source of the same shapes that puts nothing in: for a room that measures. */
+export function shapesAlone({ matrixShape, tableShape }: WeightSource): WeightSource {
+  return { matrixShape, tableShape, fill: () => {}, vector: () => {}, ids: () => {} };
+}
+
+/** Opens a loader. */
+export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, room: Room): Loader {
+  function build<Format extends WeightFormat>(
+    label: string,
+    { from, ...shape }: Shape<Format>,
+    layoutOf: (rowBytes: number) => Layout,
+  ): Matrix & { readonly format: Format } {
+    const { cuts, segments } = layoutOf(shape.cols * WEIGHT_BYTES[shape.format]);
+    const matrix = emptyMatrix(room, label, cuts, shape);
+    source.fill(matrix, segments, from);
+    return matrix;
+  }
+
+  function vector(label: string, tensors: readonly TensorInfo[], offset: number): Operand {
+    const count = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
+    const out = room.take(label, vectorBytes(count));
+    source.vector(out, tensors, offset);
+    return out;
+  }
+
+  return {
+    matrix: (label, tensors) =>
+      build(label, source.matrixShape(tensors), (bytes) => stacked(gpu, tensors, bytes)),
+    pair: (label, a, b) =>
+      build(label, source.matrixShape([a, b]), (bytes) => paired(gpu, a, b, bytes)),
+    table: (label, tensor) =>
+      build(label, source.tableShape(tensor), (bytes) => stacked(gpu, [tensor], bytes)),
+    heads(label, tensors, heads) {
+      const shape = source.matrixShape([...tensors.turned, ...tensors.plain]);
+      return build(label, shape, (bytes) => headHalves(gpu, tensors, heads, bytes));
+    },
+    experts: (label, experts) =>
+      build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),
+    vector: (label, ...tensors) => vector(label, tensors, 0),
+    norm: (label, offset, ...tensors) => vector(label, tensors, offset),
+    ids(label, values) {
+      const out = room.take(label, vectorBytes(values.length));
+      source.ids(out, values);
+      return out;
+    },
+  };
+}
+
+/** Bytes of a vector of 4-byte elements: WebGPU binds a vec4 at least. */
+export function vectorBytes(count: number): number {
+  return Math.max(16, count * 4);
+}

@@ -1,0 +1,113 @@
+/** Weights of real shapes and no meaning (`--random-weights`), made on the GPU. */
+import { fillParams, fillRandom } from "../../../shaders/weights/fill_random.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import { bytesOf, labelOf, type Operand, type Plan } from "../../gpu/kernel.ts";
+import {
+  isQuantizable,
+  isQuantized,
+  lanesFor,
+  type Matrix,
+  type Quantization,
+  tuning,
+  type WeightFormat,
+} from "../../gpu/matrix.ts";
+import { compiler, submit } from "../../gpu/program.ts";
+import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { Shape, WeightSource } from "./loader.ts";
+import type { Quantizer } from "./quantizer.ts";
+import { vectorBuffer, write } from "./weights.ts";
+
+/** Weights that need tensor shapes only. Matrices are zeros until `fillAll`. */
+export interface RandomWeights extends WeightSource {
+  /** Fills all matrices made since the last call. */
+  fillAll(): void;
+}
+
+interface RandomOptions {
+  /** u32. The same seed gives the same weights wherever matrices are cut alike. */
+  readonly seed: number;
+  /** Numbers the shards' streams of weights; default 0, 1, 2, ... Who shares it has other weights. */
+  readonly nextStream?: () => number;
+  /**
+   * Standard deviation of matrices; default 1 / sqrt(columns), which makes each output of a matrix
+   * as large as the inputs. Norms (all ones) hand every matrix inputs of size 1, so a layer adds
+   * about 1 to the residual stream's variance, whatever its width: after 32 layers the stream is
+   * near 6, attention scores and logits near 1, and softmax neither saturates nor overflows.
+   * The usual 0.02 holds for 2500 columns and would be 2.4 times too large over 14336.
+   */
+  readonly std?: number;
+  /** What matrices become, where their width allows it. */
+  readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
+}
+
+/** A matrix to be filled, with the stream of each of its shards. */
+interface Fill {
+  readonly matrix: Matrix;
+  readonly streams: readonly number[];
+}
+
+/** Matrices of bf16 or of what they are quantized to, and vectors of ones. */
+export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
+  const { seed, std, quantize, nextStream = counter() } = options;
+  const fills: Fill[] = [];
+  const { lanes } = tuning(gpu.info.software);
+  const params = vectorBuffer(gpu, "fill.params", new Uint32Array(4));
+
+  function shapeOf<Format extends WeightFormat>(format: Format, cols: number): Shape<Format> {
+    return { from: "bf16", format, cols, lanes: lanesFor(format, cols, lanes) };
+  }
+
+  /** The plan that fills `out` with the weights of a shard from row `row` on. */
+  function fillRows({ matrix, streams }: Fill, shard: number, out: Operand, row: number): Plan {
+    const { cols } = matrix;
+    const fill = { seed, stream: streams[shard] ?? 0, std: std ?? 1 / Math.sqrt(cols) };
+    gpu.device.queue.writeBuffer(params.buffer, 0, fillParams({ ...fill, first: row * cols / 2 }));
+    return [fillRandom({ params, out }, labelOf(out))];
+  }
+
+  function fillQuantized(fill: Fill) {
+    const { quantizer } = quantize as NonNullable<typeof quantize>;
+    const rowBytes = 2 * fill.matrix.cols;
+    const most = quantizer.rows(rowBytes);
+    for (const [shard, { rows: all }] of fill.matrix.shards.entries()) {
+      for (let shardRow = 0; shardRow < all; shardRow += most) {
+        const rows = Math.min(most, all - shardRow);
+        const out = { buffer: quantizer.staging, size: rows * rowBytes };
+        const plan = fillRows(fill, shard, out, shardRow);
+        quantizer.pack(fill.matrix, [{ shard, shardRow, rows }], "bf16", plan);
+      }
+    }
+  }
+
+  return {
+    matrixShape([tensor]) {
+      const { shape: [, cols = 0] } = tensor as TensorInfo;
+      return shapeOf(quantize && isQuantizable(cols) ? quantize.to : "bf16", cols);
+    },
+    tableShape: ({ shape: [, cols = 0] }) => shapeOf("bf16", cols),
+    fill(matrix) {
+      fills.push({ matrix, streams: matrix.shards.map(nextStream) });
+    },
+    vector: (out) => write(gpu, out, new Float32Array(bytesOf(out) / 4).fill(1)),
+    ids: (out, values) => write(gpu, out, values),
+    fillAll() {
+      const { prepare } = compiler(gpu);
+      for (const fill of fills.splice(0)) {
+        if (isQuantized(fill.matrix.format)) fillQuantized(fill);
+        else {
+          // One submission a shard: a whole model in one could outlast a driver's watchdog.
+          for (const [shard, { operand }] of fill.matrix.shards.entries()) {
+            submit(gpu, prepare(fillRows(fill, shard, operand, 0)));
+          }
+        }
+      }
+      gpu.check();
+    },
+  };
+}
+
+/** 0, 1, 2, ... */
+export function counter(): () => number {
+  let next = 0;
+  return () => next++;
+}

@@ -1,0 +1,227 @@
+/** How matrices are cut by rows into shards where one binding cannot hold them. */
+import { UsageError } from "../../errors.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import {
+  type Matrix,
+  scaleBytes,
+  type Shard,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../../gpu/matrix.ts";
+import type { Room } from "../../gpu/slabs.ts";
+import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+
+type Limited = Pick<Gpu, "limits">;
+
+/** A shard before it has a place. */
+export type Cut = Omit<Shard, "operand" | "scales">;
+
+/** Rows of a shard. */
+export interface Run {
+  readonly rows: number;
+  readonly shard: number;
+  readonly shardRow: number;
+}
+
+/** A run of a tensor's rows and where in the matrix's shards it goes. */
+export interface Segment extends Run {
+  readonly tensor: TensorInfo;
+  readonly tensorRow: number;
+}
+
+/** The shards of a matrix and which rows of which tensors they hold. */
+export interface Layout {
+  readonly cuts: readonly Cut[];
+  readonly segments: readonly Segment[];
+}
+
+/**
+ * Tensors of equal width and type, stacked by rows.
+ *
+ * @param rowBytes of a row on the GPU, without scales.
+ */
+export function stacked(gpu: Limited, tensors: readonly TensorInfo[], rowBytes: number): Layout {
+  const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  const limit = shardRows(gpu, rowBytes);
+  return { cuts: cut(even(rows), limit), segments: stack(tensors, limit) };
+}
+
+/**
+ * Stacks of tensors, all of equal width and rows, one stack after the other and none cut.
+ *
+ * @throws UsageError where a binding cannot hold one of them.
+ */
+export function wholeStacks(
+  gpu: Limited,
+  stacks: readonly (readonly TensorInfo[])[],
+  rowBytes: number,
+): Layout {
+  const rows = (stacks[0] ?? []).reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  const limit = Math.floor(shardRows(gpu, rowBytes) / rows) * rows;
+  if (limit === 0) {
+    throw new UsageError(
+      `Cannot load tensor "${stacks[0]?.[0]?.name}": an expert takes ${rows * rowBytes} bytes, ` +
+        `the adapter binds ${gpu.limits.maxStorageBufferBindingSize}`,
+    );
+  }
+  return { cuts: cut(rows * stacks.length, limit), segments: stack(stacks.flat(), limit) };
+}
+
+/** Two tensors, each shard [a; b] of the same rows. */
+export function paired(gpu: Limited, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
+  return halves(gpu, [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }], rowBytes);
+}
+
+/** Tensors of whole heads: q and k are turned by the rope, v is not. */
+export interface HeadTensors {
+  readonly turned: readonly TensorInfo[];
+  readonly plain: readonly TensorInfo[];
+}
+
+export interface HeadShape {
+  readonly headDim: number;
+  /** Leading rows of a head that the rope turns. */
+  readonly width: number;
+}
+
+/**
+ * Tensors of whole heads: each shard has the first halves of its heads and then the second halves,
+ * so that a rope pair lies half a shard apart. Where the rope turns but a part of the head, the
+ * halves of the part come first and those of the rest follow: q and k keep their dot product.
+ */
+export function headHalves(
+  gpu: Limited,
+  { turned, plain }: HeadTensors,
+  { headDim, width }: HeadShape,
+  rowBytes: number,
+): Layout {
+  const runs = [
+    ...turned.flatMap((tensor) => headRuns(tensor, headDim, [width, headDim - width])),
+    ...plain.flatMap((tensor) => headRuns(tensor, headDim, [headDim])),
+  ];
+  return halves(gpu, runs, rowBytes);
+}
+
+/** Head by head, the parts one after the other, each in halves. */
+function headRuns(
+  tensor: TensorInfo,
+  headDim: number,
+  parts: readonly number[],
+): PairedRun[] {
+  const heads = (tensor.shape[0] ?? 0) / headDim;
+  return Array.from({ length: heads }, (_, head) => {
+    let first = head * headDim;
+    return parts.filter((size) => size > 0).map((size): PairedRun => {
+      const begin = first;
+      first += size;
+      return { rows: size / 2, a: [tensor, begin], b: [tensor, begin + size / 2] };
+    });
+  }).flat();
+}
+
+/** Rows of one tensor that lie half a shard before as many of another. */
+interface PairedRun {
+  readonly rows: number;
+  /** Tensor and its first row. */
+  readonly a: readonly [TensorInfo, number];
+  readonly b: readonly [TensorInfo, number];
+}
+
+/** Shards [a; b] of runs one after the other. */
+function halves(gpu: Limited, runs: readonly PairedRun[], rowBytes: number): Layout {
+  const total = runs.reduce((sum, { rows }) => sum + rows, 0);
+  const cuts = cut(total, shardRows(gpu, rowBytes) / 2);
+  let at = 0;
+  const segments = runs.flatMap(({ rows: length, a, b }) => {
+    const begin = at;
+    at += length;
+    return cuts.flatMap(({ first, rows }, shard): Segment[] => {
+      const from = Math.max(first, begin);
+      const to = Math.min(first + rows, begin + length);
+      if (from >= to) return [];
+      const part = { rows: to - from, shard };
+      const [done, shardRow] = [from - begin, from - first];
+      return [
+        { ...part, tensor: a[0], tensorRow: a[1] + done, shardRow },
+        { ...part, tensor: b[0], tensorRow: b[1] + done, shardRow: rows + shardRow },
+      ];
+    });
+  });
+  return { cuts: cuts.map(({ first, rows }) => ({ first, rows: rows * 2 })), segments };
+}
+
+/** Segments in groups of at most `most` rows, each group in one shard. */
+export function batches(segments: readonly Segment[], most: number): Segment[][] {
+  const out: Segment[][] = [];
+  let room = 0;
+  for (const segment of segments) {
+    if (out.at(-1)?.[0]?.shard !== segment.shard) room = 0;
+    for (let done = 0; done < segment.rows;) {
+      if (room === 0) {
+        out.push([]);
+        room = most;
+      }
+      const rows = Math.min(room, segment.rows - done);
+      const [tensorRow, shardRow] = [segment.tensorRow + done, segment.shardRow + done];
+      out.at(-1)?.push({ ...segment, rows, tensorRow, shardRow });
+      done += rows;
+      room -= rows;
+    }
+  }
+  return out;
+}
+
+/** The matrix, all zeros. */
+export function emptyMatrix<Format extends WeightFormat>(
+  room: Room,
+  label: string,
+  cuts: readonly Cut[],
+  shape: Pick<Matrix, "cols" | "lanes"> & { readonly format: Format },
+): Matrix & { readonly format: Format } {
+  const { cols, format } = shape;
+  const scales = scaleBytes(format, cols);
+  const shards = cuts.map((shard, i) => {
+    const name = cuts.length > 1 ? `${label}#${i}` : label;
+    return {
+      ...shard,
+      operand: room.take(name, shard.rows * cols * WEIGHT_BYTES[format]),
+      ...scales > 0 ? { scales: room.take(`${name}.scales`, shard.rows * scales) } : {},
+    };
+  });
+  return { ...shape, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), shards };
+}
+
+/** Rows that fit one binding, even. */
+function shardRows(gpu: Limited, rowBytes: number): number {
+  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
+  return Math.floor(limit / rowBytes / 4) * 4;
+}
+
+function even(n: number): number {
+  return n + n % 2;
+}
+
+function cut(rows: number, limit: number): Cut[] {
+  const out: Cut[] = [];
+  for (let first = 0; first < rows; first += limit) {
+    out.push({ first, rows: Math.min(limit, rows - first) });
+  }
+  return out;
+}
+
+/** Segments of tensors stacked by rows over shards of `limit` rows. */
+function stack(tensors: readonly TensorInfo[], limit: number): Segment[] {
+  const segments: Segment[] = [];
+  let at = 0;
+  for (const tensor of tensors) {
+    const total = tensor.shape[0] ?? 0;
+    for (let row = 0; row < total;) {
+      const shardRow = at % limit;
+      const rows = Math.min(total - row, limit - shardRow);
+      segments.push({ tensor, tensorRow: row, rows, shard: Math.floor(at / limit), shardRow });
+      row += rows;
+      at += rows;
+    }
+  }
+  return segments;
+}

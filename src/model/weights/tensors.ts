@@ -1,0 +1,228 @@
+import { UsageError } from "../../errors.ts";
+import type { Checkpoint, TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { DraftConfig, ModelConfig } from "../config/config.ts";
+import { quote } from "../files/fields.ts";
+import type { LayerSpec } from "../config/layer_spec.ts";
+import {
+  attentionTensors,
+  layerTensors,
+  matrix,
+  mlpTensors,
+  type Place,
+  table,
+  type TensorKind,
+  type TensorSpec,
+  vector,
+} from "./layer_tensors.ts";
+
+import { DTYPE_BYTES, type GroupedDType } from "../files/safetensors.ts";
+
+export type { TensorKind, TensorSpec };
+
+/** Of the matrices of quantized checkpoints. */
+const GROUPED: readonly GroupedDType[] = ["GROUPED_U4", "GROUPED_I8", "GROUPED_F8"];
+
+/** Dtypes each kind may have. */
+const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
+  matrix: ["F32", "F16", "BF16", ...GROUPED],
+  table: ["F32", "F16", "BF16", ...GROUPED], // float32 on the GPU
+  vector: ["F32", "F16", "BF16"],
+  ids: ["I64", "I32"],
+};
+
+/**
+ * Tensors that checkpoints carry and no forward needs: the inverse of d2t, rope frequencies (they
+ * are computed), the lm_head of a tied model, which is the embedding once more, and all that sees.
+ */
+export const IGNORABLE: RegExp =
+  /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$|^(model\.)?(vision_tower|multi_modal_projector)\./;
+
+/** The tensors of a decoder, in the order of the forward pass. */
+export function targetTensors(config: ModelConfig): TensorSpec[] {
+  const { vocabSize, hiddenSize, names } = config;
+  const layers = config.layers.flatMap((spec, i) =>
+    layerTensors(spec, { names, roles: `layers.${i}`, prefix: `layers.${i}`, hiddenSize })
+  );
+  const prefixed = [
+    table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]),
+    ...layers,
+    vector("norm", "norm.weight", hiddenSize),
+  ];
+  return [
+    ...prefixed.map((spec) => withPrefixes(spec, names.prefixes)),
+    ...config.tied ? [] : [matrix("head", "lm_head.weight", [vocabSize, hiddenSize])],
+  ];
+}
+
+function withPrefixes(spec: TensorSpec, prefixes: readonly string[]): TensorSpec {
+  const [name = spec.name, ...aliases] = prefixes.map((prefix) => prefix + spec.name);
+  return { ...spec, name, ...aliases.length > 0 ? { aliases } : {} };
+}
+
+/** The tensors of an EAGLE head, in the order of the forward pass; its layer is `layers.0`. */
+export function draftTensors(config: DraftConfig): TensorSpec[] {
+  const { layer, prefix, draftVocabSize } = config;
+  const { hiddenSize, vocabSize } = layer;
+  const eagle3 = config.algorithm === "EAGLE3";
+  const fcWidth = eagle3 ? 3 * config.targetHiddenSize : 2 * hiddenSize;
+  const at: Place = {
+    names: layer.names,
+    roles: "layers.0",
+    prefix: prefix + config.layerPrefix,
+    hiddenSize,
+  };
+  const [spec] = layer.layers as [LayerSpec];
+  const embed = table("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
+  const inputNorm = vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize);
+  const norms = {
+    EAGLE: [],
+    EAGLE3: [
+      inputNorm,
+      vector("layers.0.hiddenNorm", `${at.prefix}.hidden_norm.weight`, hiddenSize),
+    ],
+    NEXTN: [inputNorm],
+  };
+  const final = {
+    EAGLE: [],
+    EAGLE3: [vector("norm", `${prefix}norm.weight`, hiddenSize)],
+    NEXTN: [vector("norm", `${at.prefix}.shared_head.norm.weight`, hiddenSize)],
+  };
+  return [
+    ...config.ownEmbedding ? [embed] : [],
+    ...inputNormTensors(config),
+    matrix("fc", `${prefix}${config.fc}.weight`, [hiddenSize, fcWidth]),
+    ...config.fcBias ? [vector("fcBias", `${prefix}${config.fc}.bias`, hiddenSize)] : [],
+    ...norms[config.algorithm],
+    // EAGLE-3 attends over concat(embedding, hidden), both normed: twice as wide.
+    ...attentionTensors(spec, at, eagle3 ? 2 * hiddenSize : hiddenSize),
+    ...mlpTensors(spec, at),
+    ...final[config.algorithm],
+    ...config.ownHead ? [matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize])] : [],
+    ...config.reducedVocab
+      ? [{ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" } as const]
+      : [],
+  ];
+}
+
+/** The norms before `fc`, in the order of its columns. */
+function inputNormTensors(config: DraftConfig): TensorSpec[] {
+  const { prefix, targetHiddenSize: width, layer: { hiddenSize }, inputNorms } = config;
+  const norm = (i: number, module: string, size: number) =>
+    vector(`inputNorms.${i}`, `${prefix}${module}.weight`, size);
+  if (inputNorms === "none") return [];
+  if (inputNorms === "whole") return [norm(0, "input_norm", 3 * width)];
+  switch (config.algorithm) {
+    case "EAGLE3":
+      return [0, 1, 2].map((i) => norm(i, `fc_norm.${i}`, width));
+    case "NEXTN":
+      return ["enorm", "hnorm"].map((name, i) =>
+        norm(i, `${config.layerPrefix}.${name}`, hiddenSize)
+      );
+    case "EAGLE":
+      return ["embedding_layernorm", "hidden_states_layernorm"].map((name, i) =>
+        norm(i, name, hiddenSize)
+      );
+  }
+}
+
+/** `checkTensors` of a target; layers after its last one are a draft's (NEXTN). */
+export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string[] {
+  const { layers: { length }, nextnLayers = 0 } = config;
+  const nextn = Array.from({ length: nextnLayers }, (_, i) => length + i).join("|");
+  const ignorable = nextnLayers > 0
+    ? new RegExp(`${IGNORABLE.source}|^model\\.layers\\.(${nextn})\\.`)
+    : IGNORABLE;
+  return checkTensors(checkpoint, targetTensors(config), ignorable);
+}
+
+/** `checkTensors` of a draft; what else there is beside a NextN layer is the target's. */
+export function checkDraft(checkpoint: Checkpoint, config: DraftConfig): string[] {
+  return checkTensors(
+    checkpoint,
+    draftTensors(config),
+    config.algorithm === "NEXTN" ? /^/ : IGNORABLE,
+  );
+}
+
+/**
+ * Checks that the checkpoint holds what `specs` ask for.
+ * @param ignorable names of extra tensors that deserve no warning.
+ * @returns one warning a further tensor: it will not be read.
+ * @throws UsageError naming file and tensor when one is missing, of another shape or unusable
+ * dtype, or comes with a part (a bias, a scale) that the forward would leave out.
+ */
+export function checkTensors(
+  checkpoint: Checkpoint,
+  specs: readonly TensorSpec[],
+  ignorable: RegExp = IGNORABLE,
+): string[] {
+  for (const spec of specs) checkTensor(checkpoint, spec);
+  const names = specs.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
+  const wanted = new Set(names);
+  const modules = new Set(names.map((name) => name.replace(/\.(weight|bias)$/, "")));
+  const extra = [...checkpoint.tensors.values()].filter(({ name }) => !wanted.has(name));
+  for (const tensor of extra) {
+    const module = tensor.name.slice(0, tensor.name.lastIndexOf("."));
+    if (!modules.has(module) || isZeroBias(checkpoint, tensor)) continue;
+    throw mismatch(checkpoint, tensor, "is part of a layer that is computed without it");
+  }
+  return extra
+    .filter((tensor) => !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor))
+    .map(({ name, file }) => `${checkpoint.name}/${file}: tensor ${quote(name)} is not used`);
+}
+
+/** AutoGPTQ gave every module a bias, zeros where the model has none. */
+function isZeroBias(checkpoint: Checkpoint, { name, ...tensor }: TensorInfo): boolean {
+  const weight = checkpoint.tensors.get(name.replace(/\.bias$/, ".weight"));
+  if (!name.endsWith(".bias") || weight === undefined || !isGrouped(weight.dtype)) return false;
+  // A sign alone is a zero too.
+  const bytes = new Uint8Array(tensor.size);
+  checkpoint.read({ name, ...tensor }, 0, bytes);
+  const step = DTYPE_BYTES[tensor.dtypeName] ?? 1;
+  return bytes.every((byte, i) => (i % step === step - 1 ? byte & 0x7f : byte) === 0);
+}
+
+/**
+ * What a spec asks for, as it lies in the checkpoint; of a fused tensor the spec's rows alone.
+ * Undefined when it is missing.
+ */
+export function findTensor(
+  { tensors }: Pick<Checkpoint, "tensors">,
+  { name, aliases = [], shape, part }: TensorSpec,
+): TensorInfo | undefined {
+  const found = [name, ...aliases].flatMap((each) => tensors.get(each) ?? [])[0];
+  if (found === undefined || part === undefined) return found;
+  const rowBytes = found.size / part.of;
+  const [rows = 0] = shape;
+  return { ...found, shape, begin: found.begin + part.first * rowBytes, size: rows * rowBytes };
+}
+
+function checkTensor(checkpoint: Checkpoint, spec: TensorSpec): void {
+  const { part, ...whole } = spec;
+  const tensor = findTensor(checkpoint, whole);
+  if (tensor === undefined) {
+    const why = `tensor ${quote(spec.name)} is missing`;
+    throw new UsageError(`Cannot use ${quote(checkpoint.name)}: ${why}`);
+  }
+  const { shape } = tensor;
+  const wanted = part ? [part.of, ...spec.shape.slice(1)] : spec.shape;
+  if (shape.length !== wanted.length || shape.some((size, i) => size !== wanted[i])) {
+    const expected = `expected ${quote(wanted)}`;
+    throw mismatch(checkpoint, tensor, `has shape ${quote(shape)}, ${expected} by config.json`);
+  }
+  const allowed = DTYPES[spec.kind];
+  if (!allowed.includes(tensor.dtype)) {
+    const expected = `expected ${allowed.filter((dtype) => !isGrouped(dtype)).join(", ")}`;
+    throw mismatch(checkpoint, tensor, `has dtype ${quote(tensor.dtypeName)}, ${expected}`);
+  }
+}
+
+/** Whether a matrix is quantized in its checkpoint. */
+export function isGrouped(dtype: string): boolean {
+  return GROUPED.some((grouped) => grouped === dtype);
+}
+
+function mismatch(checkpoint: Checkpoint, tensor: TensorInfo, why: string): UsageError {
+  const path = `${checkpoint.name}/${tensor.file}`;
+  return new UsageError(`Cannot use ${quote(path)}: tensor ${quote(tensor.name)} ${why}`);
+}

@@ -1,0 +1,84 @@
+/** The shape of the source tree: which file imports which, and how many files a room holds. */
+
+const ROOT = new URL("..", import.meta.url);
+
+/** Files of the program, by path from the root, with the files of the program that each imports. */
+export type Imports = ReadonlyMap<string, readonly string[]>;
+
+/** Reads main.ts, src/ and shaders/. */
+export async function readImports(): Promise<Imports> {
+  const files = ["main.ts"];
+  for (const folder of ["src", "shaders"]) {
+    for await (const file of filesUnder(folder)) if (file.endsWith(".ts")) files.push(file);
+  }
+  const imports = new Map<string, readonly string[]>();
+  for (const file of files) {
+    const text = await Deno.readTextFile(new URL(file, ROOT));
+    const specifiers = [...text.matchAll(/^(?:import|export)\b[^;]*?from\s+"(\.[^"]+)"/gm)];
+    const found = specifiers.map(([, specifier = ""]) =>
+      new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length)
+    );
+    imports.set(file, found.filter((each) => files.includes(each)));
+  }
+  return imports;
+}
+
+async function* filesUnder(folder: string): AsyncGenerator<string> {
+  for await (const { name, isDirectory } of Deno.readDir(new URL(folder, ROOT))) {
+    if (isDirectory) yield* filesUnder(`${folder}/${name}`);
+    else yield `${folder}/${name}`;
+  }
+}
+
+/** Groups of nodes that lead back to each other, each sorted (Tarjan's strongly connected parts). */
+export function circles(edges: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>();
+  const lowest = new Map<string, number>();
+  const path: string[] = [];
+  const found: string[][] = [];
+  function visit(node: string): number {
+    const index = order.size;
+    order.set(node, index);
+    path.push(node);
+    let low = index;
+    for (const next of edges.get(node) ?? []) {
+      if (!order.has(next)) low = Math.min(low, visit(next));
+      else if (path.includes(next)) low = Math.min(low, order.get(next) as number);
+    }
+    lowest.set(node, low);
+    if (low === index) {
+      const group = path.splice(path.indexOf(node));
+      if (group.length > 1) found.push(group.toSorted());
+    }
+    return low;
+  }
+  for (const node of edges.keys()) if (!order.has(node)) visit(node);
+  return found;
+}
+
+/** The folder of a file. */
+export function roomOf(file: string): string {
+  return file.slice(0, file.lastIndexOf("/"));
+}
+
+/** Rooms and the rooms that their files import from, themselves left out. */
+export function roomImports(imports: Imports): Map<string, string[]> {
+  const rooms = new Map<string, string[]>();
+  for (const [file, targets] of imports) {
+    const room = roomOf(file);
+    const others = targets.map(roomOf).filter((other) => other !== room);
+    rooms.set(room, [...new Set([...rooms.get(room) ?? [], ...others])]);
+  }
+  return rooms;
+}
+
+/** Source files a room holds, WGSL included. */
+export async function roomSizes(): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>();
+  for (const folder of ["src", "shaders"]) {
+    for await (const file of filesUnder(folder)) {
+      if (/\.(ts|wgsl)$/.test(file)) sizes.set(roomOf(file), (sizes.get(roomOf(file)) ?? 0) + 1);
+    }
+  }
+  return sizes;
+}

@@ -1,0 +1,28 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { circles, readImports, roomImports, roomSizes } from "./structure.ts";
+
+/** A newcomer should see a room at a glance. */
+const MOST_FILES = 22;
+
+Deno.test("no file leads back to itself through its imports", async () => {
+  const imports = await readImports();
+  ok(imports.size > 250, `${imports.size} files`);
+  deepEqual(circles(imports), []);
+});
+
+Deno.test("data goes one way between rooms", async () => {
+  deepEqual(circles(roomImports(await readImports())), []);
+});
+
+Deno.test("no room is crowded", async () => {
+  const sizes = await roomSizes();
+  deepEqual([...sizes].filter(([, size]) => size > MOST_FILES), []);
+});
+
+Deno.test("circles are found, also through several steps", () => {
+  const edges = new Map([["a", ["b"]], ["b", ["c"]], ["c", ["a", "d"]], ["d", ["e"]], ["e", [
+    "d",
+  ]]]);
+  deepEqual(circles(edges).toSorted(), [["a", "b", "c"], ["d", "e"]]);
+  equal(circles(new Map([["a", ["b", "c"]], ["b", ["c"]], ["c", []]])).length, 0);
+});
