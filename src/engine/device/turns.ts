@@ -1,20 +1,22 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import type { Gpu } from "../../gpu/device.ts";
 
-/** Timers and signals wait while the GPU is read or fed; a turn takes 2 ms, so not each time. */
+/** Timers, signals and the device's reports wait while the GPU is read or fed. */
 const TURN_MS = 100;
 
 /**
- * Gives timers and signals a turn, at once and then every TURN_MS; messages of other threads whenever
- * there is `mail`, which takes 0.4 ms.
+ * Turns of the event loop, at once and then every TURN_MS. In a thread of its own, which says when
+ * there is `mail`, the engine takes one for each message too (0.4 ms) and hears no signals: two
+ * immediates (2 us) are enough for the device's reports. Otherwise a turn waits for a timer (2 ms):
+ * an immediate would come back before Deno has heard a signal.
  */
-export function turns(mail: () => boolean = () => false): () => Promise<void> {
+export function turns(mail?: () => boolean): () => Promise<void> {
   let last = -Infinity;
   return async () => {
-    if (mail()) await setImmediate();
+    if (mail?.()) await setImmediate();
     if (performance.now() - last < TURN_MS) return;
-    // setImmediate would come back before Deno has heard a signal.
-    await setTimeout(1);
+    if (mail) await setImmediate().then(() => setImmediate());
+    else await setTimeout(1);
     last = performance.now();
   };
 }
