@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
-import type { Checkpoint } from "../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../model/files/checkpoint_type.ts";
 import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";

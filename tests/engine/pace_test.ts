@@ -1,10 +1,6 @@
 import { equal } from "node:assert/strict";
-import {
-  MOST_ROUNDS,
-  openPace,
-  roundsUseful,
-  roundsWorth,
-} from "../../src/engine/schedule/pace.ts";
+import { openPace, roundsUseful, roundsWorth } from "../../src/engine/schedule/pace.ts";
+import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
 
 Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MOST_ROUNDS", () => {
   const cases: [hostMs: number, roundMs: number, rounds: number][] = [

@@ -1,7 +1,7 @@
 /** Loaders whose weights have a buffer each. */
 import type { Gpu } from "../../src/gpu/device.ts";
 import { buffersApart } from "../../src/gpu/slabs.ts";
-import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { type Loader, loader as openLoader } from "../../src/model/weights/loader.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import {

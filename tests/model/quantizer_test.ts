@@ -3,7 +3,8 @@ import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import { openMeasure, openSlabs, type Room } from "../../src/gpu/slabs.ts";
-import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import {
   loader as openLoader,
   shapesAlone,

@@ -9,14 +9,15 @@ import type { Operand } from "../../gpu/kernel.ts";
 import { openMeasure, openSlabs, type Room } from "../../gpu/slabs.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { type Launches, MOST_SPLITS, type Tuning, tuning } from "../../gpu/matrix.ts";
-import type { DraftConfig, ModelConfig } from "../../model/config/config.ts";
+import type { DraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type {
   DecoderContext,
   LayerKv,
   MixtureScratch,
   Scratch,
 } from "../../model/plan/decoder_context.ts";
-import { type Draft, type DraftWeights, featureWidth } from "../../model/plan/eagle.ts";
+import { featureWidth } from "../../model/plan/eagle.ts";
+import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import {
   actWidth,

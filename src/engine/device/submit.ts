@@ -1,9 +1,11 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { encode, type Program } from "../../gpu/program.ts";
 import { openReadback } from "../../gpu/readback.ts";
-import { MOST_ROUNDS } from "../schedule/pace.ts";
 import { openStamps, passMs } from "./stamps.ts";
 import { turns } from "./turns.ts";
+
+/** Most rounds that are submitted without the host between them. */
+export const MOST_ROUNDS = 8;
 
 /** Programs that run in order, in one submission. */
 export interface Work {

@@ -1,5 +1,4 @@
-/** Most rounds that are submitted without the host between them. */
-export const MOST_ROUNDS = 8;
+import { MOST_ROUNDS } from "../device/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
 export const SHARE = 0.02;

@@ -9,7 +9,7 @@ import {
   type WeightFormat,
 } from "../../gpu/matrix.ts";
 import type { Room } from "../../gpu/slabs.ts";
-import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
 
 type Limited = Pick<Gpu, "limits">;
 

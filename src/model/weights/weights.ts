@@ -16,7 +16,8 @@ import {
 } from "../../gpu/matrix.ts";
 import { buffersApart } from "../../gpu/slabs.ts";
 import { UsageError } from "../../errors.ts";
-import type { Checkpoint, DType, TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { DType, TensorInfo } from "../files/safetensors.ts";
 import { type Shape, vectorBytes, type WeightSource } from "./loader.ts";
 import { dequantized } from "../checkpoint/quantized/dequantize.ts";
 import { toLanes } from "../checkpoint/quantized/lane_order.ts";
