@@ -13,7 +13,7 @@ import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { Outputs } from "./schedule/output.ts";
-import type { RoundsPerSync } from "./schedule/pace.ts";
+import type { RoundsPerSync } from "./schedule/sync_interval.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_cache.ts";

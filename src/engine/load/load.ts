@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { openMeasure, openSlabs } from "../../gpu/slabs.ts";
+import { measuringArena, openArena } from "../../gpu/arena.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
@@ -18,7 +18,7 @@ import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
-import { heard, turns } from "../device/turns.ts";
+import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
 /** Bytes that reached the GPU. */
 export interface LoadProgress {
@@ -145,23 +145,23 @@ export async function loadWith(
     target: open(target.checkpoint, "target"),
     draft: draft && open(draft.checkpoint, "draft"),
   };
-  const measure = openMeasure();
+  const measure = measuringArena();
   await makeWeights(models, sources, {
     load: (source) => loader(gpu, shapesAlone(source), measure),
     pause: () => Promise.resolve(),
   });
-  const slabs = openSlabs(gpu, "weights", measure.items);
+  const arena = openArena(gpu, "weights", measure.items);
   // What the GPU has no memory for is heard here, so that reading is spared.
-  await heard(gpu);
-  const turn = turns();
+  await throwDeviceErrors(gpu);
+  const yieldNow = yieldToEventLoop();
   const weights = await makeWeights(models, sources, {
-    load: (source) => loader(gpu, source, slabs),
+    load: (source) => loader(gpu, source, arena),
     pause: async () => {
-      await turn();
+      await yieldNow();
       gpu.check();
     },
   });
-  await heard(gpu);
+  await throwDeviceErrors(gpu);
   return weights;
 }
 

@@ -14,7 +14,7 @@ import {
   WEIGHT_BYTES,
   type WeightFormat,
 } from "../../gpu/matrix.ts";
-import { buffersApart } from "../../gpu/slabs.ts";
+import { separateBuffers } from "../../gpu/arena.ts";
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../files/safetensors.ts";
@@ -163,7 +163,7 @@ export function vectorBuffer(
   label: string,
   values: Float32Array | Int32Array | Uint32Array,
 ): Operand {
-  const out = buffersApart(gpu).take(label, vectorBytes(values.length));
+  const out = separateBuffers(gpu).allocate(label, vectorBytes(values.length));
   write(gpu, out, values);
   return out;
 }

@@ -10,7 +10,7 @@ const TURN_MS = 100;
  * immediates (2 us) are enough for the device's reports. Otherwise a turn waits for a timer (2 ms):
  * an immediate would come back before Deno has heard a signal.
  */
-export function turns(mail?: () => boolean): () => Promise<void> {
+export function yieldToEventLoop(mail?: () => boolean): () => Promise<void> {
   let last = -Infinity;
   return async () => {
     if (mail?.()) await setImmediate();
@@ -22,7 +22,7 @@ export function turns(mail?: () => boolean): () => Promise<void> {
 }
 
 /** Throws what the device has reported until now: reports come with a turn of the event loop. */
-export async function heard(gpu: Pick<Gpu, "check">): Promise<void> {
-  await turns()();
+export async function throwDeviceErrors(gpu: Pick<Gpu, "check">): Promise<void> {
+  await yieldToEventLoop()();
   gpu.check();
 }

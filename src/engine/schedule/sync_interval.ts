@@ -54,7 +54,7 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 }
 
 /** Chooses the number of rounds in a group. */
-export interface Pace {
+export interface SyncInterval {
   pick(batch: number, numSteps: number): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
   learn(batch: number, numSteps: number, group: { count: number; ended: number }): void;
@@ -75,7 +75,7 @@ interface Seen {
  * group of one takes host + round, each further round takes a round. The host's part cannot be seen
  * otherwise: most of it is spent waiting for a device that is slow to begin and to tell its end.
  */
-export function openPace(asked: RoundsPerSync): Pace {
+export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
   let last: number | undefined;
   const key = (batch: number, numSteps: number) => `${batch} ${numSteps}`;
