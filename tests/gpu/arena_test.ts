@@ -36,7 +36,7 @@ Deno.test("buffers: items lie in their order, aligned, apart, and fill the buffe
     for (const [i, place] of places.entries()) {
       if (place.buffer === at) assert.equal(place.offset, aligned(free));
       else {
-        assert.deepEqual(place, { at: at + 1, offset: 0 });
+        assert.deepEqual(place, { buffer: at + 1, offset: 0 });
         if (at >= 0) assert.equal(buffers[at], free);
       }
       at = place.buffer;
