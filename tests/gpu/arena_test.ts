@@ -91,7 +91,7 @@ Deno.test("buffers: what is allocated is what was measured", async () => {
   const arena = openArena(device.gpu, "test", [16, 512]);
   const { buffer, ...place } = arena.allocate("a", 16);
   assert.deepEqual(place, { offset: 0, size: 16, label: "a" });
-  assert.deepEqual([buffer.label, buffer.size], ["at.0", 256 + 512]);
+  assert.deepEqual([buffer.label, buffer.size], ["test.0", 256 + 512]);
   assert.throws(() => arena.allocate("b", 256), /b wants 256 bytes, 512 were measured/);
   assert.throws(() => arena.allocate("c", 16), /c wants 16 bytes, undefined were measured/);
 });
