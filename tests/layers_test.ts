@@ -13,7 +13,7 @@ Deno.test("imports go down the layers only", () => {
     ["src/cli/chat/state.ts", "../../text/stream.ts"],
     ["src/cli/chat/state.ts", "../io.ts"],
     ["src/engine/round.ts", "../../shaders/accept.ts"],
-    ["src/model/plan/target.ts", "../../shaders/rms_norm.ts"],
+    ["src/model/target.ts", "../../shaders/rms_norm.ts"],
     ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
     ["src/text/tokenizer.ts", "../errors.ts"],
     ["shaders/accept.ts", "./accept.wgsl"],
@@ -25,7 +25,7 @@ Deno.test("imports go down the layers only", () => {
   for (const [file, specifier] of allowed) equal(importFault(file, specifier), undefined, file);
   const refused: [string, string][] = [
     ["src/engine/round.ts", "../cli/generate.ts"],
-    ["src/model/plan/target.ts", "../engine/events.ts"],
+    ["src/model/target.ts", "../engine/events.ts"],
     ["src/text/stream.ts", "../model/config.ts"],
     ["src/text/stream.ts", "../speculate/noise.ts"],
     ["src/speculate/choose.ts", "../errors.ts"],

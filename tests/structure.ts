@@ -57,8 +57,13 @@ export function circles(edges: ReadonlyMap<string, readonly string[]>): string[]
 }
 
 /** The folder of a file. */
-export function roomOf(file: string): string {
+export function folderOf(file: string): string {
   return file.slice(0, file.lastIndexOf("/"));
+}
+
+/** The room of a file: folders within a room belong to it. */
+export function roomOf(file: string): string {
+  return folderOf(file).split("/").slice(0, file.startsWith("src/") ? 3 : 2).join("/");
 }
 
 /** Rooms and the rooms that their files import from, themselves left out. */
@@ -72,12 +77,14 @@ export function roomImports(imports: Imports): Map<string, string[]> {
   return rooms;
 }
 
-/** Source files a room holds, WGSL included. */
+/** Source files a folder holds, WGSL included. */
 export async function roomSizes(): Promise<Map<string, number>> {
   const sizes = new Map<string, number>();
   for (const folder of ["src", "shaders"]) {
     for await (const file of filesUnder(folder)) {
-      if (/\.(ts|wgsl)$/.test(file)) sizes.set(roomOf(file), (sizes.get(roomOf(file)) ?? 0) + 1);
+      if (/\.(ts|wgsl)$/.test(file)) {
+        sizes.set(folderOf(file), (sizes.get(folderOf(file)) ?? 0) + 1);
+      }
     }
   }
   return sizes;

@@ -1,4 +1,4 @@
-import type { RoundsPerSync } from "../engine/schedule/pace.ts";
+import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import { type Arm, PLAIN_AGAIN } from "./plan.ts";
 import { acceptanceOf, meanRoundsPerSync, type RoundMs, roundMs, tierShare } from "./rounds.ts";
 import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";

@@ -1,5 +1,5 @@
 import type { LoadProgress } from "../engine/load/load.ts";
-import type { RoundsPerSync } from "../engine/schedule/pace.ts";
+import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import type { Workload } from "./workload.ts";
 
 /** How a cell decodes. */

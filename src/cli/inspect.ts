@@ -2,8 +2,10 @@
 import type { KvDtype } from "../gpu/kv.ts";
 import type { Quantization } from "../gpu/matrix.ts";
 import { bytesText as bytes } from "../model/files/bytes.ts";
-import { type Checkpoint, openCheckpoint } from "../model/checkpoint/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../model/config/config.ts";
+import { openCheckpoint } from "../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../model/files/checkpoint_type.ts";
+import { parseModelConfig } from "../model/config/config.ts";
+import type { ModelConfig } from "../model/config/types.ts";
 import { parseDraftConfig } from "../model/config/draft_config.ts";
 import { openEmbedded } from "../model/checkpoint/embedded.ts";
 import { checkQuantize } from "../model/config/quantize_choice.ts";

@@ -1,4 +1,4 @@
-import type { RoundsPerSync } from "../engine/schedule/pace.ts";
+import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import type { Sampling } from "../speculate/sampling.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "./io.ts";

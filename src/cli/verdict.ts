@@ -2,8 +2,10 @@
 import { UsageError } from "../errors.ts";
 import { openGpu } from "../gpu/device.ts";
 import { gpuMemory } from "../gpu/memory.ts";
-import { type Checkpoint, openCheckpoint } from "../model/checkpoint/checkpoint.ts";
-import { fieldsOf, type ModelConfig, parseModelConfig } from "../model/config/config.ts";
+import { openCheckpoint } from "../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../model/files/checkpoint_type.ts";
+import { fieldsOf, parseModelConfig } from "../model/config/config.ts";
+import type { ModelConfig } from "../model/config/types.ts";
 import { parseDraftConfig, parseDraftSizes } from "../model/config/draft_config.ts";
 import { kvBytesPerToken, methodOf, weightBytes } from "../model/report/memory.ts";
 import { inspectReport } from "../model/report/report.ts";

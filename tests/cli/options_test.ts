@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ROUNDS } from "../../src/cli/option_flight.ts";
-import { MOST_ROUNDS, SHARE } from "../../src/engine/schedule/pace.ts";
+import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
+import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
 import { allowed, type Flag } from "../../src/cli/flag.ts";
 import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
 import { type Invocation, parseArguments } from "../../src/cli/parse.ts";

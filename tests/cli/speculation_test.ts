@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { runGenerate } from "../../src/cli/generate.ts";
 import { parseArguments } from "../../src/cli/parse.ts";
 import { speculationOf } from "../../src/cli/speculation.ts";
-import { engineInWorker } from "../../src/engine/worker/client.ts";
+import { open } from "../engine/worker/open.ts";
 import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
-
-const MAIN = new URL("../../main.ts", import.meta.url);
 
 const CONFIG = JSON.stringify({
   "1": { candidate_steps: [0, 1, 3], update_interval: 2, warmup_batches: 0, down_hysteresis: 0 },
@@ -72,7 +70,7 @@ Deno.test("a bad preset is told before anything is opened", async () => {
 async function generated(args: readonly string[]) {
   const io: FakeIo = fakeIo({ stdin: "" });
   const all = [...args, "--json", "--quiet", "--temperature", "0", "Count from 1 to 50."];
-  assert.equal(await runGenerate(parsed(all), { open: engineInWorker(MAIN), io }), 0);
+  assert.equal(await runGenerate(parsed(all), { open, io }), 0);
   return JSON.parse(io.out());
 }
 

@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
-import type { RoundsPerSync } from "../../src/engine/schedule/pace.ts";
+import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";

@@ -3,7 +3,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/plan/rope.ts";
-import type { ModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import { prefillPrompt } from "../../src/engine/device/direct.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 

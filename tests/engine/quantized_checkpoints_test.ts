@@ -6,7 +6,7 @@ import { type Core, openCore } from "../../src/engine/device/core.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
-import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";

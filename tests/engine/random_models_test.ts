@@ -5,9 +5,10 @@ import { loadRandomWeights, openRandomModels } from "../../src/engine/load/rando
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { MOST_SPLITS, tuning } from "../../src/gpu/matrix.ts";
-import type { ModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { DecoderContext, LayerKv } from "../../src/model/plan/decoder_context.ts";
-import { type Draft, draftBody, draftHead } from "../../src/model/plan/eagle.ts";
+import { draftBody, draftHead } from "../../src/model/plan/eagle.ts";
+import type { Draft } from "../../src/model/plan/draft_types.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/plan/target.ts";
 import { headsOf } from "../../src/model/config/layer_spec.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";

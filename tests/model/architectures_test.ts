@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
 import { TARGET_JSON } from "./drafts.ts";
 import { denseLayer } from "./dense_layer.ts";

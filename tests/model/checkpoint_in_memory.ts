@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Checkpoint, DType, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 
 export const BYTES: Partial<Record<DType, number>> = { BF16: 2, F16: 2, F32: 4 };

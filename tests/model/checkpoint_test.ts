@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { openCheckpoint, type TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
 import { type Files, safetensors, tensorFile, toyCheckpoint, withFolder } from "./folders.ts";
 import { torchFile, type TorchTensor } from "./torch_files.ts";

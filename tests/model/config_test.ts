@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { UsageError } from "../../src/errors.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { HeadAttention } from "../../src/model/config/layer_spec.ts";
 import { LLAMA_NAMES } from "../../src/model/config/tensor_names.ts";
 import { denseLayer } from "./dense_layer.ts";

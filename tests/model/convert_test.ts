@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { type Checkpoint, openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { convertCheckpoint, type ConvertOptions } from "../../src/model/checkpoint/convert.ts";
 import { type Files, tensorFile } from "./folders.ts";
 import { torchFile, type TorchTensor } from "./torch_files.ts";

@@ -1,6 +1,7 @@
 /** Small targets and drafts for tests. */
-import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import { tensorFile, toyCheckpoint } from "./folders.ts";
 
 /** config.json of a target with 16-wide hidden states. */

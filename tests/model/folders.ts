@@ -1,5 +1,6 @@
 /** Small checkpoints for tests: built in memory, or written to a temporary folder. */
-import { type Checkpoint, checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";
 import type { TensorSpec } from "../../src/model/weights/tensors.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { labelOf } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
-import { openMeasure, openSlabs, type Room } from "../../src/gpu/slabs.ts";
+import { type Arena, measuringArena, openArena } from "../../src/gpu/arena.ts";
 import { loader, shapesAlone, type WeightSource } from "../../src/model/weights/loader.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { widen } from "../../src/model/files/widen.ts";
@@ -30,8 +30,8 @@ Deno.test("loader: what shares a buffer keeps its bytes, zeros where none came",
     up: ["F32", 11, 6],
   });
   const gpu = { ...device.gpu, limits: LIMITS };
-  const make = (source: WeightSource, room: Room) => {
-    const load = loader(gpu, source, room);
+  const make = (source: WeightSource, arena: Arena) => {
+    const load = loader(gpu, source, arena);
     return {
       norm: load.norm("norm", 1, memory.tensor("norm")),
       head: load.matrix("head", [memory.tensor("head")]),
@@ -40,11 +40,11 @@ Deno.test("loader: what shares a buffer keeps its bytes, zeros where none came",
     };
   };
   const source = checkpointWeights(gpu, memory);
-  const measure = openMeasure();
+  const measure = measuringArena();
   make(shapesAlone(source), measure);
   assert.deepEqual(measure.items, [20, 8 * 36, 12 * 24, 10 * 24, 16]);
   assert.equal(memory.largest, 0);
-  const { norm, head, pair, ids } = make(source, openSlabs(gpu, "slab", measure.items));
+  const { norm, head, pair, ids } = make(source, openArena(gpu, "slab", measure.items));
   const operands = [
     norm,
     ...[head, pair].flatMap(({ shards }) => shards.map((s) => s.operand)),

@@ -1,7 +1,7 @@
 /** Loaders whose weights have a buffer each. */
 import type { Gpu } from "../../src/gpu/device.ts";
-import { buffersApart } from "../../src/gpu/slabs.ts";
-import type { Checkpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { separateBuffers } from "../../src/gpu/arena.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { type Loader, loader as openLoader } from "../../src/model/weights/loader.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import {
@@ -14,7 +14,7 @@ export function loader(
   checkpoint: Checkpoint,
   options?: CheckpointWeightsOptions,
 ): Loader {
-  return openLoader(gpu, checkpointWeights(gpu, checkpoint, options), buffersApart(gpu));
+  return openLoader(gpu, checkpointWeights(gpu, checkpoint, options), separateBuffers(gpu));
 }
 
 /** Matrices are zeros until `fill`. */
@@ -23,5 +23,5 @@ export function randomLoader(
   options: Parameters<typeof randomWeights>[1],
 ): Loader & { fill(): void } {
   const source = randomWeights(gpu, options);
-  return { ...openLoader(gpu, source, buffersApart(gpu)), fill: () => source.fillAll() };
+  return { ...openLoader(gpu, source, separateBuffers(gpu)), fill: () => source.fillAll() };
 }

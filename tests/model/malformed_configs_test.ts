@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { misfit } from "../../src/model/config/fit.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";

@@ -1,7 +1,8 @@
 /** Broken tensor files and indexes: a UsageError or tensors that lie in their files, nothing else. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Checkpoint, checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { type ByteSource, type Folder, memoryFolder } from "../../src/model/files/folder.ts";
 import { absurd, always, corrupted, holds, some, spoiled } from "../fuzz.ts";
 import { safetensors, tensorFile } from "./folders.ts";

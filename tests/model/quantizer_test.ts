@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
-import { openMeasure, openSlabs, type Room } from "../../src/gpu/slabs.ts";
-import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import { type Arena, measuringArena, openArena } from "../../src/gpu/arena.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import {
   loader as openLoader,
   shapesAlone,
@@ -118,13 +119,13 @@ Deno.test("quantizer: words and scales are packed side by side in one buffer", a
   using quantizer = openQuantizer(device.gpu, 5 * ROW_BYTES);
   const quantize = { to: "q8", quantizer } as const;
   const source = checkpointWeights(device.gpu, checkpointOf(values), { quantize });
-  const make = (from: WeightSource, room: Room) => {
-    const load = openLoader(device.gpu, from, room);
+  const make = (from: WeightSource, arena: Arena) => {
+    const load = openLoader(device.gpu, from, arena);
     return [load.matrix("a", [tensor("0", 26)]), load.matrix("b", [tensor("26", 10)])] as const;
   };
-  const measure = openMeasure();
+  const measure = measuringArena();
   make(shapesAlone(source), measure);
-  const [a, b] = make(source, openSlabs(device.gpu, "slab", measure.items));
+  const [a, b] = make(source, openArena(device.gpu, "slab", measure.items));
   const operands = [a, b].flatMap(({ shards }) =>
     shards.flatMap(({ operand, scales }) => [operand, scales as Operand])
   );

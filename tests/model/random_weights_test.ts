@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import type { Loader } from "../../src/model/weights/loader.ts";
 import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { type Checkpoint, openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
-import { type ModelConfig, parseModelConfig } from "../../src/model/config/config.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard, WeightFormat } from "../../src/gpu/matrix.ts";
-import type { DType } from "../../src/model/checkpoint/checkpoint.ts";
+import type { DType } from "../../src/model/files/safetensors.ts";
 import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BYTES, checkpointInMemory, join } from "./checkpoint_in_memory.ts";

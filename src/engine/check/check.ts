@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import { type AdapterChoice, openGpu } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import { gpuMemory } from "../../gpu/memory.ts";
-import type { DType } from "../../model/checkpoint/checkpoint.ts";
+import type { DType } from "../../model/files/safetensors.ts";
 import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files.ts";
 import { widen } from "../../model/files/widen.ts";
 import { GREEDY } from "../../speculate/sampling.ts";

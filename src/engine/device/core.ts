@@ -21,7 +21,7 @@ import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
-import { heard } from "./turns.ts";
+import { throwDeviceErrors } from "./event_loop.ts";
 import { openSubmitter, type Submitter } from "./submit.ts";
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
@@ -91,7 +91,7 @@ export async function openCore(
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be had would be used from here on.
-  await heard(gpu);
+  await throwDeviceErrors(gpu);
   const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
   const words = capacity.batch * RESULT_WORDS;
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {

@@ -6,17 +6,18 @@ import type { Routing } from "../../../shaders/experts/route.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { openMeasure, openSlabs, type Room } from "../../gpu/slabs.ts";
+import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { type Launches, MOST_SPLITS, type Tuning, tuning } from "../../gpu/matrix.ts";
-import type { DraftConfig, ModelConfig } from "../../model/config/config.ts";
+import type { DraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type {
   DecoderContext,
   LayerKv,
   MixtureScratch,
   Scratch,
 } from "../../model/plan/decoder_context.ts";
-import { type Draft, type DraftWeights, featureWidth } from "../../model/plan/eagle.ts";
+import { featureWidth } from "../../model/plan/eagle.ts";
+import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import {
   actWidth,
@@ -253,21 +254,21 @@ function kvOf(
     ...target.config.layers,
     ...draft ? [draft.config.layer.layers[0] as LayerSpec] : [],
   ];
-  const make = (room: Room) =>
-    layers.map(({ attention }, i) => layerKv(room, `kv.${i}`, attention, capacity));
-  const measure = openMeasure();
+  const make = (arena: Arena) =>
+    layers.map(({ attention }, i) => layerKv(arena, `kv.${i}`, attention, capacity));
+  const measure = measuringArena();
   make(measure);
   checkBinding(gpu, Math.max(...measure.items), capacity);
-  const kv = make(openSlabs(gpu, "kv", measure.items));
+  const kv = make(openArena(gpu, "kv", measure.items));
   return [kv.slice(0, target.config.layers.length), draft && kv.at(-1)];
 }
 
-function layerKv(room: Room, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
+function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {
   const { pages, kvDtype = "f32" } = capacity;
   const sizes = attentionSizes(spec);
   const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
-  const keys = room.take(`${label}.keys`, bytes);
-  return { keys, values: sizes.values === 0 ? keys : room.take(`${label}.values`, bytes) };
+  const keys = arena.allocate(`${label}.keys`, bytes);
+  return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
 }
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */

@@ -1,9 +1,11 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { encode, type Program } from "../../gpu/program.ts";
 import { openReadback } from "../../gpu/readback.ts";
-import { MOST_ROUNDS } from "../schedule/pace.ts";
 import { openStamps, passMs } from "./stamps.ts";
-import { turns } from "./turns.ts";
+import { yieldToEventLoop } from "./event_loop.ts";
+
+/** Most rounds that are submitted without the host between them. */
+export const MOST_ROUNDS = 8;
 
 /** Programs that run in order, in one submission. */
 export interface Work {
@@ -39,7 +41,7 @@ const MOST_READY = 8;
 
 /**
  * @param source the result, `words` long at most.
- * @param options.mail see turns.
+ * @param options.mail see yieldToEventLoop.
  * @param options.profile time each program with timestamp queries, where the adapter has them.
  */
 export async function openSubmitter(
@@ -56,7 +58,7 @@ export async function openSubmitter(
   const stride = words * 4 + (stamps?.bytes ?? 0);
   const readback = await openReadback(gpu, MOST_ROUNDS * stride / 4);
   const ready = new Map<Work, GPUCommandBuffer>();
-  const turn = turns(mail);
+  const yieldNow = yieldToEventLoop(mail);
 
   /** One run whose result goes to place `at` of the readback. */
   function record({ programs, words: size }: Work, at: number): GPUCommandBuffer {
@@ -93,7 +95,7 @@ export async function openSubmitter(
   return {
     async run(work) {
       device.queue.submit([record(work, 0)]);
-      await turn();
+      await yieldNow();
       return (await read(work, 1))[0] as Ran;
     },
     async repeat(work, count) {
@@ -102,7 +104,7 @@ export async function openSubmitter(
       // A submission each: the device begins the first while the others are encoded.
       for (let at = 1; at < count; at++) device.queue.submit([record(work, at)]);
       keepReady(work);
-      await turn();
+      await yieldNow();
       return await read(work, count);
     },
   };

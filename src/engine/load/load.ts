@@ -1,13 +1,10 @@
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { openMeasure, openSlabs } from "../../gpu/slabs.ts";
-import { type Checkpoint, openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
-import {
-  type Algorithm,
-  type DraftConfig,
-  type ModelConfig,
-  parseModelConfig,
-} from "../../model/config/config.ts";
+import { measuringArena, openArena } from "../../gpu/arena.ts";
+import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
+import { parseModelConfig } from "../../model/config/config.ts";
+import type { Algorithm, DraftConfig, ModelConfig } from "../../model/config/types.ts";
 import { parseDraftConfig } from "../../model/config/draft_config.ts";
 import { loadDraft } from "../../model/plan/eagle.ts";
 import { parseNextnConfig } from "../../model/config/nextn_config.ts";
@@ -19,8 +16,9 @@ import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
 import { type Loader, loader, shapesAlone, type WeightSource } from "../../model/weights/loader.ts";
 import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
+import type { OpenedModels } from "./opened_models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
-import { heard, turns } from "../device/turns.ts";
+import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
 /** Bytes that reached the GPU. */
 export interface LoadProgress {
@@ -42,14 +40,6 @@ export interface ModelChoice {
   readonly draftRopeTheta?: number;
   /** What the draft must be; NONE = no draft. Absent: what the checkpoint is. */
   readonly algorithm?: Algorithm | "NONE";
-}
-
-/** Open checkpoints whose headers and configs were checked; no weight is read yet. */
-export interface OpenedModels extends Disposable {
-  readonly target: { readonly checkpoint: Checkpoint; readonly config: ModelConfig };
-  readonly draft: { readonly checkpoint: Checkpoint; readonly config: DraftConfig } | undefined;
-  /** Tensors that will not be read. */
-  readonly warnings: readonly string[];
 }
 
 /** @throws UsageError when a checkpoint cannot be used or draft and target do not fit. */
@@ -155,23 +145,23 @@ export async function loadWith(
     target: open(target.checkpoint, "target"),
     draft: draft && open(draft.checkpoint, "draft"),
   };
-  const measure = openMeasure();
+  const measure = measuringArena();
   await makeWeights(models, sources, {
     load: (source) => loader(gpu, shapesAlone(source), measure),
     pause: () => Promise.resolve(),
   });
-  const slabs = openSlabs(gpu, "weights", measure.items);
+  const arena = openArena(gpu, "weights", measure.items);
   // What the GPU has no memory for is heard here, so that reading is spared.
-  await heard(gpu);
-  const turn = turns();
+  await throwDeviceErrors(gpu);
+  const yieldNow = yieldToEventLoop();
   const weights = await makeWeights(models, sources, {
-    load: (source) => loader(gpu, source, slabs),
+    load: (source) => loader(gpu, source, arena),
     pause: async () => {
-      await turn();
+      await yieldNow();
       gpu.check();
     },
   });
-  await heard(gpu);
+  await throwDeviceErrors(gpu);
   return weights;
 }
 

@@ -1,11 +1,11 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
-import type { Checkpoint } from "../../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { keptMatrices, methodOf, weightBytes } from "../../model/report/memory.ts";
 import { openQuantizer, type Quantizer } from "../../model/weights/quantizer.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../../model/weights/tensors.ts";
-import type { OpenedModels } from "./load.ts";
+import type { OpenedModels } from "./opened_models.ts";
 
 export type Part = "target" | "draft";
 

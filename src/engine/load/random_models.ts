@@ -2,7 +2,8 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
-import { checkModels, loadWith, type OpenedModels } from "./load.ts";
+import { checkModels, loadWith } from "./load.ts";
+import type { OpenedModels } from "./opened_models.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";
 

@@ -1,7 +1,7 @@
 /** What the engine takes of the GPU's memory, before anything is loaded. */
 import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
-import type { ModelConfig } from "../../model/config/config.ts";
+import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
 import { featureBytes, kvBytesPerToken, scratchBytes } from "../../model/report/memory.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
@@ -14,7 +14,7 @@ import {
   tablePages,
   verifyRowCount,
 } from "../device/buffers.ts";
-import type { OpenedModels } from "./load.ts";
+import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
 /** The flags with which a command sets sizes, for advice; absent where it has none. */

@@ -4,7 +4,7 @@ import { reservedCells } from "../device/buffers.ts";
 import type { Core } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
-import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
+import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
 import { askedSteps, type RequestState, tellPrefill } from "./request_state.ts";
 import type { RoundResult } from "../device/round_result.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
@@ -91,7 +91,7 @@ export function openScheduler(
   };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const pace = openPace(roundsPerSync);
+  const syncInterval = openSyncInterval(roundsPerSync);
   const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: RequestState[] = [];
@@ -149,7 +149,7 @@ export function openScheduler(
     if (!state) return;
     const { sequence } = state;
     await catchUp([state]);
-    pace.pause();
+    syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
     const token = await core.prefill(sequence, to);
     // A pending token that was just chosen is no part of the prompt.
@@ -208,7 +208,7 @@ export function openScheduler(
     });
     // Rounds after a change of tier are not to run at the old one.
     const holds = speculation.holds(states.length, askedSteps(states));
-    const count = Math.min(pace.pick(states.length, numSteps), useful, holds);
+    const count = Math.min(syncInterval.pick(states.length, numSteps), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
 
@@ -223,7 +223,7 @@ export function openScheduler(
     const sequences = states.map(({ sequence }) => sequence);
     const rounds = await core.rounds(sequences, { numSteps, count });
     const ended = performance.now();
-    pace.learn(states.length, numSteps, { count, ended });
+    syncInterval.learn(states.length, numSteps, { count, ended });
     takeGroup(states, rounds, { numSteps, began, ended });
   }
 
@@ -267,7 +267,7 @@ export function openScheduler(
     if (behind.length === 0) return;
     const began = performance.now();
     await core.catchUp(behind);
-    pace.pause();
+    syncInterval.pause();
     counts.catchUps++;
     counts.catchUpMs += performance.now() - began;
   }

@@ -1,24 +1,9 @@
 import { UsageError } from "../../errors.ts";
 import { isObject, quote } from "../files/fields.ts";
 import { diskFolder, type Folder, readJson, readText } from "../files/folder.ts";
-import type { TensorInfo } from "../files/safetensors.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { quantizedView } from "./quantized/checkpoint.ts";
 import { openTensors } from "../files/tensor_files.ts";
-
-export type { DType, TensorInfo } from "../files/safetensors.ts";
-
-/** A folder in the Hugging Face layout, opened: headers checked, no weights read yet. */
-export interface Checkpoint extends Disposable {
-  /** For messages: the folder as given, or `fledgling/eagle3` for an embedded one. */
-  readonly name: string;
-  readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** Parsed JSON file of the folder, undefined when absent. UsageError when it does not parse. */
-  json(file: string): unknown;
-  /** Text file of the folder, undefined when absent. UsageError when it is not UTF-8. */
-  text(file: string): string | undefined;
-  /** Reads `into.length` bytes of the tensor from byte `offset` on (synchronous: fastest in Deno). */
-  read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
-}
 
 /**
  * Opens a model or draft folder: config.json and weights that `openTensors` finds, safetensors or

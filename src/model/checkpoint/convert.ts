@@ -1,6 +1,8 @@
 /** Writes a checkpoint anew as safetensors: a folder beside it, complete or not there at all. */
 import { reason, UsageError } from "../../errors.ts";
-import { type Checkpoint, storedCheckpoint, type TensorInfo } from "./checkpoint.ts";
+import { storedCheckpoint } from "./checkpoint.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
 import { quote } from "../files/fields.ts";
 import { diskFolder } from "../files/folder.ts";
 import { planShards, type ShardFile } from "../files/safetensors_file.ts";

@@ -1,4 +1,5 @@
-import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
+import { checkpointOf } from "./checkpoint.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { embeddedFile } from "./embedded_files.ts";
 import { memoryFolder } from "../files/folder.ts";
 

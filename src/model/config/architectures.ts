@@ -7,7 +7,8 @@ import { MIXTRAL } from "./architectures/mixtral.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
 import { PHI3 } from "./architectures/phi3.ts";
 import { QWEN2, QWEN3, QWEN3_MOE } from "./architectures/qwen.ts";
-import { type DecoderConfig, type Family, readDecoder } from "./decoder_config.ts";
+import { readDecoder } from "./decoder_config.ts";
+import type { DecoderConfig, Family } from "./types.ts";
 import { type Fields, quote, unusable, value } from "../files/fields.ts";
 
 const FAMILIES: readonly Family[] = [

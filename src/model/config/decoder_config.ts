@@ -1,5 +1,5 @@
 /** Reads what decoders have in common from a config.json; families add what sets them apart. */
-import type { ModelConfig } from "./config.ts";
+import type { DecoderConfig, Family } from "./types.ts";
 import {
   type Fields,
   flag,
@@ -12,43 +12,7 @@ import {
 } from "../files/fields.ts";
 import type { Activation, DenseMlp, HeadAttention, LayerSpec } from "./layer_spec.ts";
 import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
-import { LLAMA_NAMES, type TensorNames } from "./tensor_names.ts";
-
-/** What a target and a draft layer have in common: all but the special tokens. */
-export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
-
-/** How the config.json of one architecture is read: see docs/models.md. */
-export interface Family {
-  /** In config.json `architectures`. */
-  readonly architecture: string;
-  /** config.json `model_type`. */
-  readonly modelType: string;
-  /** Key of the object with the decoder's fields, where they are not at the top. */
-  readonly nested?: string;
-  /** What transformers assumes where config.json is silent, by its keys. */
-  readonly defaults?: Readonly<Record<string, unknown>>;
-  /** Key of the MLPs' activation; default: `hidden_act`. */
-  readonly activation?: string;
-  /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
-  readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerSpec;
-  /** The embeddings that layers name; default: the one of `parseRope`. */
-  readonly ropes?: (config: Fields, headDim: number) => readonly Rope[];
-  /** What is neither in a layer nor shared. */
-  readonly model?: (config: Fields, hiddenSize: number) => Partial<ModelExtras>;
-  /** Default: Llama's. */
-  readonly names?: TensorNames;
-}
-
-type ModelExtras = Pick<
-  ModelConfig,
-  "normOffset" | "embedScale" | "logitCap" | "maxPositions" | "nextnLayers"
->;
-
-/** A layer of causal attention over heads and a gated MLP, without any family's particulars. */
-export interface BaseLayer {
-  readonly attention: HeadAttention;
-  readonly mlp: DenseMlp;
-}
+import { LLAMA_NAMES } from "./tensor_names.ts";
 
 const DEFAULTS = {
   max_position_embeddings: 2048,

@@ -1,8 +1,8 @@
 /** Reads what an EAGLE head is from its tensors and, where they leave it open, its config.json. */
-import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { type Algorithm, type DraftConfig, fieldsOf, type ModelConfig } from "./config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { fieldsOf } from "./config.ts";
+import type { Algorithm, DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
 import { parseDecoder } from "./architectures.ts";
-import type { DecoderConfig } from "./decoder_config.ts";
 import { type DraftLayout, findLayout } from "./draft_layout.ts";
 import {
   type Fields,

@@ -1,6 +1,6 @@
 /** How a draft checkpoint names its tensors; the exports differ, the tensors do not. */
-import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import type { DraftConfig } from "./config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { DraftConfig } from "./types.ts";
 import { type Fields, quote, unusable } from "../files/fields.ts";
 
 /** The facts that the tensors alone settle. */

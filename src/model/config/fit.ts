@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import type { DraftConfig, ModelConfig } from "./config.ts";
+import type { DraftConfig, ModelConfig } from "./types.ts";
 import { quote } from "../files/fields.ts";
 
 /** A config with the name of its checkpoint, for messages. */

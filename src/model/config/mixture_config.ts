@@ -1,6 +1,7 @@
 /** Reads mixtures of experts. */
 import type { Routing } from "../../../shaders/experts/route.ts";
-import { type BaseLayer, MOST, size } from "./decoder_config.ts";
+import { MOST, size } from "./decoder_config.ts";
+import type { BaseLayer } from "./types.ts";
 import { type Fields, integer, unusable } from "../files/fields.ts";
 import type { MixtureMlp } from "./layer_spec.ts";
 

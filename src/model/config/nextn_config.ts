@@ -1,6 +1,7 @@
 /** Reads the NextN layer of a DeepSeek-V3 checkpoint as a draft for the rest of it. */
-import type { Checkpoint } from "../checkpoint/checkpoint.ts";
-import { type DraftConfig, fieldsOf, parseModelConfig } from "./config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { fieldsOf, parseModelConfig } from "./config.ts";
+import type { DraftConfig } from "./types.ts";
 import { unusable } from "../files/fields.ts";
 import type { LayerSpec } from "./layer_spec.ts";
 

@@ -1,7 +1,7 @@
 /** One decoder layer: its weights, and its two branches as plans. */
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { ModelConfig } from "../config/types.ts";
 import {
   type Branch,
   type DecoderContext,

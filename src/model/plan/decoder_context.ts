@@ -5,8 +5,8 @@ import { type NormInput, type NormKept, rmsNorm } from "../../../shaders/norm/rm
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Matrix, Tuning } from "../../gpu/matrix.ts";
-import type { TensorInfo } from "../checkpoint/checkpoint.ts";
-import type { ModelConfig } from "../config/config.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import type { ModelConfig } from "../config/types.ts";
 import type { Loader } from "../weights/loader.ts";
 
 /**

@@ -5,7 +5,7 @@ import { copyRows, fillRows, gatherRows } from "../../../shaders/round/move_rows
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
-import type { Draft, DraftWeights, Features, Lanes } from "./eagle.ts";
+import type { Draft, DraftWeights, Features, Lanes } from "./draft_types.ts";
 
 /**
  * EAGLE-3: wide = [inputNorm(embedding), hiddenNorm(h)] with h = fc(taps) or the carried row;

@@ -5,38 +5,17 @@ import { gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
 import { peaks as peaksPass, peaksOf } from "../../../shaders/choose/partial_argmax.ts";
 import { UsageError } from "../../errors.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { Matrix, Table } from "../../gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../checkpoint/checkpoint.ts";
-import type { DraftConfig, ModelConfig } from "../config/config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import type { DraftConfig, ModelConfig } from "../config/types.ts";
 import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
-import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
+import { norm, type RowsOf } from "./decoder_context.ts";
+import type { Draft, DraftWeights, Features, Lanes } from "./draft_types.ts";
 import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { draftTensors } from "../weights/tensors.ts";
 import type { Loader } from "../weights/loader.ts";
-
-/** Weights of an EAGLE head or a NextN layer; what it has not is undefined, or the target's. */
-export interface DraftWeights {
-  /** [vocab, hidden]; the target's where the checkpoint has none. */
-  readonly embed: Table;
-  /** EAGLE: [hidden, 2 hidden] over (embedding, hidden). EAGLE-3: [hidden, 3 target hidden]. */
-  readonly fc: Matrix;
-  readonly fcBias: Operand | undefined;
-  readonly layer: DecoderLayer;
-  /** EAGLE-3: norms of the embedding and of the hidden row. */
-  readonly norms: { readonly input: Operand; readonly hidden: Operand } | undefined;
-  /** NEXTN: of what enters the layer. */
-  readonly layerNorm: Operand | undefined;
-  /** EAGLE-3, NEXTN: before the head. */
-  readonly finalNorm: Operand | undefined;
-  /** Norms before `fc`, in the order of its columns; see `DraftConfig.inputNorms`. */
-  readonly inputNorms: readonly Operand[];
-  /** [draft vocab, hidden] */
-  readonly head: Matrix;
-  /** d2t: target id minus draft id, i32 [draft vocab]. */
-  readonly offsets: Operand;
-}
 
 /** Loads an EAGLE head. The tensors were checked before (checkTensors). */
 export function loadDraft(
@@ -103,44 +82,6 @@ export function readOffsets(
         `token ${i} to ${id}, the vocabulary has ${config.layer.vocabSize}`,
     );
   });
-}
-
-/** The draft and what its plans write to. */
-export interface Draft extends DecoderContext {
-  readonly draft: DraftConfig;
-  readonly weights: DraftWeights;
-  readonly kv: LayerKv;
-  /** Inputs side by side, [rows, 2 hidden]: (embedding, hidden). */
-  readonly wide: Operand;
-  /** Where features are normed before `fc` (EAGLE-3). */
-  readonly normedFeatures: NormedFeatures | undefined;
-  /** EAGLE-1/2: rows whose draft token is wanted, [batch, hidden]. */
-  readonly ends: Operand;
-  /** The draft's own last hidden row of each slot, [slots, hidden]. */
-  readonly carry: Operand;
-  /** [batch, head.rows]; absent: the head leaves peaks alone, see `canLeavePeaks`. */
-  readonly logits: Operand | undefined;
-  /** The largest logits of some columns, (key, token) u32 [batch, peaks of a lane, 2]. */
-  readonly peaks: Operand;
-  /** Draft tokens of each slot, [slots, MAX_STEPS]. */
-  readonly drafts: Operand;
-}
-
-/** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
-export interface NormedFeatures {
-  readonly out: Operand;
-  /** Of each tap i: 3 r + i for every row r, where rows are as wide as one tap. */
-  readonly taps: readonly Operand[];
-}
-
-/** The target's hidden rows that a draft-extend feeds: `final` (EAGLE) or the taps side by side. */
-export interface Features {
-  readonly features: Operand;
-}
-
-/** The slots whose own hidden rows a draft level feeds, [batch]. */
-export interface Lanes {
-  readonly lanes: Operand;
 }
 
 /**

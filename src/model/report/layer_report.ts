@@ -1,5 +1,5 @@
 /** What `eyrie inspect` tells of the kinds of layers a model has. */
-import type { ModelConfig } from "../config/config.ts";
+import type { ModelConfig } from "../config/types.ts";
 import type { AttentionSpec, HeadAttention } from "../config/layer_spec.ts";
 
 /** Heads of an attention. */

@@ -8,9 +8,9 @@ import {
   scaleBytes,
   WEIGHT_BYTES,
 } from "../../gpu/matrix.ts";
-import type { Checkpoint } from "../checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
-import type { DraftConfig, ModelConfig } from "../config/config.ts";
+import type { DraftConfig, ModelConfig } from "../config/types.ts";
 import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 

@@ -1,8 +1,9 @@
 /** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
-import type { Checkpoint, TensorInfo } from "../checkpoint/checkpoint.ts";
-import type { Algorithm, DraftConfig, ModelConfig } from "../config/config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
+import type { Algorithm, DraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";

@@ -1,4 +1,4 @@
-/** How tensors become the weights of a plan: shapes here, bytes from a source, places from a room. */
+/** How tensors become the weights of a plan: shapes here, bytes from a source, memory from an arena. */
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
@@ -9,8 +9,8 @@ import {
   WEIGHT_BYTES,
   type WeightFormat,
 } from "../../gpu/matrix.ts";
-import type { Room } from "../../gpu/slabs.ts";
-import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { Arena } from "../../gpu/arena.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
 import {
   emptyMatrix,
   headHalves,
@@ -63,27 +63,27 @@ export interface WeightSource {
   ids(out: Operand, values: Int32Array<ArrayBuffer>): void;
 }
 
-/** A source of the same shapes that puts nothing in: for a room that measures. */
+/** A source of the same shapes that puts nothing in: for an arena that measures. */
 export function shapesAlone({ matrixShape, tableShape }: WeightSource): WeightSource {
   return { matrixShape, tableShape, fill: () => {}, vector: () => {}, ids: () => {} };
 }
 
 /** Opens a loader. */
-export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, room: Room): Loader {
+export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, arena: Arena): Loader {
   function build<Format extends WeightFormat>(
     label: string,
     { from, ...shape }: Shape<Format>,
     layoutOf: (rowBytes: number) => Layout,
   ): Matrix & { readonly format: Format } {
     const { cuts, segments } = layoutOf(shape.cols * WEIGHT_BYTES[shape.format]);
-    const matrix = emptyMatrix(room, label, cuts, shape);
+    const matrix = emptyMatrix(arena, label, cuts, shape);
     source.fill(matrix, segments, from);
     return matrix;
   }
 
   function vector(label: string, tensors: readonly TensorInfo[], offset: number): Operand {
     const count = tensors.reduce((sum, { shape: [length = 0] }) => sum + length, 0);
-    const out = room.take(label, vectorBytes(count));
+    const out = arena.allocate(label, vectorBytes(count));
     source.vector(out, tensors, offset);
     return out;
   }
@@ -104,7 +104,7 @@ export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, room: Roo
     vector: (label, ...tensors) => vector(label, tensors, 0),
     norm: (label, offset, ...tensors) => vector(label, tensors, offset),
     ids(label, values) {
-      const out = room.take(label, vectorBytes(values.length));
+      const out = arena.allocate(label, vectorBytes(values.length));
       source.ids(out, values);
       return out;
     },

@@ -1,7 +1,9 @@
 /** A checkpoint that is a config.json and nothing else: names and shapes follow from it. */
 import { reason, UsageError } from "../../errors.ts";
-import type { Checkpoint, DType, TensorInfo } from "../checkpoint/checkpoint.ts";
-import { type DraftConfig, fieldsOf, parseModelConfig } from "../config/config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { DType, TensorInfo } from "../files/safetensors.ts";
+import { fieldsOf, parseModelConfig } from "../config/config.ts";
+import type { DraftConfig } from "../config/types.ts";
 import { parseDraftSizes } from "../config/draft_config.ts";
 import { type Fields, flag, integer, quote, unusable, value } from "../files/fields.ts";
 import { type Folder, memoryFolder, readJson } from "../files/folder.ts";

@@ -12,7 +12,7 @@ import {
   type WeightFormat,
 } from "../../gpu/matrix.ts";
 import { compiler, submit } from "../../gpu/program.ts";
-import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
 import type { Shape, WeightSource } from "./loader.ts";
 import type { Quantizer } from "./quantizer.ts";
 import { vectorBuffer, write } from "./weights.ts";

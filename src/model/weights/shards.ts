@@ -8,8 +8,8 @@ import {
   WEIGHT_BYTES,
   type WeightFormat,
 } from "../../gpu/matrix.ts";
-import type { Room } from "../../gpu/slabs.ts";
-import type { TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { Arena } from "../../gpu/arena.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
 
 type Limited = Pick<Gpu, "limits">;
 
@@ -153,19 +153,19 @@ function halves(gpu: Limited, runs: readonly PairedRun[], rowBytes: number): Lay
 /** Segments in groups of at most `most` rows, each group in one shard. */
 export function batches(segments: readonly Segment[], most: number): Segment[][] {
   const out: Segment[][] = [];
-  let room = 0;
+  let left = 0;
   for (const segment of segments) {
-    if (out.at(-1)?.[0]?.shard !== segment.shard) room = 0;
+    if (out.at(-1)?.[0]?.shard !== segment.shard) left = 0;
     for (let done = 0; done < segment.rows;) {
-      if (room === 0) {
+      if (left === 0) {
         out.push([]);
-        room = most;
+        left = most;
       }
-      const rows = Math.min(room, segment.rows - done);
+      const rows = Math.min(left, segment.rows - done);
       const [tensorRow, shardRow] = [segment.tensorRow + done, segment.shardRow + done];
       out.at(-1)?.push({ ...segment, rows, tensorRow, shardRow });
       done += rows;
-      room -= rows;
+      left -= rows;
     }
   }
   return out;
@@ -173,7 +173,7 @@ export function batches(segments: readonly Segment[], most: number): Segment[][]
 
 /** The matrix, all zeros. */
 export function emptyMatrix<Format extends WeightFormat>(
-  room: Room,
+  arena: Arena,
   label: string,
   cuts: readonly Cut[],
   shape: Pick<Matrix, "cols" | "lanes"> & { readonly format: Format },
@@ -184,8 +184,8 @@ export function emptyMatrix<Format extends WeightFormat>(
     const name = cuts.length > 1 ? `${label}#${i}` : label;
     return {
       ...shard,
-      operand: room.take(name, shard.rows * cols * WEIGHT_BYTES[format]),
-      ...scales > 0 ? { scales: room.take(`${name}.scales`, shard.rows * scales) } : {},
+      operand: arena.allocate(name, shard.rows * cols * WEIGHT_BYTES[format]),
+      ...scales > 0 ? { scales: arena.allocate(`${name}.scales`, shard.rows * scales) } : {},
     };
   });
   return { ...shape, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), shards };

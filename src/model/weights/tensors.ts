@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
-import type { Checkpoint, TensorInfo } from "../checkpoint/checkpoint.ts";
-import type { DraftConfig, ModelConfig } from "../config/config.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import { DTYPE_BYTES, type GroupedDType, type TensorInfo } from "../files/safetensors.ts";
+import type { DraftConfig, ModelConfig } from "../config/types.ts";
 import { quote } from "../files/fields.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import {
@@ -14,8 +15,6 @@ import {
   type TensorSpec,
   vector,
 } from "./layer_tensors.ts";
-
-import { DTYPE_BYTES, type GroupedDType } from "../files/safetensors.ts";
 
 export type { TensorKind, TensorSpec };
 

@@ -14,9 +14,10 @@ import {
   WEIGHT_BYTES,
   type WeightFormat,
 } from "../../gpu/matrix.ts";
-import { buffersApart } from "../../gpu/slabs.ts";
+import { separateBuffers } from "../../gpu/arena.ts";
 import { UsageError } from "../../errors.ts";
-import type { Checkpoint, DType, TensorInfo } from "../checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { DType, TensorInfo } from "../files/safetensors.ts";
 import { type Shape, vectorBytes, type WeightSource } from "./loader.ts";
 import { dequantized } from "../checkpoint/quantized/dequantize.ts";
 import { toLanes } from "../checkpoint/quantized/lane_order.ts";
@@ -162,7 +163,7 @@ export function vectorBuffer(
   label: string,
   values: Float32Array | Int32Array | Uint32Array,
 ): Operand {
-  const out = buffersApart(gpu).take(label, vectorBytes(values.length));
+  const out = separateBuffers(gpu).allocate(label, vectorBytes(values.length));
   write(gpu, out, values);
   return out;
 }

@@ -1,6 +1,7 @@
 /** Quantized checkpoints as rows: every layout gives the numbers that it was written from. */
 import assert from "node:assert/strict";
-import type { Checkpoint, TensorInfo } from "../../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../../src/model/files/checkpoint_type.ts";
+import type { TensorInfo } from "../../../src/model/files/safetensors.ts";
 import { parseModelConfig } from "../../../src/model/config/config.ts";
 import { weightBytes } from "../../../src/model/report/memory.ts";
 import type { Prequantized } from "../../../src/gpu/matrix.ts";

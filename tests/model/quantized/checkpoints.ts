@@ -1,5 +1,5 @@
 /** Small quantized models in memory, and what they stand for. */
-import type { Checkpoint } from "../../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../../src/model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../../src/model/config/config.ts";
 import { targetTensors, type TensorSpec } from "../../../src/model/weights/tensors.ts";
 import { numbers } from "../../gpu/numbers.ts";

@@ -1,6 +1,7 @@
 /** A quantized checkpoint as one whose matrices are single tensors named `weight`. */
 import { GROUP, type Prequantized } from "../../../gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../checkpoint.ts";
+import type { Checkpoint } from "../../files/checkpoint_type.ts";
+import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
 import { badTensor, readBytes, readWords } from "./groups.ts";
 import { openModule, type QuantizedModule, type ReadRows, rowWords } from "./modules.ts";

@@ -1,7 +1,8 @@
 /** The words that groups of a quantized matrix have: a scale, and for u4 its zero. */
 import { UsageError } from "../../../errors.ts";
 import { GROUP } from "../../../gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../checkpoint.ts";
+import type { Checkpoint } from "../../files/checkpoint_type.ts";
+import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
 import { widen } from "../../files/widen.ts";
 

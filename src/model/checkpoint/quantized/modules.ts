@@ -1,6 +1,7 @@
 /** Matrices of quantized checkpoints, whatever tensors they are made of, as rows of one format. */
 import { GROUP, type Prequantized, scaleBytes, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
-import type { Checkpoint, TensorInfo } from "../checkpoint.ts";
+import type { Checkpoint } from "../../files/checkpoint_type.ts";
+import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
 import { awqWords, gptqWords } from "./columns.ts";
 import { badTensor, checkNarrow, readScales, readWords, rowScales, type Scales } from "./groups.ts";

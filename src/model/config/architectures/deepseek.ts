@@ -1,4 +1,5 @@
-import { type BaseLayer, type Family, MOST, size } from "../decoder_config.ts";
+import { MOST, size } from "../decoder_config.ts";
+import type { BaseLayer, Family } from "../types.ts";
 import {
   type Fields,
   flag,

@@ -1,10 +1,5 @@
-import {
-  type BaseLayer,
-  type DecoderConfig,
-  type Family,
-  isSliding,
-  slidingWindow,
-} from "../decoder_config.ts";
+import { isSliding, slidingWindow } from "../decoder_config.ts";
+import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
 import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
 import type { LayerSpec } from "../layer_spec.ts";
 import { parseRope, parseRopeOf, type Rope } from "../rope_config.ts";

@@ -1,4 +1,4 @@
-import type { Family } from "../decoder_config.ts";
+import type { Family } from "../types.ts";
 import { flag, unusable } from "../../files/fields.ts";
 
 /** Llama 2, 3, 3.1 to 3.3, and what follows their layout: the layer that others are told from. */

@@ -1,4 +1,5 @@
-import { type Family, slidingWindow } from "../decoder_config.ts";
+import { slidingWindow } from "../decoder_config.ts";
+import type { Family } from "../types.ts";
 
 /** Mistral 7B: Llama with a window on every layer; null (since v0.2) is none. */
 export const MISTRAL: Family = {

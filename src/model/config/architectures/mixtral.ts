@@ -1,4 +1,5 @@
-import { type Family, slidingWindow } from "../decoder_config.ts";
+import { slidingWindow } from "../decoder_config.ts";
+import type { Family } from "../types.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { EXPERT, llamaNamesBut } from "../tensor_names.ts";
 

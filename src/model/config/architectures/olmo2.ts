@@ -1,4 +1,4 @@
-import type { Family } from "../decoder_config.ts";
+import type { Family } from "../types.ts";
 
 /** OLMo-2: branches are normed after, not before; q and k over their whole width. */
 export const OLMO2: Family = {

@@ -1,4 +1,5 @@
-import { type Family, slidingWindow } from "../decoder_config.ts";
+import { slidingWindow } from "../decoder_config.ts";
+import type { Family } from "../types.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 
 /** Phi-3, Phi-3.5 and Phi-4-mini: fused matrices; a part of each head is turned (rope_config.ts). */

@@ -1,4 +1,5 @@
-import { type BaseLayer, type Family, isSliding, slidingWindow } from "../decoder_config.ts";
+import { isSliding, slidingWindow } from "../decoder_config.ts";
+import type { BaseLayer, Family } from "../types.ts";
 import { type Fields, flag, integer, integers, value } from "../../files/fields.ts";
 import type { LayerSpec } from "../layer_spec.ts";
 import { parseMixture } from "../mixture_config.ts";

@@ -1,10 +1,10 @@
 import { equal } from "node:assert/strict";
 import {
-  MOST_ROUNDS,
-  openPace,
+  openSyncInterval,
   roundsUseful,
   roundsWorth,
-} from "../../src/engine/schedule/pace.ts";
+} from "../../src/engine/schedule/sync_interval.ts";
+import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
 
 Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MOST_ROUNDS", () => {
   const cases: [hostMs: number, roundMs: number, rounds: number][] = [
@@ -39,31 +39,31 @@ Deno.test("roundsUseful: none that surely does nothing, one while a prompt is st
   equal(roundsUseful({ ...calm, left: [2, 40, 11], waiting: true, short: true }), 1);
 });
 
-Deno.test("openPace: a number is taken as it is", () => {
-  const pace = openPace(3);
-  equal(pace.pick(1, 0), 3);
-  pace.learn(1, 0, { count: 3, ended: 10 });
-  pace.learn(1, 0, { count: 3, ended: 20 });
-  equal(pace.pick(1, 0), 3);
+Deno.test("openSyncInterval: a number is taken as it is", () => {
+  const syncInterval = openSyncInterval(3);
+  equal(syncInterval.pick(1, 0), 3);
+  syncInterval.learn(1, 0, { count: 3, ended: 10 });
+  syncInterval.learn(1, 0, { count: 3, ended: 20 });
+  equal(syncInterval.pick(1, 0), 3);
 });
 
-Deno.test("openPace auto: learns from groups of one and of two that follow each other", () => {
-  const pace = openPace("auto");
-  equal(pace.pick(1, 0), 1, "nothing is known");
-  pace.learn(1, 0, { count: 1, ended: 100 });
-  equal(pace.pick(1, 0), 1, "what came before is not known");
-  pace.learn(1, 0, { count: 1, ended: 105.5 });
-  equal(pace.pick(1, 0), 2, "a round and the host are not known apart");
-  pace.learn(1, 0, { count: 2, ended: 116 }); // 10.5: a round takes 5, the host 0.5
-  equal(pace.pick(1, 0), 5);
-  equal(pace.pick(2, 0), 1);
-  equal(pace.pick(1, 3), 1);
-  pace.pause();
-  pace.learn(1, 0, { count: 5, ended: 5000 });
-  equal(pace.pick(1, 0), 5, "an idle second is not the host's");
-  for (let i = 1; i < 40; i++) pace.learn(1, 0, { count: 5, ended: 5000 + 29 * i });
-  equal(pace.pick(1, 0), 1, "rounds of 5.9: the mean follows");
-  pace.learn(1, 0, { count: 1, ended: 7000 });
-  pace.pause();
-  equal(pace.pick(1, 0) > 1, true, "a longer lone round shows more of the host");
+Deno.test("openSyncInterval auto: learns from groups of one and of two that follow each other", () => {
+  const syncInterval = openSyncInterval("auto");
+  equal(syncInterval.pick(1, 0), 1, "nothing is known");
+  syncInterval.learn(1, 0, { count: 1, ended: 100 });
+  equal(syncInterval.pick(1, 0), 1, "what came before is not known");
+  syncInterval.learn(1, 0, { count: 1, ended: 105.5 });
+  equal(syncInterval.pick(1, 0), 2, "a round and the host are not known apart");
+  syncInterval.learn(1, 0, { count: 2, ended: 116 }); // 10.5: a round takes 5, the host 0.5
+  equal(syncInterval.pick(1, 0), 5);
+  equal(syncInterval.pick(2, 0), 1);
+  equal(syncInterval.pick(1, 3), 1);
+  syncInterval.pause();
+  syncInterval.learn(1, 0, { count: 5, ended: 5000 });
+  equal(syncInterval.pick(1, 0), 5, "an idle second is not the host's");
+  for (let i = 1; i < 40; i++) syncInterval.learn(1, 0, { count: 5, ended: 5000 + 29 * i });
+  equal(syncInterval.pick(1, 0), 1, "rounds of 5.9: the mean follows");
+  syncInterval.learn(1, 0, { count: 1, ended: 7000 });
+  syncInterval.pause();
+  equal(syncInterval.pick(1, 0) > 1, true, "a longer lone round shows more of the host");
 });

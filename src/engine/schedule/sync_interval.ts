@@ -1,5 +1,4 @@
-/** Most rounds that are submitted without the host between them. */
-export const MOST_ROUNDS = 8;
+import { MOST_ROUNDS } from "../device/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
 export const SHARE = 0.02;
@@ -55,7 +54,7 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 }
 
 /** Chooses the number of rounds in a group. */
-export interface Pace {
+export interface SyncInterval {
   pick(batch: number, numSteps: number): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
   learn(batch: number, numSteps: number, group: { count: number; ended: number }): void;
@@ -76,7 +75,7 @@ interface Seen {
  * group of one takes host + round, each further round takes a round. The host's part cannot be seen
  * otherwise: most of it is spent waiting for a device that is slow to begin and to tell its end.
  */
-export function openPace(asked: RoundsPerSync): Pace {
+export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
   let last: number | undefined;
   const key = (batch: number, numSteps: number) => `${batch} ${numSteps}`;

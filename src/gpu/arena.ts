@@ -3,38 +3,38 @@
  * with the memory hint Performance), so a buffer of 224 MiB leaves 32 of its block unused. A buffer
  * larger than a block is an allocation of its own and wastes nothing.
  *
- * wgpu keeps account of uses by the buffer: a dispatch that writes into a slab can read nothing else
- * of it.
+ * wgpu keeps account of uses by the buffer: a dispatch that writes into one of these can read
+ * nothing else of it.
  */
 import type { Gpu } from "./device.ts";
 import type { Operand } from "./kernel.ts";
 
-/** Where weights get their operands: zeros, each bound by its own length. */
-export interface Room {
+/** Allocates operands: zeros, each bound by its own length. */
+export interface Arena {
   /** @param bytes a multiple of 4. */
-  take(label: string, bytes: number): Operand;
+  allocate(label: string, bytes: number): Operand;
 }
 
-/** Where an item lies. */
+/** Where an item is. */
 export interface Place {
-  readonly slab: number;
+  readonly buffer: number;
   /** Bytes, a multiple of ALIGNMENT. */
   readonly offset: number;
 }
 
-export interface SlabPlan {
-  /** Bytes of each slab: it ends with its last item. */
-  readonly slabs: readonly number[];
+export interface ArenaPlan {
+  /** Bytes of each buffer: it ends with its last item. */
+  readonly buffers: readonly number[];
   /** Of the items, in their order. */
   readonly places: readonly Place[];
 }
 
-export interface SlabSizes {
-  /** No slab has more bytes: the adapter's maxBufferSize. */
+export interface BufferSizes {
+  /** No buffer has more bytes: the adapter's maxBufferSize. */
   readonly limit: number;
-  /** Where the next slab begins. */
+  /** Where the next buffer begins. */
   readonly most: number;
-  /** A slab of so few bytes joins the one before or after it. */
+  /** A buffer of so few bytes joins the one before or after it. */
   readonly least: number;
 }
 
@@ -51,23 +51,28 @@ const BLOCK = 256 * 2 ** 20;
 const MOST = 768 * 2 ** 20;
 
 /** What suits an adapter. */
-export function slabSizes({ maxBufferSize }: Pick<GPUSupportedLimits, "maxBufferSize">): SlabSizes {
+export function bufferSizes(
+  { maxBufferSize }: Pick<GPUSupportedLimits, "maxBufferSize">,
+): BufferSizes {
   return { limit: maxBufferSize, most: MOST, least: BLOCK };
 }
 
 /**
- * Places items one after the other, in their order. Where the limit allows it, slabs have more than
+ * Places items one after the other, in their order. Where the limit allows it, buffers have more than
  * `least` bytes, or there is but one.
  */
-export function planSlabs(items: readonly number[], { limit, most, least }: SlabSizes): SlabPlan {
-  const slabs: number[][] = [];
+export function planArena(
+  items: readonly number[],
+  { limit, most, least }: BufferSizes,
+): ArenaPlan {
+  const buffers: number[][] = [];
   for (const run of runsOf(items, Math.min(most, limit))) {
-    const before = slabs.at(-1);
+    const before = buffers.at(-1);
     const small = before && Math.min(extent(before), extent(run)) <= least;
     if (small && extent([...before, ...run]) <= limit) before.push(...run);
-    else slabs.push(run);
+    else buffers.push(run);
   }
-  return { slabs: slabs.map(extent), places: slabs.flatMap(placesIn) };
+  return { buffers: buffers.map(extent), places: buffers.flatMap(placesIn) };
 }
 
 /** Runs of items that `most` bytes hold; an item beyond them has a run of its own. */
@@ -92,47 +97,47 @@ function extent(items: readonly number[]): number {
   return items.reduce((end, bytes) => aligned(end) + bytes, 0);
 }
 
-function placesIn(items: readonly number[], slab: number): Place[] {
+function placesIn(items: readonly number[], buffer: number): Place[] {
   let end = 0;
   return items.map((bytes) => {
     const offset = aligned(end);
     end = offset + bytes;
-    return { slab, offset };
+    return { buffer, offset };
   });
 }
 
-/** A room that only writes down what is taken: its operands lie nowhere, nothing may be bound to them. */
-export function openMeasure(): Room & { readonly items: readonly number[] } {
+/** Records what is allocated and allocates nothing: its operands must not be bound. */
+export function measuringArena(): Arena & { readonly items: readonly number[] } {
   const items: number[] = [];
   return {
     items,
-    take(_label, bytes) {
+    allocate(_label, bytes) {
       items.push(bytes);
       return {} as Operand;
     },
   };
 }
 
-/** Makes the slabs for `items`, which are then taken in their order. */
-export function openSlabs({ device, limits }: Gpu, label: string, items: readonly number[]): Room {
-  const { slabs, places } = planSlabs(items, slabSizes(limits));
-  const buffers = slabs.map((size, i) => storage(device, `${label}.${i}`, size));
-  const operands = places.map(({ slab, offset }, i) => (
-    { buffer: buffers[slab] as GPUBuffer, offset, size: items[i] as number }
+/** Makes the buffers for `items`, which are then allocated in their order. */
+export function openArena({ device, limits }: Gpu, label: string, items: readonly number[]): Arena {
+  const { buffers: sizes, places } = planArena(items, bufferSizes(limits));
+  const buffers = sizes.map((size, i) => storage(device, `${label}.${i}`, size));
+  const operands = places.map(({ buffer, offset }, i) => (
+    { buffer: buffers[buffer] as GPUBuffer, offset, size: items[i] as number }
   ));
   let next = 0;
   return {
-    take(label, bytes) {
+    allocate(label, bytes) {
       const operand = operands[next++];
       if (operand?.size === bytes) return { ...operand, label };
-      throw new Error(`${label} takes ${bytes} bytes, ${operand?.size} were measured`);
+      throw new Error(`${label} wants ${bytes} bytes, ${operand?.size} were measured`);
     },
   };
 }
 
-/** A room of a buffer each. */
-export function buffersApart({ device }: Pick<Gpu, "device">): Room {
-  return { take: (label, bytes) => ({ buffer: storage(device, label, bytes) }) };
+/** Allocates a buffer for each operand. */
+export function separateBuffers({ device }: Pick<Gpu, "device">): Arena {
+  return { allocate: (label, bytes) => ({ buffer: storage(device, label, bytes) }) };
 }
 
 function storage(device: GPUDevice, label: string, size: number): GPUBuffer {

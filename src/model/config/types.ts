@@ -1,0 +1,110 @@
+/** What config files say, checked: shared by all that reads or uses them. */
+import type { Fields } from "../files/fields.ts";
+import type { DenseMlp, HeadAttention, LayerSpec } from "./layer_spec.ts";
+import type { Rope } from "./rope_config.ts";
+import type { TensorNames } from "./tensor_names.ts";
+
+/** What config.json says of a decoder, checked and frozen. Names follow Hugging Face, camel-cased. */
+export interface ModelConfig {
+  /** config.json `model_type`. */
+  readonly modelType: string;
+  readonly architecture: string;
+  readonly hiddenSize: number;
+  readonly vocabSize: number;
+  /** Longest context in tokens (`max_position_embeddings`, or what its rope scaling reaches). */
+  readonly maxPositions: number;
+  readonly rmsNormEps: number;
+  /** What is added to the weights of every norm: 1 for Gemma's (1 + w), else 0. */
+  readonly normOffset: number;
+  /** The embedding enters the first layer times this. */
+  readonly embedScale: number;
+  /** Logits are cap tanh(logits / cap) (Gemma 2). */
+  readonly logitCap: number | undefined;
+  /** lm_head shares the embedding matrix. */
+  readonly tied: boolean;
+  readonly layers: readonly LayerSpec[];
+  /** Rotary embeddings; an attention names one by its place here. */
+  readonly ropes: readonly Rope[];
+  readonly names: TensorNames;
+  /** Layers after the last that draft (`num_nextn_predict_layers`). Absent: none. */
+  readonly nextnLayers?: number;
+  readonly bosTokenId: number | undefined;
+  /** From generation_config.json where present, else config.json. */
+  readonly eosTokenIds: readonly number[];
+}
+
+/** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3, run as an EAGLE head. */
+export type Algorithm = "EAGLE" | "EAGLE3" | "NEXTN";
+
+/** An EAGLE head: one decoder layer that predicts the target's next features. */
+export interface DraftConfig {
+  readonly algorithm: Algorithm;
+  /** The one layer, in the draft's own sizes. */
+  readonly layer: ModelConfig;
+  /** Width of the target's hidden states (`target_hidden_size`, else `hidden_size`). */
+  readonly targetHiddenSize: number;
+  /** Rows of the draft's lm_head; = vocabSize when the vocabulary is not reduced. */
+  readonly draftVocabSize: number;
+  /** `fc.bias` is in the checkpoint (trust the tensor, not the config key). */
+  readonly fcBias: boolean;
+  /** EAGLE-3: the residual streams entering these 0-based target layers feed fc. Empty for EAGLE. */
+  readonly auxLayers: readonly number[];
+  /** The checkpoint carries its own embed_tokens. */
+  readonly ownEmbedding: boolean;
+  /** The checkpoint carries its own lm_head. */
+  readonly ownHead: boolean;
+  /** EAGLE-3: d2t present, ids are mapped draft -> target by adding d2t[id]. */
+  readonly reducedVocab: boolean;
+  /** EAGLE-3: residual = hidden_norm(h) instead of h (`norm_before_residual`). */
+  readonly normBeforeResidual: boolean;
+  /**
+   * What is normed before `fc`. EAGLE-3: the three taps as one row (`input_norm`, `norm_before_fc`)
+   * or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS, `add_para_norm`), as
+   * in NEXTN.
+   */
+  readonly inputNorms: "none" | "whole" | "each";
+  /** EAGLE-3 (`norm_output`), NEXTN: the next draft step is fed norm(g) instead of g. */
+  readonly normOutput: boolean;
+  /** "model." where an export puts it before every tensor but lm_head, d2t and t2d, else "". */
+  readonly prefix: string;
+  /** Of the tensors of the first matrix, after `prefix`: "fc", "fusion_fc" or "layers.N.eh_proj". */
+  readonly fc: string;
+  /** Of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
+  readonly layerPrefix: string;
+}
+
+/** What a target and a draft layer have in common: all but the special tokens. */
+export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
+
+/** How the config.json of one architecture is read: see docs/models.md. */
+export interface Family {
+  /** In config.json `architectures`. */
+  readonly architecture: string;
+  /** config.json `model_type`. */
+  readonly modelType: string;
+  /** Key of the object with the decoder's fields, where they are not at the top. */
+  readonly nested?: string;
+  /** What transformers assumes where config.json is silent, by its keys. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
+  /** Key of the MLPs' activation; default: `hidden_act`. */
+  readonly activation?: string;
+  /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
+  readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerSpec;
+  /** The embeddings that layers name; default: the one of `parseRope`. */
+  readonly ropes?: (config: Fields, headDim: number) => readonly Rope[];
+  /** What is neither in a layer nor shared. */
+  readonly model?: (config: Fields, hiddenSize: number) => Partial<ModelExtras>;
+  /** Default: Llama's. */
+  readonly names?: TensorNames;
+}
+
+type ModelExtras = Pick<
+  ModelConfig,
+  "normOffset" | "embedScale" | "logitCap" | "maxPositions" | "nextnLayers"
+>;
+
+/** A layer of causal attention over heads and a gated MLP, without any family's particulars. */
+export interface BaseLayer {
+  readonly attention: HeadAttention;
+  readonly mlp: DenseMlp;
+}

@@ -1,0 +1,66 @@
+/** What the plans of a draft work on. */
+import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
+import type { DraftConfig } from "../config/types.ts";
+import type { DecoderLayer } from "./decoder.ts";
+import type { DecoderContext, LayerKv } from "./decoder_context.ts";
+
+/** Weights of an EAGLE head or a NextN layer; what it has not is undefined, or the target's. */
+export interface DraftWeights {
+  /** [vocab, hidden]; the target's where the checkpoint has none. */
+  readonly embed: Table;
+  /** EAGLE: [hidden, 2 hidden] over (embedding, hidden). EAGLE-3: [hidden, 3 target hidden]. */
+  readonly fc: Matrix;
+  readonly fcBias: Operand | undefined;
+  readonly layer: DecoderLayer;
+  /** EAGLE-3: norms of the embedding and of the hidden row. */
+  readonly norms: { readonly input: Operand; readonly hidden: Operand } | undefined;
+  /** NEXTN: of what enters the layer. */
+  readonly layerNorm: Operand | undefined;
+  /** EAGLE-3, NEXTN: before the head. */
+  readonly finalNorm: Operand | undefined;
+  /** Norms before `fc`, in the order of its columns; see `DraftConfig.inputNorms`. */
+  readonly inputNorms: readonly Operand[];
+  /** [draft vocab, hidden] */
+  readonly head: Matrix;
+  /** d2t: target id minus draft id, i32 [draft vocab]. */
+  readonly offsets: Operand;
+}
+
+/** The draft and what its plans write to. */
+export interface Draft extends DecoderContext {
+  readonly draft: DraftConfig;
+  readonly weights: DraftWeights;
+  readonly kv: LayerKv;
+  /** Inputs side by side, [rows, 2 hidden]: (embedding, hidden). */
+  readonly wide: Operand;
+  /** Where features are normed before `fc` (EAGLE-3). */
+  readonly normedFeatures: NormedFeatures | undefined;
+  /** EAGLE-1/2: rows whose draft token is wanted, [batch, hidden]. */
+  readonly ends: Operand;
+  /** The draft's own last hidden row of each slot, [slots, hidden]. */
+  readonly carry: Operand;
+  /** [batch, head.rows]; absent: the head leaves peaks alone, see `canLeavePeaks`. */
+  readonly logits: Operand | undefined;
+  /** The largest logits of some columns, (key, token) u32 [batch, peaks of a lane, 2]. */
+  readonly peaks: Operand;
+  /** Draft tokens of each slot, [slots, MAX_STEPS]. */
+  readonly drafts: Operand;
+}
+
+/** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
+export interface NormedFeatures {
+  readonly out: Operand;
+  /** Of each tap i: 3 r + i for every row r, where rows are as wide as one tap. */
+  readonly taps: readonly Operand[];
+}
+
+/** The target's hidden rows that a draft-extend feeds: `final` (EAGLE) or the taps side by side. */
+export interface Features {
+  readonly features: Operand;
+}
+
+/** The slots whose own hidden rows a draft level feeds, [batch]. */
+export interface Lanes {
+  readonly lanes: Operand;
+}
