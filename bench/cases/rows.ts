@@ -1,6 +1,6 @@
 import { choose } from "../../shaders/choose/choose.ts";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/partial_argmax.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";

@@ -1,11 +1,7 @@
-import { expand } from "../../src/gpu/expand.ts";
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import body from "./choose.wgsl" with { type: "text" };
-import noise from "../fragments/noise.wgsl" with { type: "text" };
-import peakCode from "../fragments/peak.wgsl" with { type: "text" };
-import { peaks as peaksPass, peaksOf } from "./peaks.ts";
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import { workgroupPeak, workgroupSum } from "../fragments/workgroup.ts";
+import { peaks as peaksPass, peaksOf } from "./partial_argmax.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
 
 /** What `chosen` holds where the logits were not numbers. */
 export const NOT_A_TOKEN = 0xffffffff;
@@ -24,9 +20,8 @@ function lanesOf(vocab: number, lanes: number): number {
 }
 
 function chooseKernel(lanes: number) {
-  const main = expand(body, { UNROLL: unrolled(lanes), QUADS: 4 });
-  const folds = [workgroupPeak(lanes), workgroupSum(lanes)];
-  return kernel(`choose_${lanes}`, [rowsCode, noise, peakCode, ...folds, main].join("\n"), {
+  const counts = { UNROLL: unrolled(lanes), QUADS: 4, ...foldCounts(lanes) };
+  return kernel(`choose_${lanes}`, shader("choose/choose", { counts }), {
     bindings: ["logits", "peaks", "rows", "slots", "chosen"],
     constants: ["VOCAB", "STRIDE", "PEAKS", "LANES"],
   });

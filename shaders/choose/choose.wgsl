@@ -9,8 +9,13 @@
 // the largest probability. src/speculate/choose.ts is the same rule in float64.
 //
 // One workgroup per row; the largest logit comes from the row's peaks. A logit of NaN or plus
-// infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice. `Row`,
-// `Slot`, the noise, `Peak`, `best_of` and `total` come from the files around this one.
+// infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice.
+
+//use fragments/rows
+//use fragments/noise
+//use fragments/argmax
+//use fragments/workgroup_argmax
+//use fragments/workgroup_sum
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

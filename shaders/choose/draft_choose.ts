@@ -1,4 +1,3 @@
-import { expand } from "../../src/gpu/expand.ts";
 import {
   type Dispatch,
   dispatch,
@@ -6,13 +5,8 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import body from "./draft_choose.wgsl" with { type: "text" };
-import nextNone from "./draft_next_none.wgsl" with { type: "text" };
-import nextRow from "./draft_next_row.wgsl" with { type: "text" };
-import draftRow from "../fragments/draft_row.wgsl" with { type: "text" };
-import peakCode from "../fragments/peak.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import { workgroupPeak } from "../fragments/workgroup.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
 
 /** Where the further level's rows go. */
 export interface NextLevel {
@@ -26,9 +20,10 @@ const kernels = new Map<string, Kernel>();
 function draftChooseKernel(lanes: number, next: boolean): Kernel {
   const name = `draft_choose_${lanes}${next ? "_next" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const after = next ? [draftRow, nextRow] : [nextNone];
-    const main = expand(body, { FOUR: 4 });
-    const code = [rowsCode, peakCode, workgroupPeak(lanes), main, ...after].join("\n");
+    const code = shader("choose/draft_choose", {
+      slots: { next: next ? "choose/draft_next_row" : "choose/draft_next_none" },
+      counts: { FOUR: 4, ...foldCounts(lanes) },
+    });
     return kernel(name, code, {
       bindings: ["peaks", "offsets", "lanes", "drafts", ...next ? ["slots", "rows"] : []],
       constants: ["PEAKS", "STEP", "LANES"],

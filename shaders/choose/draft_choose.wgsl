@@ -3,8 +3,13 @@
 // offsets is d2t of EAGLE-3 (target id minus draft id), zeros where the vocabulary is not reduced.
 // Logits that are no numbers give some token: the target will not agree.
 //
-// One workgroup per lane of the batch. `Peak`, `best_of` and `next`, what else is to be done with
-// the token, come from the files around this one.
+// One workgroup per lane of the batch. Slot:
+//   next: `fn next(lane, slot, token)`, what else is done with the token (draft_next_*.wgsl).
+
+//use fragments/rows
+//use fragments/argmax
+//use fragments/workgroup_argmax
+//use next
 
 override PEAKS: u32; // peaks a row
 override STEP: u32;

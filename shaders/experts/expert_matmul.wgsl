@@ -4,25 +4,25 @@
 // One workgroup per tile of at most $TILE jobs of one expert and range of outputs. The order of a
 // sum is that of matmul.wgsl: lane l of LANES sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k
 // after the other; the lanes are added in order of l. So a job has the same bits whatever jobs
-// share its tile. Outputs come in pairs (c, c + EXPERT_ROWS / 2): SwiGLU's gate and up lie half apart.
+// share its tile. Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half of it apart.
 //
-// `Raw`, `load_raw` and `eight_<c>` come from weights_*.wgsl, `add8` from add8.wgsl, `finish` from finish_*.wgsl, `expert_of` and
-// `job_of` from expert_jobs_*.wgsl.
+// Slots `weights` and `epilogue` are those of matmul.wgsl, the epilogue one that stores numbers; besides:
+//   jobs: `fn expert_of(tile)` and `fn job_of(tile, r)`, NOTHING past the last (expert_jobs_*.wgsl).
 
-override COLS: u32; // k; a multiple of 8
-override EXPERT_ROWS: u32; // rows of an expert in W; even
+//use matmul/common
+//use weights
+//use matmul/dot/add8
+//use jobs
+//use epilogue
+
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
 override ROW_JOBS: u32; // jobs that a row of x has
-override OUT_COLS: u32; // row stride of out
-override LANES: u32; // invocations that share an output
-override GROUPS: u32; // of lanes in a workgroup
 
 const FIRST = 0u;
 const TILE = $TILEu;
 const SUMS = TILE * $PAIRSu;
 
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
 
 var<workgroup> partial: array<vec2<f32>, LANES * GROUPS * SUMS>;
@@ -36,17 +36,14 @@ fn main(
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
-  let half = EXPERT_ROWS / 2u;
-  let raws = COLS / 8u / $CHUNKSu;
-  let lane = thread % LANES;
-  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
+  //use matmul/prologue
   //for r in TILE
   let job$r = job_of(tile.x, $ru);
   let x$r = select(job$r, job_of(tile.x, 0u), job$r == NOTHING) / ROW_JOBS * (COLS / 8u);
   //end
 
   //for p in PAIRS
-  let at$p = (expert * EXPERT_ROWS + min(pair + $pu, half - 1u)) * raws;
+  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * raws;
   //for r in TILE
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;

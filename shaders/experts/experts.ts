@@ -1,4 +1,3 @@
-import { expand } from "../../src/gpu/expand.ts";
 import {
   bytesOf,
   type Dispatch,
@@ -8,15 +7,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { CHUNKS, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
-import combineCode from "./combine_experts.wgsl" with { type: "text" };
-import jobsAlone from "./expert_jobs_alone.wgsl" with { type: "text" };
-import jobsTiled from "./expert_jobs_tiled.wgsl" with { type: "text" };
-import add8 from "../matmul/add8.wgsl" with { type: "text" };
-import body from "./expert_matmul.wgsl" with { type: "text" };
-import tilesCode from "./expert_tiles.wgsl" with { type: "text" };
-import store from "../matmul/epilogue/finish_store.wgsl" with { type: "text" };
-import swiglu from "../matmul/epilogue/finish_swiglu.wgsl" with { type: "text" };
-import { WEIGHTS } from "../weights/weights.ts";
+import { shader } from "../shader.ts";
 
 /** The jobs of `rows` rows, row r's k-th expert being job r topK + k, and how they share weights. */
 export interface Jobs {
@@ -28,9 +19,7 @@ export interface Jobs {
 /** Jobs of one expert that a workgroup takes at most; 1: every job is a tile. */
 const TILE_SIZES = [2, 4, 8] as const;
 
-const FINISH = { store, swiglu } as const;
-
-const COMBINE = kernel("combine_experts", combineCode, {
+const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
 });
@@ -68,7 +57,7 @@ export function expertTiles(
   const tilesKernel = kernels.getOrInsertComputed(
     name,
     () =>
-      kernel(name, expand(tilesCode, { TILE }), {
+      kernel(name, shader("experts/expert_tiles", { counts: { TILE } }), {
         bindings: ["experts", "tiles"],
         constants: ["EXPERTS", "TILES", "LANES"],
       }),
@@ -124,7 +113,7 @@ export function expertMatmul(
       },
       constants: {
         COLS: cols,
-        EXPERT_ROWS: expertRows,
+        MATRIX_ROWS: expertRows,
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
         ROW_JOBS: shape.perJob ? 1 : topK,
@@ -143,15 +132,20 @@ function matmulKernel(matrix: Matrix, finish: "store" | "swiglu", tile: number, 
   const { format } = matrix;
   const name = `expert_matmul_${format}_${finish}_${tile}x${pairs}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = { TILE: tile, PAIRS: pairs, CHUNKS: CHUNKS[format] };
-    const jobs = expand(tile === 1 ? jobsAlone : jobsTiled, counts);
-    const code = [WEIGHTS[format], add8, jobs, expand(body, counts), FINISH[finish]].join("\n");
+    const code = shader("experts/expert_matmul", {
+      slots: {
+        weights: `weights/weights_${format}`,
+        jobs: tile === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
+        epilogue: `matmul/epilogue/${finish}`,
+      },
+      counts: { TILE: tile, PAIRS: pairs, CHUNKS: CHUNKS[format] },
+    });
     const lists = tile === 1 ? "experts" : "tiles";
     return kernel(name, code, {
       bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
       constants: [
         "COLS",
-        "EXPERT_ROWS",
+        "MATRIX_ROWS",
         "FIRST_EXPERT",
         "SHARD_EXPERTS",
         "ROW_JOBS",

@@ -1,9 +1,7 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import body from "./route.wgsl" with { type: "text" };
-import sigmoid from "./route_sigmoid.wgsl" with { type: "text" };
-import softmax from "./route_softmax.wgsl" with { type: "text" };
-import { workgroupSum } from "../fragments/workgroup.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
 
 /** How a router's logits become experts and weights; see route.wgsl. */
 export interface Routing {
@@ -37,15 +35,19 @@ const CONSTANTS = [
   "LANES",
 ] as const;
 
-const SIGMOID = kernel("route_sigmoid", [sigmoid, body].join("\n"), {
+const SIGMOID = kernel("route_sigmoid", routeCode("sigmoid"), {
   bindings: [...BINDINGS, "bias"],
   constants: CONSTANTS,
 });
 
 /** The sum over lanes is expanded for their number. */
 function softmaxKernel(lanes: number) {
-  const code = [softmax, workgroupSum(lanes), body].join("\n");
+  const code = routeCode("softmax", foldCounts(lanes));
   return kernel(`route_softmax_${lanes}`, code, { bindings: BINDINGS, constants: CONSTANTS });
+}
+
+function routeCode(scores: Routing["scores"], counts: Record<string, number> = {}): string {
+  return shader("experts/route", { slots: { scores: `experts/route_${scores}` }, counts });
 }
 
 const SOFTMAX = softmaxKernel(HARDWARE_LANES);

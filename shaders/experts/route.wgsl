@@ -1,12 +1,15 @@
-// The experts of a row and their weights, from the router's logits: `score_row` (route_softmax.wgsl,
-// route_sigmoid.wgsl) makes scores and, of them, what experts are chosen by.
+// The experts of a row and their weights, from the router's logits.
 //
-// Experts lie in GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
+// Experts are in GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
 // best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
 // first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE. Of equals
 // the lower number is better.
 //
-// One workgroup per row; an expert's rank is the number of better ones, which its lane counts.
+// One workgroup per row; an expert's rank is the number of better ones, which its lane counts. Slot:
+//   scores: `fn score_row(first, lane)` computes `scores` of the logits from `first` on and `choices`, by
+//     which experts are chosen (route_softmax.wgsl, route_sigmoid.wgsl).
+
+//use scores
 
 override EXPERTS: u32;
 override STRIDE: u32; // of a row of logits

@@ -1,5 +1,7 @@
 // Scores of route.wgsl: the softmax of a row's logits, by which experts are chosen too.
 
+//use fragments/workgroup_sum
+
 alias Sum = f32;
 
 fn score_row(first: u32, lane: u32) {

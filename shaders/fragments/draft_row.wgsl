@@ -1,6 +1,8 @@
 // The row of draft token STEP of a slot, at position length + STEP. Its key and value go to a cell
 // past the committed ones; draft-extend overwrites it with true features. Padding where the slot
-// does not own the cell or has stopped. `slots` and STEP come from the kernel.
+// does not own the cell or has stopped. The file that uses this declares `slots` and STEP.
+
+//use fragments/rows
 
 fn draft_row(slot: u32, token: u32) -> Row {
   let cell = slots[slot].length + STEP;

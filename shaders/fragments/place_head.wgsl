@@ -2,6 +2,11 @@
 //
 // Pair w of a head: (a, b) = (x[w], x[w + D/2]) -> (a cos - b sin, b cos + a sin), Hugging Face's
 // half-split layout; cos and sin come from a table the host computed in float32 as transformers does.
+// The file that uses this binds `out`, [rows, Q_HEADS, HEAD_DIM] of f32. Slot:
+//   kv_store: `fn store_key(row, w, pair)` and `store_value`, of a dtype (kv_store_*.wgsl).
+
+//use fragments/rows
+//use kv_store
 
 override HEAD_DIM: u32;
 override Q_HEADS: u32;

@@ -1,7 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import code from "./read_words.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
-const READ_WORDS = kernel("read_words", code, {
+const READ_WORDS = kernel("read_words", shader("fragments/read_words"), {
   bindings: ["words", "out"],
   constants: ["GROUPS"],
 });

@@ -1,8 +1,8 @@
-// The sum of a value over the lanes of a workgroup, known to every lane, in one order: while more
+// The sum of a value over the lanes of a workgroup, returned to every lane, in one order: while more
 // than 16 partial sums are left, lane l of the first eighth adds those at l, l + 1/8, l + 2/8, ...
 // of their number; the rest is added in order.
 //
-// LANES is a power of two, $STAGES and $REST follow from it; `Sum` is the type, from the file around.
+// The file that uses this declares LANES, a power of two, and `Sum`, the type. Counts: `foldCounts`.
 
 var<workgroup> partial: array<Sum, LANES>;
 

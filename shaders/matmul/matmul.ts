@@ -53,7 +53,7 @@ export function matmul(
       },
       constants: {
         COLS: cols,
-        SHARD_ROWS: shard.rows,
+        MATRIX_ROWS: shard.rows,
         OUT_COLS: Math.round(matrix.rows * finish.outShare),
         FIRST: shard.first,
         SPLITS: splits,

@@ -7,26 +7,31 @@
 // of l. Neither rows nor tiles enter the order, so a row has the same bits whatever number of rows is
 // in flight.
 //
-// Outputs come in pairs (c, c + SHARD_ROWS / 2): SwiGLU's gate and up lie half apart. LANES
+// Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half a matrix apart. LANES
 // invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
 // once for all pairs. A workgroup holds GROUPS such groups of lanes.
 //
-// A weight format is a `Raw` of $CHUNKS eights that lie LANES eights apart: eight c of the lane's raw
-// j is k = 8 * (l + (j * $CHUNKS + c) * LANES). `load_raw` and `eight_<c>` come from weights_*.wgsl,
-// `finish` from finish_*.wgsl, `out` from matmul_out*.wgsl, `add_lanes` from matmul_lanes.wgsl.
+// A weight format is a `Raw` of $CHUNKS eights that are LANES eights apart: eight c of the lane's raw
+// j is k = 8 * (l + (j * $CHUNKS + c) * LANES). Slots of this and of the other matmuls:
+//   epilogue: `fn finish(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
+//   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_argmax.wgsl).
+//   weights: `Raw`, `fn load_raw(i)` and `fn eight_<c>(raw)` (weights/weights_*.wgsl).
+//   sums: workgroup memory for the sums, and how lanes add them (ending/add_lanes.wgsl, ending/one_lane_sums.wgsl).
+//   ending: the statements that finish the sums a<pair>_<row> and b<pair>_<row> (ending/*.wgsl).
+
+//use epilogue
+//use out
+//use matmul/common_rows
+//use weights
+//use matmul/dot/add8
+//use sums
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let half = SHARD_ROWS / 2u;
-  let raws = COLS / 8u / $CHUNKSu;
-  let range = raws / SPLITS;
-  let lane = thread % LANES;
-  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
-  let row = tile.x * $ROWSu;
-  let rows = arrayLength(&x) / (COLS / 4u);
+  //use matmul/prologue_rows
   //for r in ROWS
   let x$r = min(row + $ru, rows - 1u) * (COLS / 8u);
   //end
@@ -64,5 +69,5 @@ fn main(
     }
     //end
   }
-  $DONE
+  //use ending
 }

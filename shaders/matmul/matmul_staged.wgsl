@@ -2,8 +2,18 @@
 // passes through workgroup memory $STAGE eights of k at a time, and the weights of those are on
 // their way before it is there.
 //
-// COLS / 8 / SPLITS is a multiple of $STAGE. How x waits there and is multiplied comes from
-// dot_*.wgsl: `put_eight`, `get_eight`, `add_dot` and `weights_<c>`.
+// COLS / 8 / SPLITS is a multiple of $STAGE. Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those
+// of matmul.wgsl; besides:
+//   dot: how x is stored in workgroup memory and multiplied: `fn put_eight(row, e, lo, hi)`,
+//     `fn get_eight(row, e)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(raw)` (dot/*.wgsl).
+//   load: the statement that stores part `part` of row `r` of x (load_*.wgsl).
+
+//use epilogue
+//use out
+//use matmul/common_rows
+//use weights
+//use sums
+//use dot
 
 const THREADS = $THREADSu; // LANES * GROUPS
 
@@ -12,13 +22,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let half = SHARD_ROWS / 2u;
-  let raws = COLS / 8u / $CHUNKSu;
-  let range = raws / SPLITS;
-  let lane = thread % LANES;
-  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
-  let row = tile.x * $ROWSu;
-  let rows = arrayLength(&x) / (COLS / 4u);
+  //use matmul/prologue_rows
 
   //for p in PAIRS
   let at$p = min(pair + $pu, half - 1u) * raws + tile.z * range + lane;
@@ -42,14 +46,7 @@ fn main(
       let part = i % ($PARTSu * $STAGEu);
       if (r < $ROWSu) {
         let at = min(row + r, rows - 1u) * (COLS / 4u) + (tile.z * range + first) * $CHUNKSu * 2u;
-        // Floats by halves of eights, so that even one row keeps every invocation busy; not in a
-        // function, which made one row of a [6144, 4096] a tenth slower on an H200.
-        //for f in FLOATS
-        staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = x[at + part];
-        //end
-        //for f in INTEGERS
-        put_eight(r, part, x[at + 2u * part], x[at + 2u * part + 1u]);
-        //end
+        //use load
       }
     }
     //end
@@ -75,5 +72,5 @@ fn main(
     //end
     //end
   }
-  $DONE
+  //use ending
 }

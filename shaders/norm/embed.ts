@@ -7,9 +7,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
-import body from "./embed.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import { WEIGHTS } from "../weights/weights.ts";
+import { shader } from "../shader.ts";
 
 function embedKernel(
   format: FloatFormat,
@@ -17,7 +15,8 @@ function embedKernel(
   "weights" | "rows" | "out",
   "COLS" | "OUT_COLS" | "SHARD_FIRST" | "SHARD_ROWS" | "SCALE"
 > {
-  return kernel(`embed_${format}`, [WEIGHTS[format], rowsCode, body].join("\n"), {
+  const code = shader("norm/embed", { slots: { weights: `weights/weights_${format}` } });
+  return kernel(`embed_${format}`, code, {
     bindings: ["weights", "rows", "out"],
     constants: ["COLS", "OUT_COLS", "SHARD_FIRST", "SHARD_ROWS", "SCALE"],
   });

@@ -1,6 +1,10 @@
 // out[r, c] = SCALE E[rows[r].token, c] for tokens of this shard of the embedding matrix.
 //
-// One invocation per eight columns of a row. `load_raw`, `eight_0` and `Row` come from the files around.
+// One invocation per eight columns of a row. Slot:
+//   weights: `load_raw` and `eight_0` of a float format (weights/weights_*.wgsl).
+
+//use weights
+//use fragments/rows
 
 override COLS: u32; // a multiple of 8
 override OUT_COLS: u32; // row stride of out

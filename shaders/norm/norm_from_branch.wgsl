@@ -1,5 +1,7 @@
-// Input of rms_norm: row r of the sums of a split matmul: what a branch of a layer makes, to be normed
-// before it joins the residual stream. `split_sum` comes from split_sums.wgsl.
+// Input of rms_norm: row r of the sums of a split-K matmul: the output of a branch of a layer, normed
+// before it is added to the residual stream.
+
+//use fragments/split_k_sums
 
 @group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLITS, rows, COLS / 4]
 

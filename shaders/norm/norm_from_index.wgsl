@@ -1,12 +1,9 @@
-// Input of rms_norm: row index[r] of x; rows with index 0xffffffff are left alone.
+// Input of rms_norm: row index[r] of x; rows with index 0xffffffff are not written.
+
+//use fragments/vec8
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [.., COLS / 4]
 @group(0) @binding(3) var<storage, read> index: array<u32>; // [rows]
-
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
-}
 
 fn source(row: u32) -> u32 {
   return index[row];

@@ -1,11 +1,8 @@
 // Input of rms_norm: row r of x.
 
-@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+//use fragments/vec8
 
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
-}
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 
 fn source(row: u32) -> u32 {
   return row;

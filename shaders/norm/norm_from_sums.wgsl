@@ -1,5 +1,7 @@
-// Input of rms_norm: row r of x with the sums of a split matmul added; x keeps the result: the residual
-// stream. `split_sum` comes from split_sums.wgsl.
+// Input of rms_norm: row r of x with the sums of a split-K matmul added; the result is stored in x, the
+// residual stream.
+
+//use fragments/split_k_sums
 
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(3) var<storage, read> sums: array<vec4<f32>>; // [SPLITS, rows, COLS / 4]

@@ -1,5 +1,9 @@
-// Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token lies in another shard of the
-// embedding are left alone. `load_raw`, `eight_0` and `Row` come from the files around.
+// Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token is in another shard of the
+// embedding are not written. Slot:
+//   weights: `load_raw` and `eight_0` of a float format (weights/weights_*.wgsl).
+
+//use weights
+//use fragments/rows
 
 override SHARD_FIRST: u32; // first token of the shard
 override SHARD_ROWS: u32;

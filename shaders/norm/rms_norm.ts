@@ -1,4 +1,3 @@
-import { expand } from "../../src/gpu/expand.ts";
 import {
   type Dispatch,
   dispatch,
@@ -6,23 +5,10 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
+import type { Slots } from "../../src/gpu/link.ts";
 import type { Table } from "../../src/gpu/matrix.ts";
-import fromBranch from "./norm_from_branch.wgsl" with { type: "text" };
-import fromIndex from "./norm_from_index.wgsl" with { type: "text" };
-import fromRows from "./norm_from_rows.wgsl" with { type: "text" };
-import fromSums from "./norm_from_sums.wgsl" with { type: "text" };
-import fromTokens from "./norm_from_tokens.wgsl" with { type: "text" };
-import keepInput from "./norm_keep_input.wgsl" with { type: "text" };
-import keepNothing from "./norm_keep_nothing.wgsl" with { type: "text" };
-import keepOutput from "./norm_keep_output.wgsl" with { type: "text" };
-import keepSlot from "./norm_keep_slot.wgsl" with { type: "text" };
-import putAdd from "./norm_put_add.wgsl" with { type: "text" };
-import putStore from "./norm_put_store.wgsl" with { type: "text" };
-import body from "./rms_norm.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import splitSums from "../matmul/split_sums.wgsl" with { type: "text" };
-import { WEIGHTS } from "../weights/weights.ts";
-import { workgroupSum } from "../fragments/workgroup.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
 
 /**
  * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split
@@ -68,13 +54,11 @@ export interface NormShape {
   readonly label: string;
 }
 
-const PUT = { store: putStore, add: putAdd };
-
 const KEEP = {
-  nothing: { code: keepNothing, bindings: [], constants: [] },
-  input: { code: keepInput, bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
-  output: { code: keepOutput, bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
-  slot: { code: keepSlot, bindings: ["kept", "slot"], constants: [] },
+  nothing: { bindings: [], constants: [] },
+  input: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
+  output: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
+  slot: { bindings: ["kept", "slot"], constants: [] },
 } as const;
 
 const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
@@ -82,7 +66,8 @@ const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
 /** What differs between the kinds of input, for one dispatch. */
 interface Source {
   readonly name: string;
-  readonly code: string;
+  /** `from`, and what its own slots stand for. */
+  readonly slots: Slots;
   /** Bindings 0 and, where it needs another, 3. */
   readonly buffers: readonly [name: string, operand: Operand][];
   readonly constants: Readonly<Record<string, number>>;
@@ -149,41 +134,35 @@ function sources(from: NormInput, elements: number): Source[] {
     const constants = { SPLITS: splits };
     return [
       x
-        ? {
-          name: "sums",
-          code: [fromSums, splitSums].join("\n"),
-          buffers: [["x", x], ["sums", exact]],
-          constants,
-        }
-        : {
-          name: "branch",
-          code: [fromBranch, splitSums].join("\n"),
-          buffers: [["sums", exact]],
-          constants,
-        },
+        ? source("sums", [["x", x], ["sums", exact]], constants)
+        : source("branch", [["sums", exact]], constants),
     ];
   }
   if ("x" in from) {
     const { x, index } = from;
-    return [
-      index
-        ? { name: "index", code: fromIndex, buffers: [["x", x], ["index", index]], constants: {} }
-        : { name: "rows", code: fromRows, buffers: [["x", x]], constants: {} },
-    ];
+    return [index ? source("index", [["x", x], ["index", index]]) : source("rows", [["x", x]])];
   }
   const { matrix: { format, shards }, rows, scale = 1 } = from;
   return shards.map((shard) => ({
     name: `tokens_${format}`,
-    code: [WEIGHTS[format], rowsCode, fromTokens].join("\n"),
+    slots: { from: "norm/norm_from_tokens", weights: `weights/weights_${format}` },
     buffers: [["weights", shard.operand], ["rows", rows]],
     constants: { SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
   }));
 }
 
+function source(
+  name: string,
+  buffers: Source["buffers"],
+  constants: Source["constants"] = {},
+): Source {
+  return { name, slots: { from: `norm/norm_from_${name}` }, buffers, constants };
+}
+
 function normKernel(
   source: Source,
   { put, keep, cols, lanes }: {
-    readonly put: keyof typeof PUT;
+    readonly put: "store" | "add";
     readonly keep: keyof typeof KEEP;
     readonly cols: number;
     readonly lanes: number;
@@ -194,10 +173,16 @@ function normKernel(
   return kernels.getOrInsertComputed(name, () => {
     const [first = "", ...second] = source.buffers.map(([binding]) => binding);
     const bindings = [first, "gain", "out", ...second];
-    const counts = { KEPT: bindings.length, SLOT: bindings.length + 1, EACH: each };
-    const parts = [source.code, body, workgroupSum(lanes), PUT[put], KEEP[keep].code];
-    const code = parts.join("\n");
-    return kernel(name, expand(code, counts), {
+    const code = shader("norm/rms_norm", {
+      slots: { ...source.slots, put: `norm/norm_put_${put}`, keep: `norm/norm_keep_${keep}` },
+      counts: {
+        KEPT: bindings.length,
+        SLOT: bindings.length + 1,
+        EACH: each,
+        ...foldCounts(lanes),
+      },
+    });
+    return kernel(name, code, {
       bindings: [...bindings, ...KEEP[keep].bindings],
       constants: [...CONSTANTS, ...Object.keys(source.constants), ...KEEP[keep].constants],
     });

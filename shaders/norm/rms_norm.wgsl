@@ -3,8 +3,16 @@
 // One workgroup per row. Lane l holds $EACH eights of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
 //
-// `Eight`, `source` and `load` come from a norm_from_*.wgsl, `put` from a norm_put_*.wgsl, `keep`, a
-// second output, from a norm_keep_*.wgsl.
+// Slots:
+//   from: `fn source(row)`, the row of the input or NO_ROW; `fn load(source, i)`, its eight i; binding 0
+//     and, where it needs another, 3 (norm_from_*.wgsl).
+//   put: `fn put(at, y)`, how y is stored at vector `at` of out (norm_put_*.wgsl).
+//   keep: `fn keep(row, i, v, y)`, a second output (norm_keep_*.wgsl).
+
+//use from
+//use put
+//use keep
+//use fragments/workgroup_sum
 
 override COLS: u32; // a multiple of 8
 override EPS: f32;

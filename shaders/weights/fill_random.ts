@@ -1,8 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import body from "./fill_random.wgsl" with { type: "text" };
-import noise from "../fragments/noise.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
-const FILL = kernel("fill_random", [noise, body].join("\n"), {
+const FILL = kernel("fill_random", shader("weights/fill_random"), {
   bindings: ["params", "out"],
   constants: [],
 });

@@ -3,7 +3,9 @@
 // 65536 scale / sqrt(3). One exact conversion and one product: the same bits on every adapter.
 //
 // One invocation per word; rows of workgroups, because a dispatch has at most 65535 in x and a
-// buffer of 2 GiB needs 2^21. The noise comes from the file before this one.
+// buffer of 2 GiB needs 2^21.
+
+//use fragments/noise
 
 struct Params {
   seed: u32,

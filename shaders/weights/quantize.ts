@@ -1,4 +1,3 @@
-import { expand } from "../../src/gpu/expand.ts";
 import {
   type Dispatch,
   dispatch,
@@ -8,12 +7,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Quantization } from "../../src/gpu/matrix.ts";
-import body from "./quantize.wgsl" with { type: "text" };
-import q4 from "./quantize_q4.wgsl" with { type: "text" };
-import q8 from "./quantize_q8.wgsl" with { type: "text" };
-import { WEIGHTS } from "./weights.ts";
-
-const PACK: Readonly<Record<Quantization, string>> = { q8, q4 };
+import { shader } from "../shader.ts";
 
 const WORKGROUP = 64;
 
@@ -24,7 +18,10 @@ const kernels = new Map<string, QuantizeKernel>();
 function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
   const name = `quantize_${from}_${to}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = [WEIGHTS[from], expand(body, { EIGHTS: 4 }), PACK[to]].join("\n");
+    const code = shader("weights/quantize", {
+      slots: { weights: `weights/weights_${from}`, pack: `weights/quantize_${to}` },
+      counts: { EIGHTS: 4 },
+    });
     return kernel(name, code, {
       bindings: ["weights", "rows", "words", "packed_scales"],
       constants: ["COLS", "LANES"],

@@ -3,13 +3,18 @@
 //
 // The order is matmul's. Eight e = 4 g + t of group g belongs to lane e % LANES; it is chunk c of the
 // lane's raw j, e / LANES = j * CHUNKS + c, and raw j of the lane is raw j * LANES + lane of the row.
-// Scales lie as the raws read them: with Q = LANES / 4 (at least 1) quads of lanes, scale
+// Scales are in the order in which the raws read them: with Q = LANES / 4 (at least 1) quads of lanes, scale
 // g = quad + (j * CHUNKS + c) * Q has the place (j * Q + quad) * CHUNKS + c of the row.
 //
 // One invocation packs the two groups whose scales share a word. Divisions by the scale may be
 // off in their last bits; the remainder, which is exact, corrects them, so that every adapter packs
-// the same bits. The source format comes from the file before this one; CHUNKS, LEAST, MOST,
-// `scale_of` and `store_eight` from the one after it.
+// the same bits. Slots:
+//   weights: `load_raw` and `eight_0` of the source's float format (weights_*.wgsl).
+//   pack: CHUNKS, LEAST, MOST, `fn scale_of(least, most)` and `fn store_eight(raw, chunk, lo, hi)` of the
+//     target format (quantize_q*.wgsl).
+
+//use weights
+//use pack
 
 override COLS: u32; // a multiple of 64
 override LANES: u32; // a power of two that divides the raws of a row

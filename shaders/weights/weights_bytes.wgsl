@@ -1,5 +1,7 @@
-// Groups of 32 weights along k that are bytes times an f32 scale: i8 and f8. `bytes` comes from the
-// file after this one. Packed by src/model/checkpoint/quantized/lane_order.ts.
+// Groups of 32 weights along k that are bytes times an f32 scale: i8 and f8, which declare
+// `fn bytes(word, scale)`, its four weights. Packed by src/model/checkpoint/quantized/lane_order.ts.
+
+//use fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(15) var<storage, read> scales: array<vec2<f32>>; // f32 [SHARD_ROWS, COLS / 32]
@@ -7,11 +9,6 @@
 struct Raw {
   words: vec4<u32>, // the lane's next two eights
   scales: vec2<f32>, // of each
-}
-
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
 }
 
 // Lanes 4q .. 4q + 3 are in the same groups: one load for the four of them. Fewer than four lanes

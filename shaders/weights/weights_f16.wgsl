@@ -1,13 +1,10 @@
 // A row-major matrix of f16, packed two to a u32 (low half first).
 
+//use fragments/vec8
+
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 8]
 
 alias Raw = vec4<u32>; // eight consecutive weights as they lie in memory
-
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
-}
 
 fn load_raw(i: u32) -> Raw {
   return weights[i];

@@ -1,11 +1,8 @@
 // A row-major matrix of f32.
 
-@group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [SHARD_ROWS, COLS / 4]
+//use fragments/vec8
 
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
-}
+@group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [SHARD_ROWS, COLS / 4]
 
 alias Raw = Eight; // eight consecutive weights as they lie in memory
 

@@ -1,9 +1,6 @@
 // What formats of signed integers have in common: w = q * scale.
 
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
-}
+//use fragments/vec8
 
 // q as floats.
 struct Whole {

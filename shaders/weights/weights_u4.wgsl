@@ -6,17 +6,14 @@
 // A nibble in the mantissa of 2^p is 2^p + u at p = 4, 8 or 12, by how far up it lies: three nibbles
 // a shift, less 2^p + zero without a conversion of integers.
 
+//use fragments/vec8
+
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 @group(0) @binding(15) var<storage, read> scales: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 
 struct Raw {
   words: vec4<u32>, // the lane's next four eights
   groups: vec4<u32>, // of each
-}
-
-struct Eight {
-  lo: vec4<f32>,
-  hi: vec4<f32>,
 }
 
 fn group_word(i: u32) -> u32 {

@@ -1,7 +1,7 @@
 // Drafts do not depend on whether the draft's head leaves its logits or their peaks.
 
 import assert from "node:assert/strict";
-import { peakWords } from "../../shaders/choose/peaks.ts";
+import { peakWords } from "../../shaders/choose/partial_argmax.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Core } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { partialWords } from "../../shaders/attention/attention.ts";
-import { peakWords } from "../../shaders/choose/peaks.ts";
+import { peakWords } from "../../shaders/choose/partial_argmax.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";

@@ -42,3 +42,21 @@ Deno.test("expand: unbalanced blocks and unknown counts are errors", () => {
   const unknown = lines("//for i in ROWS", "x", "//end");
   assert.throws(() => expand(unknown, { N: 1 }), /\/\/for i in ROWS: no such count/);
 });
+
+Deno.test("expand: an expression has the value of its variables, counts and numbers", () => {
+  const code = lines(
+    "//for i in N",
+    "//for j in M",
+    "a$(i * M + j)_$(2 * i + 1)",
+    "//end",
+    "//end",
+  );
+  const expected = lines("a0_1", "a1_1", "a2_1", "a3_3", "a4_3", "a5_3", "6u");
+  assert.equal(expand(lines(code, "$(N * M)u"), { N: 2, M: 3 }), expected);
+});
+
+Deno.test("expand: an expression replaces whole names only, and knows them all", () => {
+  const code = lines("//for r in N", "$(r + rows)", "//end");
+  assert.equal(expand(code, { N: 2, rows: 7 }), lines("7", "8"));
+  assert.throws(() => expand(code, { N: 1 }), /\$\(0 \+ rows\): no such count/);
+});

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
-import { peakWords } from "../../shaders/choose/peaks.ts";
+import { peakWords } from "../../shaders/choose/partial_argmax.ts";
 import { allowed, choose as reference } from "../../src/speculate/choose.ts";
 import { exponential, hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";

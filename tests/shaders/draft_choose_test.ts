@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/partial_argmax.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { MAX_STEPS, NO_SLOT } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";

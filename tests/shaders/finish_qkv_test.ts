@@ -1,4 +1,4 @@
-import { finishQkv } from "../../shaders/matmul/epilogue/finish_qkv.ts";
+import { finishQkv } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";

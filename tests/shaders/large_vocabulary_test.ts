@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { choose } from "../../shaders/choose/choose.ts";
-import { finishQkv } from "../../shaders/matmul/epilogue/finish_qkv.ts";
+import { finishQkv } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulShape } from "../../shaders/matmul/matmul_shape.ts";
-import { peakWords } from "../../shaders/choose/peaks.ts";
+import { peakWords } from "../../shaders/choose/partial_argmax.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";

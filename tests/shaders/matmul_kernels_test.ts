@@ -1,11 +1,11 @@
 // A matmul is put together of parts that know nothing of each other: every combination must compile.
 
 import assert from "node:assert/strict";
-import { finishQkv } from "../../shaders/matmul/epilogue/finish_qkv.ts";
+import { finishQkv } from "../../shaders/matmul/epilogue/qkv.ts";
 import type { Heads, KvPlace } from "../../shaders/fragments/heads.ts";
 import { finishCap } from "../../shaders/matmul/matmul.ts";
 import { type Epilogue, matmulKernel, PLAIN } from "../../shaders/matmul/matmul_kernels.ts";
-import { finishPeaks } from "../../shaders/matmul/matmul_peaks.ts";
+import { finishPeaks } from "../../shaders/matmul/matmul_argmax.ts";
 import type { MatmulShape } from "../../shaders/matmul/matmul_shape.ts";
 import { CHUNKS, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";

@@ -8,9 +8,9 @@ import {
   matmulPeakCount,
   matmulPeaks,
   matmulPeakWords,
-} from "../../shaders/matmul/matmul_peaks.ts";
+} from "../../shaders/matmul/matmul_argmax.ts";
 import { shapeKey } from "../../shaders/matmul/matmul_shape.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
+import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/partial_argmax.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";

@@ -1,7 +1,7 @@
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
-import { canLeavePeaks, matmulPeakWords } from "../../../shaders/matmul/matmul_peaks.ts";
-import { peakWords } from "../../../shaders/choose/peaks.ts";
+import { canLeavePeaks, matmulPeakWords } from "../../../shaders/matmul/matmul_argmax.ts";
+import { peakWords } from "../../../shaders/choose/partial_argmax.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";

@@ -1,8 +1,8 @@
 import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choose.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { matmulPeakCount, matmulPeaks } from "../../../shaders/matmul/matmul_peaks.ts";
+import { matmulPeakCount, matmulPeaks } from "../../../shaders/matmul/matmul_argmax.ts";
 import { gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
-import { peaks as peaksPass, peaksOf } from "../../../shaders/choose/peaks.ts";
+import { peaks as peaksPass, peaksOf } from "../../../shaders/choose/partial_argmax.ts";
 import { UsageError } from "../../errors.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";

@@ -1,6 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
 import { attention } from "../../../shaders/attention/attention.ts";
-import { finishQkv } from "../../../shaders/matmul/epilogue/finish_qkv.ts";
+import { finishQkv } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";

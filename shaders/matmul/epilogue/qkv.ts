@@ -1,12 +1,6 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
-import code from "./finish_qkv.wgsl" with { type: "text" };
 import type { Heads, KvPlace } from "../../fragments/heads.ts";
-import { KV_STORE } from "../../fragments/kv.ts";
 import type { Epilogue } from "../matmul.ts";
-import placeHead from "../../fragments/place_head.wgsl" with { type: "text" };
-import withBias from "./qkv_bias.wgsl" with { type: "text" };
-import plain from "./qkv_plain.wgsl" with { type: "text" };
-import rowsCode from "../../fragments/rows.wgsl" with { type: "text" };
 
 /**
  * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
@@ -20,7 +14,11 @@ export function finishQkv(
   const place = { rope, rows, pages, keys, values };
   return {
     name: `qkv_${bias ? "bias_" : ""}${kvDtype}`,
-    code: [rowsCode, placeHead, KV_STORE[kvDtype], bias ? withBias : plain, code].join("\n"),
+    slots: {
+      epilogue: "matmul/epilogue/qkv",
+      kv_store: `fragments/kv_store_${kvDtype}`,
+      bias: bias ? "matmul/epilogue/qkv_bias" : "matmul/epilogue/qkv_plain",
+    },
     buffers: bias ? { ...place, bias } : place,
     constants: {
       HEAD_DIM: headDim,

@@ -1,5 +1,9 @@
-// Inner products of rounded activations and whole numbers in f32: what dot_packed.wgsl sums, to the bit,
+// Inner products of rounded activations and whole numbers in f32: what packed.wgsl sums, to the bit,
 // with the weights unpacked once for many rows.
+
+//use matmul/dot/rounded
+//use matmul/dot/add8
+//use matmul/dot/vec8
 
 fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   let scale = scale_of(lo, hi);

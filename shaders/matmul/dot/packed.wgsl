@@ -2,7 +2,9 @@
 // rows, where unpacking the weights to floats would take longer than reading them.
 //
 // n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over an eight is exact, so this has the
-// bits of dot_whole.wgsl.
+// bits of whole.wgsl.
+
+//use matmul/dot/rounded
 
 struct X {
   bytes: vec4<u32>, // h of the low and the high half, l of both

@@ -1,6 +1,16 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows: while one
 // stage of x is multiplied the next one and its weights are on their way, x to the other of two rooms in
 // workgroup memory. One barrier a stage.
+//
+// Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those of matmul.wgsl, `dot` that of
+// matmul_staged.wgsl.
+
+//use epilogue
+//use out
+//use matmul/common_rows
+//use weights
+//use sums
+//use dot
 
 const THREADS = $THREADSu; // LANES * GROUPS
 
@@ -9,13 +19,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let half = SHARD_ROWS / 2u;
-  let raws = COLS / 8u / $CHUNKSu;
-  let range = raws / SPLITS;
-  let lane = thread % LANES;
-  let pair = (tile.y * GROUPS + thread / LANES) * $PAIRSu;
-  let row = tile.x * $ROWSu;
-  let rows = arrayLength(&x) / (COLS / 4u);
+  //use matmul/prologue_rows
   let step = $STAGEu / $CHUNKSu;
 
   //for p in PAIRS
@@ -83,5 +87,5 @@ fn main(
     }
     //end
   }
-  $DONE
+  //use ending
 }

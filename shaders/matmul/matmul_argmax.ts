@@ -1,10 +1,7 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
-import finish from "./epilogue/finish_peaks.wgsl" with { type: "text" };
 import { type Epilogue, matmul } from "./matmul.ts";
-import outPeaks from "./matmul_out_peaks.wgsl" with { type: "text" };
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
-import peakCode from "../fragments/peak.wgsl" with { type: "text" };
 
 /** What the number of peaks depends on beside the matrix. */
 interface Use {
@@ -64,8 +61,7 @@ export function finishPeaks(
 ): Epilogue {
   return {
     name: "peaks",
-    code: [peakCode, finish].join("\n"),
-    out: outPeaks,
+    slots: { epilogue: "matmul/epilogue/argmax", out: "matmul/out_argmax" },
     buffers: {},
     constants: { VOCAB: vocab, FIRST_PEAK: first },
     outShare: count / rows,

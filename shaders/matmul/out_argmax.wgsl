@@ -1,12 +1,14 @@
-// What a matmul leaves where only the largest of a row's outputs is wanted: the peak of each part of the
-// columns, two pairs of every group of a workgroup. finish_peaks.wgsl keeps the best of a group, this
-// takes the best of the groups. `Peak` comes from peak.wgsl, `staged` from matmul_lanes.wgsl.
+// The output of a matmul of which only the largest of a row's outputs is wanted: the peak of each part of
+// the columns, two pairs of every group of a workgroup. epilogue/argmax.wgsl finds the best of a group,
+// this the best of the groups. `staged` is the workgroup memory of ending/add_lanes.wgsl.
+
+//use fragments/argmax
 
 override FIRST_PEAK: u32; // peaks of a row that the shards before have
 
 @group(0) @binding(2) var<storage, read_write> out: array<Peak>; // [rows, OUT_COLS]
 
-// Leaves a group's best where its sums were. `staged` holds floats, and the halves of words are exact in
+// Stores a group's best where its sums were. `staged` holds floats, and the halves of words are exact in
 // them: words as floats could be NaN or too small, which an adapter need not keep.
 fn end_group(at: u32) {
   let halves = vec4<u32>(best.x >> 16u, best.x & 0xffffu, best.y >> 16u, best.y & 0xffffu);
@@ -14,7 +16,7 @@ fn end_group(at: u32) {
   best = NO_PEAK;
 }
 
-// Rows of x from `row` to `end`, one an invocation; their groups' bests lie `stride` apart.
+// Rows of x from `row` to `end`, one an invocation; their groups' bests are `stride` vectors apart.
 fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {
   workgroupBarrier();
   if (row + thread >= end) {

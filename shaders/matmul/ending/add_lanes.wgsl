@@ -1,8 +1,7 @@
-// Adds what the lanes of each group summed, in the order of the lanes, and finishes the outputs: the
-// end of matmul.wgsl and matmul_staged.wgsl. $SUMS rows of x at a time go through workgroup memory,
-// each a vector (a0, b0, a1, b1) of two pairs; a vector of padding a group keeps its lanes off the
-// banks of the next group. `end_group` may overwrite what its group has added, `end_rows` all; both come
-// from matmul_out*.wgsl.
+// Adds what the lanes of each group summed, in the order of the lanes, and finishes the outputs.
+// $SUMS rows of x at a time go through workgroup memory, each a vector (a0, b0, a1, b1) of two pairs; a
+// vector of padding a group keeps its lanes off the banks of the next group. `end_group` may overwrite
+// what its group has added, `end_rows` all (slot `out` of matmul.wgsl).
 
 var<workgroup> staged: array<vec4<f32>, $VECTORS>;
 
@@ -16,7 +15,7 @@ fn add_lanes(
   sums$s: vec4<f32>,
   //end
 ) {
-  let half = SHARD_ROWS / 2u;
+  let half = MATRIX_ROWS / 2u;
   let rows = arrayLength(&x) / (COLS / 4u);
   let stride = GROUPS * (LANES + 1u);
   workgroupBarrier();

@@ -1,4 +1,6 @@
-// Epilogue of matmul: out = capped y (soft_cap.wgsl).
+// Epilogue of matmul: out = capped y (fragments/soft_cap.wgsl).
+
+//use fragments/soft_cap
 
 fn finish(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let at = row * OUT_COLS + FIRST + c;

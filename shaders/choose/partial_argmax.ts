@@ -1,8 +1,6 @@
-import { expand } from "../../src/gpu/expand.ts";
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import peakCode from "../fragments/peak.wgsl" with { type: "text" };
-import body from "./peaks.wgsl" with { type: "text" };
-import { workgroupPeak } from "../fragments/workgroup.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
 
 /** Columns that one workgroup looks through. */
 const SLICE = 2048;
@@ -21,7 +19,7 @@ export function peakWords(vocab: number): number {
 }
 
 function peaksKernel(lanes: number) {
-  const code = [peakCode, workgroupPeak(lanes), expand(body, { EIGHT: 8 })].join("\n");
+  const code = shader("choose/partial_argmax", { counts: foldCounts(lanes) });
   return kernel(`peaks_${lanes}`, code, {
     bindings: ["logits", "peaks"],
     constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],

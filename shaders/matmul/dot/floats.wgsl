@@ -1,5 +1,8 @@
 // Inner products of the staged matmul in f32, for weights that are floats or have zeros of their own.
 
+//use matmul/dot/add8
+//use matmul/dot/vec8
+
 fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   staged[row * 2u * $STAGEu + e] = lo;
   staged[(row * 2u + 1u) * $STAGEu + e] = hi;

@@ -1,6 +1,9 @@
 // peaks[r, s] = the peak of columns [s SLICE, (s + 1) SLICE) of row r of the logits.
 //
-// One workgroup per slice of a row. `Peak` comes from peak.wgsl, `best_of` from workgroup_peak.wgsl.
+// One workgroup per slice of a row.
+
+//use fragments/argmax
+//use fragments/workgroup_argmax
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

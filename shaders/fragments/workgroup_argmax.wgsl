@@ -1,5 +1,7 @@
-// The best peak over the lanes of a workgroup, known to every lane; see workgroup_sum.wgsl for the
-// stages. `Peak` and `better` come from peak.wgsl.
+// The best peak over the lanes of a workgroup, returned to every lane; see workgroup_sum.wgsl for the
+// stages and for what the file that uses this declares.
+
+//use fragments/argmax
 
 var<workgroup> candidates: array<Peak, LANES>;
 

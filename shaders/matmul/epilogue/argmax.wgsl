@@ -1,5 +1,6 @@
-// Epilogue of matmul: keeps the best of a group's outputs for `end_group` (matmul_out_peaks.wgsl). `Peak`
-// comes from peak.wgsl.
+// Epilogue of matmul: keeps the best of a group's outputs for `end_group` (out_argmax.wgsl).
+
+//use fragments/argmax
 
 override VOCAB: u32; // columns that count; what W has beyond is padding
 

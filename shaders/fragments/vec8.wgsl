@@ -1,0 +1,6 @@
+// Eight floats in order.
+
+struct Eight {
+  lo: vec4<f32>,
+  hi: vec4<f32>,
+}

@@ -1,0 +1,6 @@
+// What the kernels of matmul*.wgsl override besides.
+
+//use matmul/common
+
+override FIRST: u32; // column of out where the shard begins
+override SPLITS: u32; // equal ranges of k, each with sums of its own

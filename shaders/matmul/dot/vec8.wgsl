@@ -1,0 +1,8 @@
+// How floats.wgsl and whole.wgsl read x: of each row the low halves of its eights and then the high
+// ones, so that neighbouring lanes read neighbouring vectors.
+
+alias X = Eight;
+
+fn get_eight(row: u32, e: u32) -> X {
+  return X(staged[row * 2u * $STAGEu + e], staged[(row * 2u + 1u) * $STAGEu + e]);
+}

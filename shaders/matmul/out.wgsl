@@ -1,0 +1,10 @@
+// The output of a matmul whose epilogue stores numbers. Nothing is done after those of a group or of a row.
+//
+//   end_group(at): a group's outputs are finished; its sums are from `at` on.
+//   end_rows(thread, row, end, part, stride): those of rows `row` to `end` are; see out_argmax.wgsl.
+
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLITS, rows, OUT_COLS]
+
+fn end_group(at: u32) {}
+
+fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {}

@@ -1,0 +1,220 @@
+import attention from "./attention/attention.wgsl" with { type: "text" };
+import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
+import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
+import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
+import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
+import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
+import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
+import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import visible from "./attention/visible.wgsl" with { type: "text" };
+import choose from "./choose/choose.wgsl" with { type: "text" };
+import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
+import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
+import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
+import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
+import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
+import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
+import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
+import expertTiles from "./experts/expert_tiles.wgsl" with { type: "text" };
+import route from "./experts/route.wgsl" with { type: "text" };
+import routeSigmoid from "./experts/route_sigmoid.wgsl" with { type: "text" };
+import routeSoftmax from "./experts/route_softmax.wgsl" with { type: "text" };
+import argmax from "./fragments/argmax.wgsl" with { type: "text" };
+import draftRow from "./fragments/draft_row.wgsl" with { type: "text" };
+import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
+import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
+import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
+import kvStoreBf16 from "./fragments/kv_store_bf16.wgsl" with { type: "text" };
+import kvStoreF16 from "./fragments/kv_store_f16.wgsl" with { type: "text" };
+import kvStoreF32 from "./fragments/kv_store_f32.wgsl" with { type: "text" };
+import noise from "./fragments/noise.wgsl" with { type: "text" };
+import placeHead from "./fragments/place_head.wgsl" with { type: "text" };
+import readWords from "./fragments/read_words.wgsl" with { type: "text" };
+import rows from "./fragments/rows.wgsl" with { type: "text" };
+import softCap from "./fragments/soft_cap.wgsl" with { type: "text" };
+import splitKSums from "./fragments/split_k_sums.wgsl" with { type: "text" };
+import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
+import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
+import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
+import common from "./matmul/common.wgsl" with { type: "text" };
+import commonRows from "./matmul/common_rows.wgsl" with { type: "text" };
+import dotAdd8 from "./matmul/dot/add8.wgsl" with { type: "text" };
+import dotFloats from "./matmul/dot/floats.wgsl" with { type: "text" };
+import dotPacked from "./matmul/dot/packed.wgsl" with { type: "text" };
+import dotRounded from "./matmul/dot/rounded.wgsl" with { type: "text" };
+import dotVec8 from "./matmul/dot/vec8.wgsl" with { type: "text" };
+import dotWhole from "./matmul/dot/whole.wgsl" with { type: "text" };
+import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" };
+import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
+import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
+import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
+import epilogueAdd from "./matmul/epilogue/add.wgsl" with { type: "text" };
+import epilogueArgmax from "./matmul/epilogue/argmax.wgsl" with { type: "text" };
+import epilogueCap from "./matmul/epilogue/cap.wgsl" with { type: "text" };
+import epilogueGeglu from "./matmul/epilogue/geglu.wgsl" with { type: "text" };
+import epilogueQkv from "./matmul/epilogue/qkv.wgsl" with { type: "text" };
+import epilogueQkvBias from "./matmul/epilogue/qkv_bias.wgsl" with { type: "text" };
+import epilogueQkvPlain from "./matmul/epilogue/qkv_plain.wgsl" with { type: "text" };
+import epilogueStore from "./matmul/epilogue/store.wgsl" with { type: "text" };
+import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
+import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
+import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
+import matmul from "./matmul/matmul.wgsl" with { type: "text" };
+import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
+import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
+import out from "./matmul/out.wgsl" with { type: "text" };
+import outArgmax from "./matmul/out_argmax.wgsl" with { type: "text" };
+import prologue from "./matmul/prologue.wgsl" with { type: "text" };
+import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
+import embed from "./norm/embed.wgsl" with { type: "text" };
+import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
+import normFromIndex from "./norm/norm_from_index.wgsl" with { type: "text" };
+import normFromRows from "./norm/norm_from_rows.wgsl" with { type: "text" };
+import normFromSums from "./norm/norm_from_sums.wgsl" with { type: "text" };
+import normFromTokens from "./norm/norm_from_tokens.wgsl" with { type: "text" };
+import normKeepInput from "./norm/norm_keep_input.wgsl" with { type: "text" };
+import normKeepNothing from "./norm/norm_keep_nothing.wgsl" with { type: "text" };
+import normKeepOutput from "./norm/norm_keep_output.wgsl" with { type: "text" };
+import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
+import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
+import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
+import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
+import accept from "./round/accept.wgsl" with { type: "text" };
+import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
+import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
+import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
+import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
+import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
+import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
+import gatherRows from "./round/gather_rows.wgsl" with { type: "text" };
+import loadFeatures from "./round/load_features.wgsl" with { type: "text" };
+import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
+import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
+import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
+import fillRandom from "./weights/fill_random.wgsl" with { type: "text" };
+import quantize from "./weights/quantize.wgsl" with { type: "text" };
+import quantizeQ4 from "./weights/quantize_q4.wgsl" with { type: "text" };
+import quantizeQ8 from "./weights/quantize_q8.wgsl" with { type: "text" };
+import weightsBf16 from "./weights/weights_bf16.wgsl" with { type: "text" };
+import weightsBytes from "./weights/weights_bytes.wgsl" with { type: "text" };
+import weightsF16 from "./weights/weights_f16.wgsl" with { type: "text" };
+import weightsF32 from "./weights/weights_f32.wgsl" with { type: "text" };
+import weightsF8 from "./weights/weights_f8.wgsl" with { type: "text" };
+import weightsI8 from "./weights/weights_i8.wgsl" with { type: "text" };
+import weightsIntegers from "./weights/weights_integers.wgsl" with { type: "text" };
+import weightsQ4 from "./weights/weights_q4.wgsl" with { type: "text" };
+import weightsQ8 from "./weights/weights_q8.wgsl" with { type: "text" };
+import weightsU4 from "./weights/weights_u4.wgsl" with { type: "text" };
+
+/** Every WGSL file of this folder, by its path without ".wgsl": what `//use` lines name. */
+export const TEXTS: Readonly<Record<string, string>> = {
+  "attention/attention": attention,
+  "attention/attention_combine": attentionCombine,
+  "attention/attention_lanes": attentionLanes,
+  "attention/latent_query": latentQuery,
+  "attention/latent_rope": latentRope,
+  "attention/latent_store": latentStore,
+  "attention/latent_value": latentValue,
+  "attention/norm_rope_store": normRopeStore,
+  "attention/visible": visible,
+  "choose/choose": choose,
+  "choose/draft_choose": draftChoose,
+  "choose/draft_next_none": draftNextNone,
+  "choose/draft_next_row": draftNextRow,
+  "choose/partial_argmax": partialArgmax,
+  "experts/combine_experts": combineExperts,
+  "experts/expert_jobs_alone": expertJobsAlone,
+  "experts/expert_jobs_tiled": expertJobsTiled,
+  "experts/expert_matmul": expertMatmul,
+  "experts/expert_tiles": expertTiles,
+  "experts/route": route,
+  "experts/route_sigmoid": routeSigmoid,
+  "experts/route_softmax": routeSoftmax,
+  "fragments/argmax": argmax,
+  "fragments/draft_row": draftRow,
+  "fragments/kv_load_bf16": kvLoadBf16,
+  "fragments/kv_load_f16": kvLoadF16,
+  "fragments/kv_load_f32": kvLoadF32,
+  "fragments/kv_store_bf16": kvStoreBf16,
+  "fragments/kv_store_f16": kvStoreF16,
+  "fragments/kv_store_f32": kvStoreF32,
+  "fragments/noise": noise,
+  "fragments/place_head": placeHead,
+  "fragments/read_words": readWords,
+  "fragments/rows": rows,
+  "fragments/soft_cap": softCap,
+  "fragments/split_k_sums": splitKSums,
+  "fragments/vec8": vec8,
+  "fragments/workgroup_argmax": workgroupArgmax,
+  "fragments/workgroup_sum": workgroupSum,
+  "matmul/common": common,
+  "matmul/common_rows": commonRows,
+  "matmul/dot/add8": dotAdd8,
+  "matmul/dot/floats": dotFloats,
+  "matmul/dot/packed": dotPacked,
+  "matmul/dot/rounded": dotRounded,
+  "matmul/dot/vec8": dotVec8,
+  "matmul/dot/whole": dotWhole,
+  "matmul/ending/add_lanes": endingAddLanes,
+  "matmul/ending/lanes": endingLanes,
+  "matmul/ending/one_lane": endingOneLane,
+  "matmul/ending/one_lane_sums": endingOneLaneSums,
+  "matmul/epilogue/add": epilogueAdd,
+  "matmul/epilogue/argmax": epilogueArgmax,
+  "matmul/epilogue/cap": epilogueCap,
+  "matmul/epilogue/geglu": epilogueGeglu,
+  "matmul/epilogue/qkv": epilogueQkv,
+  "matmul/epilogue/qkv_bias": epilogueQkvBias,
+  "matmul/epilogue/qkv_plain": epilogueQkvPlain,
+  "matmul/epilogue/store": epilogueStore,
+  "matmul/epilogue/swiglu": epilogueSwiglu,
+  "matmul/load_floats": loadFloats,
+  "matmul/load_rounded": loadRounded,
+  "matmul/matmul": matmul,
+  "matmul/matmul_prefetch": matmulPrefetch,
+  "matmul/matmul_staged": matmulStaged,
+  "matmul/out": out,
+  "matmul/out_argmax": outArgmax,
+  "matmul/prologue": prologue,
+  "matmul/prologue_rows": prologueRows,
+  "norm/embed": embed,
+  "norm/norm_from_branch": normFromBranch,
+  "norm/norm_from_index": normFromIndex,
+  "norm/norm_from_rows": normFromRows,
+  "norm/norm_from_sums": normFromSums,
+  "norm/norm_from_tokens": normFromTokens,
+  "norm/norm_keep_input": normKeepInput,
+  "norm/norm_keep_nothing": normKeepNothing,
+  "norm/norm_keep_output": normKeepOutput,
+  "norm/norm_keep_slot": normKeepSlot,
+  "norm/norm_put_add": normPutAdd,
+  "norm/norm_put_store": normPutStore,
+  "norm/rms_norm": rmsNorm,
+  "round/accept": accept,
+  "round/accept_commit": acceptCommit,
+  "round/accept_prompt": acceptPrompt,
+  "round/accept_simulated": acceptSimulated,
+  "round/copy_rows": copyRows,
+  "round/draft_rows": draftRows,
+  "round/fill_rows": fillRows,
+  "round/gather_rows": gatherRows,
+  "round/load_features": loadFeatures,
+  "round/scatter_rows": scatterRows,
+  "round/store_features": storeFeatures,
+  "round/verify_rows": verifyRows,
+  "weights/fill_random": fillRandom,
+  "weights/quantize": quantize,
+  "weights/quantize_q4": quantizeQ4,
+  "weights/quantize_q8": quantizeQ8,
+  "weights/weights_bf16": weightsBf16,
+  "weights/weights_bytes": weightsBytes,
+  "weights/weights_f16": weightsF16,
+  "weights/weights_f32": weightsF32,
+  "weights/weights_f8": weightsF8,
+  "weights/weights_i8": weightsI8,
+  "weights/weights_integers": weightsIntegers,
+  "weights/weights_q4": weightsQ4,
+  "weights/weights_q8": weightsQ8,
+  "weights/weights_u4": weightsU4,
+};
