@@ -15,7 +15,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   let slot = lanes[tile.x / (NUM_STEPS + 1u)];
   let depth = tile.x % (NUM_STEPS + 1u);
   if (slot == NO_SLOT || slots[slot].length + NUM_STEPS >= slots[slot].limit) {
-    rows[tile.x] = Row(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
+    rows[tile.x] = Row();
     return;
   }
   var token = slots[slot].root;
@@ -23,5 +23,5 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
     token = drafts[slot * MAX_STEPS + depth - 1u];
   }
   let cell = slots[slot].length + depth;
-  rows[tile.x] = Row(token, cell, slot, cell, cell + 1u, 0u, 0u, 1u);
+  rows[tile.x] = chain_row(token, slot, cell);
 }

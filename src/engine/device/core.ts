@@ -2,6 +2,7 @@ import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import {
+  chainRow,
   MOST_STOPS,
   NO_SLOT,
   PAGE,
@@ -272,7 +273,7 @@ class DeviceCore implements Core {
     const words = new Uint32Array(count * ROW_WORDS);
     for (const [i, { sequence, cell }] of cells.entries()) {
       const token = sequence.ids[cell + ahead] ?? 0;
-      words.set([token, cell, slotOf(sequence), cell, cell + 1, 0, 0, 1], i * ROW_WORDS);
+      words.set(chainRow(token, slotOf(sequence), cell), i * ROW_WORDS);
     }
     this.#write(buffer, 0, words);
   }
