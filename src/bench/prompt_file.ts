@@ -1,6 +1,6 @@
 import { reason, UsageError } from "../errors.ts";
 import type { ChatMessage } from "../text/chat_template.ts";
-import type { Prompt } from "./workload.ts";
+import type { Prompt } from "./prompt.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -20,7 +20,7 @@ import type {
   RoundSample,
   Setting,
 } from "./runner.ts";
-import type { Prompt } from "./workload.ts";
+import type { Prompt } from "./prompt.ts";
 
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {

@@ -2,11 +2,11 @@ import { UsageError } from "../errors.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "./engine.ts";
-import { promptInput } from "./generate.ts";
 import { INTERRUPTED, type Io } from "./io.ts";
 import { openWithProgress, randomSeed, samplingOf, type Surroundings } from "./open.ts";
 import type { GenerateOptions } from "./options.ts";
 import { statusLine } from "./progress.ts";
+import { promptInput } from "./prompt.ts";
 
 /**
  * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each on

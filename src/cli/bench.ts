@@ -10,10 +10,11 @@ import { checkWritable, openRowFile, readNamed, writeNamed } from "./bench_files
 import { hasDraft } from "./bench_flags.ts";
 import { type BenchSurroundings, openResults } from "./bench_results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "./io.ts";
-import { roundsOf, warn } from "./open.ts";
+import { roundsOf } from "./open.ts";
 import { ROUNDS } from "./option_flight.ts";
 import type { BenchOptions } from "./options.ts";
 import { type StatusLine, statusLine } from "./progress.ts";
+import { warn } from "./warn.ts";
 
 const DEFAULT_STEPS = [0, 1, 3, 7];
 const DEFAULT_PROMPT_TOKENS = [128];

@@ -4,8 +4,8 @@ import type { Io } from "./io.ts";
 import { statusLine } from "./progress.ts";
 import { type CheckDraft, runDraftCheck } from "./check_draft.ts";
 import { type CheckQuantized, runQuantized } from "./check_quantized.ts";
-import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";
+import { warn } from "./warn.ts";
 
 /** `checkModel` or a stand-in: the numeric work. */
 export type CheckModel = typeof checkModel;

@@ -1,8 +1,8 @@
 import type { DraftCheck, DraftReport } from "../engine/check/check_draft.ts";
 import type { Io } from "./io.ts";
-import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";
 import { statusLine } from "./progress.ts";
+import { warn } from "./warn.ts";
 
 /** `checkDraft` or a stand-in. */
 export type CheckDraft = (options: DraftCheck) => Promise<DraftReport>;

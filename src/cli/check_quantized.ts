@@ -3,9 +3,9 @@ import { taskPrompt, TASKS } from "../bench/tasks.ts";
 import type { checkQuantized, QuantizedReport } from "../engine/check/check_quantized.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "./io.ts";
-import { warn } from "./open.ts";
 import type { CheckOptions } from "./options.ts";
 import { size, statusLine } from "./progress.ts";
+import { warn } from "./warn.ts";
 
 /** `checkQuantized` or a stand-in: the numeric work. */
 export type CheckQuantized = typeof checkQuantized;

@@ -1,13 +1,12 @@
 import { UsageError } from "../errors.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
-import type { ChatMessage } from "../text/chat_template.ts";
 import { runBatch } from "./batch.ts";
 import type { Engine } from "./engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "./io.ts";
-import { openWithProgress, randomSeed, samplingOf, type Surroundings, warn } from "./open.ts";
+import { openWithProgress, randomSeed, samplingOf, type Surroundings } from "./open.ts";
 import type { GenerateOptions } from "./options.ts";
 import { statusLine } from "./progress.ts";
-import { readPrompt } from "./prompt.ts";
+import { promptInput, readPrompt } from "./prompt.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 
 /** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
@@ -49,26 +48,6 @@ async function encode(
     );
   }
   return ids;
-}
-
-export function promptInput(
-  engine: Engine,
-  { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
-): { raw: string } | { messages: ChatMessage[] } {
-  if (options.raw) return { raw: prompt };
-  if (!engine.hasChatTemplate) {
-    if (options.system !== undefined) {
-      throw new UsageError(
-        `Cannot use "--system" with "${engine.name}": the checkpoint has no chat template`,
-      );
-    }
-    warn("the checkpoint has no chat template; the prompt is used as with --raw", { io });
-    return { raw: prompt };
-  }
-  const system: ChatMessage[] = options.system === undefined
-    ? []
-    : [{ role: "system", content: options.system }];
-  return { messages: [...system, { role: "user", content: prompt }] };
 }
 
 function requestOf(

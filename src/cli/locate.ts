@@ -6,8 +6,8 @@ import { modelText, parsePlace, type Place } from "../hub/names.ts";
 import { type HubSettings, hubSettings } from "../hub/settings.ts";
 import { knownDraft } from "./drafts.ts";
 import type { Io } from "./io.ts";
-import { warn } from "./open.ts";
 import { type StatusLine, statusLine } from "./progress.ts";
+import { warn } from "./warn.ts";
 
 /** The options that name models. */
 interface Named {

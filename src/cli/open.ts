@@ -3,8 +3,9 @@ import type { Sampling } from "../speculate/sampling.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "./io.ts";
 import type { ChatOptions } from "./options.ts";
-import { type StatusLine, statusLine } from "./progress.ts";
+import { statusLine } from "./progress.ts";
 import { speculationOf } from "./speculation.ts";
+import { warn } from "./warn.ts";
 
 /** What a generating command is given besides its options. */
 export interface Surroundings {
@@ -50,12 +51,6 @@ export async function openWithProgress(
   } finally {
     status.clear();
   }
-}
-
-/** A warning on stderr, on a line of its own. */
-export function warn(line: string, { io, status }: { io: Io; status?: StatusLine }): void {
-  status?.clear();
-  io.stderr.write(`warning: ${line}\n`);
 }
 
 /** A choice of `--rounds-per-sync`. */

@@ -1,5 +1,9 @@
 import { UsageError } from "../errors.ts";
+import type { ChatMessage } from "../text/chat_template.ts";
+import type { Engine } from "./engine.ts";
 import type { Io } from "./io.ts";
+import type { GenerateOptions } from "./options.ts";
+import { warn } from "./warn.ts";
 
 /**
  * The prompt: the argument, or standard input where it is absent or `-`. With an argument and
@@ -36,4 +40,25 @@ async function readText(bytes: ReadableStream<Uint8Array>): Promise<string> {
 /** The newline that ends a file or an `echo` is not part of the prompt. */
 function withoutLastNewline(text: string): string {
   return text.replace(/\r?\n$/, "");
+}
+
+/** A prompt as the engine encodes it: a chat of one message, or the plain text. @throws UsageError */
+export function promptInput(
+  engine: Engine,
+  { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
+): { raw: string } | { messages: ChatMessage[] } {
+  if (options.raw) return { raw: prompt };
+  if (!engine.hasChatTemplate) {
+    if (options.system !== undefined) {
+      throw new UsageError(
+        `Cannot use "--system" with "${engine.name}": the checkpoint has no chat template`,
+      );
+    }
+    warn("the checkpoint has no chat template; the prompt is used as with --raw", { io });
+    return { raw: prompt };
+  }
+  const system: ChatMessage[] = options.system === undefined
+    ? []
+    : [{ role: "system", content: options.system }];
+  return { messages: [...system, { role: "user", content: prompt }] };
 }

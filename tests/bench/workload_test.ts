@@ -1,7 +1,8 @@
 import { deepEqual, equal, notDeepEqual, ok, throws } from "node:assert/strict";
 import { drawFrom, randomIds } from "../../src/bench/draw.ts";
 import { taskPrompt, TASKS } from "../../src/bench/tasks.ts";
-import { openWorkload, type Prompt } from "../../src/bench/workload.ts";
+import type { Prompt } from "../../src/bench/prompt.ts";
+import { openWorkload } from "../../src/bench/workload.ts";
 import { UsageError } from "../../src/errors.ts";
 
 const noFile = (path: string): string => {
