@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { ROUNDS } from "../../src/cli/option_flight.ts";
+import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { MOST_ROUNDS, SHARE } from "../../src/engine/schedule/pace.ts";
-import { allowed, type Flag } from "../../src/cli/flag.ts";
-import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
-import { type Invocation, parseArguments } from "../../src/cli/parse.ts";
+import { allowed, type Flag } from "../../src/cli/options/flag.ts";
+import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options/options.ts";
+import { type Invocation, parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 
 function message(args: readonly string[]): string {
