@@ -1,7 +1,6 @@
-import { Command, CommanderError, Option } from "commander";
 import { UsageError } from "../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
-import { allowed, type Flag, type FlagTable, parseValue, placeholder } from "./flag.ts";
+import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import {
   type BenchOptions,
@@ -18,6 +17,7 @@ import {
   type PullOptions,
   type RemoveOptions,
 } from "./options.ts";
+import { readFlags, type Typed } from "./read_flags.ts";
 
 /** What the command line asks for. */
 export type Invocation =
@@ -44,7 +44,7 @@ export type Invocation =
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
 
-type Given = Readonly<Record<string, unknown>>;
+type Given = Typed["given"];
 
 /** Reads the command line; every mistake is a `UsageError` that names the flag and what is allowed. */
 export function parseArguments(args: readonly string[]): Invocation {
@@ -70,7 +70,7 @@ function commandNamed(name: string): CommandName {
 
 function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const flags = flagsOf(name);
-  const { given, operands } = readFlags(name, flags, args);
+  const { given, operands } = readFlags(name, args);
   if (given["help"] === true) return print(commandHelp(name));
   if (name === "bench") refuseImpossibleBench(given);
   else refuseImpossible(given);
@@ -80,96 +80,15 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (lacking !== undefined) {
     throw new UsageError(`Cannot run "${name}": ${lacking.name} is missing; ${lacking.help}`);
   }
-  // The table's types are lost on the way through commander; `withDefaults` restored its values.
+  // The values have the types of the table's rows, which the compiler cannot follow through strings.
   return { command: name, ...taken(name, operands), options } as unknown as Invocation;
 }
 
 /** The operands by the names that the command has for them. */
-function taken(name: CommandName, operands: readonly string[]): Record<string, unknown> {
+function taken(name: CommandName, operands: Typed["operands"]): Record<string, unknown> {
   if (COMMANDS[name].operands?.at(-1)?.many) return { names: operands };
   const [first, second] = operands;
   return name === "convert" ? { from: first, to: second } : { prompt: first };
-}
-
-/** Commander splits the arguments (`--a=b`, `--`, suggestions); the table checks the values. */
-function readFlags(name: CommandName, flags: FlagTable, args: readonly string[]) {
-  const command = new Command(name)
-    .exitOverride()
-    .configureOutput({ writeErr: () => {}, writeOut: () => {} })
-    .helpOption(false)
-    .allowExcessArguments(false)
-    .addOption(new Option("-h, --help"));
-  for (const operand of COMMANDS[name].operands ?? []) {
-    command.argument(operand.many ? `[${operand.name}...]` : `[${operand.name}]`);
-  }
-  const keys = new Map<string, { readonly key: string; readonly negate: boolean }>();
-  for (const [key, flag] of Object.entries(flags)) {
-    const option = commanderOption(flag, args);
-    keys.set(option.attributeName(), { key, negate: option.negate });
-    command.addOption(option);
-  }
-  try {
-    command.parse([...args], { from: "user" });
-  } catch (error) {
-    if (error instanceof CommanderError) throw explain(name, flags, error);
-    throw error;
-  }
-  // `--no-name` is true until it is given.
-  const given = Object.fromEntries(
-    Object.entries(command.opts()).flatMap(([attribute, value]) => {
-      const { key, negate } = keys.get(attribute) ?? { key: attribute, negate: false };
-      if (negate) return value === false ? [[key, true]] : [];
-      return [[key, value]];
-    }),
-  );
-  return { given, operands: command.args };
-}
-
-function commanderOption(flag: Flag, args: readonly string[]): Option {
-  const names = flag.alias === undefined ? flag.flag : `${flag.alias}, ${flag.flag}`;
-  if (flag.type === "switch") return new Option(names);
-  const option = new Option(`${names} <value>`);
-  const { alias } = flag;
-  const aliased = args.some((arg) => alias !== undefined && arg.split("=")[0] === alias);
-  return option.argParser((text: string, previous: unknown) => {
-    const value = parseValue(flag, text, aliased ? alias : flag.flag);
-    return flag.type === "list" ? [...(previous as string[] | undefined ?? []), value] : value;
-  });
-}
-
-function explain(name: CommandName, flags: FlagTable, error: CommanderError): UsageError {
-  const quoted = /'(.*)'/.exec(error.message)?.[1] ?? "";
-  switch (error.code) {
-    case "commander.unknownOption":
-      return new UsageError(unknownFlag(name, flags, quoted, error.message));
-    case "commander.optionMissingArgument": {
-      const flag = Object.values(flags).find((flag) => quoted.includes(`${flag.flag} `));
-      if (flag === undefined) break;
-      return new UsageError(
-        `Cannot use "${flag.flag}": ${placeholder(flag)} is missing; allowed is ${allowed(flag)}`,
-      );
-    }
-    case "commander.excessArguments": {
-      const most = ["none", "one (quote it)"][COMMANDS[name].operands?.length ?? 0] ??
-        COMMANDS[name].operands?.map((operand) => operand.name).join(" and ");
-      return new UsageError(`Cannot run "${name}": too many arguments, allowed is ${most}`);
-    }
-  }
-  return new UsageError(`Cannot run "${name}": ${error.message.replace(/^error: /, "")}`);
-}
-
-function unknownFlag(name: CommandName, flags: FlagTable, typed: string, message: string): string {
-  const [bare = typed] = typed.split("=");
-  const spells = (flag: Flag) => flag.flag === bare || flag.alias === bare;
-  if (Object.values(flags).some(spells)) return `Cannot use "${typed}": ${bare} takes no value`;
-  const others = (Object.keys(COMMANDS) as CommandName[])
-    .filter((other) => Object.values(flagsOf(other)).some(spells));
-  if (others.length > 0) {
-    return `Cannot use "${bare}" with ${name}: it is allowed with ${others.join(", ")}`;
-  }
-  const near = /Did you mean (?:one of )?(.*?)\?/.exec(message)?.[1];
-  const hint = near === undefined ? "" : `, did you mean ${near}?`;
-  return `Cannot use "${bare}": ${name} has no such flag${hint} (eyrie ${name} --help lists them)`;
 }
 
 function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
