@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { parseLine } from "./prompt_file.ts";
+import { parseLine } from "./workload/prompt_file.ts";
 import { type BenchRow, keyOfRow, ROW_FORMAT } from "./row.ts";
 
 /** One line of a row file. */

@@ -9,7 +9,7 @@ import { adaptively, asAsked, type Speculation } from "../engine/schedule/specul
 import { unionSteps } from "../speculate/adaptive_config.ts";
 import { adaptive } from "../speculate/policies/adaptive.ts";
 import { GREEDY } from "../speculate/sampling.ts";
-import { randomIds } from "./draw.ts";
+import { randomIds } from "./workload/draw.ts";
 import { openMeasured, subjectOf } from "./subject.ts";
 import type {
   BenchRequest,
@@ -20,7 +20,7 @@ import type {
   RoundSample,
   Setting,
 } from "./runner.ts";
-import type { Prompt } from "./workload.ts";
+import type { Prompt } from "./workload/prompt.ts";
 
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {

@@ -5,8 +5,8 @@ import type {
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import type { ClientOptions } from "../../src/engine/client.ts";
-import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
-import type { Io, Output } from "../../src/cli/io.ts";
+import type { Engine, OpenEngine } from "../../src/cli/open/engine.ts";
+import type { Io, Output } from "../../src/cli/terminal/io.ts";
 import { asAsked, type SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
 import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";

@@ -6,7 +6,7 @@ import {
   progressLine,
   size,
   statusLine,
-} from "../../src/cli/progress.ts";
+} from "../../src/cli/terminal/progress.ts";
 import { fakeIo } from "./fake.ts";
 
 const HALF = { label: "target", bytes: 50e6, total: 100e6 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { runGenerate } from "../../src/cli/generate.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
-import { speculationOf } from "../../src/cli/speculation.ts";
+import { runGenerate } from "../../src/cli/generate/generate.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
+import { speculationOf } from "../../src/cli/open/speculation.ts";
 import { open } from "../engine/worker/open.ts";
 import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";

@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
-import { allowed, parseValue } from "../flag.ts";
-import { type ChatOptions, flagNamed } from "../options.ts";
+import { allowed, parseValue } from "../options/flag.ts";
+import { type ChatOptions, flagNamed } from "../options/options.ts";
 
 /** What `/set` changes between answers. */
 export interface Settings {
