@@ -1,3 +1,4 @@
+import { percentText } from "../text/numbers.ts";
 import type { BenchRow } from "./row.ts";
 import type { Percentiles, Ratio } from "./statistics.ts";
 
@@ -124,7 +125,7 @@ function fixed(value: number | null, places: number): string {
 }
 
 function share(value: number | null): string {
-  return value === null ? "" : `${(value * 100).toFixed(1)}%`;
+  return value === null ? "" : percentText(value);
 }
 
 /** `-3.1% [-4.0%, -2.2%]`. */

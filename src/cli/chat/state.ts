@@ -15,7 +15,7 @@ export interface ChatState {
 }
 
 /** What the template is given. */
-export function allMessages({ system, messages }: ChatState): ChatMessage[] {
+function allMessages({ system, messages }: ChatState): ChatMessage[] {
   return [
     ...system === undefined ? [] : [{ role: "system" as const, content: system }],
     ...messages,

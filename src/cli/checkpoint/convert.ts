@@ -1,7 +1,8 @@
 import type { convertCheckpoint } from "../../model/checkpoint/convert.ts";
+import { bytesText } from "../../text/numbers.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import type { ConvertOptions } from "../options/options.ts";
-import { size, statusLine } from "../terminal/progress.ts";
+import { statusLine } from "../terminal/progress.ts";
 
 /** `convertCheckpoint` or a stand-in. */
 export type ConvertCheckpoint = typeof convertCheckpoint;
@@ -30,7 +31,9 @@ export async function runConvert(
   io.stdout.write(
     json
       ? `${JSON.stringify({ to, tensors, bytes, files })}\n`
-      : `${to}: ${tensors} tensors, ${size(bytes)}\n${files.map((file) => `  ${file}\n`).join("")}`,
+      : `${to}: ${tensors} tensors, ${bytesText(bytes)}\n${
+        files.map((file) => `  ${file}\n`).join("")
+      }`,
   );
   return 0;
 }

@@ -62,7 +62,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
 }
 
 /** The report for people: one fact a line. */
-export function renderInspect(report: ModelReport): string {
+function renderInspect(report: ModelReport): string {
   const { target, draft, memory } = report;
   const context = `${count(memory.context)} tokens`;
   const lines = [
@@ -87,7 +87,7 @@ export function renderInspect(report: ModelReport): string {
 }
 
 /** The report for programs: the same facts, keys in snake_case as in every `--json` of Eyrie. */
-export function inspectJson(report: ModelReport): Record<string, unknown> {
+function inspectJson(report: ModelReport): Record<string, unknown> {
   return snakeKeys(report) as Record<string, unknown>;
 }
 

@@ -8,7 +8,7 @@ import { speculationOf } from "./speculation.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** What a generating command is given besides its options. */
-export interface Surroundings {
+export interface CommandContext {
   readonly open: OpenEngine;
   readonly io: Io;
   /** A fresh seed where none was asked for. */
@@ -18,7 +18,7 @@ export interface Surroundings {
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
   options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
-  { open, io }: Surroundings,
+  { open, io }: CommandContext,
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
