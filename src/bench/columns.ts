@@ -100,7 +100,7 @@ export function ratioText({ ratio, low, high }: Ratio): string {
 }
 
 /**
- * What A/A rows say about noise, each with what tells its case from the others: `batch 1, depth 512
+ * What A/A rows say about noise, each with what differs between the cases: `batch 1, depth 512
  * 1.00x [0.98, 1.02]`; undefined without such rows.
  */
 export function noiseText(rows: readonly BenchRow[]): string | undefined {
@@ -108,8 +108,8 @@ export function noiseText(rows: readonly BenchRow[]): string | undefined {
   if (twice.length === 0) return undefined;
   const varied = CASE.filter(([, of]) => new Set(rows.map(of)).size > 1);
   const texts = twice.map((row) => {
-    const told = [`batch ${row.batch}`, ...varied.map(([title, of]) => `${title} ${of(row)}`)];
-    return `${told.join(", ")} ${ratioText(row.speedup)}`;
+    const parts = [`batch ${row.batch}`, ...varied.map(([title, of]) => `${title} ${of(row)}`)];
+    return `${parts.join(", ")} ${ratioText(row.speedup)}`;
   });
   return `Noise, plain decoding against itself: ${texts.join("; ")}`;
 }

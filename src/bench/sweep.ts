@@ -4,7 +4,7 @@ import { type BenchRow, rowOf, withGaps } from "./row.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
 import { sum } from "./statistics.ts";
 
-/** What a sweep tells as it goes. */
+/** Progress of a sweep. */
 export type SweepEvent =
   | { readonly kind: "warm-up"; readonly one: Case }
   | {

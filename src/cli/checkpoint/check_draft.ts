@@ -5,7 +5,7 @@ import type { CheckOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 
-/** `checkDraft` or a stand-in. */
+/** `checkDraft`, or a fake in tests. */
 export type CheckDraft = (options: DraftCheck) => Promise<DraftReport>;
 
 /** `eyrie check --draft`: tokens a round with each rope base, and which one to run with. */

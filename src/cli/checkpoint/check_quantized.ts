@@ -8,7 +8,7 @@ import type { CheckOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 
-/** `checkQuantized` or a stand-in: the numeric work. */
+/** `checkQuantized`, or a fake in tests: the numeric work. */
 export type CheckQuantized = typeof checkQuantized;
 
 const SEED = 1;

@@ -4,7 +4,7 @@ import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import type { ConvertOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 
-/** `convertCheckpoint` or a stand-in. */
+/** `convertCheckpoint`, or a fake in tests. */
 export type ConvertCheckpoint = typeof convertCheckpoint;
 
 /** `eyrie convert IN OUT`. */

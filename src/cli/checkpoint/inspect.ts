@@ -41,7 +41,7 @@ export interface InspectOptions {
 const LABEL_WIDTH = 14;
 
 /**
- * Reads headers and configs and hands the report to `out`, each text with its line end.
+ * Reads headers and configs and writes the report to `out`, each text with its line end.
  * @throws UsageError when a checkpoint cannot be used; a misfit of the two is part of the report.
  */
 export function runInspect(options: InspectOptions, out: (text: string) => void): void {

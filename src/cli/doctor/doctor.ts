@@ -9,7 +9,7 @@ import { chooseFix, type Machine, parseOsRelease } from "./machine.ts";
 import { type DoctorReport, isHealthy, renderReport, reportJson } from "./report.ts";
 
 /**
- * Hands the report to `out`, each text with its line end.
+ * Writes the report to `out`, each text with its line end.
  *
  * @returns the exit code: 0 where Eyrie can run, else 1
  */

@@ -2,7 +2,7 @@ import type { GenerateResult } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
 
-/** What the statistics tell about. */
+/** A finished request: what the statistics describe. */
 export interface Finished {
   readonly engine: Engine;
   readonly result: GenerateResult;

@@ -17,7 +17,7 @@ interface Entry {
   readonly verdict: Verdict;
 }
 
-/** Hands the table, or with `--json` an object, to `out`. Returns the exit code. */
+/** Writes the table, or with `--json` an object, to `out`. Returns the exit code. */
 export async function runModels(
   options: ModelsOptions,
   out: (text: string) => void,

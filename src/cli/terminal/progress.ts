@@ -4,7 +4,7 @@ import { bytesText } from "../../text/numbers.ts";
 import type { Output } from "./io.ts";
 
 const BAR_WIDTH = 24;
-/** Milliseconds between two drawings: quick enough to look alive, slow enough to cost nothing. */
+/** Milliseconds between two drawings: often enough to look smooth, rarely enough to cost nothing. */
 const REDRAW_MS = 80;
 const CLEAR_LINE = "\r\x1b[K";
 
