@@ -17,10 +17,10 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    const told = mistake || !(error instanceof Error)
+    const text = mistake || !(error instanceof Error)
       ? String(error)
       : error.stack ?? error.message;
-    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${told}\n`);
+    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${text}\n`);
     return mistake ? 2 : 1;
   }
 }

@@ -10,6 +10,7 @@ import { unionSteps } from "../speculate/adaptive_config.ts";
 import { adaptive } from "../speculate/policies/adaptive.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
+import { sum } from "./statistics.ts";
 import { openMeasured, subjectOf } from "./subject.ts";
 import type {
   BenchRequest,
@@ -82,9 +83,9 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
   const samples = await runRequests({ engine, loop, spec, workload, contexts, signal });
   const seconds = (performance.now() - start) / 1000;
   const { switches, tier_ms } = speculation.report;
-  const total = Object.values(tier_ms).reduce((sum, ms) => sum + ms, 0);
+  const total = sum(Object.values(tier_ms));
   return {
-    tokens: samples.reduce((sum, { tokens }) => sum + tokens, 0),
+    tokens: sum(samples.map(({ tokens }) => tokens)),
     seconds,
     rounds,
     requests: samples.map(({ sample }) => sample),

@@ -16,7 +16,7 @@ export interface ChatOptions {
   /** Undefined when the tokenizer has none; then the template sees an undefined variable. */
   readonly bosToken?: string | undefined;
   readonly eosToken?: string | undefined;
-  /** The day that `strftime_now` tells (Llama 3 writes it in the system message); default: now. */
+  /** The day that `strftime_now` formats (Llama 3 writes it in the system message); default: now. */
   readonly now?: Date;
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { median, profilePart, withoutNumbers } from "../../src/bench/profile/profile.ts";
+import { profilePart, withoutNumbers } from "../../src/bench/profile/profile.ts";
+import { median } from "../../src/bench/statistics.ts";
 import { profileText } from "../../src/bench/profile/profile_text.ts";
 
 Deno.test("labels: numbers that stand for a layer or a step are one star", () => {

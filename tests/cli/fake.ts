@@ -11,7 +11,7 @@ import { asAsked, type SpeculationPlan } from "../../src/engine/schedule/specula
 import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
-/** Surroundings in memory; what was written is kept. */
+/** CommandContext in memory; what was written is kept. */
 export interface FakeIo extends Io {
   readonly out: () => string;
   readonly err: () => string;

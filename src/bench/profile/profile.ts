@@ -1,5 +1,5 @@
 import type { PartSamples } from "../../engine/check/profile.ts";
-import { average } from "../statistics.ts";
+import { median, sum } from "../statistics.ts";
 
 /** All dispatches of a part that have one label (layers taken together) and one kernel. */
 export interface ProfileRow {
@@ -81,17 +81,6 @@ export function profilePart(samples: PartSamples, bandwidth: number | undefined)
     floorMs: over(total(launches, "bytes"), 1e6 * (bandwidth ?? 0)),
     rows: rows.toSorted((a, b) => b.ms - a.ms),
   };
-}
-
-/** The middle value, of an even number the mean of both; 0 of none. */
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const half = sorted.length / 2;
-  return average(sorted.slice(Math.ceil(half) - 1, Math.floor(half) + 1));
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
 }
 
 /** Null where no launch of the group said. */

@@ -10,7 +10,8 @@ import {
 } from "../../engine/check/profile.ts";
 import { UsageError } from "../../errors.ts";
 import { randomIds } from "../workload/draw.ts";
-import { median, type ProfilePart, profilePart } from "./profile.ts";
+import { median } from "../statistics.ts";
+import { type ProfilePart, profilePart } from "./profile.ts";
 import type { ModelRequest, Subject } from "../runner.ts";
 import { openMeasured, subjectOf } from "../subject.ts";
 

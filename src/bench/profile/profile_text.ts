@@ -1,4 +1,5 @@
 import { markdownTable } from "markdown-table";
+import { percentText } from "../../text/numbers.ts";
 import { digits } from "../columns.ts";
 import type { ProfilePart, ProfileRow } from "./profile.ts";
 import type { ProfileTable } from "./profile_session.ts";
@@ -68,19 +69,15 @@ function kernelCells(row: ProfileRow): string[] {
     String(row.calls),
     row.us.toFixed(1),
     row.ms.toFixed(3),
-    percent(row.share),
+    percentText(row.share),
     optional(row.bytes === null ? null : row.bytes / row.calls / 1e6),
     optional(row.gbps),
     optional(row.gflops),
-    row.ofFloor === null ? "" : percent(row.ofFloor),
+    row.ofFloor === null ? "" : percentText(row.ofFloor),
   ];
 }
 
 function partCells({ part, dispatches, kernelMs, passMs, floorMs }: ProfilePart): string[] {
   const times = [kernelMs, passMs, passMs - kernelMs].map((ms) => ms.toFixed(3));
   return [part, String(dispatches), ...times, floorMs === null ? "" : floorMs.toFixed(3)];
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(1)}%`;
 }

@@ -9,7 +9,7 @@ export interface Draw {
   some<T>(items: readonly T[], count: number): T[];
 }
 
-/** Choices from the counter-based noise that sampling uses; `stream` tells streams of a seed apart. */
+/** Choices from the counter-based noise that sampling uses; `stream` numbers the streams of a seed. */
 export function drawFrom(seed: number, stream: number): Draw {
   let turn = 0;
   const below = (limit: number) => Math.floor(hash32(seed, stream, turn++) / 2 ** 32 * limit);

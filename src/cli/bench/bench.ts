@@ -8,7 +8,7 @@ import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { checkWritable, openRowFile, readNamed, writeNamed } from "./files.ts";
 import { hasDraft } from "../options/bench_flags.ts";
-import { type BenchSurroundings, openResults } from "./results.ts";
+import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";
 import { ROUNDS } from "../options/option_flight.ts";
@@ -22,18 +22,18 @@ const DEFAULT_PROMPT_TOKENS = [128];
 /** `eyrie bench`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
 export async function runBench(
   options: BenchOptions,
-  surroundings: BenchSurroundings,
+  context: BenchContext,
 ): Promise<number> {
-  const { io } = surroundings;
+  const { io } = context;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = planOf(options, workload);
   for (const path of [options.outputFile, options.emitConfig]) checkWritable(path);
   const rowFile = openRowFile(options.resume);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const request = requestOf(options, { plan, workload, io, status });
-  using session = await unlessAborted(surroundings.open(request), io.signal).finally(status.clear);
+  using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
-  const results = openResults(options, { surroundings, plan, session, earlier: rowFile.earlier });
+  const results = openResults(options, { context, plan, session, earlier: rowFile.earlier });
   const talk = talkOf({ io, status, quiet: options.quiet });
   let different = false;
   const limits = { present: rowFile.earlier, signal: io.signal };

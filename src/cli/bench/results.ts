@@ -6,7 +6,7 @@ import type { Io } from "../terminal/io.ts";
 import type { BenchOptions } from "../options/options.ts";
 
 /** What `bench` is given besides its options. */
-export interface BenchSurroundings {
+export interface BenchContext {
   readonly open: OpenBench;
   readonly io: Io;
   /** The arguments of `eyrie bench`, for the page. */
@@ -26,14 +26,14 @@ export interface Results {
 /** Keeps the rows and writes them: JSONL row by row, files after each case, the rest at the end. */
 export function openResults(
   options: BenchOptions,
-  { surroundings, plan, session, earlier }: {
-    surroundings: BenchSurroundings;
+  { context, plan, session, earlier }: {
+    context: BenchContext;
     plan: Plan;
     session: BenchSession;
     earlier: ReadonlyMap<string, BenchRow>;
   },
 ): Results {
-  const { io, args, version, now = () => new Date() } = surroundings;
+  const { io, args, version, now = () => new Date() } = context;
   const { outputFile: file, output: format = "md" } = options;
   const facts = { command: commandText(args), date: now(), version };
   const place = ({ label }: { label: string }, one: Case) =>

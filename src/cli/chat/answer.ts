@@ -19,7 +19,7 @@ export interface Chat {
   readonly options: ChatOptions;
   readonly io: Io;
   readonly lines: LineSource;
-  /** A person sits at the keyboard: prompts and notes are welcome. */
+  /** Input is a terminal: prompts and notes are shown. */
   readonly interactive: boolean;
   readonly drawSeed: () => number;
   /** A line about the chat, on stderr. */

@@ -9,14 +9,14 @@ import { settingsOf, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
 import { loadChat, saveChat } from "./store.ts";
 import type { Engine } from "../open/engine.ts";
-import { openWithProgress, randomSeed, type Surroundings } from "../open/open.ts";
+import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
 
 /** `eyrie chat`. Returns the exit code. */
-export async function runChat(options: ChatOptions, surroundings: Surroundings): Promise<number> {
-  const { io } = surroundings;
+export async function runChat(options: ChatOptions, context: CommandContext): Promise<number> {
+  const { io } = context;
   // `/set num-steps` may ask for any of them.
-  await using engine = await openWithProgress(options, surroundings, { allSteps: true });
+  await using engine = await openWithProgress(options, context, { allSteps: true });
   if (engine === undefined) return INTERRUPTED;
   if (!engine.hasChatTemplate) {
     throw new UsageError(
@@ -32,7 +32,7 @@ export async function runChat(options: ChatOptions, surroundings: Surroundings):
     io,
     lines,
     interactive,
-    drawSeed: surroundings.randomSeed ?? randomSeed,
+    drawSeed: context.randomSeed ?? randomSeed,
     say: (text) => io.stderr.write(io.colour ? `\x1b[2m${text}\x1b[22m\n` : `${text}\n`),
   };
   if (interactive && !options.quiet) chat.say(greeting(engine));
@@ -129,7 +129,7 @@ function greeting(engine: Engine): string {
 }
 
 /** The text of `/show`. */
-export function showText(engine: Engine, state: ChatState): string {
+function showText(engine: Engine, state: ChatState): string {
   const rows: [string, string][] = [
     ["model", engine.name],
     ["draft model", engine.draftName ?? "none"],

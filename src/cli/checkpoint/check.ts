@@ -7,7 +7,7 @@ import { type CheckQuantized, runQuantized } from "./check_quantized.ts";
 import type { CheckOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
 
-/** `checkModel` or a stand-in: the numeric work. */
+/** `checkModel`, or a fake in tests: the numeric work. */
 export type CheckModel = typeof checkModel;
 
 /** `eyrie check`: exit code 1 when a tensor is past the tolerance. */

@@ -1,10 +1,11 @@
 import type { DraftCheck, DraftReport } from "../../engine/check/check_draft.ts";
+import { percentText } from "../../text/numbers.ts";
 import type { Io } from "../terminal/io.ts";
 import type { CheckOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 
-/** `checkDraft` or a stand-in. */
+/** `checkDraft`, or a fake in tests. */
 export type CheckDraft = (options: DraftCheck) => Promise<DraftReport>;
 
 /** `eyrie check --draft`: tokens a round with each rope base, and which one to run with. */
@@ -25,10 +26,10 @@ export async function runDraftCheck(
 }
 
 /** The report for people. */
-export function draftTable({ draft, theta, measured, best }: DraftReport): string {
+function draftTable({ draft, theta, measured, best }: DraftReport): string {
   const lines = measured.map((each) => {
     const from = each.theta === theta ? "config.json" : "training code";
-    const share = `${(100 * each.acceptanceRate).toFixed(1)}% of drafts accepted`;
+    const share = `${percentText(each.acceptanceRate)} of drafts accepted`;
     const rounds = `${each.acceptLength.toFixed(2)} tokens a round in ${each.rounds} rounds`;
     return `rope theta ${each.theta} (${from}): ${rounds}, ${share}`;
   });

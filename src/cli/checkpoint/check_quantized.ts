@@ -2,12 +2,13 @@ import { drawFrom } from "../../bench/workload/draw.ts";
 import { taskPrompt, TASKS } from "../../bench/workload/tasks.ts";
 import type { checkQuantized, QuantizedReport } from "../../engine/check/check_quantized.ts";
 import { UsageError } from "../../errors.ts";
+import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Io } from "../terminal/io.ts";
 import type { CheckOptions } from "../options/options.ts";
-import { size, statusLine } from "../terminal/progress.ts";
+import { statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 
-/** `checkQuantized` or a stand-in: the numeric work. */
+/** `checkQuantized`, or a fake in tests: the numeric work. */
 export type CheckQuantized = typeof checkQuantized;
 
 const SEED = 1;
@@ -38,20 +39,20 @@ export async function runQuantized(
 }
 
 /** The report for people: one fact a line. */
-export function quantizedTable(report: QuantizedReport): string {
+function quantizedTable(report: QuantizedReport): string {
   const { quantize, quantizeDraft, weightBytes, logits, acceptLength, prompts } = report;
   const { argmaxAgreement: argmax, textAgreement: texts } = report;
   const rows: [string, string][] = [
     [
       "weights",
       `${quantize}${quantizeDraft ? ", draft too" : ""}, ` +
-      `${size(weightBytes.quantized)} instead of ${size(weightBytes.plain)}`,
+      `${bytesText(weightBytes.quantized)} instead of ${bytesText(weightBytes.plain)}`,
     ],
     ["compared", `${report.positions} positions of ${prompts} prompts and their answers`],
     [
       "logits",
-      `off by ${percent(logits.rms)} of their standard deviation (rms), ` +
-      `${percent(logits.max)} at most`,
+      `off by ${percentText(logits.rms, 2)} of their standard deviation (rms), ` +
+      `${percentText(logits.max, 2)} at most`,
     ],
     ["divergence", `${report.klDivergence.toExponential(2)} nats a token`],
     ["argmax", `agrees at ${argmax.same} of ${argmax.total} positions`],
@@ -63,10 +64,6 @@ export function quantizedTable(report: QuantizedReport): string {
     rows.push(["accepted", `${lengths}, ${numSteps} steps`]);
   }
   return rows.map(([name, text]) => `${name.padEnd(12)}${text}\n`).join("");
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(2)}%`;
 }
 
 function quantizedJson(report: QuantizedReport): string {

@@ -1,9 +1,10 @@
 import type { convertCheckpoint } from "../../model/checkpoint/convert.ts";
+import { bytesText } from "../../text/numbers.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import type { ConvertOptions } from "../options/options.ts";
-import { size, statusLine } from "../terminal/progress.ts";
+import { statusLine } from "../terminal/progress.ts";
 
-/** `convertCheckpoint` or a stand-in. */
+/** `convertCheckpoint`, or a fake in tests. */
 export type ConvertCheckpoint = typeof convertCheckpoint;
 
 /** `eyrie convert IN OUT`. */
@@ -30,7 +31,9 @@ export async function runConvert(
   io.stdout.write(
     json
       ? `${JSON.stringify({ to, tensors, bytes, files })}\n`
-      : `${to}: ${tensors} tensors, ${size(bytes)}\n${files.map((file) => `  ${file}\n`).join("")}`,
+      : `${to}: ${tensors} tensors, ${bytesText(bytes)}\n${
+        files.map((file) => `  ${file}\n`).join("")
+      }`,
   );
   return 0;
 }

@@ -43,7 +43,7 @@ export interface InspectOptions {
 const LABEL_WIDTH = 14;
 
 /**
- * Reads headers and configs and hands the report to `out`, each text with its line end.
+ * Reads headers and configs and writes the report to `out`, each text with its line end.
  * @throws UsageError when a checkpoint cannot be used; a misfit of the two is part of the report.
  */
 export function runInspect(options: InspectOptions, out: (text: string) => void): void {
@@ -64,7 +64,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
 }
 
 /** The report for people: one fact a line. */
-export function renderInspect(report: ModelReport): string {
+function renderInspect(report: ModelReport): string {
   const { target, draft, memory } = report;
   const context = `${count(memory.context)} tokens`;
   const lines = [
@@ -89,7 +89,7 @@ export function renderInspect(report: ModelReport): string {
 }
 
 /** The report for programs: the same facts, keys in snake_case as in every `--json` of Eyrie. */
-export function inspectJson(report: ModelReport): Record<string, unknown> {
+function inspectJson(report: ModelReport): Record<string, unknown> {
   return snakeKeys(report) as Record<string, unknown>;
 }
 

@@ -1,27 +1,21 @@
 /** `eyrie doctor`: can this machine run Eyrie, and how fast does its GPU answer. */
 import { reason, UsageError } from "../../errors.ts";
 import { lookAtTuning, tuningPath } from "../../engine/tune/tuning_file.ts";
+import type { DoctorOptions } from "../options/options.ts";
 import { lookAtAdapter } from "./adapter.ts";
 import { cacheFolders, cacheState } from "./caches.ts";
 import { installDebianDriver } from "./install.ts";
 import { chooseFix, type Machine, parseOsRelease } from "./machine.ts";
 import { type DoctorReport, isHealthy, renderReport, reportJson } from "./report.ts";
 
-/** The command's options. */
-export interface DoctorOptions {
-  /** Install the software Vulkan driver where there is no adapter and that can be done. */
-  readonly fix: boolean;
-  readonly json: boolean;
-}
-
 /**
- * Hands the report to `out`, each text with its line end.
+ * Writes the report to `out`, each text with its line end.
  *
  * @returns the exit code: 0 where Eyrie can run, else 1
  */
 export async function runDoctor(
   options: DoctorOptions,
-  out: (text: string) => void = writeStdout,
+  out: (text: string) => void,
 ): Promise<number> {
   const machine = thisMachine();
   const report = await examine(machine);
@@ -77,9 +71,4 @@ function readOsRelease(): Machine["release"] {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw new UsageError(`Cannot read "/etc/os-release": ${reason(error)}`, { cause: error });
   }
-}
-
-function writeStdout(text: string): void {
-  let bytes = new TextEncoder().encode(text);
-  while (bytes.length > 0) bytes = bytes.subarray(Deno.stdout.writeSync(bytes));
 }

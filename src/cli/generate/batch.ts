@@ -7,7 +7,7 @@ import {
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
-import { openWithProgress, randomSeed, samplingOf, type Surroundings } from "../open/open.ts";
+import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput } from "./prompt.ts";
@@ -23,15 +23,15 @@ export async function runBatch(
     readonly prompt: string | undefined;
     readonly options: GenerateOptions;
   },
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<number> {
   if (prompt !== undefined) {
     throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${file}"`);
   }
   const lines = readLines(file);
-  await using engine = await openWithProgress(options, surroundings);
+  await using engine = await openWithProgress(options, context);
   if (engine === undefined) return INTERRUPTED;
-  const run = openRun(engine, { options, surroundings, total: lines.length });
+  const run = openRun(engine, { options, context, total: lines.length });
   await Promise.all(lines.map((text, i) => run.answer(i + 1, text)));
   return run.close();
 }
@@ -62,9 +62,9 @@ interface Run {
 
 function openRun(
   engine: Engine,
-  { options, surroundings: { io, randomSeed: drawSeed = randomSeed }, total }: {
+  { options, context: { io, randomSeed: drawSeed = randomSeed }, total }: {
     readonly options: GenerateOptions;
-    readonly surroundings: Surroundings;
+    readonly context: CommandContext;
     readonly total: number;
   },
 ): Run {

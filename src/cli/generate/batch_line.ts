@@ -4,7 +4,7 @@ import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
 import { flagNamed } from "../options/options.ts";
 
-/** One line of a batch file, checked. What it does not say comes from the command line. */
+/** One line of a batch file, checked. Missing fields take the values of the command line. */
 export interface BatchLine {
   /** As given, else the line's number. */
   readonly id: string | number;

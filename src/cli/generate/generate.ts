@@ -7,7 +7,7 @@ import {
 import { runBatch } from "./batch.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
-import { openWithProgress, randomSeed, samplingOf, type Surroundings } from "../open/open.ts";
+import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
@@ -16,19 +16,19 @@ import { jsonReport, statsLine, statsTable } from "./report.ts";
 /** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
 export async function runGenerate(
   { prompt: argument, options }: { prompt: string | undefined; options: GenerateOptions },
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<number> {
-  const { io } = surroundings;
+  const { io } = context;
   if (options.batch !== undefined) {
-    return await runBatch({ file: options.batch, prompt: argument, options }, surroundings);
+    return await runBatch({ file: options.batch, prompt: argument, options }, context);
   }
   const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
-  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, surroundings);
+  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
   if (engine === undefined) return INTERRUPTED;
   const request = requestOf(options, {
     promptIds: await encode(engine, { prompt, options, io }),
-    drawSeed: surroundings.randomSeed ?? randomSeed,
+    drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
   const result = await stream(engine, { request, options, io });

@@ -1,8 +1,8 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
+import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
-import { size } from "../terminal/progress.ts";
 
-/** What the statistics tell about. */
+/** A finished request: what the statistics describe. */
 export interface Finished {
   readonly engine: Engine;
   readonly result: GenerateResult;
@@ -22,7 +22,7 @@ export function statsLine({ result, seed }: Finished): string {
   if (speculative.draft_tokens > 0) {
     parts.push(
       `${speculative.mean_accept_length.toFixed(2)} tokens a round`,
-      `${percent(speculative.draft_acceptance_rate)} of drafts accepted`,
+      `${percentText(speculative.draft_acceptance_rate)} of drafts accepted`,
     );
   }
   if (seed !== undefined) parts.push(`seed ${seed}`);
@@ -64,7 +64,7 @@ function weightRows({ weights, draftName }: Engine): [string, string][] {
   const { quantize, quantizeDraft, bytes } = weights;
   if (quantize === undefined) return [];
   const draft = draftName && !quantizeDraft ? ", the draft as it is" : "";
-  return [["weights", `${quantize}${draft}, ${size(bytes)}`]];
+  return [["weights", `${quantize}${draft}, ${bytesText(bytes)}`]];
 }
 
 /** What was measured, of the launches at some rows of each matmul shape. */
@@ -82,10 +82,10 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
     [
       "drafts",
       `${draft_tokens}, ${accepted_tokens} accepted (${
-        percent(speculative.draft_acceptance_rate)
+        percentText(speculative.draft_acceptance_rate)
       })`,
     ],
-    ["by position", acceptance_per_position.map(percent).join(" ")],
+    ["by position", acceptance_per_position.map((share) => percentText(share)).join(" ")],
   ];
 }
 
@@ -152,7 +152,7 @@ function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [stri
   if (policy !== "adaptive") return [];
   const { catchUps, catchUpMs } = counts;
   return [
-    ["tiers", `${tiers.steps.join(", ")} steps, ${size(tiers.bytes)}`],
+    ["tiers", `${tiers.steps.join(", ")} steps, ${bytesText(tiers.bytes)}`],
     ["tier", `${active_num_steps} steps now`],
     [
       "slots",
@@ -179,10 +179,6 @@ function seconds(ms: number): string {
 
 function rate(count: number, ms: number): string {
   return `${ms > 0 ? (count / ms * 1000).toFixed(1) : "0.0"} tokens/s`;
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(1)}%`;
 }
 
 function plural(count: number, noun: string): string {

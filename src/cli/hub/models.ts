@@ -1,9 +1,9 @@
 /** `eyrie models`: what is in the Hugging Face cache, and which of it runs here. */
 import { scanCache } from "../../hub/scan.ts";
 import { modelText } from "../../hub/names.ts";
+import { bytesText } from "../../text/numbers.ts";
 import { hubOfEnvironment } from "../open/locate.ts";
 import type { ModelsOptions } from "../options/options.ts";
-import { size } from "../terminal/progress.ts";
 import { type Machine, thisMachine, type Verdict, verdictOf } from "./verdict.ts";
 
 /** One revision in the cache. */
@@ -17,7 +17,7 @@ interface Entry {
   readonly verdict: Verdict;
 }
 
-/** Hands the table, or with `--json` an object, to `out`. Returns the exit code. */
+/** Writes the table, or with `--json` an object, to `out`. Returns the exit code. */
 export async function runModels(
   options: ModelsOptions,
   out: (text: string) => void,
@@ -47,13 +47,13 @@ function entriesOf(repos: ReturnType<typeof scanCache>, machine: Machine): Entry
 }
 
 /** A line a revision, and the sum. */
-export function modelsTable(entries: readonly Entry[], now: Date): string {
+function modelsTable(entries: readonly Entry[], now: Date): string {
   const rows = [
     ["NAME", "REVISION", "SIZE", "LAST USED", "RUNS HERE"],
     ...entries.map(({ repo, commit, refs, bytes, usedAt, verdict }) => [
       repo,
       [commit.slice(0, 7), ...refs].join(" "),
-      size(bytes),
+      bytesText(bytes),
       usedAt === undefined ? "never" : ago(now.getTime() - usedAt.getTime()),
       verdictText(verdict),
     ]),
@@ -68,8 +68,10 @@ function verdictText(verdict: Verdict): string {
   const { memoryBytes, runs, algorithm, method } = verdict;
   const draft = algorithm === undefined ? "" : `, ${algorithm} draft`;
   const kind = method === undefined ? draft : `${draft}, ${method}`;
-  const needs = `needs ${size(memoryBytes)}`;
-  if (runs === false) return `no: ${needs}, there are ${size(verdict.machineBytes ?? 0)}${kind}`;
+  const needs = `needs ${bytesText(memoryBytes)}`;
+  if (runs === false) {
+    return `no: ${needs}, there are ${bytesText(verdict.machineBytes ?? 0)}${kind}`;
+  }
   return `${runs === undefined ? "if it fits" : "yes"}${kind}, ${needs}`;
 }
 

@@ -1,8 +1,9 @@
 import { parseModelName } from "../../hub/names.ts";
+import { bytesText } from "../../text/numbers.ts";
 import { fetchModel } from "../open/locate.ts";
 import type { Io } from "../terminal/io.ts";
 import type { PullOptions } from "../options/options.ts";
-import { size, statusLine } from "../terminal/progress.ts";
+import { statusLine } from "../terminal/progress.ts";
 
 /** `eyrie pull`: models into the cache, their folders on stdout. Returns the exit code. */
 export async function runPull(
@@ -14,7 +15,7 @@ export async function runPull(
   for (const [i, name] of models.entries()) {
     const { commit, folder, downloaded } = await fetchModel(name, { io, quiet }, status)
       .finally(status.clear);
-    const came = downloaded === 0 ? "nothing to download" : `${size(downloaded)} downloaded`;
+    const came = downloaded === 0 ? "nothing to download" : `${bytesText(downloaded)} downloaded`;
     if (!quiet) io.stderr.write(`${names[i]}: ${commit.slice(0, 7)}, ${came}\n`);
     io.stdout.write(`${folder}\n`);
   }

@@ -1,10 +1,10 @@
 import { parseModelName } from "../../hub/names.ts";
 import { planRemoval, type Removal, removalText, remove } from "../../hub/remove.ts";
+import { bytesText } from "../../text/numbers.ts";
 import { type Line, pipedLines } from "../terminal/lines.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { hubOfEnvironment } from "../open/locate.ts";
 import type { RemoveOptions } from "../options/options.ts";
-import { size } from "../terminal/progress.ts";
 
 /** `eyrie rm`: takes models out of the cache. Exit code 1 where the person says no. */
 export async function runRemove(
@@ -22,7 +22,7 @@ export async function runRemove(
   }
   for (const removal of removals) {
     remove(cache, removal);
-    io.stdout.write(`removed ${removalText(removal)}, ${size(removal.freedBytes)} freed\n`);
+    io.stdout.write(`removed ${removalText(removal)}, ${bytesText(removal.freedBytes)} freed\n`);
   }
   return 0;
 }
@@ -30,6 +30,6 @@ export async function runRemove(
 async function ask(removals: readonly Removal[], io: Io): Promise<Line> {
   const total = removals.reduce((sum, { freedBytes }) => sum + freedBytes, 0);
   const what = removals.map(removalText).join(", ");
-  io.stderr.write(`Remove ${what} and free ${size(total)}? [y/N] `);
+  io.stderr.write(`Remove ${what} and free ${bytesText(total)}? [y/N] `);
   return await pipedLines(io).next("");
 }

@@ -15,7 +15,7 @@ import { checkTarget, checkTensors, draftTensors } from "../../model/weights/ten
 /** What runs the models. */
 export interface Machine {
   readonly adapter: boolean;
-  /** Memory that the adapter can use; undefined where nobody tells. */
+  /** Memory that the adapter can use; undefined where it is not known. */
   readonly bytes: number | undefined;
 }
 
@@ -60,7 +60,7 @@ export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict 
   }
 }
 
-/** Heads of EAGLE have a layer that narrows what the target hands them; no target has. */
+/** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
 function isDraft({ tensors }: Checkpoint): boolean {
   return tensors.has("fc.weight") || tensors.has("model.fc.weight");
 }

@@ -13,9 +13,9 @@ const PAIRS: readonly Pair[] = pairs;
 
 /**
  * The draft that `--draft auto` stands for: the first one known for the target.
- * @param target `org/name`; undefined where a folder does not tell.
+ * @param target `org/name`; undefined where a folder does not name it.
  * @param algorithm what the draft must be, where that was said.
- * @throws UsageError that tells how to name one.
+ * @throws UsageError that says how to name one.
  */
 export function knownDraft(
   target: string | undefined,

@@ -16,8 +16,8 @@ interface Named {
   readonly algorithm?: string | undefined;
 }
 
-/** Where progress and notes go. */
-export interface Told {
+/** Where progress and notes are written. */
+export interface Notices {
   readonly io: Io;
   readonly quiet: boolean;
 }
@@ -25,26 +25,26 @@ export interface Told {
 /** `open`, for options whose models may be names of the hub: downloads what is not there. */
 export function located<Options extends Named, Opened>(
   open: (options: Options) => Promise<Opened>,
-  told: Told,
+  notices: Notices,
 ): (options: Options) => Promise<Opened> {
-  return async (options) => await open(await locate(options, told));
+  return async (options) => await open(await locate(options, notices));
 }
 
-/** The options with folders for names. @throws UsageError where a model cannot be had. */
+/** The options with folders for names. @throws UsageError where a model cannot be found or downloaded. */
 export async function locate<Options extends Named>(
   options: Options,
-  told: Told,
+  notices: Notices,
 ): Promise<Options> {
   const { model, algorithm } = options;
   const target = model === undefined ? undefined : parsePlace(model, isFolder);
-  const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, told);
+  const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
   const places: { -readonly [K in "model" | "draft"]?: string } = {};
-  const status = statusLine(told.io.stderr, { shown: !told.quiet });
+  const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
   try {
-    if (target !== undefined) places.model = await folderOf(target, told, status);
+    if (target !== undefined) places.model = await folderOf(target, notices, status);
     if (draft === "none") places.draft = draft;
     else if (draft !== undefined) {
-      places.draft = await folderOf(parsePlace(draft, isFolder), told, status);
+      places.draft = await folderOf(parsePlace(draft, isFolder), notices, status);
     }
   } finally {
     status.clear();
@@ -59,7 +59,7 @@ export function hubOfEnvironment(): HubSettings {
 }
 
 /** A hub as the environment has it, drawing on `status`. */
-function openHub({ io }: Told, status: StatusLine): Hub {
+function openHub({ io }: Notices, status: StatusLine): Hub {
   return {
     settings: hubOfEnvironment(),
     signal: io.signal,
@@ -71,7 +71,7 @@ function openHub({ io }: Told, status: StatusLine): Hub {
 /** Downloads; where Ctrl+C stops it, says that nothing is lost. */
 export async function fetchModel(
   name: Snapshot["name"],
-  { io, quiet }: Told,
+  { io, quiet }: Notices,
   status: StatusLine,
 ): Promise<Snapshot> {
   try {
@@ -85,17 +85,17 @@ export async function fetchModel(
   }
 }
 
-async function folderOf(place: Place, told: Told, status: StatusLine): Promise<string> {
+async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
   if (place.kind === "folder") return place.path;
-  return (await fetchModel(place.name, told, status)).folder;
+  return (await fetchModel(place.name, notices, status)).folder;
 }
 
 function draftOf(
   { model, draft, algorithm }: Named,
   target: Place | undefined,
-  { io, quiet }: Told,
+  { io, quiet }: Notices,
 ): string | undefined {
-  // The embedded model has its own heads: the one it uses unless told otherwise.
+  // The embedded model has its own heads: one of them is the default.
   if (draft !== "auto" || model === undefined || target === undefined) {
     return draft === "auto" ? undefined : draft;
   }

@@ -7,18 +7,18 @@ import { statusLine } from "../terminal/progress.ts";
 import { speculationOf } from "./speculation.ts";
 import { warn } from "../terminal/warn.ts";
 
-/** What a generating command is given besides its options. */
-export interface Surroundings {
+/** What a command that generates is given besides its options. */
+export interface CommandContext {
   readonly open: OpenEngine;
   readonly io: Io;
-  /** A fresh seed where none was asked for. */
+  /** Draws a seed where none was given. */
   readonly randomSeed?: () => number;
 }
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
   options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
-  { open, io }: Surroundings,
+  { open, io }: CommandContext,
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
@@ -66,7 +66,7 @@ export function randomSeed(): number {
 /** SGLang's `_SAMPLING_EPS`: below it a temperature is greedy; 1/temperature would overflow. */
 const GREEDY_BELOW = 1e-6;
 
-/** Sampling parameters with a seed for sure. */
+/** Sampling parameters; a missing seed is drawn. */
 export function samplingOf(
   values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
   drawSeed: () => number,

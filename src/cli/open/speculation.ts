@@ -4,7 +4,7 @@ import type { ChatOptions } from "../options/options.ts";
 
 /**
  * What the flags of the speculation group say. The adaptive config is read here, so that a bad one
- * is told before anything is opened.
+ * is reported before anything is opened.
  *
  * @param allSteps the depth may change between requests.
  * @throws UsageError for a config that cannot be read or used.

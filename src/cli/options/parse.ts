@@ -40,7 +40,7 @@ export type Invocation =
     readonly options: ConvertOptions;
   }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
-  /** Help: print it and leave. */
+  /** Help: print the text and exit. */
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
 
@@ -104,7 +104,7 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
 /** Flags that contradict each other. `given` has only what was typed, no defaults. */
 function refuseImpossible(given: Given): void {
   const { draft, algorithm, numSteps, model } = given;
-  // A NextN layer lies in the target's own files.
+  // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
   const speculates = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
   const without = draft === "none"

@@ -61,7 +61,7 @@ function spellings(name: CommandName) {
   );
 }
 
-/** A spelling as node:util takes it; a short one needs a long name, which nobody can type. */
+/** A spelling as node:util takes it; a short one needs a long name, here one that cannot be typed. */
 function optionOf(spelling: string, { type }: Flag) {
   const kind = { type: type === "switch" ? "boolean" : "string" } as const;
   if (spelling.startsWith("--")) return [spelling.slice(2), kind] as const;
@@ -91,7 +91,7 @@ function tooMany(name: CommandName): UsageError {
   return new UsageError(`Cannot run "${name}": too many arguments, allowed is ${most}`);
 }
 
-/** @param typed the argument as it stands: it may have a value. */
+/** @param typed the argument as typed: it may have a value. */
 function unknownFlag(name: CommandName, typed: string): UsageError {
   const [flag = typed] = typed.split("=");
   const knows = (command: CommandName) => spellings(command).has(flag);

@@ -6,7 +6,7 @@ import { PASTE_OFF, PASTE_ON, pasteFilter, unmarkNewlines } from "./paste.ts";
 
 const HISTORY = 500;
 
-/** What is not yet asked for and who waits for it. */
+/** Lines that were read before they were asked for, and the pending request for one. */
 interface Waiting {
   readonly lines: Line[];
   wake: ((line: Line) => void) | undefined;
@@ -14,7 +14,7 @@ interface Waiting {
 
 /**
  * Lines edited on a terminal, with history and bracketed paste. The editing is node:readline's;
- * it draws on stderr, which leaves stdout to the answers.
+ * it draws on stderr, so stdout has the answers only.
  */
 export function terminalLines(io: Io): LineSource {
   const waiting: Waiting = { lines: [], wake: undefined };
@@ -77,7 +77,7 @@ export function terminalLines(io: Io): LineSource {
 /** Throws the typed line away; true when there was none. */
 function discard(editor: readline.Interface): boolean {
   const empty = editor.line === "";
-  // The cursor may stand anywhere: go to the end, then delete to the start.
+  // The cursor may be anywhere: move to the end, then delete to the start.
   editor.write(null, { ctrl: true, name: "e" });
   editor.write(null, { ctrl: true, name: "u" });
   return empty;
@@ -86,7 +86,7 @@ function discard(editor: readline.Interface): boolean {
 /** Keys for readline, with pastes made harmless. */
 function keyboard(io: Io): PassThrough {
   const keys = new PassThrough();
-  // readline looks for these two on its input.
+  // readline reads these two properties of its input.
   Object.assign(keys, { isTTY: true, setRawMode: io.stdin.setRaw });
   const filter = pasteFilter();
   const decoder = new TextDecoder();

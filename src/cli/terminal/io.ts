@@ -1,7 +1,7 @@
 /** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
 export const INTERRUPTED = 130;
 
-/** Somewhere text goes. */
+/** A text stream of the process. */
 export interface Output {
   readonly isTerminal: boolean;
   /** Writes all of it before returning; throws `Deno.errors.BrokenPipe` when nobody reads. */
@@ -9,7 +9,7 @@ export interface Output {
   columns(): number;
 }
 
-/** The process's surroundings as the commands see them; tests give them others. */
+/** The process's streams, terminal and interrupt signal as the commands see them; tests inject others. */
 export interface Io {
   readonly stdin: {
     readonly isTerminal: boolean;
@@ -28,8 +28,8 @@ export interface Io {
 }
 
 /**
- * The real surroundings. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes Ctrl+C
- * over; it is called when a command first looks at the signal, so others still die of Ctrl+C.
+ * Those of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over Ctrl+C; it
+ * is called when a command first reads the signal, so Ctrl+C still ends the commands that do not.
  */
 export function denoIo(onInterrupt: () => AbortSignal): Io {
   let signal: AbortSignal | undefined;
@@ -63,7 +63,7 @@ function denoOutput(file: typeof Deno.stdout): Output {
   };
 }
 
-/** The promise's value, or undefined when the signal aborts first; what it waits for goes on. */
+/** The promise's value, or undefined when the signal aborts first; the promise keeps running. */
 export async function unlessAborted<T>(
   promise: Promise<T>,
   signal: AbortSignal,

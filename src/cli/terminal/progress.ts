@@ -1,9 +1,10 @@
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { DownloadProgress } from "../../hub/download.ts";
+import { bytesText } from "../../text/numbers.ts";
 import type { Output } from "./io.ts";
 
 const BAR_WIDTH = 24;
-/** Milliseconds between two drawings: quick enough to look alive, slow enough to cost nothing. */
+/** Milliseconds between two drawings: often enough to look smooth, rarely enough to cost nothing. */
 const REDRAW_MS = 80;
 const CLEAR_LINE = "\r\x1b[K";
 
@@ -13,8 +14,11 @@ export function progressLine(
   { elapsedMs, columns }: { elapsedMs: number; columns: number },
 ): string {
   const { bytes, total } = progress;
-  const rate = elapsedMs > 0 ? `, ${size(bytes / elapsedMs * 1000)}/s` : "";
-  return barLine(progress, { numbers: `${size(bytes)} of ${size(total)}${rate}`, columns });
+  const rate = elapsedMs > 0 ? `, ${bytesText(bytes / elapsedMs * 1000)}/s` : "";
+  return barLine(progress, {
+    numbers: `${bytesText(bytes)} of ${bytesText(total)}${rate}`,
+    columns,
+  });
 }
 
 /** `org/name [####----] 1.2 of 8.0 GB, 45.6 MB/s, 3 min left`: by what came since it began. */
@@ -25,8 +29,11 @@ export function downloadLine(
   const { bytes, total, before } = progress;
   const perMs = elapsedMs > 0 ? Math.max(0, bytes - before) / elapsedMs : 0;
   const left = perMs > 0 && bytes < total ? `, ${duration((total - bytes) / perMs)} left` : "";
-  const rate = elapsedMs > 0 ? `, ${size(perMs * 1000)}/s` : "";
-  return barLine(progress, { numbers: `${size(bytes)} of ${size(total)}${rate}${left}`, columns });
+  const rate = elapsedMs > 0 ? `, ${bytesText(perMs * 1000)}/s` : "";
+  return barLine(progress, {
+    numbers: `${bytesText(bytes)} of ${bytesText(total)}${rate}${left}`,
+    columns,
+  });
 }
 
 /** Label, bar and numbers; without the bar where the terminal is narrow. */
@@ -70,19 +77,6 @@ export function duration(ms: number): string {
   if (seconds < 100) return `${seconds} s`;
   const minutes = Math.ceil(seconds / 60);
   return minutes < 100 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}
-
-/** Bytes for people, in powers of 1000: `1.2 GB`. */
-export function size(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 999.5 && unit < units.length - 1) {
-    value /= 1000;
-    unit += 1;
-  }
-  const digits = unit === 0 || value >= 99.95 ? 0 : 1;
-  return `${value.toFixed(digits)} ${units[unit]}`;
 }
 
 /** A status line on a terminal that is redrawn in place; draws nothing anywhere else. */
