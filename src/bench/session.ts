@@ -5,9 +5,10 @@ import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
-import { adaptively, asAsked, type Speculation } from "../engine/schedule/speculation.ts";
-import { unionSteps } from "../speculate/adaptive_config.ts";
-import { adaptive } from "../speculate/policies/adaptive.ts";
+import { openSpeculation, type Speculation } from "../engine/schedule/speculation.ts";
+import { middleSteps, unionSteps } from "../speculate/adaptive_config.ts";
+import { ema } from "../speculate/policies/ema.ts";
+import { fixed } from "../speculate/policies/static.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { sum } from "./statistics.ts";
@@ -44,11 +45,12 @@ function stepsOf(setting: Setting): readonly number[] {
 }
 
 function speculationOf(setting: Setting, maxBatch: number): Speculation {
-  if (setting.kind !== "preset") return asAsked(setting.kind === "static" ? setting.numSteps : 0);
+  if (setting.kind !== "preset") {
+    return openSpeculation("static", fixed(setting.kind === "static" ? setting.numSteps : 0));
+  }
   const config = presetConfig(setting.name);
-  const union = unionSteps(config);
-  const initialSteps = union[Math.floor(union.length / 2)] ?? 0;
-  return adaptively(adaptive(config, { initialSteps, buckets: batchBuckets(maxBatch) }));
+  const options = { initialSteps: middleSteps(config), buckets: batchBuckets(maxBatch) };
+  return openSpeculation("ema", ema(config, options));
 }
 
 interface Cell {

@@ -20,17 +20,24 @@ import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
-import { asAsked, type Speculation, type SpeculationPlan } from "./schedule/speculation.ts";
-import { type SpeculationChoice, speculationPlan } from "./schedule/speculation_choice.ts";
+import type { Speculation, SpeculationPlan } from "./schedule/speculation.ts";
+import {
+  type NamedPolicy,
+  type OwnPolicy,
+  policyPlan,
+  type SpeculationChoice,
+  speculationPlan,
+  staticPlan,
+} from "./schedule/speculation_choice.ts";
 
 const RANDOM_SEED = 1;
 
 export interface OpenOptions extends ModelChoice, QuantizeChoice {
   /**
-   * How to speculate: data, or what decides it in this process once it is known what the draft is.
-   * Default: not at all.
+   * How to speculate: what flags say, a policy by name or the caller's own, or what decides it in
+   * this process once it is known what the draft is. Default: not at all.
    */
-  readonly speculate?: SpeculationChoice | MakePlan;
+  readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -72,10 +79,7 @@ type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
 
 /** Every round `numSteps` deep, or as a request asks where `steps` names more. */
 export function statically(numSteps: number, steps: readonly number[] = [numSteps]): MakePlan {
-  return (algorithm) =>
-    algorithm === "NONE"
-      ? { numSteps: 0, steps: [0], speculation: asAsked(0) }
-      : { numSteps, steps, speculation: asAsked(numSteps) };
+  return (algorithm) => algorithm === "NONE" ? staticPlan(0) : staticPlan(numSteps, steps);
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -143,13 +147,12 @@ export async function openEngine(
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { numSteps, steps, speculation } = planOf(options, algorithm);
+  const { numSteps, steps, warmed = [numSteps], speculation } = planOf(options, algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, steps };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
-  const warmed = speculation.report.policy === "adaptive" ? steps : [numSteps];
   const { core, tuned } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
@@ -219,7 +222,8 @@ export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCa
 function planOf(options: OpenOptions, algorithm: Outputs["algorithm"]): SpeculationPlan {
   const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
   if (typeof speculate === "function") return speculate(algorithm);
-  return speculationPlan(speculate, { algorithm, maxBatch, onWarning });
+  const of = { algorithm, maxBatch, onWarning };
+  return "policy" in speculate ? policyPlan(speculate, of) : speculationPlan(speculate, of);
 }
 
 function contextOf(asked: number | undefined, most: number): number {

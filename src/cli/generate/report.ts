@@ -131,35 +131,32 @@ function weightsReport({ weights }: Engine): Record<string, unknown> {
   return { weights: { quantize, quantize_draft: quantizeDraft ?? null, bytes } };
 }
 
-/** What the adaptive controller did; nothing where it does not run. */
+/** What a policy did that adapts; nothing of a static depth. SGLang's controller goes unnamed. */
 function adaptiveReport(
   { status: { speculation, counts }, tiers }: Engine,
 ): Record<string, unknown> {
-  const { policy, ...report } = speculation;
-  if (policy !== "adaptive") return {};
+  const { policy, own, ...report } = speculation;
+  if (policy === "static") return {};
   const { catchUps, catchUpMs } = counts;
   const tier_ms = Object.fromEntries(
     Object.entries(report.tier_ms).map(([steps, ms]) => [steps, thousandths(ms)]),
   );
   const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
+  const told = { ...policy === "ema" ? {} : { policy }, ...report, ...own.json };
   return {
-    adaptive: { ...report, tiers: tiers.steps, tier_bytes: tiers.bytes, tier_ms, catch_up },
+    adaptive: { ...told, tiers: tiers.steps, tier_bytes: tiers.bytes, tier_ms, catch_up },
   };
 }
 
 function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [string, string][] {
-  const { policy, active_num_steps, switches, slots, tier_ms } = speculation;
-  if (policy !== "adaptive") return [];
+  const { policy, active_num_steps, switches, own, tier_ms } = speculation;
+  if (policy === "static") return [];
   const { catchUps, catchUpMs } = counts;
   return [
+    ...policy === "ema" ? [] : [["policy", policy] as [string, string]],
     ["tiers", `${tiers.steps.join(", ")} steps, ${bytesText(tiers.bytes)}`],
     ["tier", `${active_num_steps} steps now`],
-    [
-      "slots",
-      slots.map(({ batch_size, num_steps, ema_accept_len }) =>
-        `from batch ${batch_size}: ${num_steps} steps, ema ${ema_accept_len.toFixed(2)}`
-      ).join("; "),
-    ],
+    ...own.rows.map(([name, text]): [string, string] => [name, text]),
     ["tier time", Object.entries(tier_ms).map(([n, ms]) => `${n}: ${seconds(ms)}`).join(", ")],
     ["switches", String(switches.length)],
     ...switches.map(({ round, reason }): [string, string] => [`  round ${round}`, reason]),

@@ -4,10 +4,10 @@ import { reason, UsageError } from "../../errors.ts";
 import { MAX_STEPS } from "../../model/plan/rows_layout.ts";
 import {
   type AdaptiveConfig,
-  AdaptiveConfigError,
   checkDeepest,
   parseAdaptiveConfig,
 } from "../../speculate/adaptive_config.ts";
+import { PolicyError } from "../../speculate/policy.ts";
 
 /** Adaptive configs that come with the program: the files of presets/, by name. */
 const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
@@ -35,12 +35,12 @@ export function presetConfig(
   }, `Cannot use adaptive config "${nameOrFile}": `);
 }
 
-/** Runs `action`; what it finds wrong with a config or argument is the user's to mend. */
+/** Runs `action`; what it finds wrong with a config or option is the user's to mend. */
 export function usage<T>(action: () => T, prefix = ""): T {
   try {
     return action();
   } catch (error) {
-    if (!(error instanceof AdaptiveConfigError)) throw error;
+    if (!(error instanceof PolicyError)) throw error;
     throw new UsageError(prefix + error.message, { cause: error });
   }
 }

@@ -5,12 +5,14 @@ import type { Core } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
-import { askedSteps, type RequestState, tellPrefill } from "./request_state.ts";
+import { type RequestState, tellPrefill } from "./request_state.ts";
+import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
-import { newSequence, rewind } from "../device/sequence.ts";
-import type { Speculation } from "./speculation.ts";
+import { newSequence, rewind, type Sequence } from "../device/sequence.ts";
+import { NO_DRAFTS, type Speculation } from "./speculation.ts";
+import type { RoundContext, Tier } from "../../speculate/policy.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
@@ -48,9 +50,19 @@ export interface SchedulerCounts {
 }
 
 /** What the scheduler needs of a core: tests give it one without a device. */
-export type SchedulerCore =
-  & PagesCore
-  & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+export interface SchedulerCore
+  extends PagesCore, Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp"> {
+  /** As a core's. Where it does not take depths, every sequence drafts `numSteps`. */
+  rounds(
+    sequences: readonly Sequence[],
+    of: {
+      readonly numSteps: number;
+      readonly count: number;
+      /** Draft steps of each sequence, 0 to numSteps, [sequences]; absent: all numSteps. */
+      readonly depths?: readonly number[];
+    },
+  ): Promise<RoundResult[]>;
+}
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
@@ -97,6 +109,9 @@ export function openScheduler(
   const running: RequestState[] = [];
   /** A request waits because pages are short. */
   let short = false;
+  let submitted = 0;
+  /** Rounds of the last group. */
+  let together = 1;
 
   /** Gives slot and pages back; what is stored stays cached unless the request failed. */
   function leave(state: RequestState, { failed = false } = {}): void {
@@ -195,8 +210,11 @@ export function openScheduler(
     counts.preemptions++;
   }
 
-  /** Rounds to submit at once, with their pages reserved: fewer where pages are short. */
-  function reserveGroup(states: readonly RequestState[], numSteps: number): number {
+  /**
+   * Rounds to submit at once, with their pages reserved: fewer where pages are short, and no more
+   * than the choice holds for. Rounds after a change of tier are not to run at the old one.
+   */
+  function reserveGroup(states: readonly RequestState[], numSteps: number, holds: number): number {
     const left = states.map(({ output }) => output.left);
     const admits = waiting.length > 0 && running.length < capacity.batch && !short;
     const useful = roundsUseful({
@@ -206,8 +224,6 @@ export function openScheduler(
       waiting: waiting.length > 0,
       short,
     });
-    // Rounds after a change of tier are not to run at the old one.
-    const holds = speculation.holds(states.length, askedSteps(states));
     const count = Math.min(syncInterval.pick(states.length, numSteps), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
@@ -215,24 +231,32 @@ export function openScheduler(
   async function round(): Promise<void> {
     const states = grow();
     if (states.length === 0) return;
-    const asked = askedSteps(states);
-    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, asked);
-    const count = reserveGroup(states, numSteps);
+    const context = contextOf(states);
+    const { tier, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
+    const { numSteps } = tier;
+    const count = reserveGroup(states, numSteps, speculation.holds(context));
+    together = count;
     const began = performance.now();
     if (numSteps > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, { numSteps, count });
+    const rounds = await core.rounds(sequences, { numSteps, count, ...depths && { depths } });
     const ended = performance.now();
     syncInterval.learn(states.length, numSteps, { count, ended });
-    takeGroup(states, rounds, { numSteps, began, ended });
+    takeGroup(states, rounds, { tier, began, ended });
+  }
+
+  function contextOf(states: readonly RequestState[]): RoundContext {
+    const [freePages, totalPages] = [pages.available, core.pool.total];
+    const load = { waiting: waiting.length, freePages, totalPages };
+    return roundContext(states, { ...load, roundsPerSync: together });
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { numSteps, began, ended }: {
-      readonly numSteps: number;
+    { tier, began, ended }: {
+      readonly tier: Tier;
       readonly began: number;
       readonly ended: number;
     },
@@ -252,10 +276,11 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      const asked = askedSteps(taking.map(({ state }) => state));
-      speculation.learn(states.length, accepted, { numSteps, ms, asked });
+      const round = { tier, batchSize: states.length, waiting: waiting.length };
+      speculation.learn(roundOutcome(round, taking, { ...times, ms }));
+      const { numSteps } = tier;
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
-      for (const { lane, state } of taking) take(state, { ...lane, numSteps });
+      for (const { lane, state } of taking) take(state, { ...lane, numSteps: lane.drafts.length });
     }
   }
 
@@ -287,6 +312,7 @@ export function openScheduler(
         cached: undefined,
         cancelled: false,
         done: false,
+        drafted: { id: submitted++, depth: undefined, accepted: [] },
       };
       waiting.push(state);
       return {

@@ -12,7 +12,7 @@ import { type EngineLoop, engineLoop } from "../../../src/engine/schedule/loop.t
 import { cacheOf } from "../../../src/engine/open.ts";
 import { noPrefixCache, type PrefixCache } from "../../../src/engine/schedule/prefix_cache.ts";
 import { openScheduler, type Scheduler } from "../../../src/engine/schedule/scheduler.ts";
-import { asAsked } from "../../../src/engine/schedule/speculation.ts";
+import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { FAKE_EOS, type FakeCore, fakeCore, POISON, tokenAfter, VOCAB } from "../fake_core.ts";
@@ -51,7 +51,13 @@ function openFake(
     contextLength: core.capacity.contextLength,
     numSteps: 3,
   } as const;
-  const scheduler = openScheduler({ core, cache, outputs, speculation: asAsked(3), roundsPerSync });
+  const scheduler = openScheduler({
+    core,
+    cache,
+    outputs,
+    speculation: staticPlan(3).speculation,
+    roundsPerSync,
+  });
   return { core, cache, scheduler, loop: engineLoop(scheduler) };
 }
 
