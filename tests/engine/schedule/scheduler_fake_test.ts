@@ -1,5 +1,7 @@
 // The scheduler and the loop against a core without a device: hundreds of random schedules.
 import assert from "node:assert/strict";
+// A timer of 0 ms waits for one.
+import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import type { Capacity } from "../../../src/engine/device/buffers.ts";
 import type { DraftKind } from "../../../src/engine/device/core.ts";
@@ -171,7 +173,7 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     async ({ pages, batch, slow, ...options }, callers) => {
       const fake = openFake({ ...options, capacity: { pages, batch } });
       // A turn of the event loop in every piece of work, or none.
-      const turn = () => new Promise<void>((resolve) => setTimeout(resolve));
+      const turn = () => setImmediate();
       if (slow) fake.core.onWork = turn;
       await Promise.all(callers.map(async (caller) => {
         for (let i = 0; i < caller.after; i++) await (slow ? turn() : Promise.resolve());
