@@ -1,5 +1,6 @@
 /** The golden models with a draft of random weights beside them. */
-import { checkModels, loadWith, type OpenedModels } from "../../src/engine/load/load.ts";
+import { checkModels, loadWith } from "../../src/engine/load/load.ts";
+import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
