@@ -8,6 +8,7 @@ import { openScheduler } from "../engine/schedule/scheduler.ts";
 import { adaptively, asAsked, type Speculation } from "../engine/schedule/speculation.ts";
 import { unionSteps } from "../speculate/adaptive_config.ts";
 import { adaptive } from "../speculate/policies/adaptive.ts";
+import { chains } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./draw.ts";
 import { openMeasured, subjectOf } from "./subject.ts";
@@ -28,7 +29,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const steps = [...new Set([0, ...settings.flatMap(stepsOf)])].toSorted((a, b) => a - b);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
   const engine = await openMeasured(request, { steps, maxBatch, profile: true });
-  await engine.core.warmUp(steps);
+  await engine.core.warmUp(chains(steps));
   return {
     subject: subjectOf(engine, request),
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),

@@ -1,12 +1,16 @@
 import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
-import type { Core } from "../device/core.ts";
+import type { HostDrafter } from "../../draft/host_drafter.ts";
+import { chain } from "../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
 import { askedSteps, type RequestState, tellPrefill } from "./request_state.ts";
 import type { RoundResult } from "../device/round_result.ts";
+import { proposalOf } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
@@ -21,6 +25,7 @@ export interface Job {
 
 /** One finished round, for statistics. */
 export interface RoundSample extends Omit<RoundResult, "lanes"> {
+  /** Depth of its shape. */
   readonly numSteps: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
@@ -78,12 +83,14 @@ export interface SchedulerOptions {
   readonly cache: PrefixCache;
   readonly outputs: Outputs;
   readonly speculation: Speculation;
+  /** Asked before every round; rounds then run one a sync. */
+  readonly drafter?: HostDrafter | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }:
+  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
     SchedulerOptions,
 ): Scheduler {
   const counts: SchedulerCounts = {
@@ -91,7 +98,7 @@ export function openScheduler(
   };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const pace = openPace(roundsPerSync);
+  const pace = openPace(drafter ? 1 : roundsPerSync);
   const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: RequestState[] = [];
@@ -163,15 +170,33 @@ export function openScheduler(
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
-    try {
+    attempt(state, () => {
       for (const event of state.output.take(taken)) state.onEvent(event);
       if (state.output.finished) finish(state);
+    });
+  }
+
+  /** Broken logits or drafts end this request; the others go on. */
+  function attempt(state: RequestState, action: () => void): void {
+    try {
+      action();
     } catch (error) {
-      // Broken logits end this request; the others go on.
       if (!(error instanceof UsageError)) throw error;
       leave(state, { failed: true });
       state.onEvent({ kind: "error", error });
     }
+  }
+
+  /** What the host drafts for each; undefined where it drafts nothing at all. */
+  function propose(
+    states: readonly RequestState[],
+  ): ReadonlyMap<RequestState, Proposal> | undefined {
+    if (drafter === undefined) return undefined;
+    const found = new Map<RequestState, Proposal>();
+    for (const state of states) {
+      attempt(state, () => void found.set(state, proposalOf(drafter, state, outputs)));
+    }
+    return found.values().some(({ tokens }) => tokens.length > 0) ? found : undefined;
   }
 
   /** Pages for one more round of each; the youngest are preempted until that is so. */
@@ -213,26 +238,38 @@ export function openScheduler(
   }
 
   async function round(): Promise<void> {
-    const states = grow();
+    const grown = grow();
+    const proposed = propose(grown);
+    const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const asked = askedSteps(states);
-    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, asked);
-    const count = reserveGroup(states, numSteps);
+    const group = proposed && drafter
+      ? { shape: drafter.shape, count: 1, proposals: states.map(proposalIn(proposed)) }
+      : pickGroup(states);
     const began = performance.now();
+    const numSteps = group.shape.depth;
     if (numSteps > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, { numSteps, count });
+    const rounds = await core.rounds(sequences, group);
     const ended = performance.now();
-    pace.learn(states.length, numSteps, { count, ended });
-    takeGroup(states, rounds, { numSteps, began, ended });
+    pace.learn(states.length, numSteps, { count: group.count, ended });
+    takeGroup(states, rounds, { numSteps, began, ended, chosen: proposed === undefined });
+  }
+
+  /** Rounds as the policy picks them. */
+  function pickGroup(states: readonly RequestState[]): RoundsAsked {
+    const asked = askedSteps(states);
+    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, asked);
+    return { shape: chain(numSteps), count: reserveGroup(states, numSteps) };
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { numSteps, began, ended }: {
+    { numSteps, began, ended, chosen }: {
       readonly numSteps: number;
+      /** By the policy, which learns from it. */
+      readonly chosen: boolean;
       readonly began: number;
       readonly ended: number;
     },
@@ -253,7 +290,7 @@ export function openScheduler(
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
       const asked = askedSteps(taking.map(({ state }) => state));
-      speculation.learn(states.length, accepted, { numSteps, ms, asked });
+      if (chosen) speculation.learn(states.length, accepted, { numSteps, ms, asked });
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
       for (const { lane, state } of taking) take(state, { ...lane, numSteps });
     }
@@ -326,6 +363,10 @@ export function openScheduler(
  */
 async function eventsRead(): Promise<void> {
   for (let turn = 0; turn < 8; turn++) await undefined;
+}
+
+function proposalIn(proposed: ReadonlyMap<RequestState, Proposal>) {
+  return (state: RequestState): Proposal => proposed.get(state) ?? NO_PROPOSAL;
 }
 
 function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "lanes">): number {
