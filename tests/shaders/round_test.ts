@@ -38,8 +38,7 @@ const PADDING: RowFields = {
   slot: 0,
   cell: 0,
   base: 0,
-  maskLo: 0,
-  maskHi: 0,
+  path: [],
   live: 0,
 };
 /** A row that sees all cells up to its own. */

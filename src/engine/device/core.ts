@@ -3,6 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import {
   ALL_DRAFTS,
+  chainRow,
   draftWords,
   MOST_STOPS,
   NO_SLOT,
@@ -301,7 +302,7 @@ class DeviceCore implements Core {
     const words = new Uint32Array(count * ROW_WORDS);
     for (const [i, { sequence, cell }] of cells.entries()) {
       const token = sequence.ids[cell + ahead] ?? 0;
-      words.set([token, cell, slotOf(sequence), cell, cell + 1, 0, 0, 1], i * ROW_WORDS);
+      words.set(chainRow(token, slotOf(sequence), cell), i * ROW_WORDS);
     }
     this.#write(buffer, 0, words);
   }

@@ -1,9 +1,6 @@
-import { DRAFT_TOKENS, draftWords } from "../../model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords, PATH_CELLS } from "../../model/plan/rows_layout.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { depthsOf, pathTo, type Proposal } from "../../speculate/trees.ts";
-
-/** Levels of a row that may lie elsewhere than at their own cells: bytes of a `Row`'s path. */
-const PATH_CELLS = 16;
 
 /**
  * What makes a proposal impossible to verify, for people; undefined where nothing does.

@@ -1,7 +1,16 @@
 /** Word offsets of the WGSL structs in shaders/fragments/rows.wgsl and of the result in accept_commit.wgsl. */
 
-/** u32 words of one `Row`: token, position, slot, cell, base, mask_lo, mask_hi, live. */
-export const ROW_WORDS = 8;
+/** u32 words of one `Row`: token, position, slot, cell, base, live, two zeros, path. */
+export const ROW_WORDS = 12;
+/** Word of a row's path: PATH_CELLS bytes, the first lowest. */
+export const ROW_PATH = 8;
+/** Cells from a row's `base` on to its own, at most. */
+export const PATH_CELLS = 16;
+
+/** The words of a row whose token follows the ones in the cells before its own. */
+export function chainRow(token: number, slot: number, cell: number): Uint32Array {
+  return Uint32Array.of(token, cell, slot, cell, cell + 1, 1, 0, 0, 0, 0, 0, 0);
+}
 
 /** u32 words of one `Slot`: length, root, seed, top_k, temperature, top_p, min_p, limit, stops. */
 export const SLOT_WORDS = 16;
