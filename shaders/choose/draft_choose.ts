@@ -26,7 +26,7 @@ function draftChooseKernel(lanes: number, next: boolean): Kernel {
     });
     return kernel(name, code, {
       bindings: ["peaks", "offsets", "lanes", "drafts", ...next ? ["slots", "rows"] : []],
-      constants: ["PEAKS", "STEP", "LANES"],
+      constants: ["PEAKS", "STEP", "LANES", "MOST_ROWS"],
     });
   });
 }
@@ -41,6 +41,7 @@ export function draftChoose(
     readonly peaks: Operand;
     readonly offsets: Operand;
     readonly lanes: Operand;
+    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
     readonly drafts: Operand;
     readonly next?: NextLevel | undefined;
   },
@@ -49,15 +50,16 @@ export function draftChoose(
     /** Peaks of each lane. */
     readonly count: number;
     readonly step: number;
+    readonly mostRows: number;
     /** A power of two. */
     readonly lanes: number;
     readonly label: string;
   },
 ): Dispatch {
-  const { batch, count, step, lanes, label } = shape;
+  const { batch, count, step, mostRows, lanes, label } = shape;
   return dispatch(draftChooseKernel(lanes, next !== undefined), {
     buffers: { ...buffers, ...next },
-    constants: { PEAKS: count, STEP: step, LANES: lanes },
+    constants: { PEAKS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
     workgroups: [batch],
     label,
   });

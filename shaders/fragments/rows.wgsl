@@ -32,5 +32,4 @@ struct Slot {
 }
 
 const PAGE = 16u; // tokens a KV page
-const MAX_STEPS = 8u; // draft tokens kept per slot
 const NO_SLOT = 0xffffffffu; // an unused lane of the batch

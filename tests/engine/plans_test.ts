@@ -3,14 +3,11 @@
 //   UPDATE_GOLDEN=1 deno test -A tests/engine/plans_test.ts
 
 import assert from "node:assert/strict";
-import { type Capacity, roundBuffers } from "../../src/engine/device/buffers.ts";
+import { type Capacity, mostRows, roundBuffers } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
-import {
-  catchUpPlan,
-  draftHeadPlan,
-  promptPlans,
-  roundPlans,
-} from "../../src/engine/device/tier.ts";
+import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
+import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
@@ -60,32 +57,36 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
 /** All plans of an engine with these weights. */
 async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<ShapedPlan[]> {
   const capacity: Capacity = {
-    ...{ batch: Math.max(...BATCHES), steps: STEPS, prefillRows: Math.max(...PROMPT_ROWS) },
+    ...{
+      batch: Math.max(...BATCHES),
+      shapes: chains(STEPS),
+      prefillRows: Math.max(...PROMPT_ROWS),
+    },
     ...{ contextLength: 32, pages: 16, kvDtype },
   };
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, await load(gpu), capacity, buffers);
-  const { draft } = models;
+  const { target, draft } = models;
+  const drafter = draft && eagleDrafter(draft, buffers);
+  const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
   const steps = draft ? STEPS : [0];
   const rounds = steps.flatMap((numSteps) =>
     BATCHES.flatMap((batch) => {
-      const plans = roundPlans(models, buffers, { batch, numSteps });
+      const plans = roundPlans(parts, { shape: { ...chain(numSteps), batch }, proposed: false });
       return named("round", `${numSteps} steps x ${batch}`, { ...plans });
     })
   );
   const prompts = PROMPT_ROWS.flatMap((rows) =>
-    named("prompt", `${rows} rows`, { ...promptPlans(models, buffers, rows) })
+    named("prompt", `${rows} rows`, { ...promptPlans(parts, rows) })
   );
-  if (draft === undefined) return [...rounds, ...prompts];
+  if (drafter === undefined) return [...rounds, ...prompts];
   return [
     ...rounds,
     ...prompts,
     ...PROMPT_ROWS.flatMap((rows) =>
-      named("catch up", `${rows} rows`, { body: catchUpPlan(draft, buffers, rows) })
+      named("catch up", `${rows} rows`, { body: drafter.catchUp?.rows(rows) ?? [] })
     ),
-    ...BATCHES.flatMap((batch) =>
-      named("draft head", `x ${batch}`, { head: draftHeadPlan(draft, buffers, batch) })
-    ),
+    ...BATCHES.flatMap((batch) => named("draft head", `x ${batch}`, { head: drafter.head(batch) })),
   ];
 }
 

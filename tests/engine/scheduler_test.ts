@@ -1,3 +1,4 @@
+import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import {
   type GenerateRequest,
@@ -170,7 +171,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
     roundsPerSync: 3,
     speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
   });
-  await engine.core.warmUp(steps);
+  await engine.core.warmUp(chains(steps));
   const { device } = engine.core.gpu;
   // A first load makes the prefill programs it needs.
   const requests = Array.from({ length: 9 }, (_, n) => mixed(engine, n));

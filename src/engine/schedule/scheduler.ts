@@ -1,16 +1,20 @@
 import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
-import type { Core } from "../device/core.ts";
+import type { HostDrafter } from "../../draft/host_drafter.ts";
+import { chain, type TierShape } from "../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
+import { proposalOf } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
-import { newSequence, rewind, type Sequence } from "../device/sequence.ts";
+import { newSequence, rewind } from "../device/sequence.ts";
 import { NO_DRAFTS, type Speculation } from "./speculation.ts";
 import type { RoundContext, Tier } from "../../speculate/policy.ts";
 
@@ -23,6 +27,7 @@ export interface Job {
 
 /** One finished round, for statistics. */
 export interface RoundSample extends Omit<RoundResult, "lanes"> {
+  /** Depth of its shape. */
   readonly numSteps: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
@@ -50,18 +55,21 @@ export interface SchedulerCounts {
 }
 
 /** What the scheduler needs of a core: tests give it one without a device. */
-export interface SchedulerCore
-  extends PagesCore, Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp"> {
-  /** As a core's. Where it does not take depths, every sequence drafts `numSteps`. */
-  rounds(
-    sequences: readonly Sequence[],
-    of: {
-      readonly numSteps: number;
-      readonly count: number;
-      /** Draft steps of each sequence, 0 to numSteps, [sequences]; absent: all numSteps. */
-      readonly depths?: readonly number[];
-    },
-  ): Promise<RoundResult[]>;
+export type SchedulerCore =
+  & PagesCore
+  & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+
+/** What the host drafted. */
+interface Proposed {
+  readonly shape: TierShape;
+  readonly of: ReadonlyMap<RequestState, Proposal>;
+}
+
+/** Rounds to submit at once, and the tier that the policy picked them for. */
+interface Group {
+  /** Undefined where the host drafted: then there is nothing for the policy to learn. */
+  readonly tier: Tier | undefined;
+  readonly group: RoundsAsked;
 }
 
 /**
@@ -90,12 +98,14 @@ export interface SchedulerOptions {
   readonly cache: PrefixCache;
   readonly outputs: Outputs;
   readonly speculation: Speculation;
+  /** Asked before every round; rounds then run one a sync. */
+  readonly drafter?: HostDrafter | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }:
+  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
     SchedulerOptions,
 ): Scheduler {
   const counts: SchedulerCounts = {
@@ -103,7 +113,7 @@ export function openScheduler(
   };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const syncInterval = openSyncInterval(roundsPerSync);
+  const syncInterval = openSyncInterval(drafter ? 1 : roundsPerSync);
   const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: RequestState[] = [];
@@ -178,15 +188,38 @@ export function openScheduler(
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
-    try {
+    attempt(state, () => {
       for (const event of state.output.take(taken)) state.onEvent(event);
       if (state.output.finished) finish(state);
+    });
+  }
+
+  /** Broken logits or drafts end this request; the others go on. */
+  function attempt(state: RequestState, action: () => void): void {
+    try {
+      action();
     } catch (error) {
-      // Broken logits end this request; the others go on.
       if (!(error instanceof UsageError)) throw error;
       leave(state, { failed: true });
       state.onEvent({ kind: "error", error });
     }
+  }
+
+  /** What the host drafts for each; undefined where it drafts nothing at all. */
+  function propose(states: readonly RequestState[]): Proposed | undefined {
+    if (drafter === undefined) return undefined;
+    const of = new Map<RequestState, Proposal>();
+    for (const state of states) {
+      attempt(state, () => void of.set(state, proposalOf(drafter, state, outputs)));
+    }
+    const some = of.values().some(({ tokens }) => tokens.length > 0);
+    return some ? { shape: drafter.shape, of } : undefined;
+  }
+
+  /** A round that verifies what the host drafted. */
+  function proposedGroup(states: readonly RequestState[], { shape, of }: Proposed): Group {
+    const proposals = states.map((state) => of.get(state) ?? NO_PROPOSAL);
+    return { tier: undefined, group: { shape, count: 1, proposals } };
   }
 
   /** Pages for one more round of each; the youngest are preempted until that is so. */
@@ -229,20 +262,28 @@ export function openScheduler(
   }
 
   async function round(): Promise<void> {
-    const states = grow();
+    const grown = grow();
+    const proposed = propose(grown);
+    const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const context = contextOf(states);
-    const { tier, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
-    const { numSteps } = tier;
-    const count = reserveGroup(states, numSteps, speculation.holds(context));
-    together = count;
+    const { tier, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
+    together = group.count;
     const began = performance.now();
+    const numSteps = group.shape.depth;
     if (numSteps > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, { numSteps, count, ...depths && { depths } });
+    const rounds = await core.rounds(sequences, group);
     const ended = performance.now();
-    syncInterval.learn(states.length, numSteps, { count, ended });
-    takeGroup(states, rounds, { tier, began, ended });
+    syncInterval.learn(states.length, numSteps, { count: group.count, ended });
+    takeGroup(states, rounds, { numSteps, tier, began, ended });
+  }
+
+  /** Rounds as the policy picks them. */
+  function pickGroup(states: readonly RequestState[]): Group {
+    const context = contextOf(states);
+    const { tier, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
+    const count = reserveGroup(states, tier.numSteps, speculation.holds(context));
+    return { tier, group: { shape: chain(tier.numSteps), count, ...depths && { depths } } };
   }
 
   function contextOf(states: readonly RequestState[]): RoundContext {
@@ -255,8 +296,10 @@ export function openScheduler(
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { tier, began, ended }: {
-      readonly tier: Tier;
+    { numSteps, tier, began, ended }: {
+      readonly numSteps: number;
+      /** As the policy picked it, which learns from the rounds; undefined: the host drafted. */
+      readonly tier: Tier | undefined;
       readonly began: number;
       readonly ended: number;
     },
@@ -276,9 +319,10 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      const round = { tier, batchSize: states.length, waiting: waiting.length };
-      speculation.learn(roundOutcome(round, taking, { ...times, ms }));
-      const { numSteps } = tier;
+      if (tier) {
+        const round = { tier, batchSize: states.length, waiting: waiting.length };
+        speculation.learn(roundOutcome(round, taking, { ...times, ms }));
+      }
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
       for (const { lane, state } of taking) take(state, { ...lane, numSteps: lane.drafts.length });
     }

@@ -1,5 +1,5 @@
 import { resolveAdaptive, type SpeculationArguments } from "../../speculate/adaptive_arguments.ts";
-import { MAX_STEPS } from "../../model/plan/rows_layout.ts";
+import { MOST_ROWS } from "../../speculate/round_shape.ts";
 import { policyRandom } from "../../speculate/noise.ts";
 import { ema } from "../../speculate/policies/ema.ts";
 import { policyNamed } from "../../speculate/policies/registry.ts";
@@ -122,10 +122,10 @@ function checkSteps(
   { name, numSteps }: Asked,
   steps: readonly number[],
 ): void {
-  const deep = steps.find((each) => each >= MAX_STEPS);
+  const deep = steps.find((each) => each >= MOST_ROWS);
   if (deep !== undefined) {
     throw new PolicyError(
-      `Cannot use policy "${name}": it has ${deep} steps, at most ${MAX_STEPS - 1} are supported`,
+      `Cannot use policy "${name}": it has ${deep} steps, at most ${MOST_ROWS - 1} are supported`,
     );
   }
   if (numSteps !== undefined && !steps.includes(numSteps)) {

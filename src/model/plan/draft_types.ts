@@ -44,8 +44,10 @@ export interface Draft extends DecoderContext {
   readonly logits: Operand | undefined;
   /** The largest logits of some columns, (key, token) u32 [batch, peaks of a lane, 2]. */
   readonly peaks: Operand;
-  /** Draft tokens of each slot, [slots, MAX_STEPS]. */
+  /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
 }
 
 /** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
