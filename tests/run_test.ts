@@ -1,5 +1,5 @@
 // The runner itself: what fails or crashes in one of its processes is counted, named and shown.
-import { equal, match } from "node:assert/strict";
+import { equal, match, ok } from "node:assert/strict";
 
 const FILES = {
   passes: `Deno.test("good", () => {}); Deno.test("good too", () => {});`,
@@ -43,8 +43,10 @@ Deno.test("the runner counts, names and shows what fails, crashes or does not lo
 
 Deno.test("the runner hands flags on, and types are checked before anything runs", async () => {
   const { passes } = FILES;
-  const one = await run({ passes }, "--filter", "too");
+  const other = `Deno.test("another", () => {});`;
+  const one = await run({ passes, other }, "--filter", "too");
   equal(one.last, "1 passed, 0 failed");
+  ok(!one.text.includes("other_test.ts"), one.text);
   equal(one.code, 0);
   const wrong = await run({ passes, wrong: `const n: number = "x"; Deno.test("" + n, () => {});` });
   equal(wrong.last, "0 passed, 1 failed");
