@@ -147,8 +147,8 @@ export function promptPlans(models: Models, buffers: RoundBuffers, count: number
 
 function chooseRows({ target }: Models, buffers: RoundBuffers, count: number): Dispatch[] {
   const { rows, slots, chosen } = buffers;
-  const { config, weights, tuning, logits, peaks } = target;
-  return choose({ logits, peaks, rows, slots, chosen }, {
+  const { config, weights, tuning, logits, partials } = target;
+  return choose({ logits, partials, rows, slots, chosen }, {
     count,
     vocab: config.vocabSize,
     stride: weights.head.rows,
