@@ -1,4 +1,4 @@
-import { type Finish, matmul } from "../../shaders/matmul/matmul.ts";
+import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 
@@ -6,16 +6,16 @@ interface Shape {
   readonly name: string;
   readonly n: number;
   readonly k: number;
-  readonly finish: Finish;
+  readonly epilogue: PlainEpilogue;
   /** Default bf16. */
   readonly format?: WeightFormat;
 }
 
 const FLEDGLING: readonly Shape[] = [
-  { name: "fledgling/qkv", n: 512, k: 256, finish: "store" },
-  { name: "fledgling/gateUp", n: 1408, k: 256, finish: "swiglu" },
-  { name: "fledgling/down", n: 256, k: 704, finish: "add" },
-  { name: "fledgling/head", n: 2048, k: 256, finish: "store" },
+  { name: "fledgling/qkv", n: 512, k: 256, epilogue: "store" },
+  { name: "fledgling/gateUp", n: 1408, k: 256, epilogue: "swiglu" },
+  { name: "fledgling/down", n: 256, k: 704, epilogue: "add" },
+  { name: "fledgling/head", n: 2048, k: 256, epilogue: "store" },
 ];
 
 function llamaShapes(software: boolean): Shape[] {
@@ -23,25 +23,25 @@ function llamaShapes(software: boolean): Shape[] {
     software,
   );
   return [
-    { name: `${name}/qkv`, n: (heads + 2 * kvHeads) * headDim, k: hidden, finish: "store" },
-    { name: `${name}/o`, n: hidden, k: heads * headDim, finish: "add" },
-    { name: `${name}/gateUp`, n: 2 * intermediate, k: hidden, finish: "swiglu" },
-    { name: `${name}/down`, n: hidden, k: intermediate, finish: "add" },
-    { name: `${name}/head`, n: vocab, k: hidden, finish: "store" },
-    { name: `${name}/draft-fc`, n: hidden, k: 3 * hidden, finish: "store" },
-    { name: `${name}/draft-head`, n: draftVocab, k: hidden, finish: "store" },
+    { name: `${name}/qkv`, n: (heads + 2 * kvHeads) * headDim, k: hidden, epilogue: "store" },
+    { name: `${name}/o`, n: hidden, k: heads * headDim, epilogue: "add" },
+    { name: `${name}/gateUp`, n: 2 * intermediate, k: hidden, epilogue: "swiglu" },
+    { name: `${name}/down`, n: hidden, k: intermediate, epilogue: "add" },
+    { name: `${name}/head`, n: vocab, k: hidden, epilogue: "store" },
+    { name: `${name}/draft-fc`, n: hidden, k: 3 * hidden, epilogue: "store" },
+    { name: `${name}/draft-head`, n: draftVocab, k: hidden, epilogue: "store" },
   ];
 }
 
-function matmulCase({ name, n, k, finish, format = "bf16" }: Shape, rows: number): MicroCase {
+function matmulCase({ name, n, k, epilogue, format = "bf16" }: Shape, rows: number): MicroCase {
   const weightBytes = n * k * WEIGHT_BYTES[format];
-  const outputs = finish === "swiglu" ? n / 2 : n;
+  const outputs = epilogue === "swiglu" ? n / 2 : n;
   return {
     name: `matmul/${name}/${rows}`,
     make(from) {
       // Whole tiles of rows are read and written; 16 more is enough for every tile.
       const [x, out] = [from.random((rows + 16) * k), from.random((rows + 16) * outputs)];
-      const shape = { rows, finish, tuning: tuning(from.gpu.info.software), label: name };
+      const shape = { rows, epilogue, tuning: tuning(from.gpu.info.software), label: name };
       return copiesOf(weightBytes, from).map(() =>
         matmul({ matrix: from.matrix(n, k, format), x, out }, shape)
       );

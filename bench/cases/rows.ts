@@ -1,6 +1,10 @@
 import { choose } from "../../shaders/choose/choose.ts";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/partial_argmax.ts";
+import {
+  partialArgmax,
+  partialArgmaxCount,
+  partialArgmaxWords,
+} from "../../shaders/choose/partial_argmax.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { draftWords } from "../../src/model/plan/rows_layout.ts";
@@ -52,9 +56,9 @@ function chooseCase(
       const rows = from.words(new Uint32Array(packRows(Array(count).fill({}))));
       const slots = from.words(new Uint32Array(packSlots([sampling])));
       const chosen = from.random(count);
-      const peaks = from.random(count * peakWords(vocab));
+      const partials = from.random(count * partialArgmaxWords(vocab));
       const shape = { count, vocab, stride: vocab, lanes };
-      return [choose({ logits, peaks, rows, slots, chosen }, shape)];
+      return [choose({ logits, partials, rows, slots, chosen }, shape)];
     },
   };
 }
@@ -67,17 +71,23 @@ function draftChooseCase(
     name: `draft_choose/${name}/${batch}`,
     make(from) {
       const logits = from.random(batch * vocab);
-      const peaks = from.random(batch * peakWords(vocab));
+      const partials = from.random(batch * partialArgmaxWords(vocab));
       const offsets = from.words(new Uint32Array(vocab));
       const slots = Uint32Array.from({ length: batch }, (_, i) => i);
       const lanes = from.words(slots);
       const drafts = from.random(batch * draftWords(MOST_ROWS));
       const shape = { lanes: lanesOf(from), label: name };
       const slices = { ...shape, rows: batch, vocab, stride: vocab };
-      const choice = { ...shape, batch, count: peaksOf(vocab), step: 0, mostRows: MOST_ROWS };
+      const choice = {
+        ...shape,
+        batch,
+        count: partialArgmaxCount(vocab),
+        step: 0,
+        mostRows: MOST_ROWS,
+      };
       return [[
-        peaksPass({ logits, peaks }, slices),
-        draftChoose({ peaks, offsets, lanes, drafts }, choice),
+        partialArgmax({ logits, partials }, slices),
+        draftChoose({ partials, offsets, batchSlots: lanes, drafts }, choice),
       ]];
     },
   };

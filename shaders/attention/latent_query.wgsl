@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var hi$r = vec4<f32>(0.0);
   //end
   for (var i = thread / EIGHTS; i < NOPE; i += PARTS) {
-    let w = eight_0(load_raw((head * (NOPE + VALUE) + i) * EIGHTS + e));
+    let w = vec8_0(load_block((head * (NOPE + VALUE) + i) * EIGHTS + e));
     //for r in ROWS
     {
       let own = vec4<f32>(x[q$r + i]);

@@ -21,7 +21,7 @@ const SUMS = $OUTSu * $ROWSu;
 
 var<workgroup> partial: array<f32, LANES * GROUPS * SUMS>;
 
-fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Eight) -> f32 {
+fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Vec8) -> f32 {
   let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
   return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
 }
@@ -42,7 +42,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   for (var i = lane; i < EIGHTS; i += LANES) {
     //for o in OUTS
-    let w$o = eight_0(load_raw((first + min(output + $ou, VALUE - 1u)) * EIGHTS + i));
+    let w$o = vec8_0(load_block((first + min(output + $ou, VALUE - 1u)) * EIGHTS + i));
     //end
     //for r in ROWS
     {

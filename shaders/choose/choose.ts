@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { peaks as peaksPass, peaksOf } from "./partial_argmax.ts";
+import { partialArgmax, partialArgmaxCount } from "./partial_argmax.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -22,8 +22,8 @@ function lanesOf(vocab: number, lanes: number): number {
 function chooseKernel(lanes: number) {
   const counts = { UNROLL: unrolled(lanes), QUADS: 4, ...foldCounts(lanes) };
   return kernel(`choose_${lanes}`, shader("choose/choose", { counts }), {
-    bindings: ["logits", "peaks", "rows", "slots", "chosen"],
-    constants: ["VOCAB", "STRIDE", "PEAKS", "LANES"],
+    bindings: ["logits", "partials", "rows", "slots", "chosen"],
+    constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
   });
 }
 
@@ -34,8 +34,8 @@ export function choose(
   buffers: {
     /** [count, stride] */
     readonly logits: Operand;
-    /** Scratch, [count, peakWords(vocab)] u32. */
-    readonly peaks: Operand;
+    /** Scratch, [count, partialArgmaxWords(vocab)] u32. */
+    readonly partials: Operand;
     readonly rows: Operand;
     readonly slots: Operand;
     readonly chosen: Operand;
@@ -49,14 +49,25 @@ export function choose(
     readonly lanes: number;
   },
 ): Dispatch[] {
-  const { logits, peaks } = buffers;
+  const { logits, partials } = buffers;
   const { count: rows, vocab, stride } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
   return [
-    peaksPass({ logits, peaks }, { rows, vocab, stride, lanes, label: "choose.peaks" }),
+    partialArgmax({ logits, partials }, {
+      rows,
+      vocab,
+      stride,
+      lanes,
+      label: "choose.partial_argmax",
+    }),
     dispatch(kernels.getOrInsertComputed(lanes, chooseKernel), {
       buffers,
-      constants: { VOCAB: vocab, STRIDE: stride, PEAKS: peaksOf(vocab), LANES: lanes },
+      constants: {
+        VOCAB: vocab,
+        STRIDE: stride,
+        PARTIALS: partialArgmaxCount(vocab),
+        LANES: lanes,
+      },
       workgroups: [rows],
       label: "choose",
     }),

@@ -5,10 +5,10 @@
 // token is a function of the logits, the seed and the position, and of nothing else.
 //
 // Kept: top-k = the k largest logits and their ties; of these top-p = tokens before which (in
-// falling order) less than top_p of the probability lies; of these min-p = at least min_p times
+// falling order) less than top_p of the probability is; of these min-p = at least min_p times
 // the largest probability. src/speculate/choose.ts is the same rule in float64.
 //
-// One workgroup per row; the largest logit comes from the row's peaks. A logit of NaN or plus
+// One workgroup per row; the largest logit is found in the row's partial argmaxes. A logit of NaN or plus
 // infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice.
 
 //use fragments/rows
@@ -19,29 +19,29 @@
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
-override PEAKS: u32; // peaks a row
+override PARTIALS: u32; // partial argmaxes a row
 override LANES: u32;
 
 alias Sum = vec4<f32>;
 
-var<workgroup> largest: Peak;
+var<workgroup> largest: Argmax;
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
-@group(0) @binding(1) var<storage, read> peaks: array<Peak>; // [rows, PEAKS]
+@group(0) @binding(1) var<storage, read> partials: array<Argmax>; // [rows, PARTIALS]
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
 @group(0) @binding(4) var<storage, read_write> chosen: array<u32>; // [rows]
 
-// The weight of a logit: exp((logit - peak) * scale), or 1 where tokens are counted.
+// The weight of a logit: exp((logit - largest) * scale), or 1 where tokens are counted.
 struct Weigh {
   row: u32, // first logit
-  peak: f32,
+  largest: f32,
   scale: f32,
   count: bool,
 }
 
 fn weight(by: Weigh, logit: f32) -> f32 {
-  return select(exp((logit - by.peak) * by.scale), 1.0, by.count);
+  return select(exp((logit - by.largest) * by.scale), 1.0, by.count);
 }
 
 // The mass of the tokens of each of 16 digits at bit `shift` of the key, among those that share
@@ -114,21 +114,21 @@ fn kept_from(by: Weigh, slot: Slot, lane: u32) -> u32 {
     let count = rule == 0u;
     if (select(narrows, limits, count)) {
       let wanted = select(max(slot.top_p, 1e-30), f32(slot.top_k), count);
-      floor = threshold(Weigh(by.row, by.peak, by.scale, count), floor, wanted, lane);
+      floor = threshold(Weigh(by.row, by.largest, by.scale, count), floor, wanted, lane);
     }
   }
   return floor;
 }
 
 // The winner of the race among the tokens that are kept.
-fn race(by: Weigh, slot: Slot, position: u32, floor: u32, lane: u32) -> Peak {
-  var best = NO_PEAK;
+fn race(by: Weigh, slot: Slot, position: u32, floor: u32, lane: u32) -> Argmax {
+  var best = NO_ARGMAX;
   for (var i = lane; i < VOCAB; i += LANES) {
     let logit = logits[by.row + i];
     let key = ordered(logit);
     if (key > NOTHING && key >= floor && weight(by, logit) >= slot.min_p) {
       let noise = exponential(hash32(slot.seed, position, i));
-      best = better(best, peak_of((logit - by.peak) * by.scale - log(noise), i));
+      best = better(best, argmax_of((logit - by.largest) * by.scale - log(noise), i));
     }
   }
   return best_of(best, lane);
@@ -137,9 +137,9 @@ fn race(by: Weigh, slot: Slot, position: u32, floor: u32, lane: u32) -> Peak {
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let slot = slots[rows[tile.x].slot];
-  var best = NO_PEAK;
-  for (var i = lane; i < PEAKS; i += LANES) {
-    best = better(best, peaks[tile.x * PEAKS + i]);
+  var best = NO_ARGMAX;
+  for (var i = lane; i < PARTIALS; i += LANES) {
+    best = better(best, partials[tile.x * PARTIALS + i]);
   }
   best = best_of(best, lane);
   if (best.x == BROKEN || best.x <= NOTHING) {

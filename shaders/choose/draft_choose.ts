@@ -25,41 +25,42 @@ function draftChooseKernel(lanes: number, next: boolean): Kernel {
       counts: { FOUR: 4, ...foldCounts(lanes) },
     });
     return kernel(name, code, {
-      bindings: ["peaks", "offsets", "lanes", "drafts", ...next ? ["slots", "rows"] : []],
-      constants: ["PEAKS", "STEP", "LANES", "MOST_ROWS"],
+      bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
+      constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
     });
   });
 }
 
 /**
- * Records the draft's top-1 of each lane, of the peaks of its logits, into draft position `step`, and
- * its row where it goes on.
+ * Records the draft's top-1 of each place in the batch, of the partial argmaxes of its logits, into draft
+ * position `step`, and its row where there is a further level.
  */
 export function draftChoose(
-  { next, ...buffers }: {
+  { next, batchSlots, ...buffers }: {
     /** (key, token) u32, [batch, count, 2] */
-    readonly peaks: Operand;
+    readonly partials: Operand;
     readonly offsets: Operand;
-    readonly lanes: Operand;
+    /** Slot of each place in the batch, u32 [batch]. */
+    readonly batchSlots: Operand;
     /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
     readonly drafts: Operand;
     readonly next?: NextLevel | undefined;
   },
   shape: {
     readonly batch: number;
-    /** Peaks of each lane. */
+    /** Partial argmaxes of each place. */
     readonly count: number;
     readonly step: number;
     readonly mostRows: number;
-    /** A power of two. */
+    /** Invocations of a workgroup, a power of two. */
     readonly lanes: number;
     readonly label: string;
   },
 ): Dispatch {
   const { batch, count, step, mostRows, lanes, label } = shape;
   return dispatch(draftChooseKernel(lanes, next !== undefined), {
-    buffers: { ...buffers, ...next },
-    constants: { PEAKS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
+    buffers: { ...buffers, batch_slots: batchSlots, ...next },
+    constants: { PARTIALS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
     workgroups: [batch],
     label,
   });

@@ -1,3 +1,3 @@
 // No further level after draft_choose.
 
-fn next(lane: u32, slot: u32, token: u32) {}
+fn next(place: u32, slot: u32, token: u32) {}

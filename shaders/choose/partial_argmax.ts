@@ -8,33 +8,33 @@ const SLICE = 2048;
 /** Most lanes of a workgroup: more would have fewer than eight columns each. */
 const MAX_LANES = 256;
 
-/** Peaks that each row of logits has. */
-export function peaksOf(vocab: number): number {
+/** Partial argmaxes that each row of logits has: one a slice. */
+export function partialArgmaxCount(vocab: number): number {
   return Math.ceil(vocab / SLICE);
 }
 
-/** Words that the peaks of a row take. */
-export function peakWords(vocab: number): number {
-  return 2 * peaksOf(vocab);
+/** Words that the partial argmaxes of a row take. */
+export function partialArgmaxWords(vocab: number): number {
+  return 2 * partialArgmaxCount(vocab);
 }
 
-function peaksKernel(lanes: number) {
+function partialArgmaxKernel(lanes: number) {
   const code = shader("choose/partial_argmax", { counts: foldCounts(lanes) });
-  return kernel(`peaks_${lanes}`, code, {
-    bindings: ["logits", "peaks"],
+  return kernel(`partial_argmax_${lanes}`, code, {
+    bindings: ["logits", "partials"],
     constants: ["VOCAB", "STRIDE", "SLICE", "LANES"],
   });
 }
 
-const kernels = new Map<number, ReturnType<typeof peaksKernel>>();
+const kernels = new Map<number, ReturnType<typeof partialArgmaxKernel>>();
 
-/** Records the largest logit of each slice of each row: the first pass of choosing. */
-export function peaks(
+/** Records the argmax of each slice of each row: the first pass of choosing. */
+export function partialArgmax(
   buffers: {
     /** [rows, stride] */
     readonly logits: Operand;
-    /** (key, token) u32, [rows, peaksOf(vocab), 2] */
-    readonly peaks: Operand;
+    /** (key, token) u32, [rows, partialArgmaxCount(vocab), 2] */
+    readonly partials: Operand;
   },
   shape: {
     readonly rows: number;
@@ -48,10 +48,10 @@ export function peaks(
 ): Dispatch {
   const { rows, vocab, stride, label } = shape;
   const lanes = Math.min(shape.lanes, MAX_LANES);
-  return dispatch(kernels.getOrInsertComputed(lanes, peaksKernel), {
+  return dispatch(kernels.getOrInsertComputed(lanes, partialArgmaxKernel), {
     buffers,
     constants: { VOCAB: vocab, STRIDE: stride, SLICE, LANES: lanes },
-    workgroups: [peaksOf(vocab), rows],
+    workgroups: [partialArgmaxCount(vocab), rows],
     label,
     work: { bytes: 4 * rows * vocab, flops: rows * vocab },
   });

@@ -43,23 +43,23 @@ fn main(
   //end
 
   //for p in PAIRS
-  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * raws;
+  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * blocks;
   //for r in TILE
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
   //end
-  for (var i = lane; i < raws; i += LANES) {
+  for (var i = lane; i < blocks; i += LANES) {
     //for p in PAIRS
-    let raw_a$p = load_raw(at$p + i);
-    let raw_b$p = load_raw(at$p + half * raws + i);
+    let block_a$p = load_block(at$p + i);
+    let block_b$p = load_block(at$p + half * blocks + i);
     //end
     //for c in CHUNKS
     {
       let k = (i - lane) * $CHUNKSu + $cu * LANES + lane;
       //for p in PAIRS
-      let wa$p = eight_$c(raw_a$p);
-      let wb$p = eight_$c(raw_b$p);
+      let wa$p = vec8_$c(block_a$p);
+      let wb$p = vec8_$c(block_b$p);
       //end
       //for r in TILE
       {
@@ -81,7 +81,7 @@ fn main(
     if (pair + $pu < half) {
       //for r in TILE
       if (job$r != NOTHING) {
-        finish(job$r, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
+        epilogue(job$r, pair + $pu, half, vec2<f32>(a$p_$r, b$p_$r));
       }
       //end
     }
@@ -104,7 +104,7 @@ fn main(
     let c = (tile.y * GROUPS + group) * $PAIRSu + i % SUMS / TILE;
     let job = job_of(tile.x, i % TILE);
     if (c < half && job != NOTHING) {
-      finish(job, c, half, sum);
+      epilogue(job, c, half, sum);
     }
   }
 }

@@ -63,7 +63,7 @@ export function expertTiles(
       }),
   );
   return [dispatch(tilesKernel, {
-    // Its size tells the kernel how many jobs there are.
+    // The kernel computes the number of jobs from its size.
     buffers: { experts: { ...experts, size: 4 * total }, tiles },
     constants: {
       EXPERTS: jobs.numExperts,
@@ -76,7 +76,7 @@ export function expertTiles(
 }
 
 /**
- * Records `out[job] = finish(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard.
+ * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard.
  *
  * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
@@ -90,20 +90,20 @@ export function expertMatmul(
     readonly tiles: Operand;
   },
   shape: Jobs & {
-    readonly finish: "store" | "swiglu";
+    readonly epilogue: "store" | "swiglu";
     readonly perJob: boolean;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
-  const { finish, tuning, topK, label } = shape;
+  const { epilogue, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
   const tile = tileSize(shape);
   const groups = tuning.groups * tuning.lanes / lanes;
   const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
   return matrix.shards.map((shard) =>
-    dispatch(matmulKernel(matrix, finish, tile, tuning.pairs), {
+    dispatch(matmulKernel(matrix, epilogue, tile, tuning.pairs), {
       buffers: {
         weights: shard.operand,
         x,
@@ -117,7 +117,7 @@ export function expertMatmul(
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
         ROW_JOBS: shape.perJob ? 1 : topK,
-        OUT_COLS: finish === "swiglu" ? expertRows / 2 : expertRows,
+        OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
       },
@@ -128,15 +128,15 @@ export function expertMatmul(
   );
 }
 
-function matmulKernel(matrix: Matrix, finish: "store" | "swiglu", tile: number, pairs: number) {
+function matmulKernel(matrix: Matrix, epilogue: "store" | "swiglu", tile: number, pairs: number) {
   const { format } = matrix;
-  const name = `expert_matmul_${format}_${finish}_${tile}x${pairs}`;
+  const name = `expert_matmul_${format}_${epilogue}_${tile}x${pairs}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_matmul", {
       slots: {
         weights: `weights/weights_${format}`,
         jobs: tile === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
-        epilogue: `matmul/epilogue/${finish}`,
+        epilogue: `matmul/epilogue/${epilogue}`,
       },
       counts: { TILE: tile, PAIRS: pairs, CHUNKS: CHUNKS[format] },
     });

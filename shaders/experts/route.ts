@@ -92,6 +92,6 @@ export function route(
     const softmaxOf = software ? SOFTMAX_SOFTWARE : SOFTMAX;
     return dispatch(softmaxOf, { buffers: { logits, experts, weights }, ...launch });
   }
-  if (!bias) throw new Error(`${label}: sigmoid scores come with a bias`);
+  if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
   return dispatch(SIGMOID, { buffers: { logits, experts, weights, bias }, ...launch });
 }

@@ -1,5 +1,5 @@
 // Scores of route.wgsl: 1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances
-// their load (DeepSeek-V3, `noaux_tc`); their weights know nothing of it.
+// their load (DeepSeek-V3, `noaux_tc`); their weights do not include it.
 
 @group(0) @binding(3) var<storage, read> bias: array<f32>; // [EXPERTS]
 

@@ -9,17 +9,17 @@ fn score_row(first: u32, lane: u32) {
     choices[e] = logits[first + e];
   }
   workgroupBarrier();
-  var peak = NEGATIVE;
+  var largest = NEGATIVE;
   for (var e = 0u; e < EXPERTS; e++) {
-    peak = max(peak, choices[e]);
+    largest = max(largest, choices[e]);
   }
   var sum = 0.0;
   for (var e = lane; e < EXPERTS; e += LANES) {
-    sum += exp(choices[e] - peak);
+    sum += exp(choices[e] - largest);
   }
   let all = total(sum, lane);
   for (var e = lane; e < EXPERTS; e += LANES) {
-    let score = exp(choices[e] - peak) / all;
+    let score = exp(choices[e] - largest) / all;
     scores[e] = score;
     choices[e] = score;
   }

@@ -1,12 +1,12 @@
-// A peak of some columns of a row of logits: (key, token), the largest logit's bits in the order of
+// The argmax of some columns of a row of logits: (key, token), the largest logit's bits in the order of
 // the floats and its token, the lowest on a tie. BROKEN beats all: NaN or plus infinity.
 
-alias Peak = vec2<u32>;
+alias Argmax = vec2<u32>;
 
 const NOT_A_TOKEN = 0xffffffffu;
 const BROKEN = 0xffffffffu;
 const NOTHING = 0x007fffffu; // the key of minus infinity
-const NO_PEAK = Peak(0u, NOT_A_TOKEN);
+const NO_ARGMAX = Argmax(0u, NOT_A_TOKEN);
 
 // Bits in the order of the float values; minus zero is zero. By the bits: a compiler may assume
 // that x == x.
@@ -18,12 +18,12 @@ fn ordered(x: f32) -> u32 {
   return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
 
-fn peak_of(logit: f32, token: u32) -> Peak {
+fn argmax_of(logit: f32, token: u32) -> Argmax {
   let bits = bitcast<u32>(logit);
   let broken = (bits & 0x7fffffffu) > 0x7f800000u || bits == 0x7f800000u;
-  return Peak(select(ordered(logit), BROKEN, broken), token);
+  return Argmax(select(ordered(logit), BROKEN, broken), token);
 }
 
-fn better(a: Peak, b: Peak) -> Peak {
+fn better(a: Argmax, b: Argmax) -> Argmax {
   return select(a, b, b.x > a.x || (b.x == a.x && b.y < a.y));
 }

@@ -1,6 +1,6 @@
-// Eight floats in order.
+// Vec8 floats in order.
 
-struct Eight {
+struct Vec8 {
   lo: vec4<f32>,
   hi: vec4<f32>,
 }

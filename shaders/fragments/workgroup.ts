@@ -3,7 +3,7 @@ const MOST_REST = 16;
 
 /**
  * Counts of fragments/workgroup_sum and fragments/workgroup_argmax: how a workgroup folds `lanes`
- * partial results, in stages that leave an eighth of them each, and a rest.
+ * partial results, in stages that fold eight into one each, and a rest.
  *
  * @param lanes a power of two.
  */

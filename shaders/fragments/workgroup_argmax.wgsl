@@ -1,11 +1,11 @@
-// The best peak over the lanes of a workgroup, returned to every lane; see workgroup_sum.wgsl for the
+// The best of the argmaxes of the lanes of a workgroup, returned to every lane; see workgroup_sum.wgsl for the
 // stages and for what the file that uses this declares.
 
 //use fragments/argmax
 
-var<workgroup> candidates: array<Peak, LANES>;
+var<workgroup> candidates: array<Argmax, LANES>;
 
-fn best_of(x: Peak, lane: u32) -> Peak {
+fn best_of(x: Argmax, lane: u32) -> Argmax {
   candidates[lane] = x;
   workgroupBarrier();
   //for s in STAGES

@@ -3,4 +3,4 @@
 //use matmul/common
 
 override FIRST: u32; // column of out where the shard begins
-override SPLITS: u32; // equal ranges of k, each with sums of its own
+override SPLIT_K: u32; // equal ranges of k, each with sums of its own

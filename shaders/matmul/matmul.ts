@@ -1,10 +1,10 @@
 import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
-import { type Epilogue, type Finish, matmulKernel, PLAIN } from "./matmul_kernels.ts";
+import { type Epilogue, matmulKernel, PLAIN, type PlainEpilogue } from "./matmul_kernels.ts";
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
 
-export { finishCap } from "./matmul_kernels.ts";
-export type { Epilogue, Finish };
+export { capEpilogue } from "./matmul_kernels.ts";
+export type { Epilogue, PlainEpilogue };
 
 /** Weights and x in, what is made of y out; "add" reads out before. */
 function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epilogue): Work {
@@ -17,58 +17,58 @@ function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epi
 }
 
 /**
- * Records `out = finish(x W^T)` for `rows` rows: a dispatch a shard.
+ * Records `out = epilogue(x W^T)` for `rows` rows: a dispatch a shard.
  *
- * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splits`
- * above 1, out is [splits, rows, W.rows], the sums over equal ranges of k.
+ * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splitK`
+ * above 1, out is [splitK, rows, W.rows], the sums over equal ranges of k.
  */
 export function matmul(
   buffers: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
   shape: {
     readonly rows: number;
-    readonly finish: Finish | Epilogue;
-    /** See `splitsOf`; 1 unless finish is "store". */
-    readonly splits?: number;
+    readonly epilogue: PlainEpilogue | Epilogue;
+    /** See `splitKOf`; 1 unless epilogue is "store". */
+    readonly splitK?: number;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
   const { matrix, x, out } = buffers;
-  const { rows, splits = 1, tuning, label } = shape;
-  const finish = typeof shape.finish === "string" ? PLAIN[shape.finish] : shape.finish;
-  const launch = matmulShape(matrix, { rows, splits, tuning });
+  const { rows, splitK = 1, tuning, label } = shape;
+  const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
+  const launch = matmulShape(matrix, { rows, splitK, tuning });
   const { format, cols, lanes } = matrix;
   const { groups } = launch;
-  const code = matmulKernel(launch, { format, finish, lanes });
+  const code = matmulKernel(launch, { format, epilogue, lanes });
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
         weights: shard.operand,
-        // Its size tells the kernel how many rows there are.
+        // The kernel computes the number of rows from its size.
         x: { ...x, size: 4 * rows * cols },
         out,
-        ...finish.buffers,
+        ...epilogue.buffers,
         // Kernels of other formats bind no scales.
         scales: shard.scales ?? shard.operand,
       },
       constants: {
         COLS: cols,
         MATRIX_ROWS: shard.rows,
-        OUT_COLS: Math.round(matrix.rows * finish.outShare),
+        OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
         FIRST: shard.first,
-        SPLITS: splits,
+        SPLIT_K: splitK,
         LANES: lanes,
         GROUPS: groups,
-        ...finish.constants,
+        ...epilogue.constants,
       },
       workgroups: [
         // Tiles of the same columns run side by side and share the weights in the cache.
         Math.ceil(rows / launch.rows),
         columnWorkgroups(shard, launch),
-        splits,
+        splitK,
       ],
       label,
-      work: matmulWork(matrix, shard, rows, finish),
+      work: matmulWork(matrix, shard, rows, epilogue),
     })
   );
 }

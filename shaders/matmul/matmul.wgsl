@@ -1,7 +1,7 @@
-// y[r, n] = sum_k x[r, k] * W[n, k] for the rows of one shard of W, f32 accumulation; x comes through
+// y[r, n] = sum_k x[r, k] * W[n, k] for the rows of one shard of W, f32 accumulation; x is read through
 // the cache. For software adapters and for widths that matmul_staged.wgsl cannot take.
 //
-// The order of every sum, shared with matmul_staged.wgsl: k is cut into SPLITS
+// The order of every sum, shared with matmul_staged.wgsl: k is cut into SPLIT_K
 // equal ranges, each a sum of its own (tile.z). In a range, lane l of LANES sums
 // k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added in order
 // of l. Neither rows nor tiles enter the order, so a row has the same bits whatever number of rows is
@@ -11,13 +11,14 @@
 // invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
 // once for all pairs. A workgroup holds GROUPS such groups of lanes.
 //
-// A weight format is a `Raw` of $CHUNKS eights that are LANES eights apart: eight c of the lane's raw
+// A weight format is a `PackedBlock` of $CHUNKS vec8s that are LANES vec8s apart: vec8 c of the lane's block
 // j is k = 8 * (l + (j * $CHUNKS + c) * LANES). Slots of this and of the other matmuls:
-//   epilogue: `fn finish(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
+//   epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
 //   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_argmax.wgsl).
-//   weights: `Raw`, `fn load_raw(i)` and `fn eight_<c>(raw)` (weights/weights_*.wgsl).
+//   weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)` (weights/weights_*.wgsl).
 //   sums: workgroup memory for the sums, and how lanes add them (ending/add_lanes.wgsl, ending/one_lane_sums.wgsl).
-//   ending: the statements that finish the sums a<pair>_<row> and b<pair>_<row> (ending/*.wgsl).
+//   ending: the statements that pass on the sums a<pair>_<row> and b<pair>_<row> to the
+//     epilogue (ending/*.wgsl).
 
 //use epilogue
 //use out
@@ -37,7 +38,7 @@ fn main(
   //end
 
   //for p in PAIRS
-  let at$p = min(pair + $pu, half - 1u) * raws + tile.z * range;
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
@@ -45,15 +46,15 @@ fn main(
   //end
   for (var i = lane; i < range; i += LANES) {
     //for p in PAIRS
-    let raw_a$p = load_raw(at$p + i);
-    let raw_b$p = load_raw(at$p + half * raws + i);
+    let block_a$p = load_block(at$p + i);
+    let block_b$p = load_block(at$p + half * blocks + i);
     //end
     //for c in CHUNKS
     {
       let k = (tile.z * range + i - lane) * $CHUNKSu + $cu * LANES + lane;
       //for p in PAIRS
-      let wa$p = eight_$c(raw_a$p);
-      let wb$p = eight_$c(raw_b$p);
+      let wa$p = vec8_$c(block_a$p);
+      let wb$p = vec8_$c(block_b$p);
       //end
       //for r in ROWS
       {

@@ -4,7 +4,7 @@ import { CHUNKS, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts"
 import { shader } from "../shader.ts";
 import type { MatmulShape } from "./matmul_shape.ts";
 
-/** What happens to y: a WGSL fragment with `fn finish(row, c, half, sum)`, and what it needs besides. */
+/** What happens to y: a WGSL fragment with `fn epilogue(row, c, half, sum)`, and what it needs besides. */
 export interface Epilogue {
   /** Part of the kernel's name: equal names are equal code. */
   readonly name: string;
@@ -26,16 +26,16 @@ export interface Epilogue {
  * The plain ones: `out = y`, `out += y`, or of a paired matrix `out = silu(gate) * up` or
  * `out = gelu(gate) * up`.
  */
-export type Finish = "store" | "add" | "swiglu" | "geglu";
+export type PlainEpilogue = "store" | "add" | "swiglu" | "geglu";
 
-export const PLAIN: Readonly<Record<Finish, Epilogue>> = {
+export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
   store: plain("store", { outShare: 1, moved: 1 }),
   add: plain("add", { outShare: 1, moved: 2 }),
   swiglu: plain("swiglu", { outShare: 0.5, moved: 0.5 }),
   geglu: plain("geglu", { outShare: 0.5, moved: 0.5 }),
 };
 
-function plain(name: Finish, moves: Pick<Epilogue, "outShare" | "moved">): Epilogue {
+function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">): Epilogue {
   return {
     name,
     slots: { epilogue: `matmul/epilogue/${name}` },
@@ -46,12 +46,12 @@ function plain(name: Finish, moves: Pick<Epilogue, "outShare" | "moved">): Epilo
 }
 
 /** `out = most tanh(y / most)`. */
-export function finishCap(most: number): Epilogue {
+export function capEpilogue(most: number): Epilogue {
   const slots = { epilogue: "matmul/epilogue/cap" };
   return { name: "cap", slots, buffers: {}, constants: { CAP: most }, outShare: 1, moved: 1 };
 }
 
-const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLITS", "LANES", "GROUPS"];
+const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
 /** Rows whose sums go through workgroup memory at once. */
 const MOST_SUMS = 7;
@@ -59,24 +59,24 @@ const MOST_SUMS = 7;
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
-/** Groups whose peaks are compared without a branch in between; their number is a power of two. */
+/** Groups whose argmaxes are compared without a branch in between; their number is a power of two. */
 const MOST_GROUPS = 16;
 
 /** What a kernel's text depends on beside its shape. */
 export interface MatmulCode {
   readonly format: WeightFormat;
-  readonly finish: Epilogue;
+  readonly epilogue: Epilogue;
   readonly lanes: number;
 }
 
 const kernels = new Map<string, Kernel>();
 
 export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
-  const { format, finish, lanes } = of;
+  const { format, epilogue, lanes } = of;
   const { rows, pairs, groups } = shape;
   const sizes = [rows, pairs, lanes, groups];
   const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
-  const name = ["matmul", shape.kind, format, finish.name, ...sizes, ...stage].join("_");
+  const name = ["matmul", shape.kind, format, epilogue.name, ...sizes, ...stage].join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
     const code = shader(FILES[shape.kind], {
@@ -84,8 +84,8 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
       counts: countsOf(shape, of),
     });
     return kernel(name, code, {
-      bindings: ["weights", "x", "out", ...Object.keys(finish.buffers), ...scales],
-      constants: [...CONSTANTS, ...Object.keys(finish.constants)],
+      bindings: ["weights", "x", "out", ...Object.keys(epilogue.buffers), ...scales],
+      constants: [...CONSTANTS, ...Object.keys(epilogue.constants)],
     });
   });
 }
@@ -93,10 +93,10 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
 const FILES = {
   cached: "matmul/matmul",
   staged: "matmul/matmul_staged",
-  ahead: "matmul/matmul_prefetch",
+  prefetch: "matmul/matmul_prefetch",
 } as const;
 
-function slotsOf(shape: MatmulShape, { format, finish, lanes }: MatmulCode): Slots {
+function slotsOf(shape: MatmulShape, { format, epilogue, lanes }: MatmulCode): Slots {
   const ending = lanes === 1
     ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
     : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
@@ -105,9 +105,10 @@ function slotsOf(shape: MatmulShape, { format, finish, lanes }: MatmulCode): Slo
     load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
   };
   const weights = `weights/weights_${format}`;
-  return { out: "matmul/out", weights, ...ending, ...staged, ...finish.slots };
+  return { out: "matmul/out", weights, ...ending, ...staged, ...epilogue.slots };
 }
 
+/** Numbers that the texts of matmul/ name with a dollar. */
 function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<string, number> {
   const chunks = CHUNKS[format];
   const { rows, pairs, groups } = shape;
@@ -125,7 +126,7 @@ function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<str
     PARTS: parts,
     LOADS: Math.ceil(rows * stage * parts / threads),
     THREADS: threads,
-    ROOMS: roomsOf(shape),
+    BUFFERS: buffersOf(shape),
     SUMS: sums,
     SUM_TILES: rows / sums,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
@@ -137,20 +138,20 @@ function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<str
 /** Bytes of workgroup memory of a kernel with more than one lane. */
 export function workgroupBytes(shape: MatmulShape, lanes: number): number {
   const packed = shape.kind !== "cached" && shape.dots === "packed";
-  const bytes = packed ? 20 * shape.rows * shape.stage * roomsOf(shape) : 0;
+  const bytes = packed ? 20 * shape.rows * shape.stage * buffersOf(shape) : 0;
   return bytes + 16 * vectorsOf(shape, lanes);
 }
 
 /** Stages of x that workgroup memory holds at a time. */
-function roomsOf({ kind }: MatmulShape): number {
-  return kind === "ahead" ? 2 : 1;
+function buffersOf({ kind }: MatmulShape): number {
+  return kind === "prefetch" ? 2 : 1;
 }
 
 /** Vectors of four floats for x, and then for the lanes' sums. */
 function vectorsOf(shape: MatmulShape, lanes: number): number {
   const { kind, rows, groups } = shape;
   const floats = kind !== "cached" && shape.dots !== "packed";
-  const staged = floats ? rows * shape.stage * 2 * roomsOf(shape) : 0;
+  const staged = floats ? rows * shape.stage * 2 * buffersOf(shape) : 0;
   return Math.max(staged, sumsAtOnce(rows) * groups * (lanes + 1));
 }
 

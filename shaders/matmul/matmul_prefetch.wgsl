@@ -1,6 +1,6 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows: while one
-// stage of x is multiplied the next one and its weights are on their way, x to the other of two rooms in
-// workgroup memory. One barrier a stage.
+// stage of x is multiplied the next one and its weights are prefetched, x into the other of two buffers in
+// workgroup memory (double buffering). One barrier a stage.
 //
 // Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those of matmul.wgsl, `dot` that of
 // matmul_staged.wgsl.
@@ -23,14 +23,14 @@ fn main(
   let step = $STAGEu / $CHUNKSu;
 
   //for p in PAIRS
-  let at$p = min(pair + $pu, half - 1u) * raws + tile.z * range + lane;
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + lane;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
   //for j in STEPS
-  var raw_a$p_$j = load_raw(at$p + $ju * LANES);
-  var raw_b$p_$j = load_raw(at$p + half * raws + $ju * LANES);
+  var block_a$p_$j = load_block(at$p + $ju * LANES);
+  var block_b$p_$j = load_block(at$p + half * blocks + $ju * LANES);
   //end
   //end
   //for s in LOADS
@@ -39,11 +39,11 @@ fn main(
     let source = min(row + min(i / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
       (tile.z * range * $CHUNKSu + i % $STAGEu) * 2u;
     if (i < $ROWSu * $STAGEu) {
-      put_eight(i / $STAGEu, i % $STAGEu, x[source], x[source + 1u]);
+      put_vec8(i / $STAGEu, i % $STAGEu, x[source], x[source + 1u]);
     }
   }
   //end
-  var room = 0u; // its first row
+  var buffer = 0u; // first row of the one that is multiplied
   for (var first = 0u; first < range; first += step) {
     let next = min(first + step, range - step);
     workgroupBarrier();
@@ -59,18 +59,18 @@ fn main(
     {
       let k = ($ju * $CHUNKSu + $cu) * LANES + lane;
       //for p in PAIRS
-      let wa$p = weights_$c(raw_a$p_$j);
-      let wb$p = weights_$c(raw_b$p_$j);
+      let wa$p = weights_$c(block_a$p_$j);
+      let wb$p = weights_$c(block_b$p_$j);
       //end
       if ($cu == $CHUNKSu - 1u) {
         //for p in PAIRS
-        raw_a$p_$j = load_raw(at$p + next + $ju * LANES);
-        raw_b$p_$j = load_raw(at$p + half * raws + next + $ju * LANES);
+        block_a$p_$j = load_block(at$p + next + $ju * LANES);
+        block_b$p_$j = load_block(at$p + half * blocks + next + $ju * LANES);
         //end
       }
       //for r in ROWS
       {
-        let own = get_eight(room + $ru, k);
+        let own = get_vec8(buffer + $ru, k);
         //for p in PAIRS
         a$p_$r = add_dot(a$p_$r, own, wa$p);
         b$p_$r = add_dot(b$p_$r, own, wb$p);
@@ -80,10 +80,10 @@ fn main(
     }
     //end
     //end
-    room = $ROWSu - room;
+    buffer = $ROWSu - buffer;
     //for s in LOADS
     if (i$s < $ROWSu * $STAGEu) {
-      put_eight(room + i$s / $STAGEu, i$s % $STAGEu, lo$s, hi$s);
+      put_vec8(buffer + i$s / $STAGEu, i$s % $STAGEu, lo$s, hi$s);
     }
     //end
   }

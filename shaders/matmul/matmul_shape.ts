@@ -4,7 +4,7 @@ import {
   type Launch,
   type Launches,
   type Matrix,
-  MOST_SPLITS,
+  MOST_SPLIT_K,
   type Shard,
   type Tuning,
   type WeightFormat,
@@ -23,16 +23,16 @@ export type MatmulShape =
   & (
     | { readonly kind: "cached" }
     | {
-      /** Whether x of a stage is brought before it is multiplied or while the one before is. */
-      readonly kind: "staged" | "ahead";
+      /** Whether x of a stage is loaded before it is multiplied, or prefetched while the one before is. */
+      readonly kind: "staged" | "prefetch";
       readonly dots: Dots;
-      /** Eights of k that pass through workgroup memory at a time. */
+      /** Vec8s (8 floats) of k that pass through workgroup memory at a time. */
       readonly stage: number;
     }
   );
 
 /**
- * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits an eight,
+ * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
  * as floats or as packed bytes, which give the same bits.
  */
 export type Dots = "floats" | "whole" | "packed";
@@ -41,21 +41,21 @@ export type Dots = "floats" | "whole" | "packed";
 export interface MatmulUse {
   /** Of x. */
   readonly rows: number;
-  /** See `splitsOf`. */
-  readonly splits: number;
+  /** See `splitKOf`. */
+  readonly splitK: number;
   readonly tuning: Tuning;
 }
 
-/** From how many rows on x is brought ahead: the wait for it is long beside the weights'. */
-const AHEAD_ROWS = 7;
+/** From how many rows of x on it is prefetched: waiting for it takes long beside the weights. */
+const PREFETCH_ROWS = 7;
 
-/** Eights of k in a stage whose follower is brought ahead: two of them fill workgroup memory. */
-const AHEAD_STAGE = 32;
+/** Vec8s of k in a stage whose follower is prefetched: two of them fill workgroup memory. */
+const PREFETCH_STAGE = 32;
 
 /** Most rows of x whose stages may be long. */
 const FEW_ROWS = 2;
 
-/** Raws of a lane in a stage, all on their way at once: more fill registers and compilers. */
+/** Packed blocks of a lane in a stage, all loaded at once: more fill registers and slow compilers down. */
 const MOST_STEPS = 4;
 
 /** Rows of x that tiles have where there are many. */
@@ -72,29 +72,31 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
 }
 
-/** What a launch comes to for a number of rows. */
+/** The shape of a launch at a number of rows. */
 export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
   const { rows, tuning } = use;
   const groups = launch.groups * tuning.lanes / matrix.lanes;
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
-  if (rows < AHEAD_ROWS || stage !== AHEAD_STAGE) return { kind: "staged", dots, stage, ...even };
-  return { kind: "ahead", dots, stage, ...aheadTile(matrix, use, launch), groups };
+  if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
+    return { kind: "staged", dots, stage, ...even };
+  }
+  return { kind: "prefetch", dots, stage, ...prefetchTile(matrix, use, launch), groups };
 }
 
 /**
  * Tiles are full, for odd ones share the loads badly. Many rows let an invocation make twice as many
  * outputs of each x that it reads, where workgroups are enough.
  */
-function aheadTile(
+function prefetchTile(
   matrix: Matrix,
-  { rows, splits, tuning }: MatmulUse,
+  { rows, splitK, tuning }: MatmulUse,
   { groups }: Pick<Launch, "groups">,
 ): { readonly rows: number; readonly pairs: number } {
   const { pairs, stagedRows } = tuning;
   if (rows > TILE_ROWS && rows <= stagedRows) return { rows: stagedRows, pairs };
-  const tiles = Math.ceil(rows / TILE_ROWS) * splits;
+  const tiles = Math.ceil(rows / TILE_ROWS) * splitK;
   const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
   const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
@@ -126,16 +128,16 @@ export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
   use: MatmulUse,
 ): number[] {
-  const range = cols / 8 / use.splits;
-  const raw = CHUNKS[format] * lanes;
+  const range = cols / 8 / use.splitK;
+  const block = CHUNKS[format] * lanes;
   return stages(format, use).filter((stage) =>
-    range % stage === 0 && stage % raw === 0 && stage / raw <= MOST_STEPS
+    range % stage === 0 && stage % block === 0 && stage / block <= MOST_STEPS
   );
 }
 
-/** Packed bytes of x leave registers for longer stages, which keep more weights on their way. */
+/** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
 function stages(format: WeightFormat, use: MatmulUse): number[] {
-  if (use.rows >= AHEAD_ROWS) return [AHEAD_STAGE, 64];
+  if (use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
   const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
   return long ? [128, 64, 32] : [64, 32];
 }
@@ -151,20 +153,20 @@ function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
   return launch && launchStages(matrix, use).includes(launch.stage) ? launch : undefined;
 }
 
-/** Stages of all launches of a matrix; 0 = none, x comes through the cache. */
+/** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
   const stages = stagesOf(matrix, use);
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
 }
 
-/** Of the row counts that were measured on the same side of AHEAD_ROWS the closest; of two the larger. */
+/** Of the row counts that were measured on the same side of PREFETCH_ROWS the closest; of two the larger. */
 function nearest(
   measured: NonNullable<ReturnType<Launches["get"]>>,
   rows: number,
 ): Launch | undefined {
   const counts = [...measured.keys()]
-    .filter((count) => (count < AHEAD_ROWS) === (rows < AHEAD_ROWS))
+    .filter((count) => (count < PREFETCH_ROWS) === (rows < PREFETCH_ROWS))
     .toSorted((a, b) => Math.abs(a - rows) - Math.abs(b - rows) || b - a);
   return measured.get(counts[0] ?? 0);
 }
@@ -175,16 +177,16 @@ function evenTile(rows: number, most: number): number {
 }
 
 /**
- * Equal ranges of k whose sums leave the matmul apart, to be added by what follows: as few as fill
+ * Equal ranges of k (split-K) whose sums are stored apart and added by the next kernel: as few as fill
  * the GPU at one row. Part of the order of the sum, so it is one number for every row count.
  */
-export function splitsOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning): number {
+export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning): number {
   if (tuning.software) return 1;
   const workgroups = rows / (2 * tuning.pairs * tuning.groups);
-  const whole = (splits: number) =>
-    cols / splits >= SHORTEST_RANGE && cols / 8 % (splits * 32) === 0 &&
-    cols / 8 % (splits * CHUNKS[format] * lanes) === 0;
-  const possible = Array.from({ length: MOST_SPLITS }, (_, i) => i + 1).filter(whole);
-  return possible.find((splits) => workgroups * splits >= ENOUGH_WORKGROUPS) ??
+  const whole = (splitK: number) =>
+    cols / splitK >= SHORTEST_RANGE && cols / 8 % (splitK * 32) === 0 &&
+    cols / 8 % (splitK * CHUNKS[format] * lanes) === 0;
+  const possible = Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter(whole);
+  return possible.find((splitK) => workgroups * splitK >= ENOUGH_WORKGROUPS) ??
     possible.at(-1) ?? 1;
 }

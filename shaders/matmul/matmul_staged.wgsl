@@ -1,11 +1,11 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as in matmul.wgsl, in the same order, on hardware: x
-// passes through workgroup memory $STAGE eights of k at a time, and the weights of those are on
-// their way before it is there.
+// passes through workgroup memory $STAGE vec8s of k at a time, and the weights of those are
+// loaded before it is there.
 //
-// COLS / 8 / SPLITS is a multiple of $STAGE. Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those
+// COLS / 8 / SPLIT_K is a multiple of $STAGE. Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those
 // of matmul.wgsl; besides:
-//   dot: how x is stored in workgroup memory and multiplied: `fn put_eight(row, e, lo, hi)`,
-//     `fn get_eight(row, e)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(raw)` (dot/*.wgsl).
+//   dot: how x is stored in workgroup memory and multiplied: `fn put_vec8(row, e, lo, hi)`,
+//     `fn get_vec8(row, e)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)` (dot/*.wgsl).
 //   load: the statement that stores part `part` of row `r` of x (load_*.wgsl).
 
 //use epilogue
@@ -25,7 +25,7 @@ fn main(
   //use matmul/prologue_rows
 
   //for p in PAIRS
-  let at$p = min(pair + $pu, half - 1u) * raws + tile.z * range + lane;
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + lane;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
@@ -34,8 +34,8 @@ fn main(
   for (var first = 0u; first < range; first += $STAGEu / $CHUNKSu) {
     //for j in STEPS
     //for p in PAIRS
-    let raw_a$p_$j = load_raw(at$p + first + $ju * LANES);
-    let raw_b$p_$j = load_raw(at$p + half * raws + first + $ju * LANES);
+    let block_a$p_$j = load_block(at$p + first + $ju * LANES);
+    let block_b$p_$j = load_block(at$p + half * blocks + first + $ju * LANES);
     //end
     //end
     workgroupBarrier();
@@ -56,12 +56,12 @@ fn main(
     {
       let k = ($ju * $CHUNKSu + $cu) * LANES + lane;
       //for p in PAIRS
-      let wa$p = weights_$c(raw_a$p_$j);
-      let wb$p = weights_$c(raw_b$p_$j);
+      let wa$p = weights_$c(block_a$p_$j);
+      let wb$p = weights_$c(block_b$p_$j);
       //end
       //for r in ROWS
       {
-        let own = get_eight($ru, k);
+        let own = get_vec8($ru, k);
         //for p in PAIRS
         a$p_$r = add_dot(a$p_$r, own, wa$p);
         b$p_$r = add_dot(b$p_$r, own, wb$p);

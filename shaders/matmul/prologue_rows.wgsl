@@ -1,5 +1,5 @@
 // The first lines of `main` of matmul*.wgsl: tiles of consecutive rows of x, and the range of k.
 //use matmul/prologue
-let range = raws / SPLITS; // raws of the range
+let range = blocks / SPLIT_K; // blocks of the range
 let row = tile.x * $ROWSu; // first of the tile
 let rows = arrayLength(&x) / (COLS / 4u);

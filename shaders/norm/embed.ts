@@ -48,7 +48,7 @@ export function embed(
       },
       workgroups: [Math.ceil(matrix.cols / 8 / 32), shape.count],
       label: shape.label,
-      // Tokens are taken to lie evenly over the shards.
+      // Tokens are assumed to be spread evenly over the shards.
       work: {
         bytes: shape.count / matrix.rows * (bytesOf(shard.operand) + 4 * shard.rows * matrix.cols),
         flops: 0,

@@ -1,7 +1,7 @@
 // out[r, c] = SCALE E[rows[r].token, c] for tokens of this shard of the embedding matrix.
 //
 // One invocation per eight columns of a row. Slot:
-//   weights: `load_raw` and `eight_0` of a float format (weights/weights_*.wgsl).
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 
 //use weights
 //use fragments/rows
@@ -21,10 +21,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x >= COLS / 8u || token >= SHARD_ROWS) {
     return;
   }
-  let eight = eight_0(load_raw(token * (COLS / 8u) + id.x));
+  let e = vec8_0(load_block(token * (COLS / 8u) + id.x));
   let at = id.y * OUT_COLS + id.x * 8u;
   for (var i = 0u; i < 4u; i++) {
-    out[at + i] = eight.lo[i] * SCALE;
-    out[at + 4u + i] = eight.hi[i] * SCALE;
+    out[at + i] = e.lo[i] * SCALE;
+    out[at + 4u + i] = e.hi[i] * SCALE;
   }
 }

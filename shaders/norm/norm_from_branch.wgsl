@@ -3,12 +3,12 @@
 
 //use fragments/split_k_sums
 
-@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLITS, rows, COLS / 4]
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
 
 fn source(row: u32) -> u32 {
   return row;
 }
 
-fn load(row: u32, i: u32) -> Eight {
+fn load(row: u32, i: u32) -> Vec8 {
   return split_sum(row * (COLS / 4u) + 2u * i);
 }

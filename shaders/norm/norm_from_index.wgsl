@@ -9,7 +9,7 @@ fn source(row: u32) -> u32 {
   return index[row];
 }
 
-fn load(row: u32, i: u32) -> Eight {
+fn load(row: u32, i: u32) -> Vec8 {
   let at = row * (COLS / 4u) + 2u * i;
-  return Eight(x[at], x[at + 1u]);
+  return Vec8(x[at], x[at + 1u]);
 }

@@ -1,6 +1,6 @@
 // Input of rms_norm: the embedding of row r's token, times SCALE; rows whose token is in another shard of the
 // embedding are not written. Slot:
-//   weights: `load_raw` and `eight_0` of a float format (weights/weights_*.wgsl).
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 
 //use weights
 //use fragments/rows
@@ -16,7 +16,7 @@ fn source(row: u32) -> u32 {
   return select(NO_ROW, token, token < SHARD_ROWS);
 }
 
-fn load(token: u32, i: u32) -> Eight {
-  let e = eight_0(load_raw(token * (COLS / 8u) + i));
-  return Eight(e.lo * SCALE, e.hi * SCALE);
+fn load(token: u32, i: u32) -> Vec8 {
+  let e = vec8_0(load_block(token * (COLS / 8u) + i));
+  return Vec8(e.lo * SCALE, e.hi * SCALE);
 }

@@ -5,7 +5,7 @@ override KEPT_FIRST: u32; // first column written, a multiple of 4
 
 @group(0) @binding($KEPT) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]
 
-fn keep(row: u32, i: u32, v: Eight, y: Eight) {
+fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {
   let at = (row * KEPT_COLS + KEPT_FIRST) / 4u + 2u * i;
   kept[at] = y.lo;
   kept[at + 1u] = y.hi;

@@ -11,17 +11,17 @@ import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
 /**
- * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split
- * matmul are added first (x keeps them), those sums alone, or the rows' token embeddings, times
+ * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split-K
+ * matmul are added first (and stored in x), those sums alone, or the rows' token embeddings, times
  * `scale` (default 1).
  */
 export type NormInput =
   | { readonly x: Operand; readonly index?: Operand }
   | {
     readonly x?: Operand;
-    /** [splits, rows, cols] */
+    /** [splitK, rows, cols] */
     readonly sums: Operand;
-    readonly splits: number;
+    readonly splitK: number;
   }
   | { readonly matrix: Table; readonly rows: Operand; readonly scale?: number };
 
@@ -121,17 +121,17 @@ export function rmsNorm(
   );
 }
 
-/** One lane an eight as far as they go, but no lane more than eight of them while 256 can share. */
+/** One lane a vec8 up to `lanes`, but no more than eight of them a lane up to 256 lanes. */
 function lanesOf({ cols, lanes }: NormShape): number {
-  const enough = (eights: number) => 2 ** Math.ceil(Math.log2(eights));
+  const enough = (count: number) => 2 ** Math.ceil(Math.log2(count));
   return Math.max(Math.min(lanes, enough(cols / 8)), Math.min(256, enough(cols / 64)), 1);
 }
 
 function sources(from: NormInput, elements: number): Source[] {
   if ("sums" in from) {
-    const { x, sums, splits } = from;
-    const exact = { ...sums, size: 4 * splits * elements };
-    const constants = { SPLITS: splits };
+    const { x, sums, splitK } = from;
+    const exact = { ...sums, size: 4 * splitK * elements };
+    const constants = { SPLIT_K: splitK };
     return [
       x
         ? source("sums", [["x", x], ["sums", exact]], constants)

@@ -1,10 +1,10 @@
 // out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * gain[c], v the row that `source(r)` names.
 //
-// One workgroup per row. Lane l holds $EACH eights of v in registers, columns 8 (l + j LANES) .. + 7
+// One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
 //
 // Slots:
-//   from: `fn source(row)`, the row of the input or NO_ROW; `fn load(source, i)`, its eight i; binding 0
+//   from: `fn source(row)`, the row of the input or NO_ROW; `fn load(source, i)`, its vec8 i; binding 0
 //     and, where it needs another, 3 (norm_from_*.wgsl).
 //   put: `fn put(at, y)`, how y is stored at vector `at` of out (norm_put_*.wgsl).
 //   keep: `fn keep(row, i, v, y)`, a second output (norm_keep_*.wgsl).
@@ -40,11 +40,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sum = 0.0;
   //for j in EACH
   let i$j = lane + $ju * LANES;
-  var v$j = Eight();
-  var g$j = Eight();
+  var v$j = Vec8();
+  var g$j = Vec8();
   if (i$j < COLS / 8u) {
     v$j = load(row, i$j);
-    g$j = Eight(gain[2u * i$j], gain[2u * i$j + 1u]); // here, to be there when the sum is
+    g$j = Vec8(gain[2u * i$j], gain[2u * i$j + 1u]); // here, to be there when the sum is
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //end
@@ -52,7 +52,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first = (tile.x * OUT_COLS + OUT_FIRST) / 4u;
   //for j in EACH
   if (i$j < COLS / 8u) {
-    let y = Eight(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
+    let y = Vec8(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
     put(first + 2u * i$j, y.lo);
     put(first + 2u * i$j + 1u, y.hi);
     keep(tile.x, i$j, v$j, y);

@@ -20,7 +20,7 @@ function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("weights/quantize", {
       slots: { weights: `weights/weights_${from}`, pack: `weights/quantize_${to}` },
-      counts: { EIGHTS: 4 },
+      counts: { VEC8S: 4 },
     });
     return kernel(name, code, {
       bindings: ["weights", "rows", "words", "packed_scales"],

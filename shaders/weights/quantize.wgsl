@@ -1,26 +1,26 @@
 // Packs rows of a float matrix as q8 or q4: groups of 32 along k, w = q * scale, scale f16,
 // q = w / scale to the nearest integer, halves down.
 //
-// The order is matmul's. Eight e = 4 g + t of group g belongs to lane e % LANES; it is chunk c of the
-// lane's raw j, e / LANES = j * CHUNKS + c, and raw j of the lane is raw j * LANES + lane of the row.
-// Scales are in the order in which the raws read them: with Q = LANES / 4 (at least 1) quads of lanes, scale
+// The order is matmul's. Vec8 e = 4 g + t of group g belongs to lane e % LANES; it is chunk c of the
+// lane's block j, e / LANES = j * CHUNKS + c, and block j of the lane is block j * LANES + lane of the row.
+// Scales are in the order in which the blocks read them: with Q = LANES / 4 (at least 1) quads of lanes, scale
 // g = quad + (j * CHUNKS + c) * Q has the place (j * Q + quad) * CHUNKS + c of the row.
 //
 // One invocation packs the two groups whose scales share a word. Divisions by the scale may be
 // off in their last bits; the remainder, which is exact, corrects them, so that every adapter packs
 // the same bits. Slots:
-//   weights: `load_raw` and `eight_0` of the source's float format (weights_*.wgsl).
-//   pack: CHUNKS, LEAST, MOST, `fn scale_of(least, most)` and `fn store_eight(raw, chunk, lo, hi)` of the
+//   weights: `load_block` and `vec8_0` of the source's float format (weights_*.wgsl).
+//   pack: CHUNKS, LEAST, MOST, `fn scale_of(least, most)` and `fn store_vec8(block, chunk, lo, hi)` of the
 //     target format (quantize_q*.wgsl).
 
 //use weights
 //use pack
 
 override COLS: u32; // a multiple of 64
-override LANES: u32; // a power of two that divides the raws of a row
+override LANES: u32; // a power of two that divides the blocks of a row
 
 @group(0) @binding(1) var<storage, read> rows: array<u32>; // [source rows] where each row goes
-@group(0) @binding(2) var<storage, read_write> words: array<u32>; // [shard rows, raws, 4]
+@group(0) @binding(2) var<storage, read_write> words: array<u32>; // [shard rows, blocks, 4]
 @group(0) @binding(3) var<storage, read_write> packed_scales: array<u32>; // [shard rows, COLS / 64]
 
 // The f16 nearest to x, ties to even, at most 65504 in size and never -0. pack2x16float may round
@@ -59,8 +59,8 @@ fn pack_group(row: u32, place: u32) -> u32 {
   let step = place / CHUNKS; // j * Q + quad
   let group = step % quads + (step / quads * CHUNKS + place % CHUNKS) * quads;
   let first = row * (COLS / 8u) + 4u * group;
-  //for t in EIGHTS
-  let w$t = eight_0(load_raw(first + $tu));
+  //for t in VEC8S
+  let w$t = vec8_0(load_block(first + $tu));
   let least$t = min(w$t.lo, w$t.hi);
   let most$t = max(w$t.lo, w$t.hi);
   //end
@@ -70,12 +70,12 @@ fn pack_group(row: u32, place: u32) -> u32 {
     min(min(least.x, least.y), min(least.z, least.w)),
     max(max(most.x, most.y), max(most.z, most.w)),
   ));
-  let raws = COLS / 8u / CHUNKS;
-  //for t in EIGHTS
+  let blocks = COLS / 8u / CHUNKS;
+  //for t in VEC8S
   {
-    let eight = 4u * group + $tu;
-    let turn = eight / LANES; // j * CHUNKS + c
-    let raw = rows[row] * raws + turn / CHUNKS * LANES + eight % LANES;
+    let vec8 = 4u * group + $tu;
+    let turn = vec8 / LANES; // j * CHUNKS + c
+    let block = rows[row] * blocks + turn / CHUNKS * LANES + vec8 % LANES;
     var lo = vec4<i32>(0);
     var hi = vec4<i32>(0);
     if (scale.value != 0.0) {
@@ -83,7 +83,7 @@ fn pack_group(row: u32, place: u32) -> u32 {
       lo = quantized(w$t.lo, scale.value, inverse);
       hi = quantized(w$t.hi, scale.value, inverse);
     }
-    store_eight(raw, turn % CHUNKS, lo, hi);
+    store_vec8(block, turn % CHUNKS, lo, hi);
   }
   //end
   return scale.bits;

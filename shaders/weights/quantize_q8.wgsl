@@ -13,8 +13,8 @@ fn bytes_of(q: vec4<i32>) -> u32 {
   return u.x | u.y | u.z | u.w;
 }
 
-fn store_eight(raw: u32, chunk: u32, lo: vec4<i32>, hi: vec4<i32>) {
-  let at = 4u * raw + 2u * chunk;
+fn store_vec8(block: u32, chunk: u32, lo: vec4<i32>, hi: vec4<i32>) {
+  let at = 4u * block + 2u * chunk;
   words[at] = bytes_of(lo);
   words[at + 1u] = bytes_of(hi);
 }

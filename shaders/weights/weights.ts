@@ -2,7 +2,7 @@ import type { FloatFormat } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 
 /**
- * WGSL that binds `weights` and declares `Raw`, `load_raw` and `eight_0`, by format: for kernels that join
+ * WGSL that binds `weights` and declares `PackedBlock`, `load_block` and `vec8_0`, by format: for kernels that join
  * their texts themselves.
  */
 export const WEIGHTS: Readonly<Record<FloatFormat, string>> = {

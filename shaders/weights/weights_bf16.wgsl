@@ -4,14 +4,14 @@
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 8]
 
-alias Raw = vec4<u32>; // eight consecutive weights as they lie in memory
+alias PackedBlock = vec4<u32>; // eight consecutive weights as stored
 
-fn load_raw(i: u32) -> Raw {
+fn load_block(i: u32) -> PackedBlock {
   return weights[i];
 }
 
-fn eight_0(p: Raw) -> Eight {
-  return Eight(
+fn vec8_0(p: PackedBlock) -> Vec8 {
+  return Vec8(
     bitcast<vec4<f32>>(vec4<u32>(p.x << 16u, p.x & 0xffff0000u, p.y << 16u, p.y & 0xffff0000u)),
     bitcast<vec4<f32>>(vec4<u32>(p.z << 16u, p.z & 0xffff0000u, p.w << 16u, p.w & 0xffff0000u)),
   );

@@ -6,13 +6,13 @@
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(15) var<storage, read> scales: array<vec2<f32>>; // f32 [SHARD_ROWS, COLS / 32]
 
-struct Raw {
-  words: vec4<u32>, // the lane's next two eights
+struct PackedBlock {
+  words: vec4<u32>, // the lane's next two vec8s
   scales: vec2<f32>, // of each
 }
 
 // Lanes 4q .. 4q + 3 are in the same groups: one load for the four of them. Fewer than four lanes
-// have both eights in one group, and the groups lie in the order of k.
+// have both vec8s in one group, and the groups are in the order of k.
 fn load_scales(i: u32) -> vec2<f32> {
   if (LANES >= 4u) {
     return scales[i / 4u];
@@ -21,14 +21,14 @@ fn load_scales(i: u32) -> vec2<f32> {
   return vec2<f32>(scales[group / 2u][group % 2u]);
 }
 
-fn load_raw(i: u32) -> Raw {
-  return Raw(weights[i], load_scales(i));
+fn load_block(i: u32) -> PackedBlock {
+  return PackedBlock(weights[i], load_scales(i));
 }
 
-fn eight_0(raw: Raw) -> Eight {
-  return Eight(bytes(raw.words.x, raw.scales.x), bytes(raw.words.y, raw.scales.x));
+fn vec8_0(block: PackedBlock) -> Vec8 {
+  return Vec8(bytes(block.words.x, block.scales.x), bytes(block.words.y, block.scales.x));
 }
 
-fn eight_1(raw: Raw) -> Eight {
-  return Eight(bytes(raw.words.z, raw.scales.y), bytes(raw.words.w, raw.scales.y));
+fn vec8_1(block: PackedBlock) -> Vec8 {
+  return Vec8(bytes(block.words.z, block.scales.y), bytes(block.words.w, block.scales.y));
 }

@@ -4,12 +4,12 @@
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<f32>>; // [SHARD_ROWS, COLS / 4]
 
-alias Raw = Eight; // eight consecutive weights as they lie in memory
+alias PackedBlock = Vec8; // eight consecutive weights as stored
 
-fn load_raw(i: u32) -> Raw {
-  return Eight(weights[2u * i], weights[2u * i + 1u]);
+fn load_block(i: u32) -> PackedBlock {
+  return Vec8(weights[2u * i], weights[2u * i + 1u]);
 }
 
-fn eight_0(raw: Raw) -> Eight {
-  return raw;
+fn vec8_0(block: PackedBlock) -> Vec8 {
+  return block;
 }

@@ -4,7 +4,7 @@
 
 // q as floats.
 struct Whole {
-  eight: Eight,
+  vec8: Vec8,
   scale: f32,
 }
 

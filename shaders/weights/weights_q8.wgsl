@@ -7,13 +7,13 @@
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
 @group(0) @binding(15) var<storage, read> scales: array<u32>; // f16 [SHARD_ROWS, COLS / 32]
 
-struct Raw {
-  words: vec4<u32>, // the lane's next two eights
+struct PackedBlock {
+  words: vec4<u32>, // the lane's next two vec8s
   scales: u32, // f16 of each
 }
 
 // Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. Fewer than four lanes
-// have both eights in one group, and the groups lie in the order of k.
+// have both vec8s in one group, and the groups are in the order of k.
 fn load_scales(i: u32) -> u32 {
   if (LANES >= 4u) {
     return scales[i / 4u];
@@ -22,16 +22,16 @@ fn load_scales(i: u32) -> u32 {
   return ((scales[group / 2u] >> (16u * (group % 2u))) & 0xffffu) * 0x10001u;
 }
 
-fn load_raw(i: u32) -> Raw {
-  return Raw(weights[i], load_scales(i));
+fn load_block(i: u32) -> PackedBlock {
+  return PackedBlock(weights[i], load_scales(i));
 }
 
-fn packed_0(raw: Raw) -> Packed {
-  return Packed(raw.words.x, raw.words.y, unpack2x16float(raw.scales).x);
+fn packed_0(block: PackedBlock) -> Packed {
+  return Packed(block.words.x, block.words.y, unpack2x16float(block.scales).x);
 }
 
-fn packed_1(raw: Raw) -> Packed {
-  return Packed(raw.words.z, raw.words.w, unpack2x16float(raw.scales).y);
+fn packed_1(block: PackedBlock) -> Packed {
+  return Packed(block.words.z, block.words.w, unpack2x16float(block.scales).y);
 }
 
 fn mantissas(word: u32) -> vec4<f32> {
@@ -41,28 +41,28 @@ fn mantissas(word: u32) -> vec4<f32> {
 }
 
 fn whole_bytes(p: Packed) -> Whole {
-  return Whole(Eight(mantissas(p.lo) - vec4<f32>(384.0), mantissas(p.hi) - vec4<f32>(384.0)), p.scale);
+  return Whole(Vec8(mantissas(p.lo) - vec4<f32>(384.0), mantissas(p.hi) - vec4<f32>(384.0)), p.scale);
 }
 
 // Both products have at most 20 bits: w is exact.
-fn eight_bytes(p: Packed) -> Eight {
+fn vec8_bytes(p: Packed) -> Vec8 {
   let scale = vec4<f32>(p.scale);
   let z = vec4<f32>(-384.0 * p.scale);
-  return Eight(fma(mantissas(p.lo), scale, z), fma(mantissas(p.hi), scale, z));
+  return Vec8(fma(mantissas(p.lo), scale, z), fma(mantissas(p.hi), scale, z));
 }
 
-fn whole_0(raw: Raw) -> Whole {
-  return whole_bytes(packed_0(raw));
+fn whole_0(block: PackedBlock) -> Whole {
+  return whole_bytes(packed_0(block));
 }
 
-fn whole_1(raw: Raw) -> Whole {
-  return whole_bytes(packed_1(raw));
+fn whole_1(block: PackedBlock) -> Whole {
+  return whole_bytes(packed_1(block));
 }
 
-fn eight_0(raw: Raw) -> Eight {
-  return eight_bytes(packed_0(raw));
+fn vec8_0(block: PackedBlock) -> Vec8 {
+  return vec8_bytes(packed_0(block));
 }
 
-fn eight_1(raw: Raw) -> Eight {
-  return eight_bytes(packed_1(raw));
+fn vec8_1(block: PackedBlock) -> Vec8 {
+  return vec8_bytes(packed_1(block));
 }

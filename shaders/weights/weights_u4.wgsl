@@ -3,7 +3,7 @@
 // the product of an integer of 5 bits with a scale of at most 19 is exact. Packed by
 // src/model/checkpoint/quantized/lane_order.ts.
 //
-// A nibble in the mantissa of 2^p is 2^p + u at p = 4, 8 or 12, by how far up it lies: three nibbles
+// A nibble in the mantissa of 2^p is 2^p + u at p = 4, 8 or 12, by its place in the word: three nibbles
 // a shift, less 2^p + zero without a conversion of integers.
 
 //use fragments/vec8
@@ -11,8 +11,8 @@
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 @group(0) @binding(15) var<storage, read> scales: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 
-struct Raw {
-  words: vec4<u32>, // the lane's next four eights
+struct PackedBlock {
+  words: vec4<u32>, // the lane's next four vec8s
   groups: vec4<u32>, // of each
 }
 
@@ -21,7 +21,7 @@ fn group_word(i: u32) -> u32 {
 }
 
 // Lanes 4q .. 4q + 3 are in the same groups: one load for the four of them. Fewer than four lanes
-// have two eights of a raw in one group, and the groups lie in the order of k.
+// have two vec8s of a block in one group, and the groups are in the order of k.
 fn load_groups(i: u32) -> vec4<u32> {
   if (LANES >= 4u) {
     return scales[i / 4u];
@@ -30,8 +30,8 @@ fn load_groups(i: u32) -> vec4<u32> {
   return vec2<u32>(group_word(group), group_word(group + LANES / 2u)).xxyy;
 }
 
-fn load_raw(i: u32) -> Raw {
-  return Raw(weights[i], load_groups(i));
+fn load_block(i: u32) -> PackedBlock {
+  return PackedBlock(weights[i], load_groups(i));
 }
 
 const P12 = 0x45800000u; // 4096.0
@@ -39,7 +39,7 @@ const P8 = 0x43800000u; // 256.0
 const P4 = 0x41800000u; // 16.0
 
 // Nibble n of the word is weight n.
-fn nibbles(word: u32, group: u32) -> Eight {
+fn nibbles(word: u32, group: u32) -> Vec8 {
   let a = word << 11u; // 0, 1, 2 at bits 11, 15, 19
   let b = word >> 1u; // 3, 4, 5
   let c = word >> 9u; // 6, 7 at bits 15, 19
@@ -49,24 +49,24 @@ fn nibbles(word: u32, group: u32) -> Eight {
     vec4<u32>(P8, P4, P8, P4);
   let scale = bitcast<f32>(group & 0xffffffe0u);
   let z = vec3<f32>(4096.0, 256.0, 16.0) + f32(group & 31u);
-  return Eight(
+  return Vec8(
     (bitcast<vec4<f32>>(lo) - z.xyzx) * scale,
     (bitcast<vec4<f32>>(hi) - z.yzyz) * scale,
   );
 }
 
-fn eight_0(raw: Raw) -> Eight {
-  return nibbles(raw.words.x, raw.groups.x);
+fn vec8_0(block: PackedBlock) -> Vec8 {
+  return nibbles(block.words.x, block.groups.x);
 }
 
-fn eight_1(raw: Raw) -> Eight {
-  return nibbles(raw.words.y, raw.groups.y);
+fn vec8_1(block: PackedBlock) -> Vec8 {
+  return nibbles(block.words.y, block.groups.y);
 }
 
-fn eight_2(raw: Raw) -> Eight {
-  return nibbles(raw.words.z, raw.groups.z);
+fn vec8_2(block: PackedBlock) -> Vec8 {
+  return nibbles(block.words.z, block.groups.z);
 }
 
-fn eight_3(raw: Raw) -> Eight {
-  return nibbles(raw.words.w, raw.groups.w);
+fn vec8_3(block: PackedBlock) -> Vec8 {
+  return nibbles(block.words.w, block.groups.w);
 }

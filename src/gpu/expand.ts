@@ -59,7 +59,8 @@ function block(
 
 /** `body` with a variable's value in the place of its name. */
 function assigned(body: string, variable: string, value: number): string {
+  const text = body.replaceAll(`$${variable}`, `${value}`);
+  if (!text.includes("$(")) return text;
   const name = new RegExp(`\\b${variable}\\b`, "g");
-  return body.replaceAll(EXPRESSION, (whole) => whole.replaceAll(name, `${value}`))
-    .replaceAll(`$${variable}`, `${value}`);
+  return text.replaceAll(EXPRESSION, (whole) => whole.replaceAll(name, `${value}`));
 }

@@ -12,7 +12,7 @@ export type Quantization = "q8" | "q4";
  */
 export type Prequantized = "u4" | "i8" | "f8";
 
-/** How a matrix lies in GPU memory; each has its `weights_*.wgsl`. */
+/** How a matrix is stored in GPU memory; each has its `weights_*.wgsl`. */
 export type WeightFormat = FloatFormat | Quantization | Prequantized;
 
 /** Bytes of one element, scales apart. */
@@ -27,7 +27,7 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   f8: 1,
 };
 
-/** Eights of weights that one raw load of a format brings. */
+/** Vec8s (8 weights) in one packed block of a format, which is one load. */
 export const CHUNKS: Readonly<Record<WeightFormat, number>> = {
   bf16: 1,
   f16: 1,
@@ -69,15 +69,15 @@ export function scaleBytes(format: WeightFormat, cols: number): number {
 
 /**
  * Invocations that share an output of a matrix [rows, cols]. Every lane of a quantized matrix has
- * whole raws, because they are packed in lane order.
+ * whole packed blocks, because they are packed in lane order.
  *
  * @param most a power of two: the adapter's.
  */
 export function lanesFor(format: WeightFormat, cols: number, most: number): number {
   if (!isQuantized(format)) return most;
-  const raws = cols / 8 / CHUNKS[format];
+  const blocks = cols / 8 / CHUNKS[format];
   let lanes = most;
-  while (raws % lanes !== 0) lanes /= 2;
+  while (blocks % lanes !== 0) lanes /= 2;
   return lanes;
 }
 
@@ -116,12 +116,12 @@ export interface Table extends Matrix {
   readonly format: FloatFormat;
 }
 
-/** Most ranges of k whose sums leave a matmul apart. */
-export const MOST_SPLITS = 4;
+/** Most ranges of k whose sums a split-K matmul stores apart. */
+export const MOST_SPLIT_K = 4;
 
 /** How a matmul is launched on hardware. None of it touches a bit of the result. */
 export interface Launch {
-  /** Eights of k that pass through workgroup memory at a time; 0 = x comes through the cache. */
+  /** Vec8s of k that pass through workgroup memory at a time; 0 = x is read through the cache. */
   readonly stage: number;
   /** Groups of `Tuning.lanes` invocations in a workgroup. */
   readonly groups: number;
@@ -140,7 +140,7 @@ export interface Tuning {
   readonly groups: number;
   /** Output pairs a group of lanes makes. */
   readonly pairs: number;
-  /** Most rows of x in one tile of a matmul that brings x ahead: its workgroup memory. */
+  /** Most rows of x in one tile of a matmul that prefetches x: its workgroup memory. */
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;

@@ -27,19 +27,19 @@ function tiny(rows: number, cols = 256) {
 
 Deno.test("autotune measures a shape at each row count, and what it finds changes no bit", async () => {
   const matrix = tiny(70);
-  const groups = groupMatmuls([{ matrix, splits: 1 }]);
+  const groups = groupMatmuls([{ matrix, splitK: 1 }]);
   const found = await autotune(hardware, groups, { tuning: rules, known: new Map(), now: () => 0 });
   assert.deepEqual([found.measured, found.left], [MEASURED_ROWS.length, 0]);
   const launches = found.launches.get(shapeKey(matrix)) ?? assert.fail();
   for (const rows of MEASURED_ROWS) {
-    const use = { rows, splits: 1, tuning: rules };
+    const use = { rows, splitK: 1, tuning: rules };
     assert.ok(isLaunch(launches.get(rows) ?? assert.fail(), matrix, use, gpu.limits));
     const words = [];
     const x = device.floats(numbers(rows * matrix.cols, 3));
     for (const tuning of [rules, { ...rules, launches: found.launches }]) {
       const out = device.filled(rows * matrix.rows);
       await device.run(
-        matmul({ matrix, x, out }, { rows, finish: "store", tuning, label: "test" }),
+        matmul({ matrix, x, out }, { rows, epilogue: "store", tuning, label: "test" }),
       );
       words.push(await device.readWords(out));
     }
@@ -50,7 +50,7 @@ Deno.test("autotune measures a shape at each row count, and what it finds change
 });
 
 Deno.test("autotune ends with its budget; what is left is measured next time", async () => {
-  const groups = groupMatmuls([tiny(64), tiny(640)].map((matrix) => ({ matrix, splits: 1 })));
+  const groups = groupMatmuls([tiny(64), tiny(640)].map((matrix) => ({ matrix, splitK: 1 })));
   let time = 0;
   const now = () => time++; // a millisecond each time it is looked at
   const first = await autotune(hardware, groups, {
@@ -71,7 +71,7 @@ Deno.test("without timestamp queries the clock tells the time of each program", 
   const matrix = tiny(64);
   const plan = matmul({ matrix, x: device.filled(256), out: device.filled(64) }, {
     rows: 1,
-    finish: "store",
+    epilogue: "store",
     tuning: rules,
     label: "test",
   });

@@ -1,7 +1,7 @@
-// Drafts do not depend on whether the draft's head leaves its logits or their peaks.
+// Drafts do not depend on whether the draft's head stores its logits or their partial argmaxes.
 
 import assert from "node:assert/strict";
-import { peakWords } from "../../shaders/choose/partial_argmax.ts";
+import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Core } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
@@ -29,7 +29,7 @@ function withLogits({ gpu, models }: Core): SpeculativeDraft {
   return {
     ...draft,
     logits: storageBuffer(gpu, "logits", BATCH * rows),
-    peaks: storageBuffer(gpu, "peaks", BATCH * peakWords(rows)),
+    partials: storageBuffer(gpu, "partials", BATCH * partialArgmaxWords(rows)),
   };
 }
 
@@ -38,7 +38,7 @@ function labels(plan: Plan): string[] {
 }
 
 for (const kind of ["eagle3", "eagle1"] as const) {
-  Deno.test(`${kind}: hardware's head leaves peaks, and the drafts are those of its logits`, async () => {
+  Deno.test(`${kind}: hardware's head stores partial argmaxes, and the drafts are those of its logits`, async () => {
     const core = await openHardware(kind, BATCH);
     const { gpu, models, capacity } = core;
     const draft = models.draft ?? assert.fail();
@@ -62,7 +62,11 @@ for (const kind of ["eagle3", "eagle1"] as const) {
       const ours = eagleDrafter(draft, buffers).head(batch);
       const plain = eagleDrafter(withLogits(core), buffers).head(batch);
       assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);
-      assert.deepEqual(labels(plain), ["draft.head", "draft_choose.0.peaks", "draft_choose.0"]);
+      assert.deepEqual(labels(plain), [
+        "draft.head",
+        "draft_choose.0.partial_argmax",
+        "draft_choose.0",
+      ]);
       const drafts = await drafted(ours);
       assert.deepEqual(drafts, await drafted(plain), `${batch} lanes`);
       for (const token of drafts) found.add(token);

@@ -81,7 +81,7 @@ Deno.test("the NextN layer computes what transformers does", async () => {
     ...norm(draft, { weight: draft.weights.finalNorm!, out: draft.scratch.normed }, count, "norm"),
     ...matmul({ matrix: draft.weights.head, x: draft.scratch.normed, out: draft.wide }, {
       rows: 8, // as many as `wide` has room for
-      finish: "store",
+      epilogue: "store",
       tuning: draft.tuning,
       label: "head",
     }),

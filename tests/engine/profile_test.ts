@@ -57,7 +57,7 @@ Deno.test({
       2 * hiddenSize * intermediateSize + 4 * rows * (intermediateSize + hiddenSize),
     );
     assert.equal(launchesOf(verify, "accept")[0]?.bytes, undefined);
-    if (!core.gpu.info.software) return; // hardware splits attention over the keys
+    if (!core.gpu.info.software) return; // hardware splitK attention over the keys
     const [attention] = launchesOf(verify, ".attention");
     const kvBytes = 2 * 40 * 2 * 4 * numKvHeads * headDim; // two sequences of 40 cells
     assert.equal(attention?.bytes, kvBytes + 2 * 4 * rows * numHeads * headDim);

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { partialWords } from "../../shaders/attention/attention.ts";
-import { peakWords } from "../../shaders/choose/partial_argmax.ts";
+import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { MOST_SPLITS, tuning } from "../../src/gpu/matrix.ts";
+import { MOST_SPLIT_K, tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { DecoderContext, LayerKv } from "../../src/model/plan/decoder_context.ts";
 import { draftBody, draftHead } from "../../src/model/plan/eagle.ts";
@@ -72,7 +72,7 @@ function context(config: ModelConfig): DecoderContext {
       partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
       mixed: floats(numHeads * headDim),
       act: floats(intermediateSize),
-      sums: floats(MOST_SPLITS * hiddenSize),
+      sums: floats(MOST_SPLIT_K * hiddenSize),
     },
     ropes: ropes.map((rope) =>
       device.floats(ropeTable(rope, headDim, { positions: PAGE, context: PAGE }))
@@ -96,7 +96,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     kv: config.layers.map(() => layerKv(config)),
     final: device.filled(ROWS * config.hiddenSize),
     logits: device.filled(ROWS * weights.head.rows, NaN),
-    peaks: device.filled(ROWS * peakWords(config.vocabSize)),
+    partials: device.filled(ROWS * partialArgmaxWords(config.vocabSize)),
   };
   const { layer } = draft.config;
   const head: Draft & { readonly logits: Operand } = {
@@ -109,7 +109,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     ends: device.filled(8 * layer.hiddenSize),
     carry: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),
-    peaks: device.filled(8 * peakWords(draft.config.draftVocabSize)),
+    partials: device.filled(8 * partialArgmaxWords(draft.config.draftVocabSize)),
     drafts: device.words(Array(draftWords(2)).fill(4242)),
     mostRows: 2,
   };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
-import { peakWords } from "../../shaders/choose/partial_argmax.ts";
+import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
 import { allowed, choose as reference } from "../../src/speculate/choose.ts";
 import { exponential, hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -30,7 +30,7 @@ async function chosen(rows: readonly Row[], lanes: number): Promise<number[]> {
   const order = rows.map(({ position }, slot) => ({ slot, position: position - 1 }));
   const buffers = {
     logits: device.floats(logits),
-    peaks: device.filled(rows.length * peakWords(vocab)),
+    partials: device.filled(rows.length * partialArgmaxWords(vocab)),
     rows: device.words(packRows(order)),
     slots: device.words(packSlots(rows.map(({ sampling }) => sampling))),
     chosen: out,

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/partial_argmax.ts";
+import {
+  partialArgmax,
+  partialArgmaxCount,
+  partialArgmaxWords,
+} from "../../shaders/choose/partial_argmax.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -20,24 +24,30 @@ interface Lane {
   readonly logits: ArrayLike<number>;
 }
 
-/** Chooses from the peaks of slices of the logits. */
+/** Chooses from the partial argmaxes of slices of the logits. */
 async function choose(
-  { logits, ...buffers }: Omit<Parameters<typeof draftChoose>[0], "peaks"> & {
+  { logits, ...buffers }: Omit<Parameters<typeof draftChoose>[0], "partials"> & {
     readonly logits: Operand;
   },
   shape: { readonly batch: number; readonly step: number; readonly lanes: number },
 ): Promise<void> {
   const { batch: rows, lanes } = shape;
-  const peaks = device.filled(rows * peakWords(VOCAB));
+  const partials = device.filled(rows * partialArgmaxWords(VOCAB));
   await device.run([
-    peaksPass({ logits, peaks }, { rows, vocab: VOCAB, stride: STRIDE, lanes, label: "peaks" }),
-    draftChoose({ ...buffers, peaks }, {
-      ...{ ...shape, mostRows: MOST_ROWS, count: peaksOf(VOCAB), label: "choose" },
+    partialArgmax({ logits, partials }, {
+      rows,
+      vocab: VOCAB,
+      stride: STRIDE,
+      lanes,
+      label: "partials",
+    }),
+    draftChoose({ ...buffers, partials }, {
+      ...{ ...shape, mostRows: MOST_ROWS, count: partialArgmaxCount(VOCAB), label: "choose" },
     }),
   ]);
 }
 
-/** What is drafted for every slot, [SLOTS, DRAFT_WORDS], after the lanes chose into `step`. */
+/** What is drafted for every slot, [SLOTS, DRAFT_WORDS], after the batch chose into `step`. */
 async function drafted(
   chosen: readonly Lane[],
   { lanes, step, offsets }: {
@@ -52,7 +62,7 @@ async function drafted(
   const buffers = {
     logits: device.floats(logits),
     offsets: device.words(offsets),
-    lanes: device.words(chosen.map(({ slot }) => slot)),
+    batchSlots: device.words(chosen.map(({ slot }) => slot)),
     drafts,
   };
   await choose(buffers, { batch: chosen.length, step, lanes });
@@ -66,16 +76,16 @@ function expectedDrafts(step: number, ids: Readonly<Record<number, number>>): nu
   });
 }
 
-const peaks = (values: Readonly<Record<number, number>>) =>
+const peaked = (values: Readonly<Record<number, number>>) =>
   Array.from({ length: VOCAB }, (_, i) => values[i] ?? 0);
 
 for (const lanes of [16, 256]) {
-  Deno.test(`draft_choose: the lowest largest, by slot; lanes without one, ${lanes} lanes`, async () => {
+  Deno.test(`draft_choose: the lowest largest, by slot; places without one, ${lanes} lanes`, async () => {
     const random = numbers(VOCAB, 3);
     const chosen = [
-      { slot: 2, logits: peaks({ 17: 4, 33: 4, 149: 4 }) },
-      { slot: NO_SLOT, logits: peaks({ 5: 9 }) },
-      { slot: 0, logits: peaks({ 130: 2, 15: 2 }) },
+      { slot: 2, logits: peaked({ 17: 4, 33: 4, 149: 4 }) },
+      { slot: NO_SLOT, logits: peaked({ 5: 9 }) },
+      { slot: 0, logits: peaked({ 130: 2, 15: 2 }) },
       { slot: 3, logits: random },
     ];
     const largest = random.indexOf(Math.max(...random));
@@ -88,9 +98,9 @@ for (const lanes of [16, 256]) {
 Deno.test("draft_choose: offsets lead to the target's id, down as well as up", async () => {
   const offsets = Array.from({ length: VOCAB }, (_, i) => i < 100 ? 3 * i : -50);
   const chosen = [
-    { slot: 1, logits: peaks({ 60: 1 }) },
-    { slot: 2, logits: peaks({ 149: 1 }) },
-    { slot: 3, logits: peaks({}) },
+    { slot: 1, logits: peaked({ 60: 1 }) },
+    { slot: 2, logits: peaked({ 149: 1 }) },
+    { slot: 3, logits: peaked({}) },
   ];
   const actual = await drafted(chosen, { lanes: 16, step: 0, offsets });
   assert.deepEqual(actual, expectedDrafts(0, { 1: 240, 2: 99, 3: 0 }));
@@ -101,7 +111,7 @@ Deno.test("draft_choose: NaN logits give some token, never one outside of the vo
   const chosen = [
     { slot: 0, logits: Array(VOCAB).fill(NaN) },
     { slot: 1, logits: Array(VOCAB).fill(-Infinity) },
-    { slot: 2, logits: peaks({ 4: NaN, 5: Infinity }) },
+    { slot: 2, logits: peaked({ 4: NaN, 5: Infinity }) },
   ];
   const drafts = await drafted(chosen, { lanes: 16, step: 0, offsets });
   for (const slot of [0, 1, 2]) {
@@ -121,7 +131,7 @@ Deno.test("draft_choose: leaves the rows of a further level, padding where cells
   const buffers = {
     logits: device.floats(logits),
     offsets: device.words(Array(VOCAB).fill(100)),
-    lanes: device.words([1, NO_SLOT, 0, 2]),
+    batchSlots: device.words([1, NO_SLOT, 0, 2]),
     drafts: device.filled(SLOTS * DRAFT_WORDS),
     next: { slots, rows },
   };

@@ -17,7 +17,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 interface Case {
   readonly format: FloatFormat;
-  readonly finish: "store" | "swiglu";
+  readonly epilogue: "store" | "swiglu";
   readonly numExperts: number;
   readonly topK: number;
   /** Rows of W an expert. */
@@ -36,7 +36,7 @@ function choices(rows: number, { numExperts, topK }: Case): number[] {
 
 /** y of every job. */
 function reference(x: Float32Array, w: Float32Array, experts: readonly number[], of: Case) {
-  const { n, k, finish, tuning: { lanes } } = of;
+  const { n, k, epilogue, tuning: { lanes } } = of;
   const dot = (job: number, c: number) => {
     const row = of.perJob ? job : Math.floor(job / of.topK);
     const weight = (experts[job] ?? NaN) * n + c;
@@ -46,11 +46,11 @@ function reference(x: Float32Array, w: Float32Array, experts: readonly number[],
       lanes,
     );
   };
-  const outputs = finish === "swiglu" ? n / 2 : n;
+  const outputs = epilogue === "swiglu" ? n / 2 : n;
   return experts.flatMap((_, job) =>
     Array.from({ length: outputs }, (_, c): Bounded => {
       const y = dot(job, c);
-      if (finish !== "swiglu") return y;
+      if (epilogue !== "swiglu") return y;
       return gated(y.value / (1 + Math.exp(-y.value)), y, dot(job, c + outputs));
     })
   );
@@ -68,14 +68,14 @@ function upload(values: Float32Array, of: Case): Matrix {
 /** Outputs of every job, [jobs][outputs]. */
 async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], of: Case) {
   const jobs = { rows: experts.length / of.topK, topK: of.topK, numExperts: of.numExperts };
-  const outputs = of.finish === "swiglu" ? of.n / 2 : of.n;
+  const outputs = of.epilogue === "swiglu" ? of.n / 2 : of.n;
   const out = device.filled(experts.length * outputs, 0.5);
   const lists = { experts: device.words(experts), tiles: device.filled(tileWords(jobs)) };
   await device.run([
     ...expertTiles(lists, { ...jobs, label: "tiles" }),
     ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
       ...jobs,
-      finish: of.finish,
+      epilogue: of.epilogue,
       perJob: of.perJob,
       tuning: of.tuning,
       label: "test",
@@ -87,7 +87,7 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
 
 const GATE_UP: Case = {
   format: "bf16",
-  finish: "swiglu",
+  epilogue: "swiglu",
   numExperts: 6,
   topK: 2,
   n: 22,
@@ -96,7 +96,7 @@ const GATE_UP: Case = {
   shards: [6],
   tuning: tuning(true),
 };
-const DOWN: Case = { ...GATE_UP, format: "f16", finish: "store", k: 40, perJob: true };
+const DOWN: Case = { ...GATE_UP, format: "f16", epilogue: "store", k: 40, perJob: true };
 const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "gate and up, software": [GATE_UP, 5],
   "gate and up, hardware": [{ ...GATE_UP, tuning: tuning(false) }, 3],

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { choose } from "../../shaders/choose/choose.ts";
-import { finishQkv } from "../../shaders/matmul/epilogue/qkv.ts";
+import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulShape } from "../../shaders/matmul/matmul_shape.ts";
-import { peakWords } from "../../shaders/choose/partial_argmax.ts";
+import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -107,12 +107,12 @@ for (const vocab of [128_256, 151_936]) {
       const table = randomTensor(vocab, hidden, vocab);
       const load = loaders({ head: table }, vocab, of);
       const head = both(load, (from) => from.matrix("head", [load.tensor("head")]));
-      const launch = matmulShape(head.cut, { rows: ROWS, splits: 1, tuning: of });
+      const launch = matmulShape(head.cut, { rows: ROWS, splitK: 1, tuning: of });
       assert.equal(launch.kind, kind);
       const x = numbers(ROWS * hidden, 5);
       const logits = async (matrix: Matrix): Promise<Operand> => {
         const out = device.filled(ROWS * vocab, NaN);
-        const shape = { rows: ROWS, finish: "store", tuning: of, label: "head" } as const;
+        const shape = { rows: ROWS, epilogue: "store", tuning: of, label: "head" } as const;
         await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
         return out;
       };
@@ -168,7 +168,7 @@ async function assertChoices(logits: Operand, values: Float32Array, vocab: numbe
   const chosen = device.filled(ROWS);
   await device.run(choose({
     logits,
-    peaks: device.filled(ROWS * peakWords(vocab)),
+    partials: device.filled(ROWS * partialArgmaxWords(vocab)),
     rows: device.words(packRows(settings.map((_, slot) => ({ slot, position: 9 })))),
     slots: device.words(packSlots(settings)),
     chosen,
@@ -196,15 +196,15 @@ for (const { kind, tuning: of, hidden } of KERNELS) {
         { turned: [tensor("q"), tensor("k")], plain: [tensor("v")] },
         { headDim, width: headDim },
       ));
-    const shaped = matmulShape(matrix.cut, { rows: PLACED_ROWS.length, splits: 1, tuning: of });
+    const shaped = matmulShape(matrix.cut, { rows: PLACED_ROWS.length, splitK: 1, tuning: of });
     assert.equal(shaped.kind, kind);
     const x = device.floats(numbers(PLACED_ROWS.length * hidden, 8));
     const placed = async (from: Matrix) => {
       const { q, place, shape: sizes } = placing(device, shape);
       const rows = PLACED_ROWS.length;
-      const finish = finishQkv(place, sizes);
+      const epilogue = qkvEpilogue(place, sizes);
       await device.run(matmul({ matrix: from, x, out: q }, {
-        ...{ rows, finish, tuning: of, label: "qkv" },
+        ...{ rows, epilogue, tuning: of, label: "qkv" },
       }));
       return await Promise.all([q, place.keys, place.values].map(device.readWords));
     };

@@ -1,7 +1,7 @@
 // What greedy decoding rests on: a row's result has the same bits whatever else is in flight.
 
 import assert from "node:assert/strict";
-import { type Finish, matmul } from "../../shaders/matmul/matmul.ts";
+import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
@@ -17,26 +17,26 @@ const MOST = 17;
 
 interface Case {
   readonly format: FloatFormat;
-  readonly finish: Finish;
+  readonly epilogue: PlainEpilogue;
   readonly tuning: Tuning;
-  readonly splits?: number;
+  readonly splitK?: number;
 }
 
 /** Runs the rows of x that `order` names and returns the words of each row's output. */
 async function run(matrix: Matrix, x: Float32Array, order: readonly number[], of: Case) {
   const rows = order.length;
   const { cols } = matrix;
-  const outputs = of.finish === "swiglu" ? matrix.rows / 2 : matrix.rows;
+  const outputs = of.epilogue === "swiglu" ? matrix.rows / 2 : matrix.rows;
   const input = new Float32Array(rows * cols);
   order.forEach((row, i) => input.set(x.subarray(row * cols, (row + 1) * cols), i * cols));
-  const { splits = 1 } = of;
-  const out = device.filled(splits * rows * outputs, 0.25);
+  const { splitK = 1 } = of;
+  const out = device.filled(splitK * rows * outputs, 0.25);
   await device.run(
     matmul({ matrix, x: device.floats(input), out }, { ...of, rows, label: "test" }),
   );
   const words = await device.readWords(out);
   return order.map((_, i) =>
-    Array.from({ length: splits }, (_, split) => {
+    Array.from({ length: splitK }, (_, split) => {
       const first = (split * rows + i) * outputs;
       return [...words.subarray(first, first + outputs)];
     }).flat()
@@ -69,10 +69,10 @@ async function assertInvariant(of: Case, counts: readonly number[], k = 264): Pr
 
 Deno.test("matmul bits: any tile of the staged kernel gives what one row gives", async () => {
   const counts = [2, 3, 5, 7, 8, 11, 12, 13, 33];
-  await assertInvariant({ format: "bf16", finish: "store", tuning: HARDWARE }, counts, 1024);
+  await assertInvariant({ format: "bf16", epilogue: "store", tuning: HARDWARE }, counts, 1024);
 });
 Deno.test("matmul bits: ranges of k whose sums leave apart", async () => {
-  const of = { format: "bf16", finish: "store", tuning: HARDWARE, splits: 2 } as const;
+  const of = { format: "bf16", epilogue: "store", tuning: HARDWARE, splitK: 2 } as const;
   await assertInvariant(of, [2, 9], 1024);
 });
 
@@ -80,19 +80,19 @@ for (const tuning of TUNINGS) {
   const name = `${tuning.lanes} lanes`;
   Deno.test(`matmul bits: bf16 store, any row of 1 to ${MOST}, ${name}`, async () => {
     const counts = Array.from({ length: MOST }, (_, i) => i + 1);
-    await assertInvariant({ format: "bf16", finish: "store", tuning }, counts);
+    await assertInvariant({ format: "bf16", epilogue: "store", tuning }, counts);
   });
   Deno.test(`matmul bits: f16 add, ${name}`, async () => {
-    await assertInvariant({ format: "f16", finish: "add", tuning }, [17]);
+    await assertInvariant({ format: "f16", epilogue: "add", tuning }, [17]);
   });
   Deno.test(`matmul bits: f32 swiglu, ${name}`, async () => {
-    await assertInvariant({ format: "f32", finish: "swiglu", tuning }, [8]);
+    await assertInvariant({ format: "f32", epilogue: "swiglu", tuning }, [8]);
   });
   Deno.test(`matmul bits: three shards give what one gives, ${name}`, async () => {
     const [n, cols, format] = [26, 64, "bf16"] as const;
     const values = weights(format, n, cols);
     const x = numbers(3 * cols, 6);
-    const of = { format, finish: "store", tuning } as const;
+    const of = { format, epilogue: "store", tuning } as const;
     const whole = uploadMatrix(device, values, { format, cols, lanes: tuning.lanes, shards: [n] });
     const cut = uploadMatrix(device, values, {
       format,
@@ -106,7 +106,7 @@ for (const tuning of TUNINGS) {
     const [n, cols, format] = [26, 64, "f16"] as const;
     const values = weights(format, n, cols);
     const x = numbers(3 * cols, 7);
-    const of = { format, finish: "swiglu", tuning } as const;
+    const of = { format, epilogue: "swiglu", tuning } as const;
     const whole = uploadPair(device, values, { format, cols, lanes: tuning.lanes, shards: [13] });
     const cut = uploadPair(device, values, {
       format,

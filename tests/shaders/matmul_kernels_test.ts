@@ -1,11 +1,11 @@
 // A matmul is put together of parts that know nothing of each other: every combination must compile.
 
 import assert from "node:assert/strict";
-import { finishQkv } from "../../shaders/matmul/epilogue/qkv.ts";
+import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import type { Heads, KvPlace } from "../../shaders/fragments/heads.ts";
-import { finishCap } from "../../shaders/matmul/matmul.ts";
+import { capEpilogue } from "../../shaders/matmul/matmul.ts";
 import { type Epilogue, matmulKernel, PLAIN } from "../../shaders/matmul/matmul_kernels.ts";
-import { finishPeaks } from "../../shaders/matmul/matmul_argmax.ts";
+import { argmaxEpilogue } from "../../shaders/matmul/matmul_argmax.ts";
 import type { MatmulShape } from "../../shaders/matmul/matmul_shape.ts";
 import { CHUNKS, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
@@ -24,7 +24,7 @@ function shapesOf(format: WeightFormat): MatmulShape[] {
     { kind: "cached", ...SIZES },
     ...dots.flatMap((dots) => [
       { kind: "staged", dots, stage, ...SIZES } as const,
-      { kind: "ahead", dots, stage, ...SIZES } as const,
+      { kind: "prefetch", dots, stage, ...SIZES } as const,
     ]),
   ];
 }
@@ -35,19 +35,19 @@ const MATRIX = { format: "bf16", rows: 8, cols: 256, lanes: LANES, shards: [] } 
 
 const EPILOGUES: readonly Epilogue[] = [
   ...Object.values(PLAIN),
-  finishCap(30),
-  finishPeaks(MATRIX, { vocab: 8, count: 1, first: 0 }),
+  capEpilogue(30),
+  argmaxEpilogue(MATRIX, { vocab: 8, count: 1, first: 0 }),
   ...(Object.keys(KV_BYTES) as KvDtype[]).flatMap((kvDtype) => {
     const heads: Heads = { heads: 2, kvHeads: 1, headDim: 16, tablePages: 1, kvDtype };
-    return [finishQkv(PLACE, heads), finishQkv({ ...PLACE, bias: some }, heads)];
+    return [qkvEpilogue(PLACE, heads), qkvEpilogue({ ...PLACE, bias: some }, heads)];
   }),
 ];
 
 for (const format of Object.keys(CHUNKS) as WeightFormat[]) {
   Deno.test(`matmul kernels: ${format} with every epilogue, in every kind`, async () => {
     for (const shape of shapesOf(format)) {
-      for (const finish of EPILOGUES) {
-        const { name, code } = matmulKernel(shape, { format, finish, lanes: LANES });
+      for (const epilogue of EPILOGUES) {
+        const { name, code } = matmulKernel(shape, { format, epilogue, lanes: LANES });
         device.gpu.device.pushErrorScope("validation");
         device.gpu.device.createShaderModule({ label: name, code });
         const error = await device.gpu.device.popErrorScope();

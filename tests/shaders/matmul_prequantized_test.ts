@@ -77,7 +77,7 @@ function both(format: Prequantized, n: number, cols: number, most: number) {
 
 async function run(matrix: Matrix, x: Float32Array, rows: number, tuning: Tuning) {
   const out = device.filled(rows * matrix.rows, 0.25);
-  const of = { rows, finish: "store", tuning, label: "test" } as const;
+  const of = { rows, epilogue: "store", tuning, label: "test" } as const;
   await device.run(matmul({ matrix, x: device.floats(x), out }, of));
   return await device.readWords(out);
 }

@@ -1,15 +1,15 @@
 // Through the cache a quantized matrix gives, to the bit, what the same lanes give over its weights as
-// f32. Staged, it does so within float32 over activations rounded by eights, and any number of rows
+// f32. Staged, it does so within float32 over activations rounded by vec8s, and any number of rows
 // gives the bits that one row gives.
 
 import assert from "node:assert/strict";
-import { type Finish, matmul } from "../../shaders/matmul/matmul.ts";
+import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { type Matrix, type Quantization, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { assertWithin, boundedDot } from "./bounds.ts";
 import { uploadMatrix } from "./matrices.ts";
-import { pack, roundedEights, uploadQuantized } from "./quantized.ts";
+import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -20,26 +20,26 @@ const WIDE = 1024; // two stages of floats, one of packed integers
 
 const STAGED = { cols: WIDE, most: HARDWARE.lanes } as const;
 
-/** Each eight of another size, from what becomes 0 to large ones, and some of zeros only. */
+/** Each vec8 of another size, from what becomes 0 to large ones, and some of zeros only. */
 function sizes(x: Float32Array): Float32Array {
   return x.map((value, i) => {
-    const eight = i >> 3;
-    return eight % 19 === 0 ? 0 : value * 2 ** (eight % 24 === 0 ? -90 : eight % 24 - 12);
+    const vec8 = i >> 3;
+    return vec8 % 19 === 0 ? 0 : value * 2 ** (vec8 % 24 === 0 ? -90 : vec8 % 24 - 12);
   });
 }
 
 interface Case {
-  readonly finish: Finish;
+  readonly epilogue: PlainEpilogue;
   readonly rows: number;
   readonly tuning: Tuning;
 }
 
-async function run(matrix: Matrix, x: Float32Array, { finish, rows, tuning }: Case) {
-  const outputs = finish === "swiglu" ? matrix.rows / 2 : matrix.rows;
+async function run(matrix: Matrix, x: Float32Array, { epilogue, rows, tuning }: Case) {
+  const outputs = epilogue === "swiglu" ? matrix.rows / 2 : matrix.rows;
   const input = x.subarray(0, rows * matrix.cols);
   const out = device.filled(rows * outputs, 0.25);
   await device.run(
-    matmul({ matrix, x: device.floats(input), out }, { rows, finish, tuning, label: "test" }),
+    matmul({ matrix, x: device.floats(input), out }, { rows, epilogue, tuning, label: "test" }),
   );
   return await device.readWords(out);
 }
@@ -65,7 +65,7 @@ for (const format of ["q8", "q4"] as const) {
       assert.equal(quantized.lanes, tuning.lanes);
       const x = numbers(17 * cols, 4);
       for (let rows = 1; rows <= 17; rows++) {
-        const of = { finish: "store", rows, tuning } as const;
+        const of = { epilogue: "store", rows, tuning } as const;
         const actual = await run(quantized, x, of);
         assert.deepEqual(actual, await run(float, x, of), `${rows} rows`);
         assert.ok(actual.every((word) => word << 1 !== 0), "an output is 0");
@@ -73,12 +73,12 @@ for (const format of ["q8", "q4"] as const) {
     });
   }
   for (const tuning of [...CACHED, HARDWARE]) {
-    for (const finish of ["add", "swiglu"] as const) {
-      Deno.test(`matmul ${format}, ${tuning.lanes} lanes: ${finish}, widths that leave fewer lanes`, async () => {
+    for (const epilogue of ["add", "swiglu"] as const) {
+      Deno.test(`matmul ${format}, ${tuning.lanes} lanes: ${epilogue}, widths that leave fewer lanes`, async () => {
         for (const cols of [64, 192, 704]) {
           const { quantized, float } = both(format, { n: 70, cols, most: tuning.lanes });
           const x = numbers(3 * cols, cols);
-          const of = { finish, rows: 3, tuning } as const;
+          const of = { epilogue, rows: 3, tuning } as const;
           assert.deepEqual(await run(quantized, x, of), await run(float, x, of), `${cols} wide`);
         }
       });
@@ -90,25 +90,25 @@ for (const format of ["q8", "q4"] as const) {
     const x = sizes(numbers(17 * WIDE, 4));
     const alone: number[][] = [];
     for (let row = 0; row < 17; row++) {
-      const of = { finish: "store", rows: 1, tuning: HARDWARE } as const;
+      const of = { epilogue: "store", rows: 1, tuning: HARDWARE } as const;
       alone.push([...await run(quantized, x.subarray(row * WIDE), of)]);
     }
     for (let rows = 2; rows <= 17; rows++) {
-      const of = { finish: "store", rows, tuning: HARDWARE } as const;
+      const of = { epilogue: "store", rows, tuning: HARDWARE } as const;
       const together = await run(quantized, x, of);
       assert.deepEqual([...together], alone.slice(0, rows).flat(), `${rows} rows`);
     }
   });
 
-  Deno.test(`matmul ${format}, staged: sums over activations of 15 bits an eight`, async () => {
+  Deno.test(`matmul ${format}, staged: sums over activations of 15 bits a vec8`, async () => {
     const values = numbers(14 * WIDE, 5);
     const quantized = uploadQuantized(device, values, { format, ...STAGED });
     const exact = pack(values, { format, cols: WIDE, lanes: quantized.lanes }).values;
     const x = sizes(numbers(8 * WIDE, 6));
-    const near = roundedEights(x);
+    const near = roundedVec8s(x);
     assert.ok(near.some((value, i) => value !== x[i]));
     for (const rows of [1, 8]) {
-      const words = await run(quantized, x, { finish: "store", rows, tuning: HARDWARE });
+      const words = await run(quantized, x, { epilogue: "store", rows, tuning: HARDWARE });
       const expected = Array.from({ length: rows * 14 }, (_, i) => {
         const [row, n] = [Math.floor(i / 14), i % 14];
         const [own, w] = [near, exact].map((of, j) =>
@@ -126,7 +126,7 @@ for (const format of ["q8", "q4"] as const) {
       for (const rows of [1, 6]) {
         const x = numbers(rows * WIDE, 8);
         x[(rows - 1) * WIDE + 77] = broken;
-        const words = await run(quantized, x, { finish: "store", rows, tuning: HARDWARE });
+        const words = await run(quantized, x, { epilogue: "store", rows, tuning: HARDWARE });
         const sums = [...new Float32Array(words.buffer)];
         assert.ok(sums.slice(0, -14).every(Number.isFinite));
         assert.ok(sums.slice(-14).every(Number.isNaN), `${broken}, ${rows} rows: ${sums}`);

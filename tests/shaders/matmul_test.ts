@@ -1,4 +1,4 @@
-import { type Finish, finishCap, matmul } from "../../shaders/matmul/matmul.ts";
+import { capEpilogue, matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { type FloatFormat, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
@@ -13,7 +13,7 @@ const HARDWARE = tuning(false);
 /** What an output buffer holds before: it must go with "store" and stay with "add". */
 const BEFORE = 0.5;
 
-const GATED: Partial<Record<Finish, (gate: number) => number>> = {
+const GATED: Partial<Record<PlainEpilogue, (gate: number) => number>> = {
   swiglu: (gate) => gate / (1 + Math.exp(-gate)),
   geglu: (gate) =>
     gate / 2 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (gate + 0.044715 * gate ** 3))),
@@ -21,7 +21,7 @@ const GATED: Partial<Record<Finish, (gate: number) => number>> = {
 
 interface Case {
   readonly format: FloatFormat;
-  readonly finish: Finish;
+  readonly epilogue: PlainEpilogue;
   readonly rows: number;
   readonly n: number;
   readonly k: number;
@@ -30,22 +30,22 @@ interface Case {
 
 /** x W^T finished, [rows, outputs]. */
 function reference(x: Float32Array, w: Float32Array, of: Case): Bounded[] {
-  const { finish, rows, n, k } = of;
+  const { epilogue, rows, n, k } = of;
   const at = (r: number, c: number) =>
     boundedDot(x.subarray(r * k, (r + 1) * k), w.subarray(c * k, (c + 1) * k), of.tuning.lanes);
-  const gate = GATED[finish];
+  const gate = GATED[epilogue];
   const outputs = gate ? n / 2 : n;
   return Array.from({ length: rows * outputs }, (_, i) => {
     const [r, c] = [Math.floor(i / outputs), i % outputs];
     const y = at(r, c);
     if (gate) return gated(gate(y.value), y, at(r, c + outputs));
-    if (finish !== "add") return y;
+    if (epilogue !== "add") return y;
     return { value: BEFORE + y.value, bound: y.bound + 2 * EPSILON * Math.abs(BEFORE + y.value) };
   });
 }
 
 async function check(shape: Case): Promise<void> {
-  const { format, finish, rows, n, k } = shape;
+  const { format, epilogue, rows, n, k } = shape;
   const x = numbers(rows * k, k);
   const values = weights(format, n, k);
   const matrix = uploadMatrix(device, values, {
@@ -54,7 +54,7 @@ async function check(shape: Case): Promise<void> {
     lanes: shape.tuning.lanes,
     shards: [n],
   });
-  const outputs = GATED[finish] ? n / 2 : n;
+  const outputs = GATED[epilogue] ? n / 2 : n;
   const out = device.filled(rows * outputs, BEFORE);
   await device.run(matmul({ matrix, x: device.floats(x), out }, { ...shape, label: "test" }));
   const actual = await device.readFloats(out);
@@ -65,31 +65,31 @@ async function check(shape: Case): Promise<void> {
 // of the lanes (k / 8 = 1, 8, 33, 88 over 1 or 32 lanes) or not; pairs fill their invocation and
 // their workgroup or not (n / 2 of 1 to 75 over 8 x 8 or 4 x 2), and take one workgroup or more.
 const CASES: readonly Case[] = [
-  { format: "bf16", finish: "store", rows: 1, n: 2, k: 8, tuning: SOFTWARE },
-  { format: "bf16", finish: "add", rows: 2, n: 6, k: 704, tuning: SOFTWARE },
-  { format: "bf16", finish: "swiglu", rows: 3, n: 256, k: 64, tuning: SOFTWARE },
-  { format: "f16", finish: "store", rows: 4, n: 70, k: 264, tuning: SOFTWARE },
-  { format: "f16", finish: "add", rows: 5, n: 64, k: 8, tuning: SOFTWARE },
-  { format: "f16", finish: "swiglu", rows: 6, n: 2, k: 704, tuning: SOFTWARE },
-  { format: "f32", finish: "store", rows: 7, n: 6, k: 64, tuning: SOFTWARE },
-  { format: "f32", finish: "add", rows: 8, n: 150, k: 264, tuning: SOFTWARE },
-  { format: "f32", finish: "swiglu", rows: 17, n: 6, k: 8, tuning: SOFTWARE },
-  { format: "bf16", finish: "store", rows: 9, n: 70, k: 704, tuning: HARDWARE },
-  { format: "bf16", finish: "add", rows: 10, n: 2, k: 264, tuning: HARDWARE },
-  { format: "bf16", finish: "swiglu", rows: 11, n: 6, k: 8, tuning: HARDWARE },
-  { format: "f16", finish: "store", rows: 12, n: 8, k: 64, tuning: HARDWARE },
-  { format: "f16", finish: "add", rows: 13, n: 6, k: 704, tuning: HARDWARE },
-  { format: "f16", finish: "swiglu", rows: 14, n: 70, k: 264, tuning: HARDWARE },
-  { format: "f32", finish: "store", rows: 15, n: 2, k: 8, tuning: HARDWARE },
-  { format: "f32", finish: "add", rows: 16, n: 6, k: 64, tuning: HARDWARE },
-  { format: "f32", finish: "swiglu", rows: 1, n: 64, k: 704, tuning: HARDWARE },
-  { format: "bf16", finish: "geglu", rows: 3, n: 64, k: 264, tuning: SOFTWARE },
-  { format: "f32", finish: "geglu", rows: 2, n: 6, k: 704, tuning: HARDWARE },
+  { format: "bf16", epilogue: "store", rows: 1, n: 2, k: 8, tuning: SOFTWARE },
+  { format: "bf16", epilogue: "add", rows: 2, n: 6, k: 704, tuning: SOFTWARE },
+  { format: "bf16", epilogue: "swiglu", rows: 3, n: 256, k: 64, tuning: SOFTWARE },
+  { format: "f16", epilogue: "store", rows: 4, n: 70, k: 264, tuning: SOFTWARE },
+  { format: "f16", epilogue: "add", rows: 5, n: 64, k: 8, tuning: SOFTWARE },
+  { format: "f16", epilogue: "swiglu", rows: 6, n: 2, k: 704, tuning: SOFTWARE },
+  { format: "f32", epilogue: "store", rows: 7, n: 6, k: 64, tuning: SOFTWARE },
+  { format: "f32", epilogue: "add", rows: 8, n: 150, k: 264, tuning: SOFTWARE },
+  { format: "f32", epilogue: "swiglu", rows: 17, n: 6, k: 8, tuning: SOFTWARE },
+  { format: "bf16", epilogue: "store", rows: 9, n: 70, k: 704, tuning: HARDWARE },
+  { format: "bf16", epilogue: "add", rows: 10, n: 2, k: 264, tuning: HARDWARE },
+  { format: "bf16", epilogue: "swiglu", rows: 11, n: 6, k: 8, tuning: HARDWARE },
+  { format: "f16", epilogue: "store", rows: 12, n: 8, k: 64, tuning: HARDWARE },
+  { format: "f16", epilogue: "add", rows: 13, n: 6, k: 704, tuning: HARDWARE },
+  { format: "f16", epilogue: "swiglu", rows: 14, n: 70, k: 264, tuning: HARDWARE },
+  { format: "f32", epilogue: "store", rows: 15, n: 2, k: 8, tuning: HARDWARE },
+  { format: "f32", epilogue: "add", rows: 16, n: 6, k: 64, tuning: HARDWARE },
+  { format: "f32", epilogue: "swiglu", rows: 1, n: 64, k: 704, tuning: HARDWARE },
+  { format: "bf16", epilogue: "geglu", rows: 3, n: 64, k: 264, tuning: SOFTWARE },
+  { format: "f32", epilogue: "geglu", rows: 2, n: 6, k: 704, tuning: HARDWARE },
 ];
 
 for (const shape of CASES) {
-  const { format, finish, rows, n, k, tuning: { lanes } } = shape;
-  Deno.test(`matmul: ${format} ${finish}, ${rows} x [${n}, ${k}], ${lanes} lanes`, async () => {
+  const { format, epilogue, rows, n, k, tuning: { lanes } } = shape;
+  Deno.test(`matmul: ${format} ${epilogue}, ${rows} x [${n}, ${k}], ${lanes} lanes`, async () => {
     await check(shape);
   });
 }
@@ -101,11 +101,11 @@ Deno.test("matmul: a soft cap, also of what lies far beyond it", async () => {
   const matrix = uploadMatrix(device, values, { format: "f32", cols: k, shards: [n] });
   for (const most of [1, 30]) {
     const out = device.filled(n, BEFORE);
-    const shape = { rows: 1, finish: finishCap(most), tuning: SOFTWARE, label: "test" };
+    const shape = { rows: 1, epilogue: capEpilogue(most), tuning: SOFTWARE, label: "test" };
     await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
     const plain = reference(x, values, {
       format: "f32",
-      finish: "store",
+      epilogue: "store",
       rows: 1,
       n,
       k,

@@ -22,7 +22,7 @@ function matrix(cols: number, format: Matrix["format"] = "bf16"): Matrix {
 
 /** Every launch that `axes` leads to from the rules' one. */
 function reachable(of: Matrix, rows: number, limits = LARGE, from = HARDWARE): Launch[] {
-  const use = { rows, splits: 1, tuning: from };
+  const use = { rows, splitK: 1, tuning: from };
   return axes(of, use, limits).reduce(
     (held, vary) => [...held, ...held.flatMap(vary)],
     [defaultLaunch(of, use)],
@@ -68,7 +68,7 @@ Deno.test("the rules' launches fit the workgroup memory of every adapter", () =>
     for (const format of ["bf16", "q8", "q4", "u4"] as const) {
       for (let rows = 1; rows <= 40; rows++) {
         const of = matrix(4096, format);
-        const shape = matmulShape(of, { rows, splits: 1, tuning: from });
+        const shape = matmulShape(of, { rows, splitK: 1, tuning: from });
         const bytes = workgroupBytes(shape, of.lanes);
         assert.ok(bytes <= limits.maxComputeWorkgroupStorageSize, `${format}, ${rows}: ${bytes}`);
       }
@@ -80,34 +80,41 @@ Deno.test("whether integers meet rounded activations does not depend on the rows
   for (const format of ["q8", "q4"] as const) {
     for (let cols = 64; cols <= 4096; cols += 64) {
       const of = { ...matrix(cols, format), lanes: lanesFor(format, cols, HARDWARE.lanes) };
-      for (const splits of [1, 2, 4].filter((splits) => cols / 8 % splits === 0)) {
+      for (const splitK of [1, 2, 4].filter((splitK) => cols / 8 % splitK === 0)) {
         const kinds = Array.from({ length: 40 }, (_, i) => {
-          const { kind } = matmulShape(of, { rows: i + 1, splits, tuning: HARDWARE });
+          const { kind } = matmulShape(of, { rows: i + 1, splitK, tuning: HARDWARE });
           return kind === "cached";
         });
-        assert.equal(new Set(kinds).size, 1, `${format}, ${cols} wide, ${splits} splits`);
+        assert.equal(new Set(kinds).size, 1, `${format}, ${cols} wide, ${splitK} splitK`);
       }
     }
   }
 });
 
-Deno.test("many rows: full tiles, x ahead, more pairs where workgroups are enough", () => {
+Deno.test("many rows: full tiles, x prefetched, more pairs where workgroups are enough", () => {
   const tileOf = (rows: number, of = { ...matrix(4096), rows: 28672 }, from = HARDWARE) => {
-    const { kind, rows: tile, pairs } = matmulShape(of, { rows, splits: 1, tuning: from });
+    const { kind, rows: tile, pairs } = matmulShape(of, { rows, splitK: 1, tuning: from });
     return `${kind} ${tile} ${pairs}`;
   };
   assert.deepEqual([1, 6, 7, 8, 9, 12, 13, 40].map((rows) => tileOf(rows)), [
-    ...["staged 1 2", "staged 6 2", "ahead 8 2", "ahead 8 2", "ahead 12 2", "ahead 12 2"],
-    ...["ahead 8 4", "ahead 8 4"],
+    ...[
+      "staged 1 2",
+      "staged 6 2",
+      "prefetch 8 2",
+      "prefetch 8 2",
+      "prefetch 12 2",
+      "prefetch 12 2",
+    ],
+    ...["prefetch 8 4", "prefetch 8 4"],
   ]);
-  assert.equal(tileOf(40, matrix(4096)), "ahead 8 2");
-  assert.equal(tileOf(9, { ...matrix(4096), rows: 28672 }, tuning(false, SMALL)), "ahead 8 4");
-  // A raw of q4 alone is longer than a stage of those.
+  assert.equal(tileOf(40, matrix(4096)), "prefetch 8 2");
+  assert.equal(tileOf(9, { ...matrix(4096), rows: 28672 }, tuning(false, SMALL)), "prefetch 8 4");
+  // A packed block of q4 alone is longer than a stage of those.
   assert.equal(tileOf(12, matrix(4096, "q4")), "staged 6 2");
 });
 
 Deno.test("a launch from elsewhere counts only where it could have been measured", () => {
-  const use = { rows: 4, splits: 1, tuning: HARDWARE };
+  const use = { rows: 4, splitK: 1, tuning: HARDWARE };
   const is = (launch: Launch) => isLaunch(launch, matrix(256), use, LARGE);
   assert.equal(is({ stage: 32, groups: 16 }), true);
   assert.equal(is({ stage: 64, groups: 16 }), false);
@@ -140,28 +147,28 @@ Deno.test("rows between take what was measured nearest", () => {
     ),
   ]]);
   const groupsAt = (rows: number) =>
-    matmulShape(of, { rows, splits: 1, tuning: { ...HARDWARE, launches } }).groups;
-  // Rows on the other side of where x is brought ahead do not count.
+    matmulShape(of, { rows, splitK: 1, tuning: { ...HARDWARE, launches } }).groups;
+  // Rows on the other side of where x is prefetched do not count.
   assert.deepEqual([1, 2, 3, 5, 6, 7, 12, 17, 256].map(groupsAt), [4, 4, 8, 8, 8, 16, 16, 4, 4]);
   const other = matrix(2048);
   assert.deepEqual(
-    matmulShape(other, { rows: 1, splits: 1, tuning: { ...HARDWARE, launches } }),
-    matmulShape(other, { rows: 1, splits: 1, tuning: HARDWARE }),
+    matmulShape(other, { rows: 1, splitK: 1, tuning: { ...HARDWARE, launches } }),
+    matmulShape(other, { rows: 1, splitK: 1, tuning: HARDWARE }),
   );
 });
 
 Deno.test("a stage that ranges of k do not divide into gives way to the rules", () => {
   const of = matrix(1024);
   const tuned = forced(of, 1, { stage: 64, groups: 4 });
-  const shape = matmulShape(of, { rows: 1, splits: 4, tuning: tuned });
-  assert.deepEqual(shape, matmulShape(of, { rows: 1, splits: 4, tuning: HARDWARE }));
+  const shape = matmulShape(of, { rows: 1, splitK: 4, tuning: tuned });
+  assert.deepEqual(shape, matmulShape(of, { rows: 1, splitK: 4, tuning: HARDWARE }));
 });
 
 /** Words of W x for rows of x, launched as told. */
 async function product(of: Matrix, x: Float32Array, tuning: Tuning): Promise<Uint32Array> {
   const rows = x.length / of.cols;
   const out = device.filled(rows * of.rows, 0.25);
-  const shape = { rows, finish: "store", tuning, label: "test" } as const;
+  const shape = { rows, epilogue: "store", tuning, label: "test" } as const;
   await device.run(matmul({ matrix: of, x: device.floats(x), out }, shape));
   return await device.readWords(out);
 }

@@ -103,7 +103,7 @@ Deno.test("quantize: the reference rounds to the nearest, the largest weight fit
   assert.equal(scaleOf("q4", Float32Array.of(1e9)), -65504);
 });
 
-Deno.test("lanes: the most that leave every lane whole raws", () => {
+Deno.test("lanes: the most that give every lane whole packed blocks", () => {
   assert.deepEqual([64, 96, 704, 32, 100].map(isQuantizable), [true, false, true, false, false]);
   assert.equal(lanesFor("bf16", 704, 32), 32);
   assert.deepEqual([64, 704, 4096, 14336].map((cols) => lanesFor("q8", cols, 32)), [4, 4, 32, 32]);

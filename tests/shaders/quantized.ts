@@ -54,15 +54,15 @@ function scalePlace(group: number, { format, lanes }: Shape): number {
 }
 
 /** The lowest bit of weight i: bytes in order, or nibbles 0 to 3 in the lower halves of bytes. */
-function placeInEight(format: Quantization, i: number): number {
+function placeInVec8(format: Quantization, i: number): number {
   return format === "q8" ? 8 * i : 8 * (i % 4) + (i < 4 ? 0 : 4);
 }
 
 /**
- * Activations as rounded.wgsl makes them: each eight in steps of the power of two by which its largest
+ * Activations as rounded.wgsl makes them: each vec8 in steps of the power of two by which its largest
  * has 13 bits before the point.
  */
-export function roundedEights(x: Float32Array): Float32Array {
+export function roundedVec8s(x: Float32Array): Float32Array {
   const out = new Float32Array(x.length);
   for (let at = 0; at < x.length; at += 8) {
     const largest = Math.max(...x.subarray(at, at + 8).map(Math.abs));
@@ -97,11 +97,11 @@ export function pack(values: Float32Array, shape: Shape): Packed {
       const q = quantizedTo(format, values[at + i] ?? 0, scale);
       out[at + i] = q * scale;
       const k = at % cols + i;
-      const eight = Math.floor(k / 8);
-      const turn = Math.floor(eight / lanes);
-      const raw = Math.floor(turn / chunks) * lanes + eight % lanes;
-      // Of the row's bits: raws of 128, eights of 8 weights in two's complement.
-      const bit = raw * 128 + turn % chunks * 8 * bits + placeInEight(format, k % 8);
+      const vec8 = Math.floor(k / 8);
+      const turn = Math.floor(vec8 / lanes);
+      const block = Math.floor(turn / chunks) * lanes + vec8 % lanes;
+      // Of the row's bits: blocks of 128, vec8s of 8 weights in two's complement.
+      const bit = block * 128 + turn % chunks * 8 * bits + placeInVec8(format, k % 8);
       const word = row * cols * bits / 32 + Math.floor(bit / 32);
       words[word] = (words[word] ?? 0) | (q & (1 << bits) - 1) << bit % 32;
     }

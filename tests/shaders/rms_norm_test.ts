@@ -20,7 +20,7 @@ function reference(x: Float32Array, weight: Float32Array): number[] {
 const alone = (count: number) => Array<number>(count).fill(LEFT_ALONE);
 const line = (x: Float32Array, cols: number, r: number) => x.subarray(r * cols, (r + 1) * cols);
 
-// One lane for all, fewer eights than lanes, full rows of lanes, and some lanes with one eight more.
+// One lane for all, fewer vec8s than lanes, full rows of lanes, and some lanes with one vec8 more.
 for (const lanes of [1, 16, 256, 512]) {
   for (const cols of [8, 200, 704, 4104]) {
     Deno.test(`rms_norm: ${cols} columns, ${lanes} lanes, into a window`, async () => {
@@ -160,16 +160,16 @@ Deno.test("rms_norm: keeps its input by slot, also of rows by index", async () =
 });
 
 Deno.test("rms_norm: the sums of a split matmul are added first, and x keeps the result", async () => {
-  const [rows, cols, splits] = [3, 24, 2];
+  const [rows, cols, splitK] = [3, 24, 2];
   const count = rows * cols;
-  const [before, sums] = [numbers(count, 1), numbers(splits * count, 2)];
+  const [before, sums] = [numbers(count, 1), numbers(splitK * count, 2)];
   const added = before.map((value, i) =>
     Math.fround(value + Math.fround((sums[i] ?? NaN) + (sums[count + i] ?? NaN)))
   );
   const weight = device.floats(numbers(cols, 3));
   const shape = { rows, cols, eps: EPS, lanes: 4, label: "test" };
   const [x, out, alone] = [device.floats(before), device.filled(count), device.filled(count)];
-  await device.run(rmsNorm({ from: { x, sums: device.floats(sums), splits }, weight, out }, shape));
+  await device.run(rmsNorm({ from: { x, sums: device.floats(sums), splitK }, weight, out }, shape));
   await device.run(rmsNorm({ from: { x: device.floats(added) }, weight, out: alone }, shape));
   assert.deepEqual(await device.readFloats(x), added);
   assert.deepEqual(await device.readWords(out), await device.readWords(alone));
@@ -177,7 +177,7 @@ Deno.test("rms_norm: the sums of a split matmul are added first, and x keeps the
   const [branch, total] = [device.filled(count), device.filled(count)];
   const left = sums.subarray(0, count).map((value, i) => value + (sums[count + i] ?? NaN));
   await device.run(
-    rmsNorm({ from: { sums: device.floats(sums), splits }, weight, out: branch }, shape),
+    rmsNorm({ from: { sums: device.floats(sums), splitK }, weight, out: branch }, shape),
   );
   await device.run(rmsNorm({ from: { x: device.floats(left) }, weight, out: total }, shape));
   assert.deepEqual(await device.readWords(branch), await device.readWords(total));

@@ -3,8 +3,8 @@ const PROMISED = 8;
 
 const PLAIN = "f32|f16|bf16";
 const QUANTIZED = "q8|q4|u4|i8|f8";
-const matmul = (formats: string, finish: string): RegExp =>
-  RegExp(`^matmul_[a-z]+_(${formats})_${finish}_(${PLAIN})_`);
+const matmul = (formats: string, epilogue: string): RegExp =>
+  RegExp(`^matmul_[a-z]+_(${formats})_${epilogue}_(${PLAIN})_`);
 
 /** Kernels that want more than promised, by name. README.md's limits tell which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [

@@ -3,17 +3,17 @@
 //use matmul/dot/add8
 //use matmul/dot/vec8
 
-fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
+fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   staged[row * 2u * $STAGEu + e] = lo;
   staged[(row * 2u + 1u) * $STAGEu + e] = hi;
 }
 
-fn add_dot(sum: f32, x: X, w: Eight) -> f32 {
+fn add_dot(sum: f32, x: X, w: Vec8) -> f32 {
   return add8(sum, x.lo, x.hi, w);
 }
 
 //for c in CHUNKS
-fn weights_$c(raw: Raw) -> Eight {
-  return eight_$c(raw);
+fn weights_$c(block: PackedBlock) -> Vec8 {
+  return vec8_$c(block);
 }
 //end

@@ -1,7 +1,7 @@
 // Inner products of rounded activations and integers of 8 bits, four products an instruction: for few
 // rows, where unpacking the weights to floats would take longer than reading them.
 //
-// n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over an eight is exact, so this has the
+// n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over a vec8 is exact, so this has the
 // bits of whole.wgsl.
 
 //use matmul/dot/rounded
@@ -11,8 +11,8 @@ struct X {
   step: f32,
 }
 
-var<workgroup> staged_bytes: array<vec4<u32>, $ROOMSu * $ROWSu * $STAGEu>;
-var<workgroup> staged_steps: array<f32, $ROOMSu * $ROWSu * $STAGEu>;
+var<workgroup> staged_bytes: array<vec4<u32>, $BUFFERSu * $ROWSu * $STAGEu>;
+var<workgroup> staged_steps: array<f32, $BUFFERSu * $ROWSu * $STAGEu>;
 
 // 1.5 * 2^23 + 128: the sum with n has n + 128 in its low 16 bits, which is h in the upper byte and
 // l + 128 in the lower one.
@@ -32,7 +32,7 @@ fn lower(n: vec4<u32>) -> u32 {
   return (b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u)) ^ 0x80808080u;
 }
 
-fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
+fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   let scale = scale_of(lo, hi);
   let a = with_bias(lo, scale.inverse);
   let b = with_bias(hi, scale.inverse);
@@ -40,7 +40,7 @@ fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   staged_steps[row * $STAGEu + e] = scale.step;
 }
 
-fn get_eight(row: u32, e: u32) -> X {
+fn get_vec8(row: u32, e: u32) -> X {
   return X(staged_bytes[row * $STAGEu + e], staged_steps[row * $STAGEu + e]);
 }
 
@@ -51,7 +51,7 @@ fn add_dot(sum: f32, x: X, w: Packed) -> f32 {
 }
 
 //for c in CHUNKS
-fn weights_$c(raw: Raw) -> Packed {
-  return packed_$c(raw);
+fn weights_$c(block: PackedBlock) -> Packed {
+  return packed_$c(block);
 }
 //end

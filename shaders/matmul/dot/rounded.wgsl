@@ -1,5 +1,5 @@
 // Activations as integers, for products with integers: x = n * step, n of 15 bits, where step is the
-// power of two that brings the largest of an eight to 2^13 .. 2^14. Every sum over an eight of n * q,
+// power of two that brings the largest of a vec8 to 2^13 .. 2^14. Every sum over a vec8 of n * q,
 // q of 8 bits, stays below 2^24, so that integers and floats both hold it exactly.
 
 const LEAST_EXPONENT = 60u << 23u; // of 2^-67: what is below 2^-81 becomes 0, and no step underflows

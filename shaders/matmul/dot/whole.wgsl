@@ -5,18 +5,18 @@
 //use matmul/dot/add8
 //use matmul/dot/vec8
 
-fn put_eight(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
+fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   let scale = scale_of(lo, hi);
   staged[row * 2u * $STAGEu + e] = round(lo * scale.inverse) * scale.step;
   staged[(row * 2u + 1u) * $STAGEu + e] = round(hi * scale.inverse) * scale.step;
 }
 
 fn add_dot(sum: f32, x: X, w: Whole) -> f32 {
-  return fma(add8(0.0, x.lo, x.hi, w.eight), w.scale, sum);
+  return fma(add8(0.0, x.lo, x.hi, w.vec8), w.scale, sum);
 }
 
 //for c in CHUNKS
-fn weights_$c(raw: Raw) -> Whole {
-  return whole_$c(raw);
+fn weights_$c(block: PackedBlock) -> Whole {
+  return whole_$c(block);
 }
 //end

@@ -1,4 +1,4 @@
-// Adds what the lanes of each group summed, in the order of the lanes, and finishes the outputs.
+// Adds what the lanes of each group summed, in the order of the lanes, and calls the epilogue.
 // $SUMS rows of x at a time go through workgroup memory, each a vector (a0, b0, a1, b1) of two pairs; a
 // vector of padding a group keeps its lanes off the banks of the next group. `end_group` may overwrite
 // what its group has added, `end_rows` all (slot `out` of matmul.wgsl).
@@ -35,10 +35,10 @@ fn add_lanes(
     }
     let c = column + group * step;
     if (row + s < rows && c < half) {
-      finish(split * rows + row + s, c, half, sum.xy);
+      epilogue(split * rows + row + s, c, half, sum.xy);
     }
     if (row + s < rows && c + 1u < half) {
-      finish(split * rows + row + s, c + 1u, half, sum.zw);
+      epilogue(split * rows + row + s, c + 1u, half, sum.zw);
     }
     end_group(first);
   }

@@ -2,7 +2,7 @@
 
 //use fragments/soft_cap
 
-fn finish(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let at = row * OUT_COLS + FIRST + c;
   let y = capped(vec4<f32>(sum, 0.0, 0.0));
   out[at] = y.x;

@@ -2,7 +2,7 @@
 // gelu(g) = g / 2 (1 + tanh(sqrt(2 / pi) (g + 0.044715 g^3))). tanh is 1 from 9 on; past 44 exp
 // overflows in some drivers.
 
-fn finish(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let at = row * OUT_COLS + FIRST + c;
   let g = sum.x;
   let inner = 0.7978845608028654 * (g + 0.044715 * g * g * g);

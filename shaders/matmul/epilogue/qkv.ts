@@ -7,7 +7,7 @@ import type { Epilogue } from "../matmul.ts";
  * values to the pages. The matrix is the loader's `heads`; `bias` is of q, k and v,
  * [(heads + 2 kvHeads) headDim].
  */
-export function finishQkv(
+export function qkvEpilogue(
   { rope, rows, pages, keys, values, bias }: KvPlace & { readonly bias?: Operand | undefined },
   { heads, kvHeads, headDim, tablePages, kvDtype }: Heads,
 ): Epilogue {

@@ -5,7 +5,7 @@
 //use fragments/place_head
 //use bias
 
-fn finish(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let pair = FIRST + c;
   let head = pair / (HEAD_DIM / 2u);
   let w = pair % (HEAD_DIM / 2u);

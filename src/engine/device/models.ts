@@ -1,14 +1,14 @@
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
-import { canLeavePeaks, matmulPeakWords } from "../../../shaders/matmul/matmul_argmax.ts";
-import { peakWords } from "../../../shaders/choose/partial_argmax.ts";
+import { canStoreArgmax, matmulArgmaxWords } from "../../../shaders/matmul/matmul_argmax.ts";
+import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { type Launches, MOST_SPLITS, type Tuning, tuning } from "../../gpu/matrix.ts";
+import { type Launches, MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type {
   DecoderContext,
@@ -92,7 +92,11 @@ export function prepareModels(
     kv,
     final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
     logits: storageBuffer(gpu, "logits", verifyRowCount(capacity) * weights.head.rows),
-    peaks: storageBuffer(gpu, "peaks", verifyRowCount(capacity) * peakWords(config.vocabSize)),
+    partials: storageBuffer(
+      gpu,
+      "partials",
+      verifyRowCount(capacity) * partialArgmaxWords(config.vocabSize),
+    ),
   };
   return {
     target,
@@ -148,19 +152,19 @@ function prepareDraft(
   };
 }
 
-/** What a draft token is chosen from: peaks that the head leaves, else logits and theirs. */
+/** What a draft token is chosen from: partial argmaxes that the head stores, else logits and theirs. */
 function choiceScratch(
   floats: (label: string, count: number) => Operand,
   { config, weights: { head }, tuning }: NonNullable<LoadedWeights["draft"]> & {
     readonly tuning: Tuning;
   },
   rows: number,
-): Pick<Draft, "logits" | "peaks"> {
-  return canLeavePeaks(head, tuning)
-    ? { logits: undefined, peaks: floats("peaks", matmulPeakWords(head, { rows, tuning })) }
+): Pick<Draft, "logits" | "partials"> {
+  return canStoreArgmax(head, tuning)
+    ? { logits: undefined, partials: floats("partials", matmulArgmaxWords(head, { rows, tuning })) }
     : {
       logits: floats("logits", rows * head.rows),
-      peaks: floats("peaks", rows * peakWords(config.draftVocabSize)),
+      partials: floats("partials", rows * partialArgmaxWords(config.draftVocabSize)),
     };
 }
 
@@ -226,7 +230,7 @@ function scratch(
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
     mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
-    sums: floats("sums", MOST_SPLITS * hiddenSize),
+    sums: floats("sums", MOST_SPLIT_K * hiddenSize),
     mixture: mixtureScratch(gpu, name, config, rows),
   };
 }

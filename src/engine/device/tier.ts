@@ -136,8 +136,8 @@ export function promptPlans({ target, drafter, buffers }: RoundParts, count: num
 
 function chooseRows(target: Target, buffers: RoundBuffers, count: number): Dispatch[] {
   const { rows, slots, chosen } = buffers;
-  const { config, weights, tuning, logits, peaks } = target;
-  return choose({ logits, peaks, rows, slots, chosen }, {
+  const { config, weights, tuning, logits, partials } = target;
+  return choose({ logits, partials, rows, slots, chosen }, {
     count,
     vocab: config.vocabSize,
     stride: weights.head.rows,

@@ -70,8 +70,8 @@ async function fastest(
     readonly late: () => boolean;
   },
 ): Promise<Launch> {
-  const [{ matrix, splits }] = matmuls;
-  const use = { rows, splits, tuning };
+  const [{ matrix, splitK }] = matmuls;
+  const use = { rows, splitK, tuning };
   let held = defaultLaunch(matrix, use);
   for (const [i, vary] of axes(matrix, use, bench.limits).entries()) {
     const others = vary(held);
@@ -113,7 +113,7 @@ async function openBench(
     return { buffer };
   };
   const x = floats("tune.x", most(({ matrix }) => matrix.cols));
-  const out = floats("tune.out", most(({ matrix, splits }) => matrix.rows * splits));
+  const out = floats("tune.out", most(({ matrix, splitK }) => matrix.rows * splitK));
   const timer = stack.use(await openLaunchTimer(gpu));
   const compile = compiler(gpu);
   let slowest = 0;
@@ -152,8 +152,8 @@ async function compiled(
   const forced = { ...tuning, launches: always(matmuls, rows, launch) };
   const programs: Program[] = [];
   try {
-    for (const { matrix, splits } of matmuls.slice(0, MOST_MATRICES)) {
-      const shape = { rows, splits, finish: "store", tuning: forced, label: "tune" } as const;
+    for (const { matrix, splitK } of matmuls.slice(0, MOST_MATRICES)) {
+      const shape = { rows, splitK, epilogue: "store", tuning: forced, label: "tune" } as const;
       programs.push(await compile(matmul({ matrix, x, out }, shape)));
     }
     return programs;

@@ -1,5 +1,5 @@
 import { MEASURED_ROWS } from "../../../shaders/matmul/matmul_tune.ts";
-import { shapeKey, splitsOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { shapeKey, splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { bytesOf } from "../../gpu/kernel.ts";
 import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
 import type { DecoderLayer } from "../../model/plan/decoder.ts";
@@ -9,7 +9,7 @@ import type { LoadedWeights } from "../device/models.ts";
 /** A matrix that a forward multiplies by, and the ranges of k that its sums leave in. */
 export interface Matmul {
   readonly matrix: Matrix;
-  readonly splits: number;
+  readonly splitK: number;
 }
 
 /** Matmuls of one shape: what one launch is measured for, on all of them in turn. */
@@ -26,9 +26,9 @@ export function matmulsOf({ target, draft }: LoadedWeights, tuning: Tuning): Mat
   const heads = new Set([head, ...draft ? [draft.weights.fc, draft.weights.head] : []]);
   const all = [...layers, ...draft ? [draft.weights.layer] : []].map(layerMatrices);
   return [
-    ...[...heads, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({ matrix, splits: 1 })),
+    ...[...heads, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({ matrix, splitK: 1 })),
     ...all.flatMap(({ ends }) => ends)
-      .map((matrix) => ({ matrix, splits: splitsOf(matrix, tuning) })),
+      .map((matrix) => ({ matrix, splitK: splitKOf(matrix, tuning) })),
   ];
 }
 

@@ -64,9 +64,9 @@ export function usable(
   cached: Launches,
 ): Launches {
   const rules = tuning(false, limits, info.backend);
-  return new Map(groups.map(({ key, matmuls: [{ matrix, splits }] }) => {
+  return new Map(groups.map(({ key, matmuls: [{ matrix, splitK }] }) => {
     const fitting = [...cached.get(key) ?? []].filter(([rows, launch]) =>
-      isLaunch(launch, matrix, { rows, splits, tuning: rules }, limits)
+      isLaunch(launch, matrix, { rows, splitK, tuning: rules }, limits)
     );
     return [key, new Map(fitting)];
   }));

@@ -110,13 +110,13 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splits }: Branch,
+  { plan, splitK }: Branch,
   weight: Operand | undefined,
   { rows, label }: { readonly rows: number; readonly label: string },
 ): Block {
   const { x, sums } = context.scratch;
-  if (splits === 0) return { plan, stream: { x } };
-  if (weight === undefined) return { plan, stream: { x, sums, splits } };
-  const adding = { from: { sums, splits }, weight, out: x, put: "add" } as const;
+  if (splitK === 0) return { plan, stream: { x } };
+  if (weight === undefined) return { plan, stream: { x, sums, splitK } };
+  const adding = { from: { sums, splitK }, weight, out: x, put: "add" } as const;
   return { plan: [...plan, ...norm(context, adding, rows, label)], stream: { x } };
 }

@@ -1,6 +1,6 @@
 import type { PartialSums } from "../../../shaders/attention/attention.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { splitsOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
@@ -34,7 +34,7 @@ export interface Scratch {
   readonly mixed: Operand;
   /** [rows, intermediate] */
   readonly act: Operand;
-  /** What a split matmul leaves to be added to x, [splits, rows, hidden]. */
+  /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */
   readonly sums: Operand;
   /** Where a layer is a mixture of experts. */
   readonly mixture?: MixtureScratch | undefined;
@@ -92,7 +92,7 @@ export type End = "sums" | "x";
 /** The plan of a branch, and the parts of its output in `sums`; 0 = x has it. */
 export interface Branch {
   readonly plan: Dispatch[];
-  readonly splits: number;
+  readonly splitK: number;
 }
 
 /** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */
@@ -103,11 +103,11 @@ export function branchEnd(
 ): Branch {
   const launch = { rows, tuning, label };
   if (end === "x") {
-    return { plan: matmul({ matrix, x: a, out: x }, { ...launch, finish: "add" }), splits: 0 };
+    return { plan: matmul({ matrix, x: a, out: x }, { ...launch, epilogue: "add" }), splitK: 0 };
   }
-  const splits = splitsOf(matrix, tuning);
-  const plan = matmul({ matrix, x: a, out: sums }, { ...launch, finish: "store", splits });
-  return { plan, splits };
+  const splitK = splitKOf(matrix, tuning);
+  const plan = matmul({ matrix, x: a, out: sums }, { ...launch, epilogue: "store", splitK });
+  return { plan, splitK };
 }
 
 /** out = norm(x) of the residual stream, or of `from` where given. */

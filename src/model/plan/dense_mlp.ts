@@ -1,5 +1,5 @@
 /** The gated MLP. */
-import { type Finish, matmul } from "../../../shaders/matmul/matmul.ts";
+import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
@@ -20,7 +20,10 @@ export interface DenseWeights {
   readonly down: Matrix;
 }
 
-const FINISH: Readonly<Record<Activation, Finish>> = { silu: "swiglu", gelu_tanh: "geglu" };
+const EPILOGUE: Readonly<Record<Activation, PlainEpilogue>> = {
+  silu: "swiglu",
+  gelu_tanh: "geglu",
+};
 
 /** @param roles of its tensors, where they are not those of a layer's only MLP. */
 export function loadDenseMlp(
@@ -55,7 +58,7 @@ export function denseMlp(
   const out = branchEnd(context, { matrix: down, x: act }, { rows, end, label: `${label}.down` });
   const gated = matmul(
     { matrix: gateUp, x: input, out: act },
-    { rows, finish: FINISH[spec.activation], tuning, label: `${label}.gateUp` },
+    { rows, epilogue: EPILOGUE[spec.activation], tuning, label: `${label}.gateUp` },
   );
   return { ...out, plan: [...gated, ...out.plan] };
 }

@@ -103,7 +103,7 @@ function fc(
     ...values ? [fillRows({ values, out }, { rows, cols, label: "draft.fcBias" })] : [],
     ...matmul(
       { matrix, x, out },
-      { rows, finish: values ? "add" : "store", tuning, label: "draft.fc" },
+      { rows, epilogue: values ? "add" : "store", tuning, label: "draft.fc" },
     ),
   ];
 }

@@ -40,10 +40,10 @@ export interface Draft extends DecoderContext {
   readonly ends: Operand;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly carry: Operand;
-  /** [batch, head.rows]; absent: the head leaves peaks alone, see `canLeavePeaks`. */
+  /** [batch, head.rows]; absent: the head stores partial argmaxes only, see `canStoreArgmax`. */
   readonly logits: Operand | undefined;
-  /** The largest logits of some columns, (key, token) u32 [batch, peaks of a lane, 2]. */
-  readonly peaks: Operand;
+  /** The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a place, 2]. */
+  readonly partials: Operand;
   /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
   /** Rows that a slot may have in any round. */

@@ -1,8 +1,8 @@
 import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choose.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { matmulPeakCount, matmulPeaks } from "../../../shaders/matmul/matmul_argmax.ts";
+import { matmulArgmax, matmulArgmaxCount } from "../../../shaders/matmul/matmul_argmax.ts";
 import { gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
-import { peaks as peaksPass, peaksOf } from "../../../shaders/choose/partial_argmax.ts";
+import { partialArgmax, partialArgmaxCount } from "../../../shaders/choose/partial_argmax.ts";
 import { UsageError } from "../../errors.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -122,43 +122,43 @@ export interface DraftEnd {
 
 /** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
 export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
-  const { weights, ends, scratch, peaks, drafts, mostRows, tuning } = draft;
+  const { weights, ends, scratch, partials, drafts, mostRows, tuning } = draft;
   const { batch, step, last, next } = end;
   const label = `draft_choose.${step}`;
   const [x, input] = weights.finalNorm
     ? [scratch.normed, normedEnds(draft, lanes, end, weights.finalNorm)]
     : [last ? ends : scratch.x, plainEnds(draft, lanes, end)];
-  const { plan, count } = headPeaks(draft, x, { rows: batch, label: `${label}.peaks` });
+  const { plan, count } = headArgmax(draft, x, { rows: batch, label: `${label}.partial_argmax` });
   return [
     ...input,
     ...plan,
-    draftChoose({ peaks, offsets: weights.offsets, lanes, drafts, next }, {
+    draftChoose({ partials, offsets: weights.offsets, batchSlots: lanes, drafts, next }, {
       ...{ batch, count, step, mostRows, label },
       lanes: tuning.rowLanes,
     }),
   ];
 }
 
-/** The peaks of the logits of x: of parts of the columns that the head makes, or of slices of logits. */
-function headPeaks(
-  { weights: { head: matrix }, draft: { draftVocabSize: vocab }, logits, peaks, tuning }: Draft,
+/** Partial argmaxes of the logits of x: by parts of the head's columns, or by slices of stored logits. */
+function headArgmax(
+  { weights: { head: matrix }, draft: { draftVocabSize: vocab }, logits, partials, tuning }: Draft,
   x: Operand,
   { rows, label }: { readonly rows: number; readonly label: string },
 ): { readonly plan: Dispatch[]; readonly count: number } {
   const use = { rows, tuning, label: "draft.head" };
   if (logits === undefined) {
     return {
-      plan: matmulPeaks({ matrix, x, peaks }, { ...use, vocab }),
-      count: matmulPeakCount(matrix, use),
+      plan: matmulArgmax({ matrix, x, partials }, { ...use, vocab }),
+      count: matmulArgmaxCount(matrix, use),
     };
   }
   const slices = { rows, vocab, stride: matrix.rows, lanes: tuning.rowLanes, label };
   return {
     plan: [
-      ...matmul({ matrix, x, out: logits }, { ...use, finish: "store" }),
-      peaksPass({ logits, peaks }, slices),
+      ...matmul({ matrix, x, out: logits }, { ...use, epilogue: "store" }),
+      partialArgmax({ logits, partials }, slices),
     ],
-    count: peaksOf(vocab),
+    count: partialArgmaxCount(vocab),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
 import { attention } from "../../../shaders/attention/attention.ts";
-import { finishQkv } from "../../../shaders/matmul/epilogue/qkv.ts";
+import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -100,12 +100,12 @@ function projectHeads(
   const shape = { ...headsOf(spec, context), count };
   const launch = { rows: count, tuning, label: `${label}.qkv` };
   if (!weight) {
-    const finish = finishQkv({ ...place, bias }, shape);
-    return matmul({ matrix, x: input, out: q }, { ...launch, finish });
+    const epilogue = qkvEpilogue({ ...place, bias }, shape);
+    return matmul({ matrix, x: input, out: q }, { ...launch, epilogue });
   }
   const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
   return [
-    ...matmul({ matrix, x: input, out: qkv }, { ...launch, finish: "store" }),
+    ...matmul({ matrix, x: input, out: qkv }, { ...launch, epilogue: "store" }),
     normRopeStore(
       { ...place, qkv, weight, q },
       { ...shape, ...norm, tuning, label: `${label}.normRope` },

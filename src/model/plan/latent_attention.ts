@@ -116,7 +116,7 @@ function latents(
   return [
     ...matmul(
       { matrix: kvA, x: input, out: mixed },
-      { rows: count, finish: "store", tuning, label: `${label}.kvA` },
+      { rows: count, epilogue: "store", tuning, label: `${label}.kvA` },
     ),
     latentStore(
       { x: mixed, gain: kvNorm, rope, rows, pages, latents: kv.keys },
@@ -140,7 +140,7 @@ function queries(
   input: Operand,
   { rows, count }: RowsOf,
 ): Dispatch[] {
-  const launch = { rows: count, finish: "store", tuning } as const;
+  const launch = { rows: count, epilogue: "store", tuning } as const;
   const rope = ropes[spec.rope] as Operand;
   return [
     ...queryLatent

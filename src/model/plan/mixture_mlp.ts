@@ -75,7 +75,7 @@ export function mixtureMlp(
   const { shared, spec: { routing: { topK } } } = weights;
   const left = shared
     ? denseMlp(context, shared, { input, rows, end, label: `${label}.shared` })
-    : { plan: [], splits: end === "sums" ? 1 : 0 };
+    : { plan: [], splitK: end === "sums" ? 1 : 0 };
   const combined = combineExperts(
     // Where the shared expert left several sums, the first gets the experts'.
     { y: outputs, weights: shares, out: end === "sums" ? sums : x },
@@ -108,7 +108,7 @@ function expertOutputs(
     ...matmul({ matrix: router, x: input, out: logits }, {
       rows,
       tuning,
-      finish: "store",
+      epilogue: "store",
       label: `${label}.router`,
     }),
     route(
@@ -118,11 +118,11 @@ function expertOutputs(
     ...expertTiles(lists, { ...jobs, label: `${label}.tiles` }),
     ...expertMatmul(
       { matrix: gateUp, x: input, out: act, ...lists },
-      { ...launch, finish: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
+      { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
     ),
     ...expertMatmul(
       { matrix: down, x: act, out: outputs, ...lists },
-      { ...launch, finish: "store", perJob: true, label: `${label}.experts.down` },
+      { ...launch, epilogue: "store", perJob: true, label: `${label}.experts.down` },
     ),
   ];
 }

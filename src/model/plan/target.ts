@@ -1,5 +1,5 @@
 import { embed } from "../../../shaders/norm/embed.ts";
-import { finishCap, matmul } from "../../../shaders/matmul/matmul.ts";
+import { capEpilogue, matmul } from "../../../shaders/matmul/matmul.ts";
 import { copyRows, gatherRows } from "../../../shaders/round/move_rows.ts";
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -81,8 +81,8 @@ export interface Target extends DecoderContext {
   readonly final: Operand;
   /** [rows that get logits, head.rows] */
   readonly logits: Operand;
-  /** Largest logits of slices, u32 [rows that get logits, peakWords(vocab)]. */
-  readonly peaks: Operand;
+  /** Largest logits of slices, u32 [rows that get logits, partialArgmaxWords(vocab)]. */
+  readonly partials: Operand;
 }
 
 /** Where a forward leaves copies of the residual stream entering a layer. */
@@ -166,7 +166,7 @@ export function targetHead(
   const { weights: { head }, logits: out, tuning, config: { logitCap } } = target;
   return matmul({ matrix: head, x: from, out }, {
     rows: count,
-    finish: logitCap === undefined ? "store" : finishCap(logitCap),
+    epilogue: logitCap === undefined ? "store" : capEpilogue(logitCap),
     tuning,
     label: "head",
   });

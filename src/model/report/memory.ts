@@ -3,7 +3,7 @@ import { partialWords } from "../../../shaders/attention/attention.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {
   isQuantizable,
-  MOST_SPLITS,
+  MOST_SPLIT_K,
   type Quantization,
   scaleBytes,
   WEIGHT_BYTES,
@@ -149,7 +149,7 @@ function rowElements({ hiddenSize, layers }: ModelConfig): number {
     const { qkv, q, mixed } = attentionSizes(attention);
     return qkv + q + mixed + actWidth(mlp) + mixtureElements(mlp, hiddenSize);
   });
-  return (2 + MOST_SPLITS) * hiddenSize + Math.max(...scratch);
+  return (2 + MOST_SPLIT_K) * hiddenSize + Math.max(...scratch);
 }
 
 /** Router's logits, chosen experts, their weights, tiles (about) and outputs. */

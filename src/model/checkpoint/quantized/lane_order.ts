@@ -34,15 +34,15 @@ export function toLanes(
   };
 }
 
-/** Place of each word of a row: eight e is chunk c of raw j of lane e % lanes. */
+/** Place of each word of a row: vec8 e is chunk c of block j of lane e % lanes. */
 function wordOrder(cols: number, lanes: number, format: Prequantized): Uint32Array {
   const chunks = CHUNKS[format];
-  const wordsPerEight = 4 / chunks;
-  return Uint32Array.from({ length: cols / 8 * wordsPerEight }, (_, i) => {
-    const eight = Math.floor(i / wordsPerEight);
-    const turn = Math.floor(eight / lanes); // j * chunks + c
-    const raw = Math.floor(turn / chunks) * lanes + eight % lanes;
-    return 4 * raw + turn % chunks * wordsPerEight + i % wordsPerEight;
+  const wordsPerVec8 = 4 / chunks;
+  return Uint32Array.from({ length: cols / 8 * wordsPerVec8 }, (_, i) => {
+    const vec8 = Math.floor(i / wordsPerVec8);
+    const turn = Math.floor(vec8 / lanes); // j * chunks + c
+    const block = Math.floor(turn / chunks) * lanes + vec8 % lanes;
+    return 4 * block + turn % chunks * wordsPerVec8 + i % wordsPerVec8;
   });
 }
 

@@ -1,4 +1,4 @@
-import { finishQkv } from "../../shaders/matmul/epilogue/qkv.ts";
+import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -26,7 +26,7 @@ for (const software of [true, false]) {
     const { heads, kvHeads, headDim, kvDtype, shards, biased = false } = shape;
     const title =
       `${heads} heads over ${kvHeads} of ${headDim}, ${kvDtype}, ${shards.length} shards`;
-    Deno.test(`finish_qkv: ${title}${biased ? ", biased" : ""}, ${software ? "software" : "hardware"}`, async () => {
+    Deno.test(`qkv epilogue: ${title}${biased ? ", biased" : ""}, ${software ? "software" : "hardware"}`, async () => {
       const places = placing(device, shape);
       const count = PLACED_ROWS.length;
       const all = heads + 2 * kvHeads;
@@ -37,7 +37,7 @@ for (const software of [true, false]) {
       const x = numbers(count * COLS, 5);
       await device.run(matmul({ matrix, x: device.floats(x), out: places.q }, {
         rows: count,
-        finish: finishQkv(
+        epilogue: qkvEpilogue(
           { ...places.place, bias: biased ? device.floats(bias) : undefined },
           places.shape,
         ),

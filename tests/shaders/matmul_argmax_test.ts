@@ -1,16 +1,20 @@
-// A matmul that leaves peaks leads to the token that its logits lead to.
+// A matmul that stores partial argmaxes leads to the token that its logits lead to.
 
 import assert from "node:assert/strict";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import {
-  canLeavePeaks,
-  matmulPeakCount,
-  matmulPeaks,
-  matmulPeakWords,
+  canStoreArgmax,
+  matmulArgmax,
+  matmulArgmaxCount,
+  matmulArgmaxWords,
 } from "../../shaders/matmul/matmul_argmax.ts";
 import { shapeKey } from "../../shaders/matmul/matmul_shape.ts";
-import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/partial_argmax.ts";
+import {
+  partialArgmax,
+  partialArgmaxCount,
+  partialArgmaxWords,
+} from "../../shaders/choose/partial_argmax.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/rows_layout.ts";
@@ -34,13 +38,13 @@ interface Case {
   readonly tuning?: Tuning;
 }
 
-/** The draft token of each row, from the peaks that `plan` leaves. */
-async function chosen(plan: Dispatch[], peaks: Operand, rows: number, count: number) {
+/** The draft token of each row, from the partial argmaxes that `plan` stores. */
+async function chosen(plan: Dispatch[], partials: Operand, rows: number, count: number) {
   const drafts = device.filled(rows * draftWords(2));
   const choice = draftChoose({
-    peaks,
+    partials,
     offsets: device.words(Array(1 << 13).fill(0)),
-    lanes: device.words([...Array(rows).keys()]),
+    batchSlots: device.words([...Array(rows).keys()]),
     drafts,
   }, { batch: rows, count, step: 0, mostRows: 2, lanes: 16, label: "choose" });
   await device.run([...plan, choice]);
@@ -52,31 +56,31 @@ async function chosen(plan: Dispatch[], peaks: Operand, rows: number, count: num
 async function fromLogits({ matrix, x, tuning = HARDWARE, vocab = matrix.rows }: Case) {
   const rows = x.length / matrix.cols;
   const logits = device.filled(rows * matrix.rows);
-  const peaks = device.filled(rows * peakWords(vocab));
+  const partials = device.filled(rows * partialArgmaxWords(vocab));
   const shape = { rows, tuning, label: "head" };
-  const slices = { rows, vocab, stride: matrix.rows, lanes: 16, label: "peaks" };
+  const slices = { rows, vocab, stride: matrix.rows, lanes: 16, label: "partials" };
   const plan = [
-    ...matmul({ matrix, x: device.floats(x), out: logits }, { ...shape, finish: "store" }),
-    peaksPass({ logits, peaks }, slices),
+    ...matmul({ matrix, x: device.floats(x), out: logits }, { ...shape, epilogue: "store" }),
+    partialArgmax({ logits, partials }, slices),
   ];
-  const tokens = await chosen(plan, peaks, rows, peaksOf(vocab));
+  const tokens = await chosen(plan, partials, rows, partialArgmaxCount(vocab));
   const values = await device.readFloats(logits);
   const row = (r: number) => values.subarray(r * matrix.rows, r * matrix.rows + vocab);
   return { tokens, logits: tokens.map((_, r) => row(r)) };
 }
 
-/** From peaks of the matmul; all of them are made, and nothing else. */
-async function fromPeaks({ matrix, x, tuning = HARDWARE, vocab = matrix.rows }: Case) {
+/** From partial argmaxes of the matmul; all of them are made, and nothing else. */
+async function fromPartials({ matrix, x, tuning = HARDWARE, vocab = matrix.rows }: Case) {
   const rows = x.length / matrix.cols;
-  const count = matmulPeakCount(matrix, { rows, tuning });
-  const room = matmulPeakWords(matrix, { rows, tuning });
+  const count = matmulArgmaxCount(matrix, { rows, tuning });
+  const room = matmulArgmaxWords(matrix, { rows, tuning });
   assert.ok(room >= 2 * rows * count);
-  const UNTOUCHED = 0xffffffff; // better than any peak
-  const peaks = device.words(Array(room + 8).fill(UNTOUCHED));
+  const UNTOUCHED = 0xffffffff; // better than any argmax
+  const partials = device.words(Array(room + 8).fill(UNTOUCHED));
   const shape = { rows, tuning, vocab, label: "head" };
-  const plan = matmulPeaks({ matrix, x: device.floats(x), peaks }, shape);
-  const tokens = await chosen(plan, peaks, rows, count);
-  const rest = (await device.readWords(peaks)).subarray(2 * rows * count);
+  const plan = matmulArgmax({ matrix, x: device.floats(x), partials }, shape);
+  const tokens = await chosen(plan, partials, rows, count);
+  const rest = (await device.readWords(partials)).subarray(2 * rows * count);
   assert.ok(rest.every((word) => word === UNTOUCHED));
   return tokens;
 }
@@ -84,7 +88,7 @@ async function fromPeaks({ matrix, x, tuning = HARDWARE, vocab = matrix.rows }: 
 /** The tokens of both ways, which are the lowest of the largest logits. */
 async function assertSame(of: Case, what: string): Promise<number[]> {
   const { tokens, logits } = await fromLogits(of);
-  const found = await fromPeaks(of);
+  const found = await fromPartials(of);
   assert.deepEqual(found, tokens, what);
   const largest = logits.map((row) => row.indexOf(row.reduce((a, b) => Math.max(a, b))));
   assert.deepEqual(found, largest, what);
@@ -126,15 +130,15 @@ function tuned(matrix: Matrix, launch: Launch): Tuning {
   return { ...HARDWARE, launches };
 }
 
-Deno.test("matmul peaks: only hardware's kernels that add lanes leave them", () => {
+Deno.test("matmul argmax: only hardware's kernels that add lanes store them", () => {
   const matrix = matrixOf(new Float32Array(2 * 64), 64, [2]);
-  assert.equal(canLeavePeaks(matrix, HARDWARE), true);
-  assert.equal(canLeavePeaks({ ...matrix, lanes: 1 }, HARDWARE), false);
-  assert.equal(canLeavePeaks({ ...matrix, lanes: 1 }, tuning(true)), false);
+  assert.equal(canStoreArgmax(matrix, HARDWARE), true);
+  assert.equal(canStoreArgmax({ ...matrix, lanes: 1 }, HARDWARE), false);
+  assert.equal(canStoreArgmax({ ...matrix, lanes: 1 }, tuning(true)), false);
 });
 
 for (const [cols, kind] of [[256, "staged"], [264, "cached"]] as const) {
-  Deno.test(`matmul peaks: the token of the logits, 1 to 9 rows and tiles of many, ${kind}`, async () => {
+  Deno.test(`matmul argmax: the token of the logits, 1 to 9 rows and tiles of many, ${kind}`, async () => {
     const tokens = new Set<number>();
     for (const vocab of [31, 50, 2049]) {
       const matrix = matrixOf(weights("bf16", even(vocab), cols), cols, [even(vocab)]);
@@ -148,7 +152,7 @@ for (const [cols, kind] of [[256, "staged"], [264, "cached"]] as const) {
   });
 }
 
-Deno.test("matmul peaks: padding never counts, not even workgroups of it", async () => {
+Deno.test("matmul argmax: padding never counts, not even workgroups of it", async () => {
   const cols = 256;
   for (const [rows, vocab] of [[32, 31], [2050, 2049], [200, 70]] as const) {
     const values = weights("bf16", rows, cols);
@@ -159,13 +163,13 @@ Deno.test("matmul peaks: padding never counts, not even workgroups of it", async
       const label = `${vocab} of ${rows}, ${shards.length} shards`;
       await assertSame({ matrix, x, vocab }, label);
       // It would win.
-      const padded = await fromPeaks({ matrix, x });
+      const padded = await fromPartials({ matrix, x });
       assert.deepEqual(padded, Array(3).fill(vocab), label);
     }
   }
 });
 
-Deno.test("matmul peaks: shards count on, whatever their rows", async () => {
+Deno.test("matmul argmax: shards count on, whatever their rows", async () => {
   const cols = 256;
   const cuts = [[2, 48], [34, 2, 14], [32, 32, 36]];
   for (const shards of cuts) {
@@ -178,7 +182,7 @@ Deno.test("matmul peaks: shards count on, whatever their rows", async () => {
   }
 });
 
-Deno.test("matmul peaks: of equal logits the lowest token, in any half, workgroup and shard", async () => {
+Deno.test("matmul argmax: of equal logits the lowest token, in any half, workgroup and shard", async () => {
   const [cols, n] = [256, 140];
   const x = numbers(2 * cols, 9).map((value) => Math.abs(value) + 0.25);
   for (let seed = 0; seed < 24; seed++) {
@@ -192,7 +196,7 @@ Deno.test("matmul peaks: of equal logits the lowest token, in any half, workgrou
   }
 });
 
-Deno.test("matmul peaks: logits all below zero, zeros of both signs", async () => {
+Deno.test("matmul argmax: logits all below zero, zeros of both signs", async () => {
   const cols = 64;
   const values = weights("bf16", 50, cols).map((value) => -Math.abs(value) - 1);
   const x = numbers(cols, 4).map(Math.abs);
@@ -203,7 +207,7 @@ Deno.test("matmul peaks: logits all below zero, zeros of both signs", async () =
   assert.deepEqual(found, [7]);
 });
 
-Deno.test("matmul peaks: NaN and infinities lead where they lead as logits", async () => {
+Deno.test("matmul argmax: NaN and infinities lead where they lead as logits", async () => {
   const [cols, n] = [256, 100];
   const x = numbers(3 * cols, 2).map((value) => Math.abs(value) + 0.25);
   const broken: Readonly<Record<number, number>>[] = [
@@ -218,18 +222,18 @@ Deno.test("matmul peaks: NaN and infinities lead where they lead as logits", asy
     const values = weights("bf16", n, cols);
     for (const [token, value] of Object.entries(columns)) values[Number(token) * cols + 5] = value;
     const of = { matrix: matrixOf(values, cols, [n]), x };
-    assert.deepEqual(await fromPeaks(of), (await fromLogits(of)).tokens, `case ${i}`);
+    assert.deepEqual(await fromPartials(of), (await fromLogits(of)).tokens, `case ${i}`);
   }
   const matrix = matrixOf(weights("bf16", n, cols), cols, [n]);
   x[cols + 7] = NaN; // of the second row alone
   const of = { matrix, x };
-  const found = await fromPeaks(of);
+  const found = await fromPartials(of);
   assert.deepEqual(found, (await fromLogits(of)).tokens);
   assert.equal(found[1], 0);
 });
 
 for (const format of ["q8", "q4"] as const) {
-  Deno.test(`matmul peaks: ${format}, widths that leave fewer lanes, shards`, async () => {
+  Deno.test(`matmul argmax: ${format}, widths that leave fewer lanes, shards`, async () => {
     for (const cols of [64, 192, 1024]) {
       for (const shards of [[150], [100, 48, 2]]) {
         const matrix = quantized(numbers(150 * cols, cols), { format, cols, shards });
@@ -242,14 +246,14 @@ for (const format of ["q8", "q4"] as const) {
   });
 }
 
-Deno.test("matmul peaks: as many as a measured launch has workgroups", async () => {
+Deno.test("matmul argmax: as many as a measured launch has workgroups", async () => {
   const [cols, n] = [512, 301];
   const matrix = matrixOf(weights("bf16", even(n), cols), cols, [200, 102]);
   const counts = [];
   for (const groups of [4, 8, 16]) {
     for (const stage of [0, 64]) {
       const tuning = tuned(matrix, { groups, stage });
-      counts.push(matmulPeakCount(matrix, { rows: 1, tuning }));
+      counts.push(matmulArgmaxCount(matrix, { rows: 1, tuning }));
       for (const rows of [1, 13]) {
         const of = { matrix, x: numbers(rows * cols, 8), vocab: n, tuning };
         await assertSame(of, `${groups} groups, stages of ${stage}, ${rows} rows`);
