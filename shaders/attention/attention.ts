@@ -7,6 +7,7 @@ import {
   combineKernel,
   combineTiles,
   lanesKernel,
+  pathGroups,
 } from "./attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 
@@ -183,8 +184,9 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
         FIRST_ROW: shape.firstRow,
         ...scoreConstants(shape),
       },
-      workgroups: [tiles, heads / group, CHUNKS],
+      workgroups: [tiles, heads / group, pathGroups(tile) + CHUNKS],
       cellsEach: CHUNK,
+      groupsBefore: pathGroups(tile),
       label,
       work: chunkWork(shape),
     }),

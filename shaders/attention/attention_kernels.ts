@@ -43,6 +43,11 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
   });
 }
 
+/** Workgroups of a tile of rows for the chunks with paths: a path ends in the chunk after its first at most. */
+export function pathGroups(tile: number): number {
+  return tile === 1 ? 0 : 2 * tile;
+}
+
 /** How attention.wgsl is unrolled. */
 function chunkCounts(headDim: number, group: number, tile: number): Record<string, number> {
   const EIGHTS = headDim / 8;
@@ -55,6 +60,7 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
   return {
     GROUP: group,
     TILE: tile,
+    PATHS: pathGroups(tile),
     QUADS,
     EIGHTS,
     LANES,
