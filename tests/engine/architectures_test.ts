@@ -1,4 +1,3 @@
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
@@ -11,6 +10,7 @@ import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
 

@@ -1,4 +1,3 @@
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import {
   type GenerateRequest,
@@ -8,6 +7,7 @@ import {
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { asAsked, type Speculation } from "../../src/engine/schedule/speculation.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
