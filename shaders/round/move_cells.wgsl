@@ -40,10 +40,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (offset == j) {
       continue;
     }
-    let from = address(row.slot, row.cell - j + offset, head) + word;
+    let source = address(row.slot, row.cell - j + offset, head) + word;
     let to = address(row.slot, row.cell, head) + word;
     //for n in BUFFERS
-    cells$n[to] = cells$n[from];
+    cells$n[to] = cells$n[source];
     //end
   }
 }

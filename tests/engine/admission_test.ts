@@ -1,10 +1,10 @@
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { checkRequest } from "../../src/engine/schedule/admission.ts";
 import { cellsAtEnd } from "../../src/engine/schedule/sequence_pages.ts";
 import type { Capacity } from "../../src/engine/device/buffers.ts";
 import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { UsageError } from "../../src/errors.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 
 /** Rounds of at most 4 tokens; 6 pages of 16 cells. */

@@ -1,4 +1,3 @@
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
@@ -6,6 +5,7 @@ import { type Core, openCore } from "../../src/engine/device/core.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
 import { folderOf, loadSpeculated, openSpeculated, SPECULATED } from "./speculated.ts";

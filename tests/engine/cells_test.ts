@@ -1,6 +1,5 @@
 // Attention has workgroups for the cells that slots have pages for, not for those of a whole context.
 
-import { chain, chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { type Core, openCore } from "../../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
@@ -9,6 +8,7 @@ import { loadRandomWeights, openRandomModels } from "../../src/engine/load/rando
 import type { RoundOf } from "../../src/engine/device/programs.ts";
 import type { Program } from "../../src/gpu/program.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 

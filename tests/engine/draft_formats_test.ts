@@ -3,11 +3,11 @@
  * embedded heads are not (norms before fc, biases) are made so that the mathematics leaves the
  * drafts as they were, and nothing but the variant's own steps could have done it.
  */
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openCore } from "../../src/engine/device/core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import {
   bf16,

@@ -1,4 +1,3 @@
-import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { type Core, openCore } from "../../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
@@ -7,6 +6,7 @@ import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
 /** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */

@@ -1,4 +1,3 @@
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
@@ -13,6 +12,7 @@ import { draftBody } from "../../src/model/plan/eagle.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { targetBody } from "../../src/model/plan/target.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { assertClose } from "../gpu/numbers.ts";
 import { packRows } from "../shaders/rows.ts";

@@ -1,4 +1,3 @@
-import { chain } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import {
@@ -6,6 +5,7 @@ import {
   openCoreProfiler,
   type PartSamples,
 } from "../../src/engine/check/profile.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { openFledgling } from "./fledgling.ts";
 import { denseLayer } from "../model/dense_layer.ts";
 

@@ -1,5 +1,4 @@
 /** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
@@ -12,6 +11,7 @@ import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { bothOf, CONFIG, DEEPSEEK } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";

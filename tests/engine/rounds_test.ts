@@ -1,4 +1,3 @@
-import { chain } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Core } from "../../src/engine/device/core.ts";
@@ -11,6 +10,7 @@ import {
 import { openEngine, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";
 
@@ -92,6 +92,36 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
+});
+
+Deno.test("each sequence has as many drafts verified as it is told, for as long as it is", async () => {
+  using first = await prompted(100);
+  using second = await prompted(100);
+  using third = await prompted(100);
+  const sequences = [first, second, third];
+  const seen = new Set<string>();
+  for (const depths of [[3, 0, 1], [0, 2, 3], undefined, [1, 1, 0], undefined]) {
+    const rounds = await core.rounds(sequences, {
+      shape: chain(3),
+      count: 2,
+      ...depths && { depths },
+    });
+    for (const { lanes } of rounds) {
+      for (const [i, { accepted, drafts, ids }] of lanes.entries()) {
+        const most = depths?.[i] ?? 3;
+        assert.equal(drafts.length, most);
+        assert.ok(accepted <= most);
+        assert.deepEqual(ids.slice(0, -1), drafts.slice(0, accepted));
+        seen.add(`${most} ${accepted}`);
+      }
+    }
+  }
+  for (const { ids } of sequences) {
+    const found = ids.slice(PROMPT.length);
+    assert.deepEqual(found, GREEDY_IDS.slice(0, found.length));
+  }
+  // All that was to be verified was right at times.
+  assert.ok(["0 0", "1 1", "2 2", "3 3"].every((each) => seen.has(each)), [...seen].join());
 });
 
 async function run(

@@ -1,4 +1,3 @@
-import { chain } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openModels } from "../../src/engine/load/load.ts";
 import type { Core } from "../../src/engine/device/core.ts";
@@ -6,6 +5,7 @@ import { prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { distribution } from "../../src/speculate/choose.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { gTest } from "../statistics.ts";

@@ -1,4 +1,3 @@
-import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import {
   type GenerateRequest,
@@ -9,6 +8,7 @@ import { type Engine, openEngine, type OpenOptions, statically } from "../../src
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
