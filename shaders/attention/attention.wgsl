@@ -17,6 +17,7 @@ override HEAD_TILES: u32; // workgroups that share a key-value head
 override TABLE_PAGES: u32; // pages per slot in the block table
 override CHUNKS: u32; // of a whole block table
 override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
 
 const CHUNK = 64u; // cells
@@ -34,7 +35,7 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 EIGHTS]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
 @group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, CHUNKS, 2 EIGHTS]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, CHUNKS]: peak, total
@@ -61,7 +62,8 @@ fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
 }
 
 fn sees(row: u32, cell: u32) -> bool {
-  return visible(rows[row], cell);
+  let own = rows[FIRST_ROW + row];
+  return cell >= visible_begin(own) && cell < visible_end(own);
 }
 
 fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
@@ -87,7 +89,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var end = 0u;
   //for r in TILE
   {
-    let own = rows[row + min($ru, count - 1u)];
+    let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
     let own_end = visible_end(own);
     slot = select(slot, own.slot, own_end > 0u);
     begin = min(begin, select(begin, visible_begin(own), own_end > 0u));

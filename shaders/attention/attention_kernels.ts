@@ -30,7 +30,15 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
     const code = expand(chunked, chunkCounts(headDim, group, tile));
     return kernel("attention", join(softCap, KV_LOAD[kvDtype], code), {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: ["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "CHUNKS", "PER_SLOT", ...SCORING],
+      constants: [
+        "KV_HEADS",
+        "HEAD_TILES",
+        "TABLE_PAGES",
+        "CHUNKS",
+        "PER_SLOT",
+        "FIRST_ROW",
+        ...SCORING,
+      ],
     });
   });
 }
@@ -87,7 +95,7 @@ export function combineKernel(headDim: number): Kernel {
   return kernelOf(`attention_combine_${headDim}`, () => {
     return kernel("attention_combine", join(expand(combine, counts)), {
       bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "CHUNKS", "WINDOW"],
+      constants: ["HEADS", "CHUNKS", "FIRST_ROW", "WINDOW"],
     });
   });
 }

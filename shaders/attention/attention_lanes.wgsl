@@ -48,10 +48,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  for (var cell = visible_begin(row) / LANES * LANES + lane; cell < end; cell += LANES) {
-    if (!visible(row, cell)) {
-      continue;
-    }
+  let begin = visible_begin(row);
+  for (var cell = begin + (lane - begin) % LANES; cell < end; cell += LANES) {
     let page = pages[row.slot * TABLE_PAGES + cell / PAGE];
     let at = (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
     //for h in GROUP

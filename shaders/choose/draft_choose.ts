@@ -10,6 +10,7 @@ import body from "./draft_choose.wgsl" with { type: "text" };
 import nextNone from "./draft_next_none.wgsl" with { type: "text" };
 import nextRow from "./draft_next_row.wgsl" with { type: "text" };
 import draftRow from "../fragments/draft_row.wgsl" with { type: "text" };
+import draftsCode from "../fragments/drafts.wgsl" with { type: "text" };
 import peakCode from "../fragments/peak.wgsl" with { type: "text" };
 import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
 import { workgroupPeak } from "../fragments/workgroup.ts";
@@ -28,10 +29,10 @@ function draftChooseKernel(lanes: number, next: boolean): Kernel {
   return kernels.getOrInsertComputed(name, () => {
     const after = next ? [draftRow, nextRow] : [nextNone];
     const main = expand(body, { FOUR: 4 });
-    const code = [rowsCode, peakCode, workgroupPeak(lanes), main, ...after].join("\n");
+    const code = [rowsCode, draftsCode, peakCode, workgroupPeak(lanes), main, ...after].join("\n");
     return kernel(name, code, {
       bindings: ["peaks", "offsets", "lanes", "drafts", ...next ? ["slots", "rows"] : []],
-      constants: ["PEAKS", "STEP", "LANES"],
+      constants: ["PEAKS", "STEP", "LANES", "MOST_ROWS"],
     });
   });
 }
@@ -46,6 +47,7 @@ export function draftChoose(
     readonly peaks: Operand;
     readonly offsets: Operand;
     readonly lanes: Operand;
+    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
     readonly drafts: Operand;
     readonly next?: NextLevel | undefined;
   },
@@ -54,15 +56,16 @@ export function draftChoose(
     /** Peaks of each lane. */
     readonly count: number;
     readonly step: number;
+    readonly mostRows: number;
     /** A power of two. */
     readonly lanes: number;
     readonly label: string;
   },
 ): Dispatch {
-  const { batch, count, step, lanes, label } = shape;
+  const { batch, count, step, mostRows, lanes, label } = shape;
   return dispatch(draftChooseKernel(lanes, next !== undefined), {
     buffers: { ...buffers, ...next },
-    constants: { PEAKS: count, STEP: step, LANES: lanes },
+    constants: { PEAKS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
     workgroups: [batch],
     label,
   });

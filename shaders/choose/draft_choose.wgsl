@@ -1,5 +1,5 @@
 // The draft's top-1 token in the target's vocabulary:
-//   drafts[lanes[b], STEP] = i + offsets[i], i = the token of row b's largest logit.
+//   draft token STEP of lanes[b] = i + offsets[i], i = the token of row b's largest logit.
 // offsets is d2t of EAGLE-3 (target id minus draft id), zeros where the vocabulary is not reduced.
 // Logits that are no numbers give some token: the target will not agree.
 //
@@ -13,7 +13,7 @@ override LANES: u32;
 @group(0) @binding(0) var<storage, read> peaks: array<Peak>; // [batch, PEAKS]
 @group(0) @binding(1) var<storage, read> offsets: array<i32>; // [draft vocabulary]
 @group(0) @binding(2) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
-@group(0) @binding(3) var<storage, read_write> drafts: array<u32>; // [slots, MAX_STEPS]
+@group(0) @binding(3) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -32,6 +32,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
   let token = u32(i32(best.y) + offsets[best.y]);
-  drafts[slot * MAX_STEPS + STEP] = token;
+  drafts[draft_token(slot, STEP)] = token;
   next(tile.x, slot, token);
 }

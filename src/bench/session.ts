@@ -9,6 +9,7 @@ import { openSpeculation, type Speculation } from "../engine/schedule/speculatio
 import { middleSteps, unionSteps } from "../speculate/adaptive_config.ts";
 import { ema } from "../speculate/policies/ema.ts";
 import { fixed } from "../speculate/policies/static.ts";
+import { chains } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./draw.ts";
 import { openMeasured, subjectOf } from "./subject.ts";
@@ -29,7 +30,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const steps = [...new Set([0, ...settings.flatMap(stepsOf)])].toSorted((a, b) => a - b);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
   const engine = await openMeasured(request, { steps, maxBatch, profile: true });
-  await engine.core.warmUp(steps);
+  await engine.core.warmUp(chains(steps));
   return {
     subject: subjectOf(engine, request),
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),

@@ -67,7 +67,7 @@ export interface EngineClient extends EngineFacts, AsyncDisposable {
 
 /** Options that can be sent to another thread. */
 export type SentOptions =
-  & Omit<OpenOptions, "speculate" | "onRound" | "onProgress" | "onWarning" | "mail">
+  & Omit<OpenOptions, "speculate" | "drafter" | "onRound" | "onProgress" | "onWarning" | "mail">
   & { readonly speculate?: SpeculationChoice | NamedPolicy };
 
 export interface ClientOptions extends SentOptions {

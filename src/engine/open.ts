@@ -8,11 +8,14 @@ import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_cho
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
+import type { HostDrafter } from "../draft/host_drafter.ts";
+import { chains, MOST_ROWS } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { Outputs } from "./schedule/output.ts";
+import { checkDrafter } from "./schedule/proposing.ts";
 import type { RoundsPerSync } from "./schedule/pace.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
@@ -38,6 +41,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
    * this process once it is known what the draft is. Default: not at all.
    */
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
+  /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
+  readonly drafter?: HostDrafter;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -136,7 +141,8 @@ export async function openEngine(
 ): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random } = options;
+  const { random, drafter } = options;
+  if (drafter) checkDrafter(drafter, MOST_ROWS);
   using models = random ? openRandomModels(random) : openModels(options);
   checkQuantize(options);
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
@@ -163,7 +169,8 @@ export async function openEngine(
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
     });
-    await opened.warmUp(warmed);
+    await opened.warmUp(chains(warmed));
+    if (drafter) await opened.warmUp([...chains([0]), drafter.shape]);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
@@ -173,7 +180,7 @@ export async function openEngine(
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, roundsPerSync },
+    ...{ core, cache, outputs, speculation, drafter, roundsPerSync },
     ...onRound ? { onRound } : {},
   });
   const { generate, submit, idle, close } = engineLoop(scheduler);

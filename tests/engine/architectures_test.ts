@@ -1,3 +1,4 @@
+import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
@@ -164,7 +165,7 @@ async function openSpeculating(name: string, software: boolean): Promise<Core> {
     random.fillAll();
     return await openCore(gpu, weights, {
       batch: 1,
-      steps: [0, 1, 3],
+      shapes: chains([0, 1, 3]),
       prefillRows: 256,
       contextLength: 32,
       pages: CELLS / PAGE,

@@ -3,6 +3,7 @@
  * embedded heads are not (norms before fc, biases) are made so that the mathematics leaves the
  * drafts as they were, and nothing but the variant's own steps could have done it.
  */
+import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openCore } from "../../src/engine/device/core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -45,7 +46,7 @@ async function drafted(files: HeadFiles): Promise<Decoded | undefined> {
     assert.deepEqual(models.warnings, []);
     const core = await openCore(gpu, await loadWeights(gpu, models), {
       batch: 1,
-      steps: [3],
+      shapes: chains([3]),
       prefillRows: 64,
       contextLength: 160,
       pages: 11,

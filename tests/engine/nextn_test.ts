@@ -1,3 +1,4 @@
+import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
@@ -31,7 +32,7 @@ async function open(
   const gpu = { ...opened, info: { ...info, software: software ?? info.software } };
   return await openCore(gpu, await loadWeights(gpu, models), {
     batch,
-    steps: [0, 1, 3],
+    shapes: chains([0, 1, 3]),
     prefillRows: 256,
     contextLength: 48,
     pages: batch * CELLS / PAGE,

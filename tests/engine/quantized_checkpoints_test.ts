@@ -1,4 +1,5 @@
 /** Models of quantized checkpoints compute what their weights in float32 do, and speculate so. */
+import { chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
@@ -44,10 +45,10 @@ async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
       (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
     );
     random.fillAll();
-    const [batch, steps, prefillRows, contextLength] = [1, [0, 1, 3], 64, 48];
+    const [batch, shapes, prefillRows, contextLength] = [1, chains([0, 1, 3]), 64, 48];
     return await openCore(gpu, weights, {
       batch,
-      steps,
+      shapes,
       prefillRows,
       contextLength,
       pages: CELLS / PAGE,

@@ -1,3 +1,4 @@
+import { chain } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Core } from "../../src/engine/device/core.ts";
@@ -47,7 +48,7 @@ for (const numSteps of [0, 3]) {
     using long = await prompted(100);
     const own = [...short.pages, ...long.pages];
     const before = await otherKeys(core, own);
-    const rounds = await core.rounds([short, long], { numSteps, count: 8 });
+    const rounds = await core.rounds([short, long], { shape: chain(numSteps), count: 8 });
     assert.deepEqual(await otherKeys(core, own), before);
     const [cut, whole] = [idsOf(rounds, 0), idsOf(rounds, 1)];
     assert.ok(whole.every((ids) => ids.length > 0));
@@ -64,7 +65,7 @@ for (const numSteps of [0, 3]) {
     assert.equal(short.stored, PROMPT.length + fitting.flat().length);
     // With more pages it goes on where it was.
     assert.ok(core.reserve(short, PROMPT.length + 100));
-    const more = await core.rounds([short], { numSteps, count: 2 });
+    const more = await core.rounds([short], { shape: chain(numSteps), count: 2 });
     const found = [...cut, ...idsOf(more, 0)].flat();
     assert.deepEqual(found, GREEDY_IDS.slice(1, 1 + found.length));
   });
@@ -74,7 +75,7 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   const stop = GREEDY_IDS[9] ?? NaN;
   const first = GREEDY_IDS.indexOf(stop);
   using sequence = await prompted(100, [EOS, stop]);
-  const rounds = await core.rounds([sequence], { numSteps: 2, count: 8 });
+  const rounds = await core.rounds([sequence], { shape: chain(2), count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
   const last = rounds.findLast(({ lanes }) => lanes[0]?.ids.length);
@@ -87,7 +88,7 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   // The same prompt again, without that stop.
   core.setSampling(sequence, GREEDY, [EOS]);
   await prefillPrompt(core, sequence, PROMPT, PROMPT.length - 1);
-  const again = await core.rounds([sequence], { numSteps: 2, count: 8 });
+  const again = await core.rounds([sequence], { shape: chain(2), count: 8 });
   const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));

@@ -1,3 +1,4 @@
+import { chain } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import { openModels } from "../../src/engine/load/load.ts";
 import type { Core } from "../../src/engine/device/core.ts";
@@ -63,7 +64,7 @@ async function sample(
     }
     first ??= (await logitRows(core, 1))[0];
     const roots = sequences.map(({ ids }) => ids.at(-1) as number);
-    const [drawn] = await core.rounds(sequences, { numSteps: NUM_STEPS, count: 1 });
+    const [drawn] = await core.rounds(sequences, { shape: chain(NUM_STEPS), count: 1 });
     const lanes = drawn?.lanes ?? [];
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
     if (roots.some((root) => !byRoot.has(root))) {

@@ -1,3 +1,4 @@
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import {
   type GenerateRequest,
@@ -76,7 +77,7 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
     pick: ({ batchSize }) => {
       const numSteps = steps[round++ % steps.length] as number;
       picked.add(`${numSteps}`);
-      return { tier: { numSteps: batchSize > 0 ? numSteps : 0 } };
+      return { tier: chain(batchSize > 0 ? numSteps : 0) };
     },
     holds: () => Infinity,
     learn: () => {},
@@ -145,7 +146,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   let round = 0;
   const sometimes = await accepted({
     ...staticPlan(0).speculation,
-    pick: () => ({ tier: { numSteps: round++ % 4 < 2 ? 0 : 3 } }),
+    pick: () => ({ tier: chain(round++ % 4 < 2 ? 0 : 3) }),
   });
   assert.ok(sometimes.length > 10);
   // This count is easy: with its keys and values caught up the draft errs no more than usual.
@@ -170,7 +171,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
     roundsPerSync: 3,
     speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
   });
-  await engine.core.warmUp(steps);
+  await engine.core.warmUp(chains(steps));
   const { device } = engine.core.gpu;
   // A first load makes the prefill programs it needs.
   const requests = Array.from({ length: 9 }, (_, n) => mixed(engine, n));

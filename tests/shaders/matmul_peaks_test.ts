@@ -13,7 +13,7 @@ import { shapeKey } from "../../shaders/matmul/matmul_shape.ts";
 import { peaks as peaksPass, peaksOf, peakWords } from "../../shaders/choose/peaks.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
-import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
@@ -36,16 +36,16 @@ interface Case {
 
 /** The draft token of each row, from the peaks that `plan` leaves. */
 async function chosen(plan: Dispatch[], peaks: Operand, rows: number, count: number) {
-  const drafts = device.filled(rows * MAX_STEPS);
+  const drafts = device.filled(rows * draftWords(2));
   const choice = draftChoose({
     peaks,
     offsets: device.words(Array(1 << 13).fill(0)),
     lanes: device.words([...Array(rows).keys()]),
     drafts,
-  }, { batch: rows, count, step: 0, lanes: 16, label: "choose" });
+  }, { batch: rows, count, step: 0, mostRows: 2, lanes: 16, label: "choose" });
   await device.run([...plan, choice]);
   const words = await device.readWords(drafts);
-  return Array.from({ length: rows }, (_, row) => words[row * MAX_STEPS] ?? NaN);
+  return Array.from({ length: rows }, (_, row) => words[row * draftWords(2) + DRAFT_TOKENS] ?? NaN);
 }
 
 /** From logits, as where these are written, and the logits of the columns that count. */

@@ -1,7 +1,6 @@
 import aggressive from "../../../presets/aggressive.json" with { type: "json" };
 import conservative from "../../../presets/conservative.json" with { type: "json" };
 import { reason, UsageError } from "../../errors.ts";
-import { MAX_STEPS } from "../../model/plan/rows_layout.ts";
 import {
   type AdaptiveConfig,
   checkDeepest,
@@ -15,6 +14,9 @@ const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
 /** Used where `--speculative-adaptive` is given without a config. */
 export const DEFAULT_PRESET = "conservative";
 
+/** Deepest tier that a config or policy may name. */
+export const DEEPEST = 7;
+
 export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
 
 /**
@@ -25,7 +27,7 @@ export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
  */
 export function presetConfig(
   nameOrFile: string,
-  maxNumSteps: number = MAX_STEPS - 1,
+  maxNumSteps: number = DEEPEST,
 ): AdaptiveConfig {
   const json = Object.hasOwn(PRESETS, nameOrFile) ? PRESETS[nameOrFile] : readJson(nameOrFile);
   return usage(() => {

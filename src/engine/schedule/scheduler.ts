@@ -1,18 +1,21 @@
 import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
-import type { Core } from "../device/core.ts";
+import type { HostDrafter } from "../../draft/host_drafter.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPace, type RoundsPerSync, roundsUseful } from "./pace.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
+import { proposalOf } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
-import { newSequence, rewind, type Sequence } from "../device/sequence.ts";
+import { newSequence, rewind } from "../device/sequence.ts";
 import { NO_DRAFTS, type Speculation } from "./speculation.ts";
-import type { RoundContext, Tier } from "../../speculate/policy.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
@@ -23,6 +26,7 @@ export interface Job {
 
 /** One finished round, for statistics. */
 export interface RoundSample extends Omit<RoundResult, "lanes"> {
+  /** Depth of its shape. */
   readonly numSteps: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
@@ -50,19 +54,9 @@ export interface SchedulerCounts {
 }
 
 /** What the scheduler needs of a core: tests give it one without a device. */
-export interface SchedulerCore
-  extends PagesCore, Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp"> {
-  /** As a core's. Where it does not take depths, every sequence drafts `numSteps`. */
-  rounds(
-    sequences: readonly Sequence[],
-    of: {
-      readonly numSteps: number;
-      readonly count: number;
-      /** Draft steps of each sequence, 0 to numSteps, [sequences]; absent: all numSteps. */
-      readonly depths?: readonly number[];
-    },
-  ): Promise<RoundResult[]>;
-}
+export type SchedulerCore =
+  & PagesCore
+  & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
@@ -90,12 +84,14 @@ export interface SchedulerOptions {
   readonly cache: PrefixCache;
   readonly outputs: Outputs;
   readonly speculation: Speculation;
+  /** Asked before every round; rounds then run one a sync. */
+  readonly drafter?: HostDrafter | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }:
+  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
     SchedulerOptions,
 ): Scheduler {
   const counts: SchedulerCounts = {
@@ -103,7 +99,7 @@ export function openScheduler(
   };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const pace = openPace(roundsPerSync);
+  const pace = openPace(drafter ? 1 : roundsPerSync);
   const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: RequestState[] = [];
@@ -178,15 +174,33 @@ export function openScheduler(
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
-    try {
+    attempt(state, () => {
       for (const event of state.output.take(taken)) state.onEvent(event);
       if (state.output.finished) finish(state);
+    });
+  }
+
+  /** Broken logits or drafts end this request; the others go on. */
+  function attempt(state: RequestState, action: () => void): void {
+    try {
+      action();
     } catch (error) {
-      // Broken logits end this request; the others go on.
       if (!(error instanceof UsageError)) throw error;
       leave(state, { failed: true });
       state.onEvent({ kind: "error", error });
     }
+  }
+
+  /** What the host drafts for each; undefined where it drafts nothing at all. */
+  function propose(
+    states: readonly RequestState[],
+  ): ReadonlyMap<RequestState, Proposal> | undefined {
+    if (drafter === undefined) return undefined;
+    const found = new Map<RequestState, Proposal>();
+    for (const state of states) {
+      attempt(state, () => void found.set(state, proposalOf(drafter, state, outputs)));
+    }
+    return found.values().some(({ tokens }) => tokens.length > 0) ? found : undefined;
   }
 
   /** Pages for one more round of each; the youngest are preempted until that is so. */
@@ -229,38 +243,47 @@ export function openScheduler(
   }
 
   async function round(): Promise<void> {
-    const states = grow();
+    const grown = grow();
+    const proposed = propose(grown);
+    const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const context = contextOf(states);
-    const { tier, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
-    const { numSteps } = tier;
-    const count = reserveGroup(states, numSteps, speculation.holds(context));
-    together = count;
+    const group = proposed && drafter
+      ? { shape: drafter.shape, count: 1, proposals: states.map(proposalIn(proposed)) }
+      : pickGroup(states);
     const began = performance.now();
+    const numSteps = group.shape.depth;
     if (numSteps > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, { numSteps, count, ...depths && { depths } });
+    const rounds = await core.rounds(sequences, group);
     const ended = performance.now();
+    const { shape, count } = group;
     pace.learn(states.length, numSteps, { count, ended });
-    takeGroup(states, rounds, { tier, began, ended });
+    takeGroup(states, rounds, { shape, began, ended, chosen: proposed === undefined });
   }
 
-  function contextOf(states: readonly RequestState[]): RoundContext {
+  /** Rounds as the policy picks them. */
+  function pickGroup(states: readonly RequestState[]): RoundsAsked {
     const [freePages, totalPages] = [pages.available, core.pool.total];
     const surroundings = { waiting: waiting.length, freePages, totalPages };
-    return roundContext(states, { ...surroundings, roundsPerSync: together });
+    const context = roundContext(states, { ...surroundings, roundsPerSync: together });
+    const { tier: shape, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
+    together = reserveGroup(states, shape.depth, speculation.holds(context));
+    return { shape, count: together, ...depths && { depths } };
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { tier, began, ended }: {
-      readonly tier: Tier;
+    { shape, began, ended, chosen }: {
+      readonly shape: TierShape;
+      /** By the policy, which learns from it. */
+      readonly chosen: boolean;
       readonly began: number;
       readonly ended: number;
     },
   ): void {
+    const numSteps = shape.depth;
     const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
       rounds.length;
     let at = began;
@@ -276,11 +299,14 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      const round = { tier, batchSize: states.length, waiting: waiting.length };
-      speculation.learn(roundOutcome(round, taking, { ...times, ms }));
-      const { numSteps } = tier;
+      const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
+      const outcome = roundOutcome(round, taking, { ...times, ms });
+      if (chosen) speculation.learn(outcome);
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
-      for (const { lane, state } of taking) take(state, { ...lane, numSteps: lane.drafts.length });
+      for (const { lane, state } of taking) {
+        // A policy may give each its own depth; a drafter on the host proposes trees.
+        take(state, { ...lane, numSteps: chosen ? lane.drafts.length : numSteps });
+      }
     }
   }
 
@@ -352,6 +378,10 @@ export function openScheduler(
  */
 async function eventsRead(): Promise<void> {
   for (let turn = 0; turn < 8; turn++) await undefined;
+}
+
+function proposalIn(proposed: ReadonlyMap<RequestState, Proposal>) {
+  return (state: RequestState): Proposal => proposed.get(state) ?? NO_PROPOSAL;
 }
 
 function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "lanes">): number {

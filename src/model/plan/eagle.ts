@@ -122,8 +122,10 @@ export interface Draft extends DecoderContext {
   readonly logits: Operand | undefined;
   /** The largest logits of some columns, (key, token) u32 [batch, peaks of a lane, 2]. */
   readonly peaks: Operand;
-  /** Draft tokens of each slot, [slots, MAX_STEPS]. */
+  /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
 }
 
 /** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
@@ -181,7 +183,7 @@ export interface DraftEnd {
 
 /** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
 export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
-  const { weights, ends, scratch, peaks, drafts, tuning } = draft;
+  const { weights, ends, scratch, peaks, drafts, mostRows, tuning } = draft;
   const { batch, step, last, next } = end;
   const label = `draft_choose.${step}`;
   const [x, input] = weights.finalNorm
@@ -192,7 +194,7 @@ export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispat
     ...input,
     ...plan,
     draftChoose({ peaks, offsets: weights.offsets, lanes, drafts, next }, {
-      ...{ batch, count, step, label },
+      ...{ batch, count, step, mostRows, label },
       lanes: tuning.rowLanes,
     }),
   ];

@@ -1,4 +1,5 @@
 // The scheduler and the loop against a core without a device: hundreds of random schedules.
+import { chains } from "../../../src/speculate/round_shape.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Capacity } from "../../../src/engine/device/buffers.ts";
@@ -33,7 +34,7 @@ function openFake(
   } = {},
 ): Fake {
   const core = fakeCore({
-    ...{ batch: 3, steps: [0, 1, 3], prefillRows: 16, contextLength: 128, pages: 30 },
+    ...{ batch: 3, shapes: chains([0, 1, 3]), prefillRows: 16, contextLength: 128, pages: 30 },
     ...capacity,
   }, draft);
   const cache = cached ? cacheOf(core) : noPrefixCache();
