@@ -1,11 +1,13 @@
+import type { TierShape } from "./round_shape.ts";
+
 /**
  * Chooses how far each round drafts. Pure: the engine keeps the state, and a recorded run can be
  * played again through any policy. State, choices and reports are plain data; what a policy draws
  * by chance it draws from `PolicySetup.random` with a number of its state, so it draws it again.
  */
 export interface Policy<State = unknown> {
-  /** What `pick` returns for requests that ask for nothing in particular, rising by numSteps. */
-  readonly tiers: readonly Tier[];
+  /** What `pick` returns for requests that ask for nothing in particular, rising by depth. */
+  readonly tiers: readonly TierShape[];
   readonly start: State;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Choice;
@@ -20,18 +22,10 @@ export interface Policy<State = unknown> {
   report(state: State): PolicyReport;
 }
 
-/**
- * What the programs of a round are made for. A chain is its steps: one candidate a step, steps + 1
- * rows to verify. The width and rows of a tree will stand beside them.
- */
-export interface Tier {
-  readonly numSteps: number;
-}
-
 /** A round to come. */
 export interface Choice {
-  readonly tier: Tier;
-  /** Draft steps of each sequence, 0 to the tier's, [batchSize]; absent: all the tier's. */
+  readonly tier: TierShape;
+  /** Drafts of each sequence, 0 to the tier's depth, [batchSize]; absent: all. For chains only. */
   readonly depths?: readonly number[];
 }
 
@@ -88,7 +82,7 @@ export const RECENT_ROUNDS = 8;
 /** What a finished round tells. */
 export interface RoundOutcome {
   /** It ran with this. Where `pick` gives another by now, it was launched before a change. */
-  readonly tier: Tier;
+  readonly tier: TierShape;
   /** Requests that it was launched for. */
   readonly batchSize: number;
   /** Requests that waited for a place when it was over. */

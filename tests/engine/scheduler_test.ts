@@ -8,7 +8,7 @@ import { type Engine, openEngine, type OpenOptions, statically } from "../../src
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
-import { chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
@@ -77,7 +77,7 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
     pick: ({ batchSize }) => {
       const numSteps = steps[round++ % steps.length] as number;
       picked.add(`${numSteps}`);
-      return { tier: { numSteps: batchSize > 0 ? numSteps : 0 } };
+      return { tier: chain(batchSize > 0 ? numSteps : 0) };
     },
     holds: () => Infinity,
     learn: () => {},
@@ -146,7 +146,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   let round = 0;
   const sometimes = await accepted({
     ...staticPlan(0).speculation,
-    pick: () => ({ tier: { numSteps: round++ % 4 < 2 ? 0 : 3 } }),
+    pick: () => ({ tier: chain(round++ % 4 < 2 ? 0 : 3) }),
   });
   assert.ok(sometimes.length > 10);
   // This count is easy: with its keys and values caught up the draft errs no more than usual.

@@ -7,6 +7,7 @@ import { fixed } from "../../src/speculate/policies/static.ts";
 import type { Choice, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { contextOf, outcomeOf } from "../speculate/rounds.ts";
 import { slotsOf } from "./slots.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 
 /** What each request of a round asked for. */
 type Asked = readonly (number | undefined)[];
@@ -39,7 +40,7 @@ const SILENT: Asked = [undefined, undefined];
 Deno.test("static: a round is as deep as the deepest of its requests, 3 where one is silent", () => {
   const { speculation } = staticPlan(3);
   const picks = ([[undefined], [0], [0, undefined], [5, undefined], [1, 0]] as Asked[])
-    .map((asked) => speculation.pick(asking(...asked)).tier.numSteps);
+    .map((asked) => speculation.pick(asking(...asked)).tier.depth);
   assert.deepEqual(picks, [3, 0, 3, 5, 1]);
   assert.equal(speculation.holds(asking(undefined)), Infinity);
 });
@@ -48,7 +49,7 @@ Deno.test("adaptive: only a round whose requests all ask for 0 steps has none", 
   const speculation = controller();
   const rounds = ([SILENT, [0, 0], [0, undefined], [0, 1], [7, 7]] as Asked[])
     .map((asked) => asking(...asked));
-  const picks = rounds.map((context) => speculation.pick(context).tier.numSteps);
+  const picks = rounds.map((context) => speculation.pick(context).tier.depth);
   assert.deepEqual(picks, [3, 0, 3, 3, 3]);
   const holds = rounds.map((context) => speculation.holds(context));
   assert.deepEqual(holds, [2, Infinity, 2, 2, 2]);
@@ -77,7 +78,7 @@ Deno.test("adaptive: of a mixed round those that leave the choice are learned", 
   assert.deepEqual(speculation.report.switches.map(({ round, from, to }) => [round, from, to]), [
     [2, 3, 7],
   ]);
-  assert.equal(speculation.pick(asking(...asked)).tier.numSteps, 7);
+  assert.equal(speculation.pick(asking(...asked)).tier.depth, 7);
 });
 
 Deno.test("adaptive: a round is learned for the batch it was launched with", () => {
@@ -89,14 +90,22 @@ Deno.test("adaptive: a round is learned for the batch it was launched with", () 
   assert.deepEqual(slotsOf(speculation.report).map(({ num_steps }) => num_steps), [3, 1]);
 });
 
+Deno.test("a request that asked for no drafts has depth 0 where each has its own", () => {
+  const choice = { tier: chain(3), depths: [2, 3, 1] };
+  const speculation = openSpeculation("own", { ...fixed(3), pick: () => choice });
+  assert.deepEqual(speculation.pick(asking(undefined, 0, 2)).depths, [2, 0, 1]);
+});
+
 Deno.test("depths that no round can have are a bug of the policy", () => {
   const choosing = (choice: Choice) =>
     openSpeculation("odd", { ...fixed(3), pick: () => choice }).pick(contextOf(2));
-  const tier = { numSteps: 3 };
+  const tier = chain(3);
   assert.deepEqual(choosing({ tier, depths: [0, 3] }).depths, [0, 3]);
   for (const depths of [[0], [0, 1, 2], [0, 4], [-1, 0], [0.5, 1], [NaN, 1]]) {
     assert.throws(() => choosing({ tier, depths }), /^Error: a policy gave depths/);
   }
+  const tree = { depth: 3, width: 2, rows: 8 };
+  assert.throws(() => choosing({ tier: tree, depths: [1, 2] }), /^Error: a policy gave depths/);
 });
 
 const PLAN = { algorithm: "EAGLE3", maxBatch: 4 } as const;
@@ -137,7 +146,7 @@ Deno.test("a plan by a policy's name: what cannot be used is a usage error", () 
 });
 
 Deno.test("a policy of the caller's own; nothing is drafted without a draft", () => {
-  const policy: Policy = { ...fixed(3), tiers: [{ numSteps: 1 }, { numSteps: 3 }] };
+  const policy: Policy = { ...fixed(3), tiers: chains([1, 3]) };
   const expected = { numSteps: 3, steps: [1, 3], warmed: [1, 3], name: "own", warnings: [] };
   assert.deepEqual(planned({ policy }), expected);
   const none = planned({ policy, name: "mine" }, { ...PLAN, algorithm: "NONE" });

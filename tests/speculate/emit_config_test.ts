@@ -21,7 +21,7 @@ Deno.test("emitted config: each batch size runs what won there", () => {
   const config = parseAdaptiveConfig(JSON.parse(JSON.stringify(emitted)));
   const policy = ema(config, { initialSteps: 7 });
   const picks = [1, 2, 3, 8, 100].map((batchSize) =>
-    policy.pick(policy.start, contextOf(batchSize)).tier.numSteps
+    policy.pick(policy.start, contextOf(batchSize)).tier.depth
   );
   assert.deepEqual(picks, [7, 3, 3, 0, 0]);
 });
@@ -36,5 +36,5 @@ Deno.test("emitted config: a slot with one winner stays with it", () => {
     assert.equal(learned.change, undefined);
     state = learned.state;
   }
-  assert.equal(policy.pick(state, contextOf(1)).tier.numSteps, 3);
+  assert.equal(policy.pick(state, contextOf(1)).tier.depth, 3);
 });

@@ -9,6 +9,7 @@ import type {
   RoundTimes,
   SequenceContext,
 } from "../../src/speculate/policy.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 const RUNS = { seed: 20260712, numRuns: 150 };
 /** No depth is larger. */
@@ -83,7 +84,7 @@ const drawnGroups = fc.array(
  */
 export function policyContract<State>(name: string, make: (seed: number) => Policy<State>): void {
   Deno.test(`policy contract: ${name} has its tiers rising and distinct`, () => {
-    const steps = make(1).tiers.map(({ numSteps }) => numSteps);
+    const steps = make(1).tiers.map(({ depth }) => depth);
     assert(steps.length > 0);
     assert.deepEqual(steps, [...new Set(steps)].toSorted((a, b) => a - b));
   });
@@ -135,9 +136,9 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
         const policy = make(1);
         let state = policy.start;
         for (const each of all) {
-          const before = policy.pick(state, each.context).tier.numSteps;
+          const before = policy.pick(state, each.context).tier.depth;
           const { state: next, change } = policy.learn(state, outcomeOf(policy, state, each));
-          const after = policy.pick(next, each.context).tier.numSteps;
+          const after = policy.pick(next, each.context).tier.depth;
           if (change) assert.deepEqual([change.from, change.to], [before, after]);
           state = next;
         }
@@ -208,9 +209,9 @@ function play<State>(
 function assertKnown<State>(
   { tiers }: Policy<State>,
   { asked, batchSize }: RoundContext,
-  { tier: { numSteps }, depths }: Choice,
+  { tier: { depth: numSteps }, depths }: Choice,
 ): void {
-  const known = [...tiers.map((tier) => tier.numSteps), ...asked, ...batchSize === 0 ? [0] : []];
+  const known = [...tiers.map((tier) => tier.depth), ...asked, ...batchSize === 0 ? [0] : []];
   assert(known.includes(numSteps), `${numSteps} is none of ${known}`);
   if (depths === undefined) return;
   assert.equal(depths.length, batchSize);
@@ -250,9 +251,9 @@ function outcomeFor(
   { context, accepted, ms, off }: Drawn,
 ): RoundOutcome {
   const { batchSize, waiting, asked, sequences } = context;
-  const numSteps = tier.numSteps + off;
+  const numSteps = tier.depth + off;
   return {
-    tier: { numSteps },
+    tier: chain(numSteps),
     ...{ batchSize, waiting, ms },
     sequences: accepted.map((count, i) => ({
       id: sequences[i]?.id ?? i,

@@ -1,4 +1,5 @@
 import type { RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 /** A context of so many fresh requests, but for what is given. */
 export function contextOf(batchSize: number, given: Partial<RoundContext> = {}): RoundContext {
@@ -25,7 +26,7 @@ export function outcomeOf(
     & Partial<RoundOutcome>,
 ): RoundOutcome {
   return {
-    tier: { numSteps },
+    tier: chain(numSteps),
     batchSize,
     waiting: 0,
     sequences: accepted.map((count, id) => (

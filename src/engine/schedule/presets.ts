@@ -14,8 +14,8 @@ const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
 /** Used where `--speculative-adaptive` is given without a config. */
 export const DEFAULT_PRESET = "conservative";
 
-/** Deepest tier that a config may name. */
-const DEEPEST = 7;
+/** Deepest tier that a config or policy may name. */
+export const DEEPEST = 7;
 
 export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
 

@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chain, type TierShape } from "../../speculate/round_shape.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
@@ -16,7 +16,6 @@ import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
 import { NO_DRAFTS, type Speculation } from "./speculation.ts";
-import type { RoundContext, Tier } from "../../speculate/policy.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
@@ -65,10 +64,10 @@ interface Proposed {
   readonly of: ReadonlyMap<RequestState, Proposal>;
 }
 
-/** Rounds to submit at once, and the tier that the policy picked them for. */
+/** Rounds to submit at once. */
 interface Group {
-  /** Undefined where the host drafted: then there is nothing for the policy to learn. */
-  readonly tier: Tier | undefined;
+  /** By the policy, which learns from them; else the host drafted. */
+  readonly chosen: boolean;
   readonly group: RoundsAsked;
 }
 
@@ -219,7 +218,7 @@ export function openScheduler(
   /** A round that verifies what the host drafted. */
   function proposedGroup(states: readonly RequestState[], { shape, of }: Proposed): Group {
     const proposals = states.map((state) => of.get(state) ?? NO_PROPOSAL);
-    return { tier: undefined, group: { shape, count: 1, proposals } };
+    return { chosen: false, group: { shape, count: 1, proposals } };
   }
 
   /** Pages for one more round of each; the youngest are preempted until that is so. */
@@ -266,7 +265,7 @@ export function openScheduler(
     const proposed = propose(grown);
     const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const { tier, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
+    const { chosen, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
     together = group.count;
     const began = performance.now();
     const numSteps = group.shape.depth;
@@ -274,36 +273,34 @@ export function openScheduler(
     const sequences = states.map(({ sequence }) => sequence);
     const rounds = await core.rounds(sequences, group);
     const ended = performance.now();
-    syncInterval.learn(states.length, numSteps, { count: group.count, ended });
-    takeGroup(states, rounds, { numSteps, tier, began, ended });
+    const { shape, count } = group;
+    syncInterval.learn(states.length, numSteps, { count, ended });
+    takeGroup(states, rounds, { shape, chosen, began, ended });
   }
 
   /** Rounds as the policy picks them. */
   function pickGroup(states: readonly RequestState[]): Group {
-    const context = contextOf(states);
-    const { tier, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
-    const count = reserveGroup(states, tier.numSteps, speculation.holds(context));
-    return { tier, group: { shape: chain(tier.numSteps), count, ...depths && { depths } } };
-  }
-
-  function contextOf(states: readonly RequestState[]): RoundContext {
     const [freePages, totalPages] = [pages.available, core.pool.total];
     const load = { waiting: waiting.length, freePages, totalPages };
-    return roundContext(states, { ...load, roundsPerSync: together });
+    const context = roundContext(states, { ...load, roundsPerSync: together });
+    const { tier: shape, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
+    const count = reserveGroup(states, shape.depth, speculation.holds(context));
+    return { chosen: true, group: { shape, count, ...depths && { depths } } };
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { numSteps, tier, began, ended }: {
-      readonly numSteps: number;
-      /** As the policy picked it, which learns from the rounds; undefined: the host drafted. */
-      readonly tier: Tier | undefined;
+    { shape, began, ended, chosen }: {
+      readonly shape: TierShape;
+      /** By the policy, which learns from it. */
+      readonly chosen: boolean;
       readonly began: number;
       readonly ended: number;
     },
   ): void {
+    const numSteps = shape.depth;
     const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
       rounds.length;
     let at = began;
@@ -319,12 +316,14 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      if (tier) {
-        const round = { tier, batchSize: states.length, waiting: waiting.length };
-        speculation.learn(roundOutcome(round, taking, { ...times, ms }));
-      }
+      const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
+      const outcome = roundOutcome(round, taking, { ...times, ms });
+      if (chosen) speculation.learn(outcome);
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
-      for (const { lane, state } of taking) take(state, { ...lane, numSteps: lane.drafts.length });
+      for (const { lane, state } of taking) {
+        // A policy may give each its own depth; a drafter on the host proposes trees.
+        take(state, { ...lane, numSteps: chosen ? lane.drafts.length : numSteps });
+      }
     }
   }
 

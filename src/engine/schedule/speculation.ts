@@ -6,6 +6,7 @@ import type {
   RoundOutcome,
   TierChange,
 } from "../../speculate/policy.ts";
+import { chain, isChain } from "../../speculate/round_shape.ts";
 
 /** Chooses the drafts of each round and learns from what was accepted: a policy and its state. */
 export interface Speculation {
@@ -49,7 +50,7 @@ export interface TierSwitch extends TierChange {
 }
 
 /** No drafts at all. */
-export const NO_DRAFTS: Choice = { tier: { numSteps: 0 } };
+export const NO_DRAFTS: Choice = { tier: chain(0) };
 
 /**
  * Runs a policy. A request may ask for 0 steps: rounds of such requests alone have none, and where
@@ -70,10 +71,10 @@ export function openSpeculation<State>(name: string, policy: Policy<State>): Spe
     ),
     holds: (context) => context.asked.some(drafts) ? policy.holds(state, context) : Infinity,
     learn(outcome) {
-      const { tier: { numSteps }, ms, sequences } = outcome;
+      const { tier: { depth }, ms, sequences } = outcome;
       rounds++;
-      active = numSteps;
-      tierMs[numSteps] = (tierMs[numSteps] ?? 0) + ms.round;
+      active = depth;
+      tierMs[depth] = (tierMs[depth] ?? 0) + ms.round;
       const told = sequences.filter(({ asked }) => drafts(asked));
       // The policy chose none of this round, or none of what it chose for is left.
       if (told.length === 0) return;
@@ -95,11 +96,17 @@ function drafts(asked: number | undefined): boolean {
   return asked !== 0;
 }
 
-/** A policy that gives depths which no round can have is a bug. */
-function checked(choice: Choice, { batchSize }: RoundContext): Choice {
-  const { tier: { numSteps }, depths } = choice;
+/**
+ * What the policy chose; a request that asked for no drafts gets none where each has its own depth.
+ * A policy that gives depths which no round can have is a bug.
+ */
+function checked(choice: Choice, { batchSize, asked }: RoundContext): Choice {
+  const { tier, depths } = choice;
   if (depths === undefined) return choice;
-  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= numSteps;
-  if (depths.length === batchSize && depths.every(fits)) return choice;
-  throw new Error(`a policy gave depths ${depths} to ${batchSize} sequences, tier ${numSteps}`);
+  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
+  if (!isChain(tier) || depths.length !== batchSize || !depths.every(fits)) {
+    const shape = JSON.stringify(tier);
+    throw new Error(`a policy gave depths ${depths} to ${batchSize} sequences at ${shape}`);
+  }
+  return { tier, depths: depths.map((depth, i) => drafts(asked[i]) ? depth : 0) };
 }

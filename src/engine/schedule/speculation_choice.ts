@@ -1,12 +1,11 @@
 import { resolveAdaptive, type SpeculationArguments } from "../../speculate/adaptive_arguments.ts";
-import { MOST_ROWS } from "../../speculate/round_shape.ts";
 import { policyRandom } from "../../speculate/noise.ts";
 import { ema } from "../../speculate/policies/ema.ts";
 import { policyNamed } from "../../speculate/policies/registry.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { Outputs } from "./output.ts";
-import { usage } from "./presets.ts";
+import { DEEPEST, usage } from "./presets.ts";
 import { batchBuckets } from "../device/programs.ts";
 import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
@@ -61,7 +60,7 @@ export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): Specula
     of.onWarning(`policy "${name}" is not used: there is no draft`);
     return staticPlan(0);
   }
-  const steps = policy.tiers.map(({ numSteps }) => numSteps);
+  const steps = policy.tiers.map(({ depth }) => depth);
   usage(() => checkSteps(found, steps));
   const { numSteps = Math.max(...steps) } = found;
   return { numSteps, steps, warmed: steps, speculation: openSpeculation(name, policy) };
@@ -122,10 +121,10 @@ function checkSteps(
   { name, numSteps }: Asked,
   steps: readonly number[],
 ): void {
-  const deep = steps.find((each) => each >= MOST_ROWS);
+  const deep = steps.find((each) => each > DEEPEST);
   if (deep !== undefined) {
     throw new PolicyError(
-      `Cannot use policy "${name}": it has ${deep} steps, at most ${MOST_ROWS - 1} are supported`,
+      `Cannot use policy "${name}": it has ${deep} steps, at most ${DEEPEST} are supported`,
     );
   }
   if (numSteps !== undefined && !steps.includes(numSteps)) {

@@ -8,6 +8,7 @@ import {
   withInitialSteps,
 } from "../adaptive_config.ts";
 import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
+import { chain, chains } from "../round_shape.ts";
 import { slotIndex } from "../router.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 
@@ -60,10 +61,10 @@ export function ema(
   }
   const routing = { slots, buckets };
   return {
-    tiers: unionSteps({ slots }).map((numSteps) => ({ numSteps })),
+    tiers: chains(unionSteps({ slots })),
     start: slots.map((slot) => startSlot(slot, initialSteps)),
     pick: (state, { batchSize }) => ({
-      tier: { numSteps: at(state, slotIndex(routing, batchSize)).current },
+      tier: chain(at(state, slotIndex(routing, batchSize)).current),
     }),
     holds: (state, { batchSize }) => roundsToDecision(at(state, slotIndex(routing, batchSize))),
     learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
@@ -86,7 +87,7 @@ function learn(
   { tier, sequences }: RoundOutcome,
 ): Learned<EmaState> {
   const old = at(state, index);
-  if (tier.numSteps !== old.current) return { state };
+  if (tier.depth !== old.current) return { state };
   // A count that is none would stay in the average for ever.
   const accepted = sequences.map((sequence) => sequence.accepted)
     .filter((count) => Number.isSafeInteger(count) && count >= 0);

@@ -1,5 +1,6 @@
 import { DEFAULT_NUM_STEPS } from "../adaptive_arguments.ts";
 import { type Policy, PolicyError } from "../policy.ts";
+import { chain } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 import { readOptions } from "./options.ts";
 
@@ -25,10 +26,10 @@ export const STATIC: PolicyKind<StaticOptions> = policyKind({
 /** Every round as deep as the deepest of its requests; `numSteps` are those of one that is silent. */
 export function fixed(numSteps: number): Policy<null> {
   return {
-    tiers: [{ numSteps }],
+    tiers: [chain(numSteps)],
     start: null,
     pick: (_, { asked }) => ({
-      tier: { numSteps: Math.max(0, ...asked.map((steps = numSteps) => steps)) },
+      tier: chain(Math.max(0, ...asked.map((steps = numSteps) => steps))),
     }),
     holds: () => Infinity,
     learn: (state) => ({ state }),

@@ -19,7 +19,7 @@ function policyOf(json: unknown, initialSteps: number, buckets?: readonly number
 
 /** The steps of a batch's next round. */
 function picked(policy: Policy<EmaState>, state: EmaState, batchSize: number): number {
-  return policy.pick(state, contextOf(batchSize)).tier.numSteps;
+  return policy.pick(state, contextOf(batchSize)).tier.depth;
 }
 
 policyContract("ema, SGLang's default", () => policyOf(SGLANG_DEFAULT, 3));
@@ -158,7 +158,7 @@ Deno.test("ema policy: batches of one size tell nothing about another size", () 
 
 Deno.test("ema policy: a flat config takes the initial steps in", () => {
   const policy = policyOf({ candidate_steps: [1, 3, 7] }, 2);
-  assert.deepEqual(policy.tiers.map(({ numSteps }) => numSteps), [1, 2, 3, 7]);
+  assert.deepEqual(policy.tiers.map(({ depth }) => depth), [1, 2, 3, 7]);
   const [slot] = policy.start;
   assert.deepEqual([slot?.slot.candidateSteps, slot?.current, slot?.ema], [[1, 2, 3, 7], 2, 1]);
 });
@@ -169,9 +169,9 @@ const BY_SIZE = { "1": { candidate_steps: [3] }, "8": { candidate_steps: [1] } }
 Deno.test("ema policy: each tier is built for the buckets that can pick it", () => {
   const { slots } = parseAdaptiveConfig(BY_SIZE);
   const { tiers } = policyOf(BY_SIZE, 3);
-  const built = tiers.map(({ numSteps }) => [
-    numSteps,
-    bucketsForStep({ slots, buckets: BUCKETS }, numSteps),
+  const built = tiers.map(({ depth }) => [
+    depth,
+    bucketsForStep({ slots, buckets: BUCKETS }, depth),
   ]);
   assert.deepEqual(built, [[1, [8]], [3, [1, 2, 4]]]);
 });

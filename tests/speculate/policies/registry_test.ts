@@ -27,7 +27,7 @@ Deno.test("registry: a policy by name, with its options and the steps to begin w
       options,
       numSteps === undefined ? SETUP : { ...SETUP, numSteps },
     );
-    return policy.pick(policy.start, contextOf(1)).tier.numSteps;
+    return policy.pick(policy.start, contextOf(1)).tier.depth;
   };
   assert.equal(steps("static", {}), 3);
   assert.equal(steps("static", {}, 2), 2);
