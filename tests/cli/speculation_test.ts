@@ -3,7 +3,8 @@ import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { speculationOf } from "../../src/cli/open/speculation.ts";
 import { open } from "../engine/worker/open.ts";
-import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import { policyPlan, speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import { fixed } from "../../src/speculate/policies/static.ts";
 import { slotsOf } from "../engine/slots.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
@@ -88,4 +89,28 @@ Deno.test("--num-steps 0 is where a controller begins: it tries drafts", async (
   });
   const one = await generated(["--num-steps", "2", "--max-tokens", "1"]);
   assert.equal(one.speculative.num_steps, 2, "told although there was no round");
+});
+
+Deno.test("what a policy tells of itself stands in --json and --stats, under its name", async () => {
+  const { speculation } = policyPlan({
+    name: "mine",
+    policy: {
+      ...fixed(2),
+      report: () => ({ json: { drawn: { odd: 3 } }, rows: [["drawn", "3 odd ones"]] }),
+    },
+  }, { algorithm: "EAGLE3", maxBatch: 1, onWarning: () => {} });
+  const { counts } = fakeEngine().status;
+  const engine = { ...fakeEngine(), status: { counts, speculation: speculation.report } };
+  const run = async (flag: string) => {
+    const io = fakeIo({ stdin: "" });
+    const open = () => Promise.resolve(engine);
+    assert.equal(await runGenerate(parsed([flag, "hi"]), { open, io }), 0);
+    return flag === "--json" ? io.out() : io.err();
+  };
+  const { adaptive } = JSON.parse(await run("--json")).speculative;
+  assert.deepEqual(adaptive, {
+    ...{ policy: "mine", active_num_steps: 0, rounds: 0, tier_ms: {}, switches: [] },
+    ...{ drawn: { odd: 3 }, tiers: [0], tier_bytes: 1000, catch_up: { count: 0, ms: 0 } },
+  });
+  assert.match(await run("--stats"), /^policy {6}mine\n(.*\n)*drawn {7}3 odd ones\n/m);
 });

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import type { RequestState } from "../../../src/engine/schedule/request_state.ts";
+import { roundContext, roundOutcome } from "../../../src/engine/schedule/round_context.ts";
+import { newSequence } from "../../../src/engine/device/sequence.ts";
+import { openOutput } from "../../../src/engine/schedule/output.ts";
+import { RECENT_ROUNDS } from "../../../src/speculate/policy.ts";
+import { chain } from "../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+
+const SURROUNDINGS = { waiting: 2, freePages: 5, totalPages: 9, roundsPerSync: 3 };
+const TIMES = { draftMs: 1, verifyMs: 2, extendMs: 0.5, ms: 5 };
+const ROUND = { tier: chain(3), batchSize: 4, waiting: 1 };
+const LANE = { accepted: 2, ids: [7, 8, 9], drafts: [7, 8, 1] };
+
+/** A request with a prompt of five tokens, after its prefill. */
+function running(id: number, numSteps?: number): RequestState {
+  const request = {
+    ...{ promptIds: [1, 2, 3, 4, 5], sampling: GREEDY, maxTokens: 90, stop: [], ignoreEos: true },
+    ...numSteps === undefined ? {} : { numSteps },
+  };
+  const tokenizer = {
+    ...{ vocabSize: 99, bosToken: undefined, eosToken: undefined, idOf: () => undefined },
+    ...{ encode: () => [], decode: () => "", isSkipped: () => true },
+  };
+  const output = openOutput({
+    ...{ tokenizer, name: "fake", vocabSize: 99, eosTokenIds: [], algorithm: "EAGLE3" as const },
+    ...{ contextLength: 100, numSteps: 3 },
+  }, request);
+  output.take({ ids: [6], accepted: 0, drafts: [], numSteps: undefined });
+  const sequence = newSequence([1, 2, 3, 4, 5, 6]);
+  sequence.stored = 5;
+  return {
+    ...{ request, sequence, output, onEvent: () => {}, started: 0, prefilled: 0, cached: 0 },
+    ...{ decoding: true, cancelled: false, done: false },
+    drafted: { id, depth: undefined, accepted: [] },
+  };
+}
+
+Deno.test("context: sequences as they are, and what surrounds them", () => {
+  const [first, second] = [running(4), running(6, 0)];
+  second.sequence.draftStored = 3;
+  assert.deepEqual(structuredClone(roundContext([first, second], SURROUNDINGS)), {
+    ...SURROUNDINGS,
+    batchSize: 2,
+    asked: [undefined, 0],
+    sequences: [
+      { id: 4, position: 5, depth: undefined, accepted: [], lag: 5 },
+      { id: 6, position: 5, depth: undefined, accepted: [], lag: 2 },
+    ],
+  });
+});
+
+Deno.test("context: nothing of a sequence is gathered until it is read, and then once", () => {
+  const state = running(0);
+  let reads = 0;
+  const watched = Object.defineProperty({ ...state }, "sequence", {
+    get: () => (reads++, state.sequence),
+  });
+  const context = roundContext([watched], SURROUNDINGS);
+  assert.deepEqual([context.batchSize, context.asked, reads], [1, [undefined], 0]);
+  assert.equal(context.sequences, context.sequences);
+  assert.equal(reads, 1);
+});
+
+Deno.test("context: the last rounds of a sequence, and no view of what comes later", () => {
+  const state = running(0);
+  roundOutcome(ROUND, [{ state, lane: LANE }], TIMES);
+  const { sequences: [before] } = roundContext([state], SURROUNDINGS);
+  assert.deepEqual([before?.depth, before?.accepted], [3, [2]]);
+  for (let accepted = 0; accepted < RECENT_ROUNDS + 2; accepted++) {
+    roundOutcome(ROUND, [{ state, lane: { ...LANE, accepted, drafts: [1] } }], TIMES);
+  }
+  const { sequences: [after] } = roundContext([state], SURROUNDINGS);
+  assert.deepEqual([after?.depth, after?.accepted], [1, [2, 3, 4, 5, 6, 7, 8, 9]]);
+  assert.deepEqual([before?.depth, before?.accepted], [3, [2]]);
+});
+
+Deno.test("outcome: positions go on within a group of rounds", () => {
+  const state = running(3, 2);
+  const positions = [0, 1].map(() => {
+    const { sequences: [one] } = roundOutcome(ROUND, [{ state, lane: LANE }], TIMES);
+    state.output.take({ ...LANE, numSteps: 3 });
+    return one;
+  });
+  const same = { id: 3, asked: 2, depth: 3, accepted: 2 };
+  assert.deepEqual(positions, [{ ...same, position: 5 }, { ...same, position: 8 }]);
+});
+
+Deno.test("outcome: times, and none but the wall's where the device takes none", () => {
+  const { sequences: _, ...profiled } = roundOutcome(ROUND, [], TIMES);
+  const ms = { round: 5, draft: 1, verify: 2, extend: 0.5, host: 1.5 };
+  assert.deepEqual(profiled, { ...ROUND, ms });
+  const none = { draftMs: 0, verifyMs: 0, extendMs: 0, ms: 5 };
+  const alone = { round: 5, draft: 0, verify: 0, extend: 0, host: 0 };
+  assert.deepEqual(roundOutcome(ROUND, [], none).ms, alone);
+});
