@@ -1,7 +1,7 @@
 import denoJson from "./deno.json" with { type: "json" };
-import type { OpenEngine } from "./src/cli/engine.ts";
-import { denoIo, INTERRUPTED, type Io } from "./src/cli/io.ts";
-import type { Invocation } from "./src/cli/parse.ts";
+import type { OpenEngine } from "./src/cli/open/engine.ts";
+import { denoIo, INTERRUPTED, type Io } from "./src/cli/terminal/io.ts";
+import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
 import { UsageError } from "./src/errors.ts";
@@ -9,7 +9,7 @@ import { UsageError } from "./src/errors.ts";
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
-    const { parseArguments } = await import("./src/cli/parse.ts");
+    const { parseArguments } = await import("./src/cli/options/parse.ts");
     return await run(parseArguments(args), { io, args });
   } catch (error) {
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
@@ -17,10 +17,10 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    const told = mistake || !(error instanceof Error)
+    const text = mistake || !(error instanceof Error)
       ? String(error)
       : error.stack ?? error.message;
-    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${told}\n`);
+    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${text}\n`);
     return mistake ? 2 : 1;
   }
 }
@@ -38,26 +38,26 @@ async function run(
       io.stdout.write(`eyrie ${denoJson.version}\n`);
       return 0;
     case "generate": {
-      const { runGenerate } = await import("./src/cli/generate.ts");
+      const { runGenerate } = await import("./src/cli/generate/generate.ts");
       const open = await engineOpener(invocation.options, io);
       return await runGenerate(invocation, { open, io });
     }
     case "chat": {
-      const { runChat } = await import("./src/cli/chat.ts");
+      const { runChat } = await import("./src/cli/chat/chat.ts");
       const open = await engineOpener(invocation.options, io);
       return await runChat(invocation.options, { open, io });
     }
     case "bench": {
-      const { located } = await import("./src/cli/locate.ts");
+      const { located } = await import("./src/cli/open/locate.ts");
       const { quiet } = invocation.options;
       if (invocation.options.profile) {
-        const { openProfile } = await import("./src/bench/profile_session.ts");
-        const { runProfile } = await import("./src/cli/bench_profile.ts");
+        const { openProfile } = await import("./src/bench/profile/profile_session.ts");
+        const { runProfile } = await import("./src/cli/bench/profile.ts");
         const open = located(openProfile, { io, quiet });
         return await runProfile(invocation.options, { open, io });
       }
       const { openBench } = await import("./src/bench/session.ts");
-      const { runBench } = await import("./src/cli/bench.ts");
+      const { runBench } = await import("./src/cli/bench/bench.ts");
       const { version } = denoJson;
       return await runBench(invocation.options, {
         open: located(openBench, { io, quiet }),
@@ -67,12 +67,12 @@ async function run(
       });
     }
     case "check": {
-      const { located } = await import("./src/cli/locate.ts");
+      const { located } = await import("./src/cli/open/locate.ts");
       const { checkModel } = await import("./src/engine/check/check.ts");
       const { checkQuantized } = await import("./src/engine/check/check_quantized.ts");
       const { checkDraft } = await import("./src/engine/check/check_draft.ts");
       const { openEngine } = await import("./src/engine/open.ts");
-      const { runCheck } = await import("./src/cli/check.ts");
+      const { runCheck } = await import("./src/cli/checkpoint/check.ts");
       const { quiet } = invocation.options;
       return await runCheck(invocation.options, {
         check: located(checkModel, { io, quiet }),
@@ -85,34 +85,34 @@ async function run(
       });
     }
     case "inspect": {
-      const { runInspect } = await import("./src/cli/inspect.ts");
-      const { locate } = await import("./src/cli/locate.ts");
+      const { runInspect } = await import("./src/cli/checkpoint/inspect.ts");
+      const { locate } = await import("./src/cli/open/locate.ts");
       const options = await locate(invocation.options, { io, quiet: false });
       runInspect(options, io.stdout.write);
       return 0;
     }
     case "pull": {
-      const { runPull } = await import("./src/cli/pull.ts");
+      const { runPull } = await import("./src/cli/hub/pull.ts");
       return await runPull(invocation, io);
     }
     case "models": {
-      const { runModels } = await import("./src/cli/models.ts");
+      const { runModels } = await import("./src/cli/hub/models.ts");
       return await runModels(invocation.options, io.stdout.write);
     }
     case "rm": {
-      const { runRemove } = await import("./src/cli/rm.ts");
+      const { runRemove } = await import("./src/cli/hub/rm.ts");
       return await runRemove(invocation, io);
     }
     case "convert": {
       const { convertCheckpoint } = await import("./src/model/checkpoint/convert.ts");
-      const { runConvert } = await import("./src/cli/convert.ts");
-      const { locate } = await import("./src/cli/locate.ts");
+      const { runConvert } = await import("./src/cli/checkpoint/convert.ts");
+      const { locate } = await import("./src/cli/open/locate.ts");
       const { quiet } = invocation.options;
       const { model: from } = await locate({ model: invocation.from }, { io, quiet });
       return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
     }
     case "doctor": {
-      const { runDoctor } = await import("./src/cli/doctor.ts");
+      const { runDoctor } = await import("./src/cli/doctor/doctor.ts");
       return await runDoctor(invocation.options, io.stdout.write);
     }
   }
@@ -121,7 +121,7 @@ async function run(
 /** The engine runs in a worker, which this module is too: one file is a whole program. */
 async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
-  const { located } = await import("./src/cli/locate.ts");
+  const { located } = await import("./src/cli/open/locate.ts");
   return located(engineInWorker(import.meta.url), { io, quiet });
 }
 

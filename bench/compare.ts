@@ -1,7 +1,6 @@
 import { markdownTable } from "markdown-table";
 import { digits, ratioText } from "../src/bench/columns.ts";
-import { median } from "../src/bench/profile.ts";
-import { medianRatio, type Ratio } from "../src/bench/statistics.ts";
+import { median, medianRatio, type Ratio } from "../src/bench/statistics.ts";
 import type { Measured } from "./measure.ts";
 
 /** One case in each block, on both sides. */

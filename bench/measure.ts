@@ -1,4 +1,4 @@
-import { median } from "../src/bench/profile.ts";
+import { median } from "../src/bench/statistics.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import { workAt } from "../src/gpu/kernel.ts";
 import { openProfiler } from "../src/gpu/profile.ts";

@@ -22,6 +22,7 @@ import routeSigmoid from "./experts/route_sigmoid.wgsl" with { type: "text" };
 import routeSoftmax from "./experts/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
 import draftRow from "./fragments/draft_row.wgsl" with { type: "text" };
+import drafts from "./fragments/drafts.wgsl" with { type: "text" };
 import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
 import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
 import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
@@ -81,17 +82,21 @@ import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
 import accept from "./round/accept.wgsl" with { type: "text" };
+import acceptChain from "./round/accept_chain.wgsl" with { type: "text" };
 import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
 import acceptPrompt from "./round/accept_prompt.wgsl" with { type: "text" };
 import acceptSimulated from "./round/accept_simulated.wgsl" with { type: "text" };
+import acceptTree from "./round/accept_tree.wgsl" with { type: "text" };
 import copyRows from "./round/copy_rows.wgsl" with { type: "text" };
 import draftRows from "./round/draft_rows.wgsl" with { type: "text" };
 import fillRows from "./round/fill_rows.wgsl" with { type: "text" };
 import gatherRows from "./round/gather_rows.wgsl" with { type: "text" };
 import loadFeatures from "./round/load_features.wgsl" with { type: "text" };
+import moveCells from "./round/move_cells.wgsl" with { type: "text" };
 import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
+import verifyTree from "./round/verify_tree.wgsl" with { type: "text" };
 import fillRandom from "./weights/fill_random.wgsl" with { type: "text" };
 import quantize from "./weights/quantize.wgsl" with { type: "text" };
 import quantizeQ4 from "./weights/quantize_q4.wgsl" with { type: "text" };
@@ -133,6 +138,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/route_softmax": routeSoftmax,
   "fragments/argmax": argmax,
   "fragments/draft_row": draftRow,
+  "fragments/drafts": drafts,
   "fragments/kv_load_bf16": kvLoadBf16,
   "fragments/kv_load_f16": kvLoadF16,
   "fragments/kv_load_f32": kvLoadF32,
@@ -192,17 +198,21 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
   "round/accept": accept,
+  "round/accept_chain": acceptChain,
   "round/accept_commit": acceptCommit,
   "round/accept_prompt": acceptPrompt,
   "round/accept_simulated": acceptSimulated,
+  "round/accept_tree": acceptTree,
   "round/copy_rows": copyRows,
   "round/draft_rows": draftRows,
   "round/fill_rows": fillRows,
   "round/gather_rows": gatherRows,
   "round/load_features": loadFeatures,
+  "round/move_cells": moveCells,
   "round/scatter_rows": scatterRows,
   "round/store_features": storeFeatures,
   "round/verify_rows": verifyRows,
+  "round/verify_tree": verifyTree,
   "weights/fill_random": fillRandom,
   "weights/quantize": quantize,
   "weights/quantize_q4": quantizeQ4,

@@ -1,5 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { countsLine, readCounts } from "./junit.ts";
+import { countsLine, countTests, readTests, slowestLines, sumCounts } from "./junit.ts";
 
 const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="deno test" tests="7" failures="3" errors="0" time="0.217">
@@ -25,16 +25,32 @@ const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 </testsuites>`;
 
 Deno.test("a report counts tests and not their steps", () => {
-  deepEqual(readCounts(REPORT, 1), { passed: 2, failed: 1, skipped: 1 });
+  deepEqual(countTests(readTests(REPORT), 1), { passed: 2, failed: 1, skipped: 1 });
 });
 
 Deno.test("a run that failed without a failed test is not told as success", () => {
   const passing = REPORT.replaceAll(/<failure.*<\/failure>/g, "");
-  deepEqual(readCounts(passing, 1), { passed: 3, failed: 1, skipped: 1 });
-  deepEqual(readCounts("", 134), { passed: 0, failed: 1, skipped: 0 });
+  deepEqual(countTests(readTests(passing), 1), { passed: 3, failed: 1, skipped: 1 });
+  deepEqual(countTests(readTests(""), 134), { passed: 0, failed: 1, skipped: 0 });
 });
 
 Deno.test("the last line names skipped tests only where there are some", () => {
   equal(countsLine({ passed: 3, failed: 0, skipped: 0 }), "3 passed, 0 failed");
   equal(countsLine({ passed: 3, failed: 1, skipped: 2 }), "3 passed, 1 failed, 2 skipped");
+});
+
+Deno.test("counts of processes add up", () => {
+  const one = { passed: 2, failed: 1, skipped: 0 };
+  deepEqual(sumCounts([one, { passed: 5, failed: 0, skipped: 3 }]), {
+    ...{ passed: 7, failed: 1, skipped: 3 },
+  });
+  deepEqual(sumCounts([]), { passed: 0, failed: 0, skipped: 0 });
+});
+
+Deno.test("the slowest tests by file and name, as they are written", () => {
+  const slow = REPORT.replace('time="0.000"', 'time="12.340"');
+  deepEqual(slowestLines(readTests(slow), 2), [
+    "   12.3 s  a_test.ts: ok <one>",
+    "    0.0 s  a_test.ts: steps",
+  ]);
 });

@@ -50,9 +50,10 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: true,
   },
   "src/engine": {
-    from: ["src/model", "src/text", "src/speculate", "src/gpu", "shaders", "presets"],
+    from: ["src/draft", "src/model", "src/text", "src/speculate", "src/gpu", "shaders", "presets"],
     packages: true,
   },
+  "src/draft": { from: ["src/speculate"], packages: false },
   "src/model": { from: ["src/text", "src/speculate", "src/gpu", "shaders"], packages: true },
   "src/hub": { from: [], packages: true },
   "src/text": { from: [], packages: true },

@@ -8,12 +8,12 @@ function lint(file: string, source: string): string[] {
 
 Deno.test("imports go down the layers only", () => {
   const allowed: [string, string][] = [
-    ["main.ts", "./src/cli/parse.ts"],
-    ["src/cli/generate.ts", "../engine/events.ts"],
+    ["main.ts", "./src/cli/options/parse.ts"],
+    ["src/cli/generate/generate.ts", "../../engine/schedule/events.ts"],
     ["src/cli/chat/state.ts", "../../text/stream.ts"],
-    ["src/cli/chat/state.ts", "../io.ts"],
+    ["src/cli/chat/state.ts", "../terminal/io.ts"],
     ["src/engine/round.ts", "../../shaders/accept.ts"],
-    ["src/model/target.ts", "../../shaders/rms_norm.ts"],
+    ["src/model/plan/target.ts", "../../../shaders/norm/rms_norm.ts"],
     ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
     ["src/text/tokenizer.ts", "../errors.ts"],
     ["shaders/accept.ts", "./accept.wgsl"],
@@ -24,8 +24,8 @@ Deno.test("imports go down the layers only", () => {
   ];
   for (const [file, specifier] of allowed) equal(importFault(file, specifier), undefined, file);
   const refused: [string, string][] = [
-    ["src/engine/round.ts", "../cli/generate.ts"],
-    ["src/model/target.ts", "../engine/events.ts"],
+    ["src/engine/open.ts", "../cli/generate/generate.ts"],
+    ["src/model/plan/target.ts", "../../engine/schedule/events.ts"],
     ["src/text/stream.ts", "../model/config.ts"],
     ["src/text/stream.ts", "../speculate/noise.ts"],
     ["src/speculate/choose.ts", "../errors.ts"],
@@ -33,9 +33,9 @@ Deno.test("imports go down the layers only", () => {
     ["src/gpu/device.ts", "../model/config.ts"],
     ["src/gpu/device.ts", "../../shaders/accept.ts"],
     ["shaders/accept.ts", "../src/model/config.ts"],
-    ["src/cli/generate.ts", "../../shaders/accept.ts"],
+    ["src/cli/generate/generate.ts", "../../../shaders/round/accept.ts"],
     ["src/errors.ts", "./gpu/device.ts"],
-    ["src/cli/generate.ts", "../../tests/statistics.ts"],
+    ["src/cli/generate/generate.ts", "../../../tests/statistics.ts"],
   ];
   for (const [file, specifier] of refused) {
     match(importFault(file, specifier) ?? "", /import/, file);

@@ -1,3 +1,6 @@
+/** Consecutive prompts are of so many kinds in turn. */
+export const PROMPT_KINDS = 13;
+
 /**
  * Prompts in the style of the fledgling's training tasks, from easy to hard for a draft. The same
  * number always gives the same prompt.
@@ -21,7 +24,7 @@ export function generatedPrompt(n: number): string {
     () => `Write a Python function ${pick(["add", "mix", "total"], 1)} that adds a and b.`,
     () => `Repeat after me: ${pick(WORDS, 7)} ${pick(OBJECTS, 1)} é ${pick(ANIMALS, 2)} 你好.`,
   ];
-  return (templates[n % templates.length] as () => string)();
+  return (templates[n % PROMPT_KINDS] as () => string)();
 }
 
 const WORDS =

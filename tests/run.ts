@@ -1,17 +1,45 @@
 /**
- * `deno task test`: gives the machine a WebGPU adapter where it has none, runs `deno test` with the
- * given arguments, holds all WGSL that was compiled to the specification, and ends with the line
- * `N passed, N failed`.
+ * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs every test
+ * file in a process of its own, a few at a time, holds all WGSL that was compiled to the
+ * specification, and ends with the line `N passed, N failed`.
  */
-import { type Counts, countsLine, readCounts } from "./junit.ts";
+import { type Asked, readArguments, testFiles } from "./files.ts";
+import {
+  type Counts,
+  countsLine,
+  countTests,
+  readTests,
+  slowestLines,
+  sumCounts,
+  type TestCase,
+} from "./junit.ts";
 import { CHECK, RECORD, RECORD_FOLDER } from "./wgsl/processes.ts";
 
-// The loader of OpenGL complains on stderr where this is unset.
-const ENV = { XDG_RUNTIME_DIR: Deno.env.get("XDG_RUNTIME_DIR") ?? "/tmp" };
+const ROOT = new URL("..", import.meta.url);
+const CORES = navigator.hardwareConcurrency;
+/** `deno test --parallel` heeds DENO_JOBS too. More than a few would fill a GPU's memory. */
+const PROCESSES = Number(Deno.env.get("DENO_JOBS")) || Math.min(CORES, 4);
+
+const ENV = {
+  // The loader of OpenGL complains on stderr where this is unset.
+  XDG_RUNTIME_DIR: Deno.env.get("XDG_RUNTIME_DIR") ?? "/tmp",
+  // Threads of Mesa's software adapter in each process: together they have the cores.
+  LP_NUM_THREADS: Deno.env.get("LP_NUM_THREADS") ?? `${Math.max(1, CORES / PROCESSES | 0)}`,
+};
+
+/** Where code blocks of comments may be; they are tests too. */
+const DOCUMENTED = ["README.md", "main.ts", "src", "shaders", "bench", "tools"];
+
+interface Job {
+  readonly name: string;
+  /** For `deno test`. */
+  readonly args: readonly string[];
+}
 
 interface Ended {
-  readonly code: number;
+  readonly name: string;
   readonly counts: Counts;
+  readonly tests: readonly TestCase[];
 }
 
 /** Where there is no adapter, `doctor --fix` says what is wrong or mends it. */
@@ -19,50 +47,89 @@ async function setUp(): Promise<void> {
   Deno.env.set("XDG_RUNTIME_DIR", ENV.XDG_RUNTIME_DIR);
   const options = { powerPreference: "high-performance" } as const;
   if (await navigator.gpu?.requestAdapter(options)) return;
-  const code = await deno(["run", "-A", "main.ts", "doctor", "--fix"]);
+  const { code } = await deno(["run", "-A", "main.ts", "doctor", "--fix"]);
   // The tests that need no GPU still tell something.
   if (code !== 0) say("No WebGPU adapter: the tests that need one will fail.");
 }
 
-/** All that runs leaves its files in one folder: what tests passed, and the WGSL they compiled. */
-async function run(args: readonly string[]): Promise<Ended> {
+function jobsOf({ flags, paths }: Asked): Job[] {
+  const files = testFiles(paths.length > 0 ? paths : ["tests"], ROOT.pathname);
+  if (files.length === 0) throw new Error(`no tests in ${paths}`);
+  const docs = { name: "code in comments", args: [...flags, "--doc", ...DOCUMENTED] };
+  return [
+    ...files.map((file) => ({ name: file, args: [...flags, file] })),
+    ...paths.length > 0 ? [] : [docs],
+  ];
+}
+
+/** Checks types once, then runs the jobs, then adds one more test: all WGSL that they compiled. */
+async function run(asked: Asked): Promise<Ended[]> {
+  const jobs = jobsOf(asked);
+  const files = asked.paths.length > 0 ? jobs.map(({ name }) => name) : [];
+  const { code } = await deno(["check", "--quiet", ...files]);
+  if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
+  // All leave their files in one folder: what tests passed, and the WGSL they compiled.
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
   try {
     await Deno.mkdir(`${folder}/wgsl`);
-    return await checkWgsl(folder, await runTests(folder, args));
+    const ended: Ended[] = [];
+    const queue = [...jobs.entries()];
+    await Promise.all(Array.from({ length: PROCESSES }, async () => {
+      for (let next = queue.shift(); next; next = queue.shift()) {
+        ended.push(await runJob(next[1], `${folder}/${next[0]}.xml`, `${folder}/wgsl`));
+      }
+    }));
+    return [...ended, ...await checkWgsl(`${folder}/wgsl`)];
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
-/**
- * Runs the tests one file after the other: a kernel on a software adapter takes all cores itself.
- */
-async function runTests(folder: string, args: readonly string[]): Promise<Ended> {
-  const junit = `${folder}/junit.xml`;
-  const flags = ["-A", "--doc", ...RECORD, `--junit-path=${junit}`];
-  const code = await deno(["test", ...flags, ...args], { [RECORD_FOLDER]: `${folder}/wgsl` });
-  const xml = await Deno.readTextFile(junit).catch(() => ""); // absent after a crash
-  return { code, counts: readCounts(xml, code) };
+/** Tells a job in a line when it is done, and all it printed where it failed. */
+async function runJob({ name, args }: Job, junit: string, wgsl: string): Promise<Ended> {
+  const flags = ["-A", "--no-check", ...RECORD, `--junit-path=${junit}`];
+  const begun = performance.now();
+  const { code, signal, text } = await deno(["test", ...flags, ...args], {
+    env: { [RECORD_FOLDER]: wgsl },
+    keep: true,
+  });
+  const seconds = (performance.now() - begun) / 1000;
+  const tests = readTests(await Deno.readTextFile(junit).catch(() => "")); // absent after a crash
+  const counts = countTests(tests, code);
+  if (code !== 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
+  // A filter leaves nothing of most files.
+  if (tests.length > 0) {
+    say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${countsLine(counts)}`);
+  }
+  return { name, counts, tests };
 }
 
-/** Adds one more test: all WGSL that the others compiled. None where they compiled none. */
-async function checkWgsl(folder: string, { code, counts }: Ended): Promise<Ended> {
-  const files = await Array.fromAsync(Deno.readDir(`${folder}/wgsl`));
-  if (files.length === 0) return { code, counts };
-  const refused = await deno([...CHECK, `${folder}/wgsl`]);
-  const ended = refused === 0 ? "passed" : "failed";
-  return { code: code || refused, counts: { ...counts, [ended]: counts[ended] + 1 } };
+async function checkWgsl(folder: string): Promise<Ended[]> {
+  const files = await Array.fromAsync(Deno.readDir(folder));
+  if (files.length === 0) return [];
+  const { code } = await deno([...CHECK, folder]);
+  const counts = { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1, skipped: 0 };
+  return [{ name: "WGSL by Tint", counts, tests: [] }];
 }
 
-async function deno(args: readonly string[], env: Record<string, string> = {}): Promise<number> {
+/** Runs deno in the checkout's root. With `keep` what it prints is returned instead of shown. */
+async function deno(
+  args: readonly string[],
+  { env = {}, keep = false }: { readonly env?: Record<string, string>; readonly keep?: boolean } =
+    {},
+): Promise<{ code: number; signal: Deno.Signal | null; text: string }> {
+  const out = keep ? "piped" : "inherit";
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
-    cwd: new URL("..", import.meta.url),
+    cwd: ROOT,
     env: { ...ENV, ...env },
-    stdin: "null",
+    ...{ stdin: "null", stdout: out, stderr: out },
   }).spawn();
-  return (await child.status).code;
+  const texts = keep
+    ? [child.stdout, child.stderr].map((stream) => new Response(stream).text())
+    : [];
+  const { code, signal } = await child.status;
+  return { code, signal, text: (await Promise.all(texts)).join("") };
 }
 
 function say(text: string): void {
@@ -71,7 +138,12 @@ function say(text: string): void {
 
 if (import.meta.main) {
   await setUp();
-  const { code, counts } = await run(Deno.args);
-  say(countsLine(counts));
-  Deno.exit(code);
+  const ended = await run(readArguments(Deno.args));
+  say(
+    `\nThe slowest tests:\n${slowestLines(ended.flatMap(({ tests }) => tests), 20).join("\n")}\n`,
+  );
+  const failed = ended.filter(({ counts }) => counts.failed > 0);
+  for (const { name, counts } of failed) say(`FAILED ${name}: ${countsLine(counts)}`);
+  say(countsLine(sumCounts(ended.map(({ counts }) => counts))));
+  Deno.exit(failed.length > 0 ? 1 : 0);
 }

@@ -7,7 +7,7 @@ const OUTPUT = "dist/eyrie";
 // time has to be named.
 const INCLUDED = ["models", "presets"];
 
-/** What to tell when `deno compile` failed with `stderr`; undefined where its own words suffice. */
+/** Advice for a `deno compile` that failed with `stderr`; undefined where its own message suffices. */
 export function compileAdvice(stderr: string): string | undefined {
   const url = /https:\/\/\S*denort\S*?\.zip/.exec(stderr)?.[0];
   if (url === undefined || !/error sending request|Setting up base binary/.test(stderr)) {

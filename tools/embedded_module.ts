@@ -1,4 +1,4 @@
-/** Writes the stand-in for src/model/checkpoint/embedded_files.ts that holds the files itself. */
+/** Writes the replacement of src/model/checkpoint/embedded_files.ts that holds the files itself. */
 
 /**
  * Writes the module and what it imports into `output` and gives the module's path. Each file becomes

@@ -36,7 +36,9 @@ function attentionCase(
     context,
     make(from) {
       const [q, out] = [from.random(width), from.random(width)];
-      const rows = from.words(new Uint32Array(packRows(Array(count).fill({ base: context }))));
+      const rows = from.words(
+        new Uint32Array(packRows(Array(count).fill({ position: context - 1, base: context }))),
+      );
       const pages = from.words(Uint32Array.from(blockTable(1, tablePages)));
       const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
       const { sums, stats } = partialWords(sizes, count, from.gpu.info);

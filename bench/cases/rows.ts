@@ -7,10 +7,13 @@ import {
 } from "../../shaders/choose/partial_argmax.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
+import { draftWords } from "../../src/model/plan/rows_layout.ts";
 import { packRows, packSlots } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";
+
+/** Of a sequence, in the widest round. */
+const MOST_ROWS = 8;
 
 const COUNTS = [1, 4, 8, 16];
 
@@ -72,10 +75,16 @@ function draftChooseCase(
       const offsets = from.words(new Uint32Array(vocab));
       const slots = Uint32Array.from({ length: batch }, (_, i) => i);
       const lanes = from.words(slots);
-      const drafts = from.random(batch * MAX_STEPS);
+      const drafts = from.random(batch * draftWords(MOST_ROWS));
       const shape = { lanes: lanesOf(from), label: name };
       const slices = { ...shape, rows: batch, vocab, stride: vocab };
-      const choice = { ...shape, batch, count: partialArgmaxCount(vocab), step: 0 };
+      const choice = {
+        ...shape,
+        batch,
+        count: partialArgmaxCount(vocab),
+        step: 0,
+        mostRows: MOST_ROWS,
+      };
       return [[
         partialArgmax({ logits, partials }, slices),
         draftChoose({ partials, offsets, batchSlots: lanes, drafts }, choice),

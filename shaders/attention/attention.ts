@@ -7,6 +7,7 @@ import {
   combineKernel,
   combineTiles,
   lanesKernel,
+  pathGroups,
 } from "./attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 
@@ -65,6 +66,11 @@ interface AttentionShape extends Heads, Scoring {
   readonly label: string;
 }
 
+interface BlockShape extends AttentionShape {
+  /** The block's first row, in `rows`. */
+  readonly firstRow: number;
+}
+
 type Adapter = Pick<Tuning, "software">;
 
 /**
@@ -94,6 +100,7 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
     const rows = Math.min(block.count, count - first);
     return attentionBlock(fromRow(buffers, shape, first), {
       ...shape,
+      firstRow: first % ALIGNED_ROWS,
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     });
@@ -138,22 +145,24 @@ function leastCommonMultiple(a: number, b: number): number {
   return multiple;
 }
 
-/** The same buffers from row `first` on. */
+/** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
 function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
-  if (first === 0) return buffers;
-  const from = ({ buffer, offset = 0 }: Operand, rowBytes: number) => ({
+  const from = ({ buffer, offset = 0 }: Operand, bytes: number) => ({
     buffer,
-    offset: offset + first * rowBytes,
+    offset: offset + bytes,
   });
   const { q, rows, out } = buffers;
-  const width = shape.heads * shape.headDim * 4;
-  return { ...buffers, q: from(q, width), rows: from(rows, ROW_BYTES), out: from(out, width) };
+  const before = first * shape.heads * shape.headDim * 4;
+  const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
+  return { ...buffers, q: from(q, before), rows: from(rows, rowsBefore), out: from(out, before) };
 }
 
 /** Of `Row` in rows.wgsl. */
-const ROW_BYTES = 32;
+const ROW_BYTES = 48;
+/** Offsets of so many rows are multiples of 256 bytes. */
+const ALIGNED_ROWS = 16;
 
-function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, kvHeads, headDim, perSlot, count, label } = shape;
   const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
   const many = perSlot > MANY_ROWS && !shape.tuning.software;
@@ -172,16 +181,18 @@ function attentionBlock(buffers: AttentionBuffers, shape: AttentionShape): Dispa
         CHUNKS,
         // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
         PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+        FIRST_ROW: shape.firstRow,
         ...scoreConstants(shape),
       },
-      workgroups: [tiles, heads / group, CHUNKS],
+      workgroups: [tiles, heads / group, pathGroups(tile) + CHUNKS],
       cellsEach: CHUNK,
+      groupsBefore: pathGroups(tile),
       label,
       work: chunkWork(shape),
     }),
     dispatch(combineKernel(headDim), {
       buffers: { sums, stats, rows, out },
-      constants: { HEADS: heads, CHUNKS, WINDOW: windowOf(shape) },
+      constants: { HEADS: heads, CHUNKS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
       workgroups: [heads, count, combineTiles(headDim)],
       label: `${label}.combine`,
       work: {

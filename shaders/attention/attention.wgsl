@@ -9,17 +9,24 @@
 //   weights  exp(score - peak of the chunk);
 //   values   invocation (part, i) sums cells part, part + $PARTS, ... of eight i, the parts are added
 //            in order.
-// Cells go to chunks, lanes and parts by their index alone and every sum has one order, so a row has
-// the same bits whatever rows are in flight. Chunks of which no row sees a cell do nothing.
+// Logical cells go to chunks, lanes and parts by their index alone and every sum has one order, so a row
+// has the same bits whatever rows are in flight and wherever its cells lie. Chunks of which no row sees
+// a cell do nothing.
+//
+// Rows of a tile share the reads of chunks whose cells lie at the same place for all of them. A chunk
+// with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
+// first $PATHS along z, two for each row of the tile. Tiles of one row need none of these.
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
 override TABLE_PAGES: u32; // pages per slot in the block table
 override CHUNKS: u32; // of a whole block table
 override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
 
 const CHUNK = 64u; // cells
+const PATHS = $PATHSu; // workgroups along z before those of all chunks
 const THREADS = 128u;
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
@@ -34,7 +41,7 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 EIGHTS]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
 @group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
-@group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, CHUNKS, 2 EIGHTS]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, CHUNKS]: peak, total
@@ -61,7 +68,8 @@ fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
 }
 
 fn sees(row: u32, cell: u32) -> bool {
-  return visible(rows[row], cell);
+  let own = rows[FIRST_ROW + row];
+  return cell >= visible_begin(own) && cell < visible_end(own);
 }
 
 fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
@@ -76,22 +84,34 @@ fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let tiles = (PER_SLOT + TILE - 1u) / TILE;
   let within = tile.x % tiles * TILE;
-  let row = tile.x / tiles * PER_SLOT + within;
-  let count = min(TILE, PER_SLOT - within);
+  var row = tile.x / tiles * PER_SLOT + within;
+  var count = min(TILE, PER_SLOT - within);
+  var chunk = tile.z - PATHS;
+  let alone = TILE == 1u || tile.z < PATHS;
+  if (tile.z < PATHS) {
+    if (tile.z / 2u >= count) {
+      return;
+    }
+    row += tile.z / 2u;
+    count = 1u;
+    chunk = rows[FIRST_ROW + row].base / CHUNK + tile.z % 2u;
+  }
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
-  let first = tile.z * CHUNK;
+  let first = chunk * CHUNK;
 
   var slot = 0u;
   var begin = 0xffffffffu;
   var end = 0u;
+  var mine = 0u; // bit r: row r is summed here
   //for r in TILE
   {
-    let own = rows[row + min($ru, count - 1u)];
-    let own_end = visible_end(own);
-    slot = select(slot, own.slot, own_end > 0u);
-    begin = min(begin, select(begin, visible_begin(own), own_end > 0u));
-    end = max(end, own_end);
+    let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
+    let here = own.live == 1u && $ru < count && (TILE == 1u || scattered(own, first + CHUNK) == alone);
+    slot = select(slot, own.slot, here);
+    begin = select(begin, min(begin, visible_begin(own)), here);
+    end = select(end, max(end, visible_end(own)), here);
+    mine |= u32(here) << $ru;
   }
   //end
   if (first >= end || first + CHUNK <= begin) {
@@ -101,12 +121,29 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let lane = thread % LANES;
   let cell = thread / LANES;
   //for p in PASSES
-  let key$p = stored(slot, kv_head, min(first + cell + $pu * AT_ONCE, end - 1u));
+  var key$p = min(first + cell + $pu * AT_ONCE, end - 1u);
   //end
   let part = thread / EIGHTS;
   let i = thread % EIGHTS;
   //for c in CELLS
-  let value$c = stored(slot, kv_head, min(first + part + $cu * PARTS, end - 1u));
+  var value$c = min(first + part + $cu * PARTS, end - 1u);
+  //end
+  if (alone) {
+    let own = rows[FIRST_ROW + row];
+    if (scattered(own, first + CHUNK)) {
+      //for p in PASSES
+      key$p = physical(own, key$p);
+      //end
+      //for c in CELLS
+      value$c = physical(own, value$c);
+      //end
+    }
+  }
+  //for p in PASSES
+  key$p = stored(slot, kv_head, key$p);
+  //end
+  //for c in CELLS
+  value$c = stored(slot, kv_head, value$c);
   //end
   //for j in QUADS
   //for h in FOUR
@@ -230,12 +267,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   {
     let o = thread + $ou * THREADS;
     let query = 4u * $ju + 2u * $bu + o / (2u * EIGHTS);
-    if (o < 4u * EIGHTS && query < count * GROUP) {
+    if (o < 4u * EIGHTS && ((mine >> (query / GROUP)) & 1u) == 1u) {
       var sum = vec4<f32>(0.0);
       //for g in PARTS
       sum += pool[$gu * 4u * EIGHTS + o];
       //end
-      let at = ((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * CHUNKS + tile.z;
+      let at = ((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * CHUNKS + chunk;
       sums[at * (2u * EIGHTS) + o % (2u * EIGHTS)] = sum;
     }
   }
@@ -244,7 +281,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  if (thread < QUADS * 4u && thread < count * GROUP) {
+  if (thread < QUADS * 4u && ((mine >> (thread / GROUP)) & 1u) == 1u) {
     let quad = thread / 4u;
     var total = 0.0;
     //for g in PARTS
@@ -255,6 +292,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     peak = max(peak, peaks[quad * 8u + $cu]);
     //end
     let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
-    stats[at * CHUNKS + tile.z] = vec2<f32>(peak[thread % 4u], total);
+    stats[at * CHUNKS + chunk] = vec2<f32>(peak[thread % 4u], total);
   }
 }

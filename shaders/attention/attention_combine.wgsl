@@ -8,6 +8,7 @@
 
 override HEADS: u32;
 override CHUNKS: u32; // of a whole block table
+override FIRST_ROW: u32; // of `rows`
 
 const CHUNK = 64u; // cells
 const HEAD = $HEADu; // vec4 of a head
@@ -17,7 +18,7 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 
 @group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, CHUNKS, HEAD]
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, CHUNKS]: peak, total
-@group(0) @binding(2) var<storage, read> rows: array<Row>; // [rows]
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
 
 var<workgroup> lane_stats: array<vec2<f32>, LANES>;
@@ -25,7 +26,7 @@ var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
 
 @compute @workgroup_size(LANES * QUADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let row = rows[tile.y];
+  let row = rows[FIRST_ROW + tile.y];
   let chunks = (visible_end(row) + CHUNK - 1u) / CHUNK;
   let first = visible_begin(row) / CHUNK;
   let query = tile.y * HEADS + tile.x;

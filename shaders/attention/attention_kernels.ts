@@ -30,9 +30,22 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
     const code = expand(chunked, chunkCounts(headDim, group, tile));
     return kernel("attention", join(softCap, KV_LOAD[kvDtype], code), {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
-      constants: ["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "CHUNKS", "PER_SLOT", ...SCORING],
+      constants: [
+        "KV_HEADS",
+        "HEAD_TILES",
+        "TABLE_PAGES",
+        "CHUNKS",
+        "PER_SLOT",
+        "FIRST_ROW",
+        ...SCORING,
+      ],
     });
   });
+}
+
+/** Workgroups of a tile of rows for the chunks with paths: a path ends in the chunk after its first at most. */
+export function pathGroups(tile: number): number {
+  return tile === 1 ? 0 : 2 * tile;
 }
 
 /** How attention.wgsl is unrolled. */
@@ -47,6 +60,7 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
   return {
     GROUP: group,
     TILE: tile,
+    PATHS: pathGroups(tile),
     QUADS,
     EIGHTS,
     LANES,
@@ -87,7 +101,7 @@ export function combineKernel(headDim: number): Kernel {
   return kernelOf(`attention_combine_${headDim}`, () => {
     return kernel("attention_combine", join(expand(combine, counts)), {
       bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "CHUNKS", "WINDOW"],
+      constants: ["HEADS", "CHUNKS", "FIRST_ROW", "WINDOW"],
     });
   });
 }

@@ -3,8 +3,8 @@
 //
 // One workgroup per (key-value head, row): $GROUP query heads share its keys and values. Lane l
 // takes cells l, l + LANES, ... with a softmax of its own, q and sums in registers ($EIGHTS eights a
-// head); the lanes are combined in order at the end. Cells go to lanes by their index alone, so
-// the order of every sum is the same for any number of rows.
+// head); the lanes are combined in order at the end. Logical cells go to lanes by their index alone, so
+// the order of every sum is the same for any number of rows and wherever the cells of a path lie.
 
 override KV_HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
@@ -48,12 +48,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  for (var cell = visible_begin(row) / LANES * LANES + lane; cell < end; cell += LANES) {
-    if (!visible(row, cell)) {
-      continue;
-    }
-    let page = pages[row.slot * TABLE_PAGES + cell / PAGE];
-    let at = (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+  let begin = visible_begin(row);
+  for (var cell = begin + (lane - begin) % LANES; cell < end; cell += LANES) {
+    let place = physical(row, cell);
+    let page = pages[row.slot * TABLE_PAGES + place / PAGE];
+    let at = (page * KV_HEADS + kv_head) * PAGE + place % PAGE;
     //for h in GROUP
     var dot$h = vec4<f32>(0.0);
     //end

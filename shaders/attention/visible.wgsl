@@ -1,26 +1,26 @@
-// Which cells a row may see: all below `base`, and from there on those whose bit is set; of all these
-// the ones above position - WINDOW. Cells from `base` on lie within any window: they are fewer.
+// Which logical cells a row sees: the WINDOW ones that end with its own, or all up to there. And where
+// they lie: cells of other nodes of a tree may come between. Sums go by logical cell alone, so that a
+// row has the same bits wherever its cells lie.
 
 override WINDOW: u32; // cells, the row's own the last; 0xffffffff = no window
 
-// The first cell within the window.
 fn visible_begin(row: Row) -> u32 {
   return row.position + 1u - min(WINDOW, row.position + 1u);
 }
 
-fn visible(row: Row, cell: u32) -> bool {
-  return cell >= visible_begin(row) && masked_in(row, cell);
-}
-
-fn masked_in(row: Row, cell: u32) -> bool {
-  let bit = cell - row.base;
-  let word = select(row.mask_hi, row.mask_lo, bit < 32u);
-  return cell < row.base || (bit < 64u && ((word >> (bit % 32u)) & 1u) == 1u);
-}
-
-// One past the last cell that the row may see; 0 for padding.
+// One past the last cell that the row sees; 0 for padding.
 fn visible_end(row: Row) -> u32 {
-  let lo = 32u - countLeadingZeros(row.mask_lo);
-  let hi = 64u - countLeadingZeros(row.mask_hi);
-  return (row.base + select(lo, hi, row.mask_hi != 0u)) * row.live;
+  return (row.position + 1u) * row.live;
+}
+
+// Whether some of the cells below `to` that the row may see lie on its path; never for a chain.
+fn scattered(row: Row, to: u32) -> bool {
+  return row.base < min(to, visible_end(row));
+}
+
+// Where a logical cell that the row sees lies.
+fn physical(row: Row, cell: u32) -> u32 {
+  let i = cell - row.base;
+  let offset = (row.path[(i >> 2u) & 3u] >> (8u * (i & 3u))) & 0xffu;
+  return select(row.base + offset, cell, cell < row.base);
 }

@@ -26,7 +26,7 @@ function draftChooseKernel(lanes: number, next: boolean): Kernel {
     });
     return kernel(name, code, {
       bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
-      constants: ["PARTIALS", "STEP", "LANES"],
+      constants: ["PARTIALS", "STEP", "LANES", "MOST_ROWS"],
     });
   });
 }
@@ -42,6 +42,7 @@ export function draftChoose(
     readonly offsets: Operand;
     /** Slot of each place in the batch, u32 [batch]. */
     readonly batchSlots: Operand;
+    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
     readonly drafts: Operand;
     readonly next?: NextLevel | undefined;
   },
@@ -50,15 +51,16 @@ export function draftChoose(
     /** Partial argmaxes of each place. */
     readonly count: number;
     readonly step: number;
+    readonly mostRows: number;
     /** Invocations of a workgroup, a power of two. */
     readonly lanes: number;
     readonly label: string;
   },
 ): Dispatch {
-  const { batch, count, step, lanes, label } = shape;
+  const { batch, count, step, mostRows, lanes, label } = shape;
   return dispatch(draftChooseKernel(lanes, next !== undefined), {
     buffers: { ...buffers, batch_slots: batchSlots, ...next },
-    constants: { PARTIALS: count, STEP: step, LANES: lanes },
+    constants: { PARTIALS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
     workgroups: [batch],
     label,
   });

@@ -1,5 +1,5 @@
 // The draft's top-1 token in the target's vocabulary:
-//   drafts[batch_slots[b], STEP] = i + offsets[i], i = the token of row b's largest logit.
+//   draft token STEP of slot batch_slots[b] = i + offsets[i], i = the token of row b's largest logit.
 // offsets is d2t of EAGLE-3 (target id minus draft id), zeros where the vocabulary is not reduced.
 // Logits that are no numbers give some token: the target will not agree.
 //
@@ -7,6 +7,7 @@
 //   next: `fn next(place, slot, token)`, what else is done with the token (draft_next_*.wgsl).
 
 //use fragments/rows
+//use fragments/drafts
 //use fragments/argmax
 //use fragments/workgroup_argmax
 //use next
@@ -18,7 +19,7 @@ override LANES: u32;
 @group(0) @binding(0) var<storage, read> partials: array<Argmax>; // [batch, PARTIALS]
 @group(0) @binding(1) var<storage, read> offsets: array<i32>; // [draft vocabulary]
 @group(0) @binding(2) var<storage, read> batch_slots: array<u32>; // [batch] slot of each place, or NO_SLOT
-@group(0) @binding(3) var<storage, read_write> drafts: array<u32>; // [slots, MAX_STEPS]
+@group(0) @binding(3) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -37,6 +38,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
   let token = u32(i32(best.y) + offsets[best.y]);
-  drafts[slot * MAX_STEPS + STEP] = token;
+  drafts[draft_token(slot, STEP)] = token;
   next(tile.x, slot, token);
 }

@@ -9,5 +9,5 @@ fn draft_row(slot: u32, token: u32) -> Row {
   if (cell >= slots[slot].limit) {
     return Row();
   }
-  return Row(token, cell, slot, cell, cell + 1u, 0u, 0u, 1u);
+  return chain_row(token, slot, cell);
 }

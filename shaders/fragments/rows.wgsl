@@ -3,13 +3,18 @@
 // One row of a forward pass.
 struct Row {
   token: u32,
-  position: u32, // for rope and for the noise
+  position: u32, // in the text: for rope and for the noise; the row sees logical cells 0 .. position
   slot: u32,
-  cell: u32, // where its key and value go, counted in tokens from the sequence's start
-  base: u32, // cells below are visible; from there on a bit of the mask decides
-  mask_lo: u32, // bit j: cell base + j is an ancestor (or the row itself)
-  mask_hi: u32,
+  cell: u32, // where its key and value go, counted in tokens from the start of the slot's pages
+  base: u32, // logical cells below lie at the cell of the same number, the others on the path
   live: u32, // 0: padding; computes, but stores no key and no value
+  zero: vec2<u32>,
+  path: vec4<u32>, // byte i: logical cell base + i lies at cell base + this, for base + i <= position
+}
+
+// The row of a token that follows the ones in the cells before its own: its path is empty.
+fn chain_row(token: u32, slot: u32, cell: u32) -> Row {
+  return Row(token, cell, slot, cell, cell + 1u, 1u, vec2<u32>(), vec4<u32>());
 }
 
 // One sequence in flight.
@@ -27,5 +32,4 @@ struct Slot {
 }
 
 const PAGE = 16u; // tokens a KV page
-const MAX_STEPS = 8u; // draft tokens kept per slot
 const NO_SLOT = 0xffffffffu; // an unused lane of the batch

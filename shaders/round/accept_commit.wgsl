@@ -1,25 +1,26 @@
-// Walks each lane's chain while `accepts` says so: accept.wgsl and accept_simulated.wgsl hold that
-// rule. Commits the accepted tokens, makes the last choice (the bonus) the new root, writes the rows
-// of draft-extend (token one ahead of its hidden row) and the lane's result for the host.
+// Walks each lane's drafts as `walk` says: accept_chain.wgsl, accept_tree.wgsl. Commits the accepted
+// tokens, makes the last choice (the bonus) the new root, writes the rows of draft-extend (token one
+// ahead of its hidden row, at its logical cell) and the lane's result for the host.
 //
 // A lane whose rows are padding emits nothing. An emitted token among the slot's stops sets its limit
 // to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
 //
 // One invocation per lane of the batch.
 
-override NUM_STEPS: u32;
+override ROWS: u32; // verify rows a lane
+override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a lane
 
 const NOT_A_TOKEN = 0xffffffffu; // of choose.wgsl
-const RESULT_WORDS = 20u; // tokens emitted, then NUM_STEPS + 1 choices from word 1, NUM_STEPS drafts from word 11
+const NO_ROW = 0xffffffffu; // of gather_rows.wgsl
 
 @group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
-@group(0) @binding(1) var<storage, read> rows: array<Row>; // [batch * (NUM_STEPS + 1)] verify rows
-@group(0) @binding(2) var<storage, read> chosen: array<u32>; // [batch * (NUM_STEPS + 1)]
-@group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots, MAX_STEPS]
+@group(0) @binding(1) var<storage, read> rows: array<Row>; // [batch * ROWS] verify rows
+@group(0) @binding(2) var<storage, read> chosen: array<u32>; // [batch * ROWS]
+@group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(4) var<storage, read_write> slots: array<Slot>; // [slots]
-@group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (NUM_STEPS + 1)]
-@group(0) @binding(6) var<storage, read_write> last: array<u32>; // [batch] row of the bonus
-@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch, RESULT_WORDS]
+@group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (DEPTH + 1)]
+@group(0) @binding(6) var<storage, read_write> last: array<u32>; // [batch] extend row of the bonus; what `keep` keeps
+@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch, 2 ROWS]: tokens emitted, ROWS choices, ROWS - 1 drafts
 
 fn stops(slot: u32, token: u32) -> bool {
   let same = vec4<u32>(token);
@@ -30,34 +31,35 @@ fn stops(slot: u32, token: u32) -> bool {
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   let lane = tile.x;
   let slot = lanes[lane];
-  let first = lane * (NUM_STEPS + 1u);
-  let result = lane * RESULT_WORDS;
+  let first = lane * ROWS;
+  let out = lane * (DEPTH + 1u);
+  let result = lane * 2u * ROWS;
   if (rows[first].live == 0u) {
-    for (var j = 0u; j <= NUM_STEPS; j++) {
-      extend[first + j] = rows[first + j];
+    for (var j = 0u; j <= DEPTH; j++) {
+      extend[out + j] = Row();
+      keep(out + j, NO_ROW);
     }
-    last[lane] = first;
+    last[lane] = out;
     results[result] = 0u;
     return;
   }
-  var accepted = 0u;
-  while (accepted < NUM_STEPS && accepts(slot, first + accepted, accepted)) {
-    accepted++;
-  }
+  let accepted = walk(slot, first);
   results[result] = accepted + 1u;
-  for (var j = 0u; j <= NUM_STEPS; j++) {
-    results[result + 1u + j] = chosen[first + j];
-    if (j < NUM_STEPS) {
-      results[result + 11u + j] = drafts[slot * MAX_STEPS + j];
-    }
-    extend[first + j] = rows[first + j];
-    extend[first + j].token = chosen[first + j];
-    extend[first + j].live = u32(j <= accepted);
-    if (j <= accepted && stops(slot, chosen[first + j])) {
+  for (var j = 0u; j <= DEPTH; j++) {
+    let row = first + row_at(j);
+    let token = chosen[row];
+    results[result + 1u + j] = token;
+    extend[out + j] = chain_row(token, slot, rows[first].cell + j);
+    extend[out + j].live = u32(j <= accepted);
+    keep(out + j, select(NO_ROW, row, j <= accepted));
+    if (j <= accepted && stops(slot, token)) {
       slots[slot].limit = 0u;
     }
   }
-  last[lane] = first + accepted;
+  for (var j = 0u; j + 1u < ROWS; j++) {
+    results[result + 1u + ROWS + j] = drafts[draft_token(slot, j)];
+  }
+  last[lane] = out + accepted;
   slots[slot].length += accepted + 1u;
-  slots[slot].root = chosen[first + accepted];
+  slots[slot].root = chosen[first + row_at(accepted)];
 }

@@ -1,14 +1,20 @@
-import { type Dispatch, dispatch, kernel } from "../../src/gpu/kernel.ts";
-import commitCode from "./accept_commit.wgsl" with { type: "text" };
+import { expand } from "../../src/gpu/expand.ts";
+import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
+import chainCode from "./accept_chain.wgsl" with { type: "text" };
 import ruleCode from "./accept_simulated.wgsl" with { type: "text" };
 import noise from "../fragments/noise.wgsl" with { type: "text" };
-import type { AcceptBuffers } from "./round.ts";
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+import { type AcceptBuffers, acceptConstants, acceptKernel, type AcceptShape } from "./round.ts";
 
-const ACCEPT = kernel("accept_simulated", [rowsCode, noise, ruleCode, commitCode].join("\n"), {
-  bindings: ["lanes", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
-  constants: ["NUM_STEPS", "P0", "P1", "P2", "P3", "P4", "P5", "P6", "P7"],
-});
+const kernels = new Map<number, Kernel>();
+
+/** @param steps probabilities that it knows, 1 or more. */
+function simulatedKernel(steps: number): Kernel {
+  return kernels.getOrInsertComputed(steps, () => {
+    const rule = expand(ruleCode, { STEPS: steps });
+    const names = Array.from({ length: steps }, (_, j) => `P${j}`);
+    return acceptKernel(`accept_simulated_${steps}`, [noise, rule, chainCode], names);
+  });
+}
 
 /**
  * Records `accept` with drawn counts, for timing models whose drafts mean nothing. Bench only.
@@ -18,27 +24,14 @@ const ACCEPT = kernel("accept_simulated", [rowsCode, noise, ruleCode, commitCode
  */
 export function acceptSimulated(
   buffers: AcceptBuffers,
-  shape: {
-    readonly batch: number;
-    readonly numSteps: number;
-    readonly acceptance: readonly number[];
-  },
+  { acceptance, ...shape }: AcceptShape & { readonly acceptance: readonly number[] },
 ): Dispatch {
-  const { batch, numSteps, acceptance } = shape;
+  const steps = Math.max(1, shape.depth);
   const p = (step: number) => acceptance[step] ?? acceptance.at(-1) ?? 0;
-  return dispatch(ACCEPT, {
-    buffers,
-    constants: {
-      NUM_STEPS: numSteps,
-      P0: p(0),
-      P1: p(1),
-      P2: p(2),
-      P3: p(3),
-      P4: p(4),
-      P5: p(5),
-      P6: p(6),
-      P7: p(7),
-    },
-    workgroups: [batch],
+  const drawn = Array.from({ length: steps }, (_, j) => [`P${j}`, p(j)] as const);
+  return dispatch(simulatedKernel(steps), {
+    buffers: { ...buffers },
+    constants: { ...acceptConstants(shape), ...Object.fromEntries(drawn) },
+    workgroups: [shape.batch],
   });
 }

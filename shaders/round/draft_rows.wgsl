@@ -7,7 +7,7 @@ override STEP: u32;
 
 @group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
-@group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots, MAX_STEPS]
+@group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [batch]
 
 @compute @workgroup_size(1)
@@ -17,5 +17,5 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
     rows[tile.x] = Row();
     return;
   }
-  rows[tile.x] = draft_row(slot, drafts[slot * MAX_STEPS + STEP]);
+  rows[tile.x] = draft_row(slot, drafts[draft_token(slot, STEP)]);
 }

@@ -1,24 +1,50 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import matchCode from "./accept.wgsl" with { type: "text" };
+import chainCode from "./accept_chain.wgsl" with { type: "text" };
 import commitCode from "./accept_commit.wgsl" with { type: "text" };
 import promptBody from "./accept_prompt.wgsl" with { type: "text" };
+import treeCode from "./accept_tree.wgsl" with { type: "text" };
 import draftBody from "./draft_rows.wgsl" with { type: "text" };
 import draftRow from "../fragments/draft_row.wgsl" with { type: "text" };
+import draftsCode from "../fragments/drafts.wgsl" with { type: "text" };
 import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
 import verifyBody from "./verify_rows.wgsl" with { type: "text" };
+import verifyTreeBody from "./verify_tree.wgsl" with { type: "text" };
 
-const DRAFT_ROWS = kernel("draft_rows", [rowsCode, draftRow, draftBody].join("\n"), {
+const DRAFT_ROWS = kernel("draft_rows", [rowsCode, draftsCode, draftRow, draftBody].join("\n"), {
   bindings: ["lanes", "slots", "drafts", "rows"],
-  constants: ["STEP"],
+  constants: ["STEP", "MOST_ROWS"],
 });
-const VERIFY_ROWS = kernel("verify_rows", [rowsCode, verifyBody].join("\n"), {
-  bindings: ["lanes", "slots", "drafts", "rows"],
-  constants: ["NUM_STEPS"],
-});
-const ACCEPT = kernel("accept", [rowsCode, matchCode, commitCode].join("\n"), {
-  bindings: ["lanes", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
-  constants: ["NUM_STEPS"],
-});
+const VERIFY_ROWS = verifyKernel("verify_rows", verifyBody);
+const VERIFY_TREE = verifyKernel("verify_tree", verifyTreeBody);
+
+function verifyKernel(name: string, body: string) {
+  return kernel(name, [rowsCode, draftsCode, body].join("\n"), {
+    bindings: ["lanes", "slots", "drafts", "rows"],
+    constants: ["ROWS", "MOST_ROWS"],
+  });
+}
+
+/** A kernel of acceptance: how it walks what was drafted, and how it commits what it found. */
+export function acceptKernel<const Constant extends string>(
+  name: string,
+  walk: readonly string[],
+  constants: readonly Constant[],
+): Kernel<keyof AcceptBuffers, "ROWS" | "DEPTH" | "MOST_ROWS" | Constant> {
+  return kernel(name, [rowsCode, draftsCode, ...walk, commitCode].join("\n"), {
+    bindings: ["lanes", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
+    constants: ["ROWS", "DEPTH", "MOST_ROWS", ...constants],
+  });
+}
+
+const ACCEPT = acceptKernel("accept", [matchCode, chainCode], []);
+const ACCEPT_TREE = acceptKernel("accept_tree", [treeCode], ["KEPT"]);
 const ACCEPT_PROMPT = kernel("accept_prompt", [rowsCode, promptBody].join("\n"), {
   bindings: ["lanes", "last", "chosen", "slots", "extend", "results"],
   constants: [],
@@ -31,29 +57,42 @@ interface RowSources {
   readonly rows: Operand;
 }
 
+/** Rows of a forward, and how what is drafted for a slot lies in memory. */
+interface LaneRows {
+  readonly batch: number;
+  /** Verify rows a lane, the root included. */
+  readonly rows: number;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
+}
+
 /** Records the rows that feed draft token `step`: one a lane. */
 export function draftRows(
   buffers: RowSources,
-  shape: { readonly batch: number; readonly step: number },
+  shape: Omit<LaneRows, "rows"> & { readonly step: number },
 ): Dispatch {
+  const { batch, step, mostRows } = shape;
   return dispatch(DRAFT_ROWS, {
     buffers,
-    constants: { STEP: shape.step },
-    workgroups: [shape.batch],
-    label: `draft_rows.${shape.step}`,
+    constants: { STEP: step, MOST_ROWS: mostRows },
+    workgroups: [batch],
+    label: `draft_rows.${step}`,
   });
 }
 
-/** Records the verify rows: numSteps + 1 a lane. */
-export function verifyRows(
-  buffers: RowSources,
-  shape: { readonly batch: number; readonly numSteps: number },
-): Dispatch {
-  return dispatch(VERIFY_ROWS, {
-    buffers,
-    constants: { NUM_STEPS: shape.numSteps },
-    workgroups: [shape.batch * (shape.numSteps + 1)],
-  });
+/** Records the verify rows of chains. */
+export function verifyRows(buffers: RowSources, shape: LaneRows): Dispatch {
+  return dispatch(VERIFY_ROWS, verifyLaunch(buffers, shape));
+}
+
+/** Records the verify rows of trees. */
+export function verifyTree(buffers: RowSources, shape: LaneRows): Dispatch {
+  return dispatch(VERIFY_TREE, verifyLaunch(buffers, shape));
+}
+
+function verifyLaunch(buffers: RowSources, { batch, rows, mostRows }: LaneRows) {
+  const constants = { ROWS: rows, MOST_ROWS: mostRows };
+  return { buffers, constants, workgroups: [batch * rows] as const };
 }
 
 /** What acceptance reads and writes, whatever its rule; see accept_commit.wgsl. */
@@ -68,16 +107,36 @@ export interface AcceptBuffers {
   readonly results: Operand;
 }
 
+/** What is accepted of: chains of `depth` drafts, or trees as deep. */
+export interface AcceptShape extends LaneRows {
+  readonly depth: number;
+}
+
+/** The constants that every kernel of acceptance has. */
+export function acceptConstants(
+  { rows, depth, mostRows }: AcceptShape,
+): Record<"ROWS" | "DEPTH" | "MOST_ROWS", number> {
+  return { ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows };
+}
+
 /** Records acceptance of each lane's chain: drafts are kept while the target chose the same. */
-export function accept(
+export function accept(buffers: AcceptBuffers, shape: AcceptShape): Dispatch {
+  const constants = acceptConstants(shape);
+  return dispatch(ACCEPT, { buffers, constants, workgroups: [shape.batch] });
+}
+
+/**
+ * Records acceptance of each lane's tree: from its root on to the child that the target chose.
+ *
+ * @param shape.kept word of `last` from which the verify row of each extend row goes,
+ * u32 [batch, depth + 1], 0xffffffff for those that are padding.
+ */
+export function acceptTree(
   buffers: AcceptBuffers,
-  shape: { readonly batch: number; readonly numSteps: number },
+  shape: AcceptShape & { readonly kept: number },
 ): Dispatch {
-  return dispatch(ACCEPT, {
-    buffers,
-    constants: { NUM_STEPS: shape.numSteps },
-    workgroups: [shape.batch],
-  });
+  const constants = { ...acceptConstants(shape), KEPT: shape.kept };
+  return dispatch(ACCEPT_TREE, { buffers, constants, workgroups: [shape.batch] });
 }
 
 /** Records the end of a prefill. */

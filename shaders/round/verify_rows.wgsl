@@ -1,27 +1,31 @@
-// The rows of a verify forward: per lane its root and then NUM_STEPS drafts, a chain.
-// Padding where the lane has no slot, or one that has stopped or owns too few cells for the chain.
+// The rows of a verify forward where drafts are chains: per lane its root and then its drafts, as many
+// as are to be verified. Padding beyond them, and where the lane has no slot, or one that has stopped
+// or owns too few cells for ROWS rows.
 //
-// One invocation per row; row = lane * (NUM_STEPS + 1) + depth.
+// One invocation per row; row = lane * ROWS + depth.
 
-override NUM_STEPS: u32;
+override ROWS: u32; // a lane
 
 @group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
-@group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots, MAX_STEPS]
-@group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [batch * (NUM_STEPS + 1)]
+@group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
+@group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [batch * ROWS]
 
 @compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
-  let slot = lanes[tile.x / (NUM_STEPS + 1u)];
-  let depth = tile.x % (NUM_STEPS + 1u);
-  if (slot == NO_SLOT || slots[slot].length + NUM_STEPS >= slots[slot].limit) {
-    rows[tile.x] = Row(0u, 0u, 0u, 0u, 0u, 0u, 0u, 0u);
+  let slot = lanes[tile.x / ROWS];
+  let depth = tile.x % ROWS;
+  if (slot == NO_SLOT || slots[slot].length + ROWS > slots[slot].limit) {
+    rows[tile.x] = Row();
     return;
   }
   var token = slots[slot].root;
   if (depth > 0u) {
-    token = drafts[slot * MAX_STEPS + depth - 1u];
+    if (depth > drafts[draft_count(slot)]) {
+      rows[tile.x] = Row();
+      return;
+    }
+    token = drafts[draft_token(slot, depth - 1u)];
   }
-  let cell = slots[slot].length + depth;
-  rows[tile.x] = Row(token, cell, slot, cell, cell + 1u, 0u, 0u, 1u);
+  rows[tile.x] = chain_row(token, slot, slots[slot].length + depth);
 }

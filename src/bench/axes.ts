@@ -1,7 +1,7 @@
 /** `8` or `1-4`, `1-7+2`, `1-16*2`: first, last and how to go on. llama-bench's spelling. */
 const RANGE = /^(\d+)-(\d+)(?:([+*])(\d+))?$/;
 const NUMBER = /^(\d+\.?\d*|\.\d+)$/;
-/** More values than anybody waits for: a slip of the finger. */
+/** More values than are ever measured: a typing mistake. */
 const MOST = 1000;
 
 /**
@@ -25,7 +25,7 @@ function parsePart(part: string): number[] | undefined {
   );
 }
 
-/** Undefined for a range that runs backwards, stands still or is too long. */
+/** Undefined for a range that descends, does not advance or is too long. */
 function walk(first: number, last: number, next: (at: number) => number): number[] | undefined {
   const values: number[] = [];
   for (let at = first; at <= last; at = next(at)) {

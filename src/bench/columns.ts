@@ -1,3 +1,4 @@
+import { percentText } from "../text/numbers.ts";
 import type { BenchRow } from "./row.ts";
 import type { Percentiles, Ratio } from "./statistics.ts";
 
@@ -99,7 +100,7 @@ export function ratioText({ ratio, low, high }: Ratio): string {
 }
 
 /**
- * What A/A rows say about noise, each with what tells its case from the others: `batch 1, depth 512
+ * What A/A rows say about noise, each with what differs between the cases: `batch 1, depth 512
  * 1.00x [0.98, 1.02]`; undefined without such rows.
  */
 export function noiseText(rows: readonly BenchRow[]): string | undefined {
@@ -107,8 +108,8 @@ export function noiseText(rows: readonly BenchRow[]): string | undefined {
   if (twice.length === 0) return undefined;
   const varied = CASE.filter(([, of]) => new Set(rows.map(of)).size > 1);
   const texts = twice.map((row) => {
-    const told = [`batch ${row.batch}`, ...varied.map(([title, of]) => `${title} ${of(row)}`)];
-    return `${told.join(", ")} ${ratioText(row.speedup)}`;
+    const parts = [`batch ${row.batch}`, ...varied.map(([title, of]) => `${title} ${of(row)}`)];
+    return `${parts.join(", ")} ${ratioText(row.speedup)}`;
   });
   return `Noise, plain decoding against itself: ${texts.join("; ")}`;
 }
@@ -124,7 +125,7 @@ function fixed(value: number | null, places: number): string {
 }
 
 function share(value: number | null): string {
-  return value === null ? "" : `${(value * 100).toFixed(1)}%`;
+  return value === null ? "" : percentText(value);
 }
 
 /** `-3.1% [-4.0%, -2.2%]`. */

@@ -1,7 +1,5 @@
 import type { CellResult, RoundSample } from "./runner.ts";
-// @ts-types="npm:@types/d3-array@3.2.2"
-import { median } from "d3-array";
-import { average } from "./statistics.ts";
+import { average, median, sum } from "./statistics.ts";
 
 /** How drafts fared, over all sequences of all rounds. */
 export interface Acceptance {
@@ -18,8 +16,8 @@ export function acceptanceOf(rounds: readonly RoundSample[]): Acceptance {
   const lanes = rounds.flatMap(({ accepted, numSteps }) =>
     accepted.map((count) => ({ count, numSteps }))
   );
-  const accepted = lanes.reduce((sum, { count }) => sum + count, 0);
-  const drafted = lanes.reduce((sum, { numSteps }) => sum + numSteps, 0);
+  const accepted = sum(lanes.map(({ count }) => count));
+  const drafted = sum(lanes.map(({ numSteps }) => numSteps));
   const deepest = lanes.reduce((most, { numSteps }) => Math.max(most, numSteps), 0);
   return {
     meanAcceptLength: lanes.length === 0 ? null : 1 + accepted / lanes.length,
@@ -53,7 +51,7 @@ export function roundMs(rounds: readonly RoundSample[]): RoundMs {
 
 /** Rounds over syncs: a round of `together` is that part of one. Null where there was none. */
 export function meanRoundsPerSync(rounds: readonly RoundSample[]): number | null {
-  const syncs = rounds.reduce((sum, { together }) => sum + 1 / together, 0);
+  const syncs = sum(rounds.map(({ together }) => 1 / together));
   return syncs === 0 ? null : rounds.length / syncs;
 }
 
@@ -68,15 +66,15 @@ export function verifyCostRatio(
 ): number | null {
   const cost = (of: readonly RoundSample[]) => {
     const full = of.filter((round) => round.batch === batch);
-    return median(full.length > 0 ? full : of, ({ verifyMs }) => verifyMs);
+    return median((full.length > 0 ? full : of).map(({ verifyMs }) => verifyMs));
   };
-  const [own, one] = [cost(rounds), cost(plain)];
-  return own === undefined || !one ? null : own / one;
+  const one = cost(plain);
+  return rounds.length === 0 || one === 0 ? null : cost(rounds) / one;
 }
 
 /** Share of the blocks' time by tier: each block counts as much as it lasted. */
 export function tierShare(blocks: readonly CellResult[]): Record<string, number> {
-  const seconds = blocks.reduce((sum, block) => sum + block.seconds, 0);
+  const seconds = sum(blocks.map((block) => block.seconds));
   const shares: Record<string, number> = {};
   for (const block of blocks) {
     for (const [tier, share] of Object.entries(block.tierShare)) {

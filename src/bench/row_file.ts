@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { parseLine } from "./prompt_file.ts";
+import { parseLine } from "./workload/prompt_file.ts";
 import { type BenchRow, keyOfRow, ROW_FORMAT } from "./row.ts";
 
 /** One line of a row file. */
@@ -11,11 +11,11 @@ export function json(rows: readonly BenchRow[]): string {
   return `${JSON.stringify(rows, null, 2)}\n`;
 }
 
-/** What an earlier run left. */
+/** Rows of an earlier run. */
 export interface EarlierRows {
   /** By `rowKey`; of rows measured twice the last one. */
   readonly rows: ReadonlyMap<string, BenchRow>;
-  /** The text up to the last whole line: what was cut off in mid-line is to be written over. */
+  /** The text up to the last whole line; an incomplete last line is overwritten. */
   readonly whole: string;
 }
 

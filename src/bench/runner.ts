@@ -1,6 +1,6 @@
 import type { LoadProgress } from "../engine/load/load.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
-import type { Workload } from "./workload.ts";
+import type { Workload } from "./workload/workload.ts";
 
 /** How a cell decodes. */
 export type Setting =

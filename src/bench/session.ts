@@ -5,11 +5,14 @@ import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
-import { adaptively, asAsked, type Speculation } from "../engine/schedule/speculation.ts";
-import { unionSteps } from "../speculate/adaptive_config.ts";
-import { adaptive } from "../speculate/policies/adaptive.ts";
+import { openSpeculation, type Speculation } from "../engine/schedule/speculation.ts";
+import { middleSteps, unionSteps } from "../speculate/adaptive_config.ts";
+import { ema } from "../speculate/policies/ema.ts";
+import { fixed } from "../speculate/policies/static.ts";
+import { chains } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
-import { randomIds } from "./draw.ts";
+import { randomIds } from "./workload/draw.ts";
+import { sum } from "./statistics.ts";
 import { openMeasured, subjectOf } from "./subject.ts";
 import type {
   BenchRequest,
@@ -20,7 +23,7 @@ import type {
   RoundSample,
   Setting,
 } from "./runner.ts";
-import type { Prompt } from "./workload.ts";
+import type { Prompt } from "./workload/prompt.ts";
 
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
@@ -28,7 +31,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const steps = [...new Set([0, ...settings.flatMap(stepsOf)])].toSorted((a, b) => a - b);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
   const engine = await openMeasured(request, { steps, maxBatch, profile: true });
-  await engine.core.warmUp(steps);
+  await engine.core.warmUp(chains(steps));
   return {
     subject: subjectOf(engine, request),
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),
@@ -43,11 +46,12 @@ function stepsOf(setting: Setting): readonly number[] {
 }
 
 function speculationOf(setting: Setting, maxBatch: number): Speculation {
-  if (setting.kind !== "preset") return asAsked(setting.kind === "static" ? setting.numSteps : 0);
+  if (setting.kind !== "preset") {
+    return openSpeculation("static", fixed(setting.kind === "static" ? setting.numSteps : 0));
+  }
   const config = presetConfig(setting.name);
-  const union = unionSteps(config);
-  const initialSteps = union[Math.floor(union.length / 2)] ?? 0;
-  return adaptively(adaptive(config, { initialSteps, buckets: batchBuckets(maxBatch) }));
+  const options = { initialSteps: middleSteps(config), buckets: batchBuckets(maxBatch) };
+  return openSpeculation("ema", ema(config, options));
 }
 
 interface Cell {
@@ -82,9 +86,9 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
   const samples = await runRequests({ engine, loop, spec, workload, contexts, signal });
   const seconds = (performance.now() - start) / 1000;
   const { switches, tier_ms } = speculation.report;
-  const total = Object.values(tier_ms).reduce((sum, ms) => sum + ms, 0);
+  const total = sum(Object.values(tier_ms));
   return {
-    tokens: samples.reduce((sum, { tokens }) => sum + tokens, 0),
+    tokens: sum(samples.map(({ tokens }) => tokens)),
     seconds,
     rounds,
     requests: samples.map(({ sample }) => sample),

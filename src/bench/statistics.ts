@@ -1,5 +1,5 @@
 // @ts-types="npm:@types/d3-array@3.2.2"
-import { deviation, mean, quantileSorted } from "d3-array";
+import { deviation, mean, median as middle, quantileSorted, sum as total } from "d3-array";
 // @ts-types="./jstat.d.ts"
 import jstat from "jstat";
 
@@ -33,6 +33,16 @@ export function average(values: readonly number[]): number {
   return mean(values) ?? 0;
 }
 
+/** The middle value, of an even number the mean of both; 0 of no values. */
+export function median(values: readonly number[]): number {
+  return middle(values) ?? 0;
+}
+
+/** The sum, 0 of no values. */
+export function sum(values: readonly number[]): number {
+  return total(values);
+}
+
 /** Standard error of the mean; undefined of fewer than two values. */
 export function standardError(values: readonly number[]): number | undefined {
   const sd = deviation(values);
@@ -47,8 +57,8 @@ export function interval(values: readonly number[]): { low: number; high: number
   const error = standardError(values);
   if (error === undefined) return undefined;
   const half = error === 0 ? 0 : jstat.studentt.inv(0.975, values.length - 1) * error;
-  const middle = average(values);
-  return { low: middle - half, high: middle + half };
+  const center = average(values);
+  return { low: center - half, high: center + half };
 }
 
 /** Geometric mean of paired ratios, given as natural logarithms a block, and its interval. */

@@ -2,8 +2,9 @@ import type { Arm, Plan } from "./plan.ts";
 import { blockOrder, caseText, cellSpec, PLAIN, rowKey, warmUpSpec } from "./plan.ts";
 import { type BenchRow, rowOf, withGaps } from "./row.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
+import { sum } from "./statistics.ts";
 
-/** What a sweep tells as it goes. */
+/** Progress of a sweep. */
 export type SweepEvent =
   | { readonly kind: "warm-up"; readonly one: Case }
   | {
@@ -41,7 +42,7 @@ export async function* sweep(
     caseIndex,
     arms: missingArms(one, { plan, session, options }),
   })).filter(({ arms }) => arms.length > 0);
-  const total = todo.reduce((sum, { arms }) => sum + arms.length * plan.blocks, 0);
+  const total = sum(todo.map(({ arms }) => arms.length * plan.blocks));
   let done = 0;
   for (const { one, caseIndex, arms } of todo) {
     const measured = new Map(arms.map(({ label }) => [label, [] as CellResult[]]));

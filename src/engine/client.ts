@@ -7,7 +7,7 @@ import type { OpenOptions } from "./open.ts";
 import type { WeightReport } from "./load/quantize.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
-import type { SpeculationChoice } from "./schedule/speculation_choice.ts";
+import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
 import type { SpeculativeStats } from "../speculate/stats.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
@@ -67,8 +67,8 @@ export interface EngineClient extends EngineFacts, AsyncDisposable {
 
 /** Options that can be sent to another thread. */
 export type SentOptions =
-  & Omit<OpenOptions, "speculate" | "onRound" | "onProgress" | "onWarning" | "mail">
-  & { readonly speculate?: SpeculationChoice };
+  & Omit<OpenOptions, "speculate" | "drafter" | "onRound" | "onProgress" | "onWarning" | "mail">
+  & { readonly speculate?: SpeculationChoice | NamedPolicy };
 
 export interface ClientOptions extends SentOptions {
   /** Aborting it ends the opening. */

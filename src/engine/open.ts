@@ -8,11 +8,14 @@ import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_cho
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
+import type { HostDrafter } from "../draft/host_drafter.ts";
+import { chains, MOST_ROWS } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { Outputs } from "./schedule/output.ts";
+import { checkDrafter } from "./schedule/proposing.ts";
 import type { RoundsPerSync } from "./schedule/sync_interval.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
@@ -20,17 +23,26 @@ import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
-import { asAsked, type Speculation, type SpeculationPlan } from "./schedule/speculation.ts";
-import { type SpeculationChoice, speculationPlan } from "./schedule/speculation_choice.ts";
+import type { Speculation, SpeculationPlan } from "./schedule/speculation.ts";
+import {
+  type NamedPolicy,
+  type OwnPolicy,
+  policyPlan,
+  type SpeculationChoice,
+  speculationPlan,
+  staticPlan,
+} from "./schedule/speculation_choice.ts";
 
 const RANDOM_SEED = 1;
 
 export interface OpenOptions extends ModelChoice, QuantizeChoice {
   /**
-   * How to speculate: data, or what decides it in this process once it is known what the draft is.
-   * Default: not at all.
+   * How to speculate: what flags say, a policy by name or the caller's own, or what decides it in
+   * this process once it is known what the draft is. Default: not at all.
    */
-  readonly speculate?: SpeculationChoice | MakePlan;
+  readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
+  /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
+  readonly drafter?: HostDrafter;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -72,10 +84,7 @@ type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
 
 /** Every round `numSteps` deep, or as a request asks where `steps` names more. */
 export function statically(numSteps: number, steps: readonly number[] = [numSteps]): MakePlan {
-  return (algorithm) =>
-    algorithm === "NONE"
-      ? { numSteps: 0, steps: [0], speculation: asAsked(0) }
-      : { numSteps, steps, speculation: asAsked(numSteps) };
+  return (algorithm) => algorithm === "NONE" ? staticPlan(0) : staticPlan(numSteps, steps);
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -132,7 +141,8 @@ export async function openEngine(
 ): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random } = options;
+  const { random, drafter } = options;
+  if (drafter) checkDrafter(drafter, MOST_ROWS);
   using models = random ? openRandomModels(random) : openModels(options);
   checkQuantize(options);
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
@@ -143,13 +153,12 @@ export async function openEngine(
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { numSteps, steps, speculation } = planOf(options, algorithm);
+  const { numSteps, steps, warmed = [numSteps], speculation } = planOf(options, algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, steps };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
-  const warmed = speculation.report.policy === "adaptive" ? steps : [numSteps];
   const { core, tuned } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
@@ -160,7 +169,8 @@ export async function openEngine(
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
     });
-    await opened.warmUp(warmed);
+    await opened.warmUp(chains(warmed));
+    if (drafter) await opened.warmUp([...chains([0]), drafter.shape]);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
@@ -170,7 +180,7 @@ export async function openEngine(
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, roundsPerSync },
+    ...{ core, cache, outputs, speculation, drafter, roundsPerSync },
     ...onRound ? { onRound } : {},
   });
   const { generate, submit, idle, close } = engineLoop(scheduler);
@@ -219,7 +229,8 @@ export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCa
 function planOf(options: OpenOptions, algorithm: Outputs["algorithm"]): SpeculationPlan {
   const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
   if (typeof speculate === "function") return speculate(algorithm);
-  return speculationPlan(speculate, { algorithm, maxBatch, onWarning });
+  const of = { algorithm, maxBatch, onWarning };
+  return "policy" in speculate ? policyPlan(speculate, of) : speculationPlan(speculate, of);
 }
 
 function contextOf(asked: number | undefined, most: number): number {

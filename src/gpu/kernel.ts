@@ -46,6 +46,8 @@ export interface Dispatch {
   readonly workgroups: readonly [x: number, y: number, z: number];
   /** Where z grows with the context: cells of a slot that each has, `workgroups` being for most. */
   readonly cellsEach?: number;
+  /** Workgroups along z that come before those, for any number of cells; default 0. */
+  readonly groupsBefore?: number;
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
   /** Absent where it is too little to matter. */
@@ -88,16 +90,18 @@ export function dispatch<Binding extends string, Constant extends string>(
     readonly constants: Readonly<Record<NoInfer<Constant>, number>>;
     readonly workgroups: readonly [x: number, y?: number, z?: number];
     readonly cellsEach?: number;
+    readonly groupsBefore?: number;
     readonly label?: string;
     readonly work?: Work;
   },
 ): Dispatch {
   const [x, y = 1, z = 1] = launch.workgroups;
-  const { buffers, constants, label = kernel.name, cellsEach, work } = launch;
+  const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, work } = launch;
   return {
     ...{ kernel, buffers, constants, label },
     workgroups: [x, y, z],
     ...cellsEach === undefined ? {} : { cellsEach },
+    ...groupsBefore === undefined ? {} : { groupsBefore },
     ...work === undefined ? {} : { work },
   };
 }

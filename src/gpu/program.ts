@@ -8,6 +8,7 @@ export interface Step {
   readonly group: GPUBindGroup;
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
+  readonly groupsBefore: number | undefined;
   readonly label: string;
   /** The kernel's name. */
   readonly kernel: string;
@@ -84,8 +85,11 @@ export function compiler(gpu: Gpu): Compiler {
         return { binding: launch.kernel.numbers[i] as number, resource: { ...operand } };
       }),
     });
-    const { workgroups, cellsEach, label, kernel: { name }, work } = launch;
-    return { pipeline: made, group, workgroups, cellsEach, label, kernel: name, work };
+    const { workgroups, cellsEach, groupsBefore, label, kernel: { name }, work } = launch;
+    return {
+      ...{ pipeline: made, group, workgroups, cellsEach, groupsBefore },
+      ...{ label, kernel: name, work },
+    };
   }
 
   return {
@@ -132,9 +136,9 @@ function twoSources(first: Use, second: Use): string {
 export function within({ steps }: Program, cells: number): Program {
   return {
     steps: steps.map((step) => {
-      const { workgroups: [x, y, z], cellsEach } = step;
+      const { workgroups: [x, y, z], cellsEach, groupsBefore = 0 } = step;
       if (cellsEach === undefined) return step;
-      const most = Math.max(1, Math.ceil(cells / cellsEach));
+      const most = groupsBefore + Math.max(1, Math.ceil(cells / cellsEach));
       return { ...step, workgroups: [x, y, Math.min(z, most)] };
     }),
   };

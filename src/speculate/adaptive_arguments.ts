@@ -1,6 +1,7 @@
 import {
   type AdaptiveConfig,
   AdaptiveConfigError,
+  middleSteps,
   unionSteps,
   withInitialSteps,
 } from "./adaptive_config.ts";
@@ -37,7 +38,7 @@ export type ResolvedSpeculation =
   | Resolved & { readonly policy: "adaptive"; readonly config: AdaptiveConfig };
 
 /** SGLang's automatic num_steps for architectures without a better one. */
-const DEFAULT_NUM_STEPS = 3;
+export const DEFAULT_NUM_STEPS = 3;
 
 const IGNORED_CONFIG =
   "the speculative adaptive config is not used: it needs --speculative-adaptive";
@@ -73,10 +74,7 @@ function unsupported({ algorithm, eagleTopk }: SpeculationArguments): string | u
 
 function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
   const listed = unionSteps(args.config);
-  const numSteps = args.numSteps ?? listed[Math.floor(listed.length / 2)];
-  if (numSteps === undefined) {
-    throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
-  }
+  const numSteps = args.numSteps ?? middleSteps(args.config);
   const config = withInitialSteps(args.config, numSteps);
   const tiers = unionSteps(config);
   if (!tiers.includes(numSteps)) {

@@ -1,7 +1,8 @@
+import { PolicyError } from "./policy.ts";
 import { repr, typeName } from "./python_text.ts";
 
-/** An adaptive config or argument that cannot be used. Callers turn it into a line for the user. */
-export class AdaptiveConfigError extends Error {
+/** An adaptive config or argument that cannot be used. */
+export class AdaptiveConfigError extends PolicyError {
   override readonly name = "AdaptiveConfigError";
 }
 
@@ -106,6 +107,18 @@ export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
 /** The num_steps of all slots together, ascending: the tiers to build. */
 export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
   return ascending(slots.flatMap(({ candidateSteps }) => candidateSteps));
+}
+
+/**
+ * The steps to start with where none are asked for.
+ *
+ * @throws AdaptiveConfigError when the config has no slot.
+ */
+export function middleSteps(config: AdaptiveConfig): number {
+  const steps = unionSteps(config);
+  const middle = steps[Math.floor(steps.length / 2)];
+  if (middle !== undefined) return middle;
+  throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
 }
 
 /**

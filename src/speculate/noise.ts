@@ -43,3 +43,8 @@ export function hash32(seed: number, position: number, token: number): number {
 export function exponential(h: number): number {
   return -Math.log1p(-(h + 0.5) / 2 ** 32);
 }
+
+/** What policies draw from: hash32(seed, round, purpose). */
+export function policyRandom(seed: number): (round: number, purpose: number) => number {
+  return (round, purpose) => hash32(seed, round, purpose);
+}

@@ -1,51 +1,156 @@
+import type { TierShape } from "./round_shape.ts";
+
 /**
- * Chooses the tier of each round. Pure: the engine keeps the state, and a recorded run can be
- * played again through any policy.
+ * Chooses how far each round drafts. Pure: the engine keeps the state, and a recorded run can be
+ * played again through any policy. State, choices and reports are plain data; what a policy draws
+ * by chance it draws from `PolicySetup.random` with a number of its state, so it draws it again.
  */
-export interface Policy<State, Context, Outcome> {
-  /** Every num_steps that `pick` can return, ascending. */
-  readonly tiers: readonly number[];
+export interface Policy<State = unknown> {
+  /** What `pick` returns for requests that ask for nothing in particular, rising by depth. */
+  readonly tiers: readonly TierShape[];
   readonly start: State;
-  /** The num_steps of the next round. */
-  pick(state: State, context: Context): number;
+  /** How the next round is to draft. */
+  pick(state: State, context: RoundContext): Choice;
   /**
-   * How many rounds `pick` surely gives the same steps, the next one included and whatever they come
-   * to: 1 or more. So many may be launched before the first of them is learned.
+   * How many rounds `pick` surely gives the same tier and depths, the next one included and whatever
+   * they come to: 1 or more. So many may be launched before the first of them is learned.
    */
-  holds(state: State, context: Context): number;
+  holds(state: State, context: RoundContext): number;
   /** Takes in what a round came to. */
-  learn(state: State, outcome: Outcome): Learned<State>;
+  learn(state: State, outcome: RoundOutcome): Learned<State>;
+  /** What `--json` and `--stats` tell of it. */
+  report(state: State): PolicyReport;
+}
+
+/** A round to come. */
+export interface Choice {
+  readonly tier: TierShape;
+  /** Drafts of each sequence, 0 to the tier's depth, [batchSize]; absent: all. For chains only. */
+  readonly depths?: readonly number[];
 }
 
 export interface Learned<State> {
   readonly state: State;
-  /** Absent when every batch goes on as it was. */
+  /** Absent when every batch goes on as it was, and where changes are too many to list. */
   readonly change?: TierChange;
 }
 
-/** From now on batches of a slot run with other steps. */
+/** From now on batches run with other steps. */
 export interface TierChange {
   readonly from: number;
   readonly to: number;
-  /** The smallest batch that the slot is for. */
-  readonly slot: number;
-  /** The average that decided, in accepted drafts a request. */
-  readonly ema: number;
+  /** The smallest batch that it is for, where batches have settings of their own. */
+  readonly slot?: number;
+  /** A line that says why. */
+  readonly reason: string;
 }
 
-/** The batch of the round to come. */
+/** What is known when a round is chosen. */
 export interface RoundContext {
-  /** Requests in it. */
+  /** Requests in the round. */
   readonly batchSize: number;
+  /** Draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. */
+  readonly asked: readonly (number | undefined)[];
+  /** [batchSize]. Gathered when it is first read, which is to be within `pick` or `holds`. */
+  readonly sequences: readonly SequenceContext[];
+  /** Requests that wait for a place. */
+  readonly waiting: number;
+  /** KV pages of 16 tokens that nobody runs with, cached ones among them. */
+  readonly freePages: number;
+  readonly totalPages: number;
+  /** Rounds that were last submitted at once. */
+  readonly roundsPerSync: number;
 }
+
+/** A sequence of the round to come. */
+export interface SequenceContext {
+  /** Says in later rounds that it is the same request. */
+  readonly id: number;
+  /** Tokens whose keys and values are stored: the position of the round's root. */
+  readonly position: number;
+  /** Draft steps it last ran with; undefined before its first round. */
+  readonly depth: number | undefined;
+  /** Drafts accepted in its last rounds, at most RECENT_ROUNDS, the newest last. */
+  readonly accepted: readonly number[];
+  /** Tokens that the draft has missed; before it drafts again it catches up on them. */
+  readonly lag: number;
+}
+
+/** Rounds that a `SequenceContext` tells of. */
+export const RECENT_ROUNDS = 8;
 
 /** What a finished round tells. */
-export interface RoundOutcome extends RoundContext {
-  /** It ran with these. Where `pick` gives others by now, it was launched before a change. */
-  readonly numSteps: number;
-  /**
-   * Drafts accepted by each request, the bonus not counted: [batchSize], or fewer where requests had
-   * ended or are not to be drafted for.
-   */
-  readonly accepted: readonly number[];
+export interface RoundOutcome {
+  /** It ran with this. Where `pick` gives another by now, it was launched before a change. */
+  readonly tier: TierShape;
+  /** Requests that it was launched for. */
+  readonly batchSize: number;
+  /** Requests that waited for a place when it was over. */
+  readonly waiting: number;
+  /** At most [batchSize]: neither those that had ended nor those that are not to be drafted for. */
+  readonly sequences: readonly SequenceOutcome[];
+  readonly ms: RoundTimes;
+}
+
+export interface SequenceOutcome {
+  /** As in the context. */
+  readonly id: number;
+  /** What it asked for. */
+  readonly asked: number | undefined;
+  /** Drafts verified for it. */
+  readonly depth: number;
+  /** Drafts accepted, the bonus not counted. */
+  readonly accepted: number;
+  /** Of the round's root. */
+  readonly position: number;
+}
+
+/** Milliseconds. All but `round` are 0 where the device's time is not taken. */
+export interface RoundTimes {
+  /** Wall time, an equal part of what its group took beyond device times included. */
+  readonly round: number;
+  readonly draft: number;
+  readonly verify: number;
+  readonly extend: number;
+  /** What is left of `round`. */
+  readonly host: number;
+}
+
+/** What a policy tells of itself; its names are a public format. No number in it is NaN. */
+export interface PolicyReport {
+  /** Its part of the object of `--json`. */
+  readonly json: Readonly<Record<string, Plain>>;
+  /** Its lines of `--stats`: name and text. */
+  readonly rows: readonly (readonly [name: string, text: string])[];
+}
+
+/** What JSON can hold. */
+export type Plain =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly Plain[]
+  | { readonly [key: string]: Plain };
+
+/** What an engine gives a policy when it makes it. */
+export interface PolicySetup {
+  /** Draft steps to begin with, where they were asked for. */
+  readonly numSteps?: number;
+  /** Batch sizes that programs are made for, rising: a round is padded to the next. */
+  readonly buckets: readonly number[];
+  readonly random: PolicyRandom;
+}
+
+/**
+ * Chance without state: 32 bits that depend on a seed, a round and a purpose alone.
+ *
+ * @param round u32, a count that the policy keeps in its state.
+ * @param purpose u32; what is drawn for two purposes of one round is independent.
+ */
+export type PolicyRandom = (round: number, purpose: number) => number;
+
+/** Options or a name that no policy can be made of. Callers turn it into a line for the user. */
+export class PolicyError extends Error {
+  override readonly name: string = "PolicyError";
 }

@@ -1,6 +1,7 @@
 import { Environment, Interpreter, Template } from "@huggingface/jinja";
+// @ts-types="npm:@types/strftime@0.9.8"
+import strftime from "strftime";
 import { reason, UsageError } from "../errors.ts";
-import { strftime } from "./strftime.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
 export interface ChatMessage {
@@ -15,7 +16,7 @@ export interface ChatOptions {
   /** Undefined when the tokenizer has none; then the template sees an undefined variable. */
   readonly bosToken?: string | undefined;
   readonly eosToken?: string | undefined;
-  /** The day that `strftime_now` tells (Llama 3 writes it in the system message); default: now. */
+  /** The day that `strftime_now` formats (Llama 3 writes it in the system message); default: now. */
   readonly now?: Date;
 }
 
@@ -58,7 +59,11 @@ export function renderChat(
   }
 }
 
-/** The package's own globals are not used: its `strftime_now` follows the machine's language. */
+/**
+ * The package's own globals are not used: its `strftime_now` follows the machine's language. This one
+ * gives Python's text in English, except that strftime 0.10.3 counts %j a day short at midnight and in
+ * the first hour of a day of summer time; templates write the date.
+ */
 function environment(messages: readonly ChatMessage[], options: ChatOptions): Environment {
   const { addGenerationPrompt, bosToken, eosToken, now = new Date() } = options;
   const variables: Record<string, unknown> = {
@@ -72,7 +77,7 @@ function environment(messages: readonly ChatMessage[], options: ChatOptions): En
     raise_exception: (message: unknown) => {
       throw new Error(String(message));
     },
-    strftime_now: (format: string) => strftime(now, format),
+    strftime_now: (format: string) => strftime(format, now),
     messages: messages.map(({ role, content }) => ({ role, content })),
     add_generation_prompt: addGenerationPrompt,
     tools: null,

@@ -1,6 +1,6 @@
 import { UsageError } from "../errors.ts";
 
-/** Finds the first stop text in an output that comes in pieces. */
+/** Finds the first stop text in an output that arrives in pieces. */
 export interface StopScanner {
   /** `text` may be shown now; `stopped` once a stop text is complete, and then for good. */
   push(piece: string): { readonly text: string; readonly stopped: boolean };

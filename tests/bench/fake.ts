@@ -1,4 +1,4 @@
-import { drawFrom } from "../../src/bench/draw.ts";
+import { drawFrom } from "../../src/bench/workload/draw.ts";
 import { armsOf } from "../../src/bench/plan.ts";
 import type { BenchRow } from "../../src/bench/row.ts";
 import type {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { median, profilePart, withoutNumbers } from "../../src/bench/profile.ts";
-import { profileText } from "../../src/bench/profile_text.ts";
+import { profilePart, withoutNumbers } from "../../src/bench/profile/profile.ts";
+import { median } from "../../src/bench/statistics.ts";
+import { profileText } from "../../src/bench/profile/profile_text.ts";
 
 Deno.test("labels: numbers that stand for a layer or a step are one star", () => {
   const cases = [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { BenchRequest, Case, Setting } from "../../src/bench/runner.ts";
 import { openBench } from "../../src/bench/session.ts";
-import { openWorkload } from "../../src/bench/workload.ts";
+import { openWorkload } from "../../src/bench/workload/workload.ts";
 import { UsageError } from "../../src/errors.ts";
 
 const SETTINGS: Setting[] = [

@@ -1,7 +1,8 @@
 import { deepEqual, equal, notDeepEqual, ok, throws } from "node:assert/strict";
-import { drawFrom, randomIds } from "../../src/bench/draw.ts";
-import { taskPrompt, TASKS } from "../../src/bench/tasks.ts";
-import { openWorkload, type Prompt } from "../../src/bench/workload.ts";
+import { drawFrom, randomIds } from "../../src/bench/workload/draw.ts";
+import { taskPrompt, TASKS } from "../../src/bench/workload/tasks.ts";
+import type { Prompt } from "../../src/bench/workload/prompt.ts";
+import { openWorkload } from "../../src/bench/workload/workload.ts";
 import { UsageError } from "../../src/errors.ts";
 
 const noFile = (path: string): string => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { runGenerate } from "../../src/cli/generate.ts";
-import { parseBatchLine } from "../../src/cli/batch_line.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+import { runGenerate } from "../../src/cli/generate/generate.ts";
+import { parseBatchLine } from "../../src/cli/generate/batch_line.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { fakeEngine, fakeIo } from "./fake.ts";
 

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { profilePart } from "../../src/bench/profile.ts";
+import { profilePart } from "../../src/bench/profile/profile.ts";
 import type {
   ProfileRequest,
   ProfileSession,
   ProfileTable,
-} from "../../src/bench/profile_session.ts";
-import { runProfile } from "../../src/cli/bench_profile.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+} from "../../src/bench/profile/profile_session.ts";
+import { runProfile } from "../../src/cli/bench/profile.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { SUBJECT } from "../bench/fake.ts";
 import { fakeIo } from "./fake.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { BenchRequest, CellSpec } from "../../src/bench/runner.ts";
 import type { BenchRow } from "../../src/bench/row.ts";
-import { runBench } from "../../src/cli/bench.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+import { runBench } from "../../src/cli/bench/bench.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { fakeCell, fakeSession, SUBJECT } from "../bench/fake.ts";
 import { type FakeIo, fakeIo } from "./fake.ts";

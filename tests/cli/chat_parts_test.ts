@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Entry, obey, slashHelp } from "../../src/cli/chat/commands.ts";
 import { feed, type Pending } from "../../src/cli/chat/entries.ts";
-import { NEWLINE_SIGN, pasteFilter, unmarkNewlines } from "../../src/cli/chat/paste.ts";
+import { NEWLINE_SIGN, pasteFilter, unmarkNewlines } from "../../src/cli/terminal/paste.ts";
 import { SETTING_NAMES, settingTexts, withSetting } from "../../src/cli/chat/settings.ts";
 import {
   beforeAnswer,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { runChat } from "../../src/cli/chat.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+import { runChat } from "../../src/cli/chat/chat.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 const CTRL_C = "\x03";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { runCheck } from "../../src/cli/check.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+import { runCheck } from "../../src/cli/checkpoint/check.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import type { DraftReport } from "../../src/engine/check/check_draft.ts";
 import { fakeIo } from "./fake.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { runConvert } from "../../src/cli/convert.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+import { runConvert } from "../../src/cli/checkpoint/convert.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import type { ConvertOptions } from "../../src/model/checkpoint/convert.ts";
 import { fakeIo } from "./fake.ts";
 

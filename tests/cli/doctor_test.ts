@@ -1,5 +1,5 @@
 import { equal, match } from "node:assert/strict";
-import { runDoctor } from "../../src/cli/doctor.ts";
+import { runDoctor } from "../../src/cli/doctor/doctor.ts";
 
 const WITHOUT_DRIVER = {
   DENO_WEBGPU_BACKEND: "vulkan",

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import pairs from "../../presets/drafts.json" with { type: "json" };
-import { knownDraft } from "../../src/cli/drafts.ts";
+import { knownDraft } from "../../src/cli/open/drafts.ts";
 import { parsePlace } from "../../src/hub/names.ts";
 
 Deno.test("the table holds names of the hub, a source each, no pair twice", () => {

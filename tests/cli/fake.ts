@@ -5,13 +5,17 @@ import type {
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import type { ClientOptions } from "../../src/engine/client.ts";
-import type { Engine, OpenEngine } from "../../src/cli/engine.ts";
-import type { Io, Output } from "../../src/cli/io.ts";
-import { asAsked, type SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
-import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import type { Engine, OpenEngine } from "../../src/cli/open/engine.ts";
+import type { Io, Output } from "../../src/cli/terminal/io.ts";
+import type { SpeculationPlan } from "../../src/engine/schedule/speculation.ts";
+import {
+  policyPlan,
+  speculationPlan,
+  staticPlan,
+} from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
-/** Surroundings in memory; what was written is kept. */
+/** A terminal in memory; what was written is kept. */
 export interface FakeIo extends Io {
   readonly out: () => string;
   readonly err: () => string;
@@ -115,7 +119,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const prompts: FakeEngine["prompts"] = [];
   const opened: ClientOptions[] = [];
   let disposed = false;
-  let plan: SpeculationPlan = { numSteps: 0, steps: [0], speculation: asAsked(0) };
+  let plan: SpeculationPlan = staticPlan(0);
   const asOpened = (request: GenerateRequest) => ({ numSteps: plan.numSteps, ...request });
   const engine: FakeEngine = {
     get numSteps() {
@@ -180,9 +184,11 @@ function planOf(
   { speculate, maxBatch = 1, onWarning = () => {} }: ClientOptions,
   algorithm: "EAGLE3" | "NONE",
 ): SpeculationPlan | undefined {
+  if (speculate === undefined) return undefined;
   // What crosses over to a worker.
-  return speculate &&
-    speculationPlan(structuredClone(speculate), { algorithm, maxBatch, onWarning });
+  const copy = structuredClone(speculate);
+  const of = { algorithm, maxBatch, onWarning };
+  return "policy" in copy ? policyPlan(copy, of) : speculationPlan(copy, of);
 }
 
 /** A request whose steps are known. */

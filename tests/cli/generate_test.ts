@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { runGenerate } from "../../src/cli/generate.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
+import { runGenerate } from "../../src/cli/generate/generate.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 

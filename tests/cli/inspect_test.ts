@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type InspectOptions, runInspect } from "../../src/cli/inspect.ts";
+import { type InspectOptions, runInspect } from "../../src/cli/checkpoint/inspect.ts";
 import { UsageError } from "../../src/errors.ts";
 
 function folder(path: string): string {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { ROUNDS } from "../../src/cli/option_flight.ts";
+import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
-import { allowed, type Flag } from "../../src/cli/flag.ts";
-import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options.ts";
-import { type Invocation, parseArguments } from "../../src/cli/parse.ts";
+import { allowed, type Flag } from "../../src/cli/options/flag.ts";
+import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options/options.ts";
+import { type Invocation, parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 
 function message(args: readonly string[]): string {
@@ -162,6 +162,7 @@ Deno.test("operands: prompt, dash, after --", () => {
   };
   assert.equal(prompt(["hello"]), "hello");
   assert.equal(prompt(["-"]), "-");
+  assert.equal(prompt(["-5"]), "-5");
   assert.equal(prompt(["--top-k", "4", "--", "--quiet"]), "--quiet");
   assert.equal(prompt(["--stop", "a", "--stop=b", "hi"]), "hi");
   assert.deepEqual(options(["generate", "--stop", "a", "--stop=b"])["stop"], ["a", "b"]);
@@ -179,6 +180,32 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --tempratur 1",
     'Cannot use "--tempratur": generate has no such flag, did you mean --temperature? (eyrie generate --help lists them)',
+  ],
+  [
+    "generate --preset=x --preest=fast",
+    'Cannot use "--preest": generate has no such flag, did you mean --preset? (eyrie generate --help lists them)',
+  ],
+  [
+    "check --draf d",
+    'Cannot use "--draf": check has no such flag, did you mean --draft? (eyrie check --help lists them)',
+  ],
+  [
+    "generate --top x",
+    'Cannot use "--top": generate has no such flag, did you mean --stop? (eyrie generate --help lists them)',
+  ],
+  [
+    "generate --xyz",
+    'Cannot use "--xyz": generate has no such flag (eyrie generate --help lists them)',
+  ],
+  ["generate --help=1", 'Cannot use "--help=1": --help takes no value'],
+  ["rm -y=1 a", 'Cannot use "-y=1": -y takes no value'],
+  [
+    "generate --seed 1 a --stop",
+    'Cannot use "--stop": TEXT is missing; allowed is text, not empty',
+  ],
+  [
+    "generate --seed --quiet",
+    'Cannot use "--seed --quiet": allowed is an integer from 0 to 4294967295',
   ],
   ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
   [

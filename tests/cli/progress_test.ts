@@ -4,27 +4,11 @@ import {
   downloadLine,
   duration,
   progressLine,
-  size,
   statusLine,
-} from "../../src/cli/progress.ts";
+} from "../../src/cli/terminal/progress.ts";
 import { fakeIo } from "./fake.ts";
 
 const HALF = { label: "target", bytes: 50e6, total: 100e6 };
-
-Deno.test("size", () => {
-  const cases: [number, string][] = [
-    [0, "0 B"],
-    [999, "999 B"],
-    [1000, "1.0 kB"],
-    [99_949, "99.9 kB"],
-    [99_950, "100 kB"],
-    [999_499, "999 kB"],
-    [999_500, "1.0 MB"],
-    [2.5e9, "2.5 GB"],
-    [4e15, "4000 TB"],
-  ];
-  for (const [bytes, text] of cases) assert.equal(size(bytes), text);
-});
 
 Deno.test("progressLine shows share, bytes and rate", () => {
   assert.equal(

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { runGenerate } from "../../src/cli/generate.ts";
-import { parseArguments } from "../../src/cli/parse.ts";
-import { speculationOf } from "../../src/cli/speculation.ts";
+import { runGenerate } from "../../src/cli/generate/generate.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
+import { speculationOf } from "../../src/cli/open/speculation.ts";
 import { open } from "../engine/worker/open.ts";
 import { speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import { slotsOf } from "../engine/slots.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 const CONFIG = JSON.stringify({
@@ -42,7 +43,7 @@ Deno.test("flags of speculation are plain data, which says all", async () => {
   assert.equal(plain.speculation.report.policy, "static");
   const preset = planned(["--preset", "aggressive"], 8);
   assert.deepEqual([preset.numSteps, preset.steps], [3, [1, 3, 7]]);
-  assert.deepEqual(preset.speculation.report.slots.map(({ batch_size }) => batch_size), [
+  assert.deepEqual(slotsOf(preset.speculation.report).map(({ batch_size }) => batch_size), [
     ...[1, 8, 64, 128],
   ]);
   const tree = planned(["--speculative-eagle-topk", "4", "--preset", "aggressive"]);

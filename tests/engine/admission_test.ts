@@ -4,12 +4,13 @@ import { cellsAtEnd } from "../../src/engine/schedule/sequence_pages.ts";
 import type { Capacity } from "../../src/engine/device/buffers.ts";
 import type { GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { UsageError } from "../../src/errors.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 
 /** Rounds of at most 4 tokens; 6 pages of 16 cells. */
 const CAPACITY: Capacity = {
   batch: 2,
-  steps: [0, 1, 3],
+  shapes: chains([0, 1, 3]),
   prefillRows: 256,
   contextLength: 100,
   pages: 6,
@@ -94,6 +95,6 @@ Deno.test("admission: takes what lies on the edges", () => {
 
 Deno.test("admission: cells at the end are those of prompt and output within the context", () => {
   assert.equal(cellsAtEnd(CAPACITY, REQUEST), 23 + 2 * 4);
-  assert.equal(cellsAtEnd({ ...CAPACITY, steps: [0] }, REQUEST), 23 + 2);
+  assert.equal(cellsAtEnd({ ...CAPACITY, shapes: chains([0]) }, REQUEST), 23 + 2);
   assert.equal(cellsAtEnd(CAPACITY, { ...REQUEST, maxTokens: 5000 }), 100 + 2 * 4);
 });

@@ -2,16 +2,13 @@ import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
 import { type Core, openCore } from "../../src/engine/device/core.ts";
-import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
-import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
-import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
-import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
+import { folderOf, loadSpeculated, openSpeculated, SPECULATED } from "./speculated.ts";
 
 /** Goldens and their files of expected values; made by tools/goldens, whose NOTES.md tells them. */
 const GOLDENS: Readonly<Record<string, readonly string[]>> = {
@@ -37,31 +34,11 @@ const GOLDENS: Readonly<Record<string, readonly string[]>> = {
   deepseek_v3_plain: ["expected"],
 };
 
-/** One of each architecture. */
-const SPECULATED = [
-  "llama2",
-  "mistral",
-  "qwen2_window",
-  "qwen3",
-  "phi4_mini",
-  "olmo2",
-  "gemma2",
-  "gemma3",
-  "mixtral",
-  "qwen3_moe",
-  "deepseek_v2_groups",
-  "deepseek_v3",
-];
-
 /** The text and what the last rounds may add; the context itself decides which rope is taken. */
 const CELLS = 48;
 
 /** Standard deviations; at ten times as much the wrong kind of GELU would pass. */
 const TOLERANCE = 2e-4;
-
-function folderOf(name: string): string {
-  return new URL(`../golden/${name}`, import.meta.url).pathname;
-}
 
 for (const [name, files] of Object.entries(GOLDENS)) {
   for (const file of files) {
@@ -150,45 +127,14 @@ for (const { name, kernels } of cases) {
 async function openSpeculating(name: string, software: boolean): Promise<Core> {
   const opened = await openGpu();
   const gpu = { ...opened, info: { ...opened.info, software } };
-  const target = openCheckpoint(folderOf(name));
-  const draftFile = await Deno.makeTempFile({ suffix: ".json" });
-  await Deno.writeTextFile(draftFile, JSON.stringify(draftConfig(target.json("config.json"))));
-  try {
-    using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
-    const random = randomWeights(gpu, { seed: 7 });
-    const weights = await loadWith(
-      gpu,
-      models,
-      (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
-    );
-    random.fillAll();
-    return await openCore(gpu, weights, {
-      batch: 1,
-      steps: [0, 1, 3],
-      prefillRows: 256,
-      contextLength: 32,
-      pages: CELLS / PAGE,
-    });
-  } finally {
-    await Deno.remove(draftFile);
-  }
-}
-
-/** A Llama layer beside the target. */
-function draftConfig(target: unknown): unknown {
-  const { hidden_size, vocab_size } = target as Record<string, number>;
-  return {
-    architectures: ["LlamaForCausalLMEagle3"],
-    model_type: "llama",
-    hidden_size,
-    vocab_size,
-    intermediate_size: 64,
-    num_hidden_layers: 1,
-    num_attention_heads: 2,
-    head_dim: 16,
-    draft_vocab_size: vocab_size,
-    eagle_aux_hidden_state_layer_ids: [0, 1, 1],
-  };
+  using models = await openSpeculated(name);
+  return await openCore(gpu, await loadSpeculated(gpu, models), {
+    batch: 1,
+    shapes: chains([0, 1, 3]),
+    prefillRows: 256,
+    contextLength: 32,
+    pages: CELLS / PAGE,
+  });
 }
 
 function greedyIds(name: string): number[] {

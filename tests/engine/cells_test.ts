@@ -5,8 +5,10 @@ import { type Core, openCore } from "../../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
+import type { RoundOf } from "../../src/engine/device/programs.ts";
 import type { Program } from "../../src/gpu/program.ts";
-import { MAX_STEPS, PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 
@@ -43,10 +45,10 @@ async function open(): Promise<Core> {
     using models = openRandomModels({ target, draft });
     return await openCore(device.gpu, await loadRandomWeights(device.gpu, models, 3), {
       batch: 2,
-      steps: [3],
+      shapes: chains([3]),
       prefillRows: 256,
       contextLength: CONTEXT,
-      pages: 2 * (CONTEXT + 2 * MAX_STEPS) / PAGE,
+      pages: 2 * (CONTEXT + 2 * 4) / PAGE,
     });
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -73,7 +75,7 @@ async function decode(core: Core): Promise<{ tokens: number[][]; cells: Set<numb
   while (long.stored < 530) {
     for (const each of [short, long]) assert.ok(core.reserve(each, each.stored + 8 * 4));
     cells.add(mostCells([short, long]));
-    await core.rounds([short, long], { numSteps: 3, count: 8 });
+    await core.rounds([short, long], { shape: chain(3), count: 8 });
   }
   return { tokens: [short, long].map(({ ids, stored }) => ids.slice(0, stored)), cells };
 }
@@ -93,17 +95,17 @@ Deno.test("few cells: attention's workgroups cover what slots have pages for", a
     groupsOf(
       (await core.programs.round({
         batch: 1,
-        numSteps: 3,
+        ...chain(3),
         ...cells === undefined ? {} : { cells },
       }))
         .verify,
     );
-  const whole = Math.ceil((CONTEXT + 2 * MAX_STEPS) / 64);
+  const whole = Math.ceil((CONTEXT + 2 * 4) / 64);
   assert.equal(await at(), whole);
   assert.equal(await at(16), 4);
   assert.equal(await at(257), 8);
-  assert.equal(await at(CONTEXT + 2 * MAX_STEPS), whole);
-  const work = (cells: number) => core.programs.round({ batch: 1, numSteps: 3, cells });
+  assert.equal(await at(CONTEXT + 2 * 4), whole);
+  const work = (cells: number) => core.programs.round({ batch: 1, ...chain(3), cells });
   assert.equal(await work(300), await work(500));
 });
 
@@ -114,7 +116,7 @@ Deno.test("few cells: the same tokens as with workgroups for a whole context", a
   const whole = await open();
   const { round, prompt } = whole.programs;
   Object.assign(whole.programs, {
-    round: ({ batch, numSteps }: { batch: number; numSteps: number }) => round({ batch, numSteps }),
+    round: ({ cells: _, ...of }: RoundOf) => round(of),
     prompt: (rows: number) => prompt(rows),
   });
   assert.deepEqual((await decode(whole)).tokens, tokens);

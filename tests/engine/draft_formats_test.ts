@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { openCore } from "../../src/engine/device/core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import {
   bf16,
@@ -45,7 +46,7 @@ async function drafted(files: HeadFiles): Promise<Decoded | undefined> {
     assert.deepEqual(models.warnings, []);
     const core = await openCore(gpu, await loadWeights(gpu, models), {
       batch: 1,
-      steps: [3],
+      shapes: chains([3]),
       prefillRows: 64,
       contextLength: 160,
       pages: 11,

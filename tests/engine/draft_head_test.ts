@@ -5,12 +5,12 @@ import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Core } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
-import { draftHeadPlan } from "../../src/engine/device/tier.ts";
+import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
+import { draftWords } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
@@ -47,7 +47,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
     const write = (to: Operand, words: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) =>
       gpu.device.queue.writeBuffer(to.buffer, 0, words);
     const drafted = async (plan: Plan): Promise<number[]> => {
-      write(draft.drafts, new Uint32Array(BATCH * MAX_STEPS).fill(0xffffffff));
+      write(draft.drafts, new Uint32Array(BATCH * draftWords(draft.mostRows)).fill(0xffffffff));
       submit(gpu, await compile(plan));
       gpu.check();
       return [...new Uint32Array(await readBuffer(gpu, draft.drafts))];
@@ -59,8 +59,8 @@ for (const kind of ["eagle3", "eagle1"] as const) {
     for (let batch = 1; batch <= BATCH; batch++) {
       const x = numbers(BATCH * draft.config.hiddenSize, batch);
       write(draft.scratch.x, x as Float32Array<ArrayBuffer>);
-      const ours = draftHeadPlan(draft, buffers, batch);
-      const plain = draftHeadPlan(withLogits(core), buffers, batch);
+      const ours = eagleDrafter(draft, buffers).head(batch);
+      const plain = eagleDrafter(withLogits(core), buffers).head(batch);
       assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);
       assert.deepEqual(labels(plain), [
         "draft.head",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import type { Capacity } from "../../src/engine/device/buffers.ts";
 import type { DraftKind } from "../../src/engine/device/core.ts";
@@ -7,6 +8,10 @@ import type { LaneResult, RoundResult } from "../../src/engine/device/round_resu
 import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { proposalFault } from "../../src/engine/device/proposals.ts";
+import type { Acceptance } from "../../src/speculate/acceptance.ts";
+import type { TierShape } from "../../src/speculate/round_shape.ts";
+import { acceptTree, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 
 export const VOCAB = 97;
@@ -33,6 +38,24 @@ export function tokenAfter(ids: readonly number[]): number {
   if (poisoned >= 0 && ids.length >= poisoned + 9) return NOT_A_TOKEN;
   const hash = ids.slice(-5).reduce((sum, id) => hash32(sum, id, 7), ids.length);
   return hash % 71 === 0 ? FAKE_EOS : 2 + hash % (POISON - 2);
+}
+
+/** What the target makes of a proposal after `text`. */
+function verified(proposal: Proposal, shape: TierShape, text: readonly number[]): Acceptance {
+  assert.equal(proposalFault(proposal, { ...shape, vocabSize: VOCAB }), undefined);
+  const choices = [0, ...proposal.tokens].map((_, row) => {
+    const drafted = pathTo(proposal, row).slice(1).map((at) => proposal.tokens[at - 1] as number);
+    return tokenAfter([...text, ...drafted]);
+  });
+  return acceptTree(proposal, choices);
+}
+
+/** What a drafter on the device gets accepted of `depth` drafts. */
+function drawn(text: readonly number[], depth: number): Acceptance {
+  const accepted = hash32(text.length, text.at(-1) ?? 0, 3) % (depth + 1);
+  const ids: number[] = [];
+  for (let i = 0; i <= accepted; i++) ids.push(tokenAfter([...text, ...ids]));
+  return { accepted, ids };
 }
 
 /**
@@ -133,42 +156,50 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
         sequence.draftStored = sequence.stored;
       }
     },
-    async rounds(sequences, { numSteps, count }) {
+    async rounds(sequences, { shape, count, depths, proposals }) {
       await core.onWork();
       assert.equal(new Set(sequences.map(slotOf)).size, sequences.length);
+      assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
+      if (proposals) assert.deepEqual([count, proposals.length], [1, sequences.length]);
       return Array.from({ length: count }, (): RoundResult => {
-        const lanes = sequences.map((sequence) => lane(sequence, numSteps));
+        const lanes = sequences.map((sequence, i) =>
+          lane(sequence, shape, { depth: depths?.[i] ?? shape.depth, proposal: proposals?.[i] })
+        );
         return { lanes, draftMs: 1, verifyMs: 1, extendMs: 1 };
       });
     },
   };
 
-  function lane(sequence: Sequence, numSteps: number): LaneResult {
+  function lane(
+    sequence: Sequence,
+    shape: TierShape,
+    { depth, proposal }: { readonly depth: number; readonly proposal: Proposal | undefined },
+  ): LaneResult {
     const limit = limits.get(slotOf(sequence));
     assert.ok(limit && sequence.stored === sequence.ids.length - 1);
     const room = sequence.pages.length * PAGE;
-    if (limit.stopped || sequence.stored + numSteps >= room) {
+    if (limit.stopped || sequence.stored + shape.rows > room) {
       return { accepted: 0, ids: [], drafts: [] };
     }
-    if (numSteps > 0 && draft === "catches up") {
+    if (shape.depth > 0 && draft === "catches up") {
       assert.equal(sequence.draftStored, sequence.stored, "drafts without having caught up");
     }
     const text = [...read(sequence, sequence.stored), sequence.ids.at(-1) as number];
     assert.deepEqual(text, sequence.ids);
-    const accepted = hash32(text.length, text.at(-1) ?? 0, 3) % (numSteps + 1);
-    const ids: number[] = [];
-    for (let i = 0; i <= accepted; i++) ids.push(tokenAfter([...text, ...ids]));
+    const { accepted, ids } = proposal
+      ? verified(proposal, shape, text)
+      : drawn(text, Math.min(depth, shape.depth));
     const from = sequence.stored;
     sequence.ids.push(...ids);
     sequence.stored = sequence.ids.length - 1;
-    const drafted = draft !== "none" && numSteps > 0;
+    const drafted = draft !== "none" && shape.depth > 0;
     for (let cell = from; cell < sequence.stored; cell++) {
-      write(sequence, cell, numSteps === 0, drafted);
+      write(sequence, cell, shape.depth === 0, drafted);
     }
     if (drafted && sequence.draftStored === from) sequence.draftStored = sequence.stored;
     checkDraft(sequence);
     if (ids.some((id) => limit.stop.includes(id) || id === NOT_A_TOKEN)) limit.stopped = true;
-    return { accepted, ids, drafts: Array(numSteps).fill(0) };
+    return { accepted, ids, drafts: proposal?.tokens ?? Array(depth).fill(0) };
   }
 
   return core;

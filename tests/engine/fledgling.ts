@@ -4,8 +4,9 @@ import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { MAX_STEPS, PAGE } from "../../src/model/plan/rows_layout.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
 /** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */
@@ -43,10 +44,10 @@ export async function openFledgling(
   const contextLength = 512;
   return await openCore(opened, await loadWeights(opened, models, quantize), {
     batch,
-    steps: [0, 1, 2, 3, 4, 5, 6, 7],
+    shapes: chains([0, 1, 2, 3, 4, 5, 6, 7]),
     prefillRows: 256,
     contextLength,
-    pages: batch * (contextLength + 2 * MAX_STEPS) / PAGE,
+    pages: batch * (contextLength + 2 * 8) / PAGE,
     kvDtype,
   });
 }
@@ -93,7 +94,7 @@ export async function decode(
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
-    const rounds = await core.rounds(sequences, { numSteps, count: perSync });
+    const rounds = await core.rounds(sequences, { shape: chain(numSteps), count: perSync });
     for (const [i, lane] of rounds.flatMap(({ lanes }) => [...lanes.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;

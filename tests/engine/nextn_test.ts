@@ -12,6 +12,7 @@ import { draftBody } from "../../src/model/plan/eagle.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { targetBody } from "../../src/model/plan/target.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { assertClose } from "../gpu/numbers.ts";
 import { packRows } from "../shaders/rows.ts";
@@ -31,7 +32,7 @@ async function open(
   const gpu = { ...opened, info: { ...info, software: software ?? info.software } };
   return await openCore(gpu, await loadWeights(gpu, models), {
     batch,
-    steps: [0, 1, 3],
+    shapes: chains([0, 1, 3]),
     prefillRows: 256,
     contextLength: 48,
     pages: batch * CELLS / PAGE,

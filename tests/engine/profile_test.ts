@@ -5,6 +5,7 @@ import {
   openCoreProfiler,
   type PartSamples,
 } from "../../src/engine/check/profile.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { openFledgling } from "./fledgling.ts";
 import { denseLayer } from "../model/dense_layer.ts";
 
@@ -71,7 +72,7 @@ Deno.test({
     using profiler = await openCoreProfiler(core);
     using sequence = openSequence(core);
     assert.ok(await fillSequences(core, [sequence], IDS, 0));
-    const round = { numSteps: 0, count: 1 };
+    const round = { shape: chain(0), count: 1 };
     const [first] = await core.rounds([sequence], round);
     await prefillPrompt(core, sequence, IDS, IDS.length - 1);
     const plain = await profiler.rounds({

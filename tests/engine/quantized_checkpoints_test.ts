@@ -11,6 +11,7 @@ import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { bothOf, CONFIG, DEEPSEEK } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";
@@ -44,10 +45,10 @@ async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
       (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
     );
     random.fillAll();
-    const [batch, steps, prefillRows, contextLength] = [1, [0, 1, 3], 64, 48];
+    const [batch, shapes, prefillRows, contextLength] = [1, chains([0, 1, 3]), 64, 48];
     return await openCore(gpu, weights, {
       batch,
-      steps,
+      shapes,
       prefillRows,
       contextLength,
       pages: CELLS / PAGE,

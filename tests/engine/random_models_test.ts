@@ -12,7 +12,7 @@ import type { Draft } from "../../src/model/plan/draft_types.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/plan/target.ts";
 import { headsOf } from "../../src/model/config/layer_spec.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { MAX_STEPS, PAGE } from "../../src/model/plan/rows_layout.ts";
+import { draftWords, PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../shaders/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";
@@ -110,7 +110,8 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     carry: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),
     partials: device.filled(8 * partialArgmaxWords(draft.config.draftVocabSize)),
-    drafts: device.words(Array(MAX_STEPS).fill(4242)),
+    drafts: device.words(Array(draftWords(2)).fill(4242)),
+    mostRows: 2,
   };
   return { target, head };
 }

@@ -10,6 +10,7 @@ import {
 import { openEngine, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS, goldenCases, openFledgling } from "./fledgling.ts";
 
@@ -47,7 +48,7 @@ for (const numSteps of [0, 3]) {
     using long = await prompted(100);
     const own = [...short.pages, ...long.pages];
     const before = await otherKeys(core, own);
-    const rounds = await core.rounds([short, long], { numSteps, count: 8 });
+    const rounds = await core.rounds([short, long], { shape: chain(numSteps), count: 8 });
     assert.deepEqual(await otherKeys(core, own), before);
     const [cut, whole] = [idsOf(rounds, 0), idsOf(rounds, 1)];
     assert.ok(whole.every((ids) => ids.length > 0));
@@ -64,7 +65,7 @@ for (const numSteps of [0, 3]) {
     assert.equal(short.stored, PROMPT.length + fitting.flat().length);
     // With more pages it goes on where it was.
     assert.ok(core.reserve(short, PROMPT.length + 100));
-    const more = await core.rounds([short], { numSteps, count: 2 });
+    const more = await core.rounds([short], { shape: chain(numSteps), count: 2 });
     const found = [...cut, ...idsOf(more, 0)].flat();
     assert.deepEqual(found, GREEDY_IDS.slice(1, 1 + found.length));
   });
@@ -74,7 +75,7 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   const stop = GREEDY_IDS[9] ?? NaN;
   const first = GREEDY_IDS.indexOf(stop);
   using sequence = await prompted(100, [EOS, stop]);
-  const rounds = await core.rounds([sequence], { numSteps: 2, count: 8 });
+  const rounds = await core.rounds([sequence], { shape: chain(2), count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
   const last = rounds.findLast(({ lanes }) => lanes[0]?.ids.length);
@@ -87,10 +88,40 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   // The same prompt again, without that stop.
   core.setSampling(sequence, GREEDY, [EOS]);
   await prefillPrompt(core, sequence, PROMPT, PROMPT.length - 1);
-  const again = await core.rounds([sequence], { numSteps: 2, count: 8 });
+  const again = await core.rounds([sequence], { shape: chain(2), count: 8 });
   const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
+});
+
+Deno.test("each sequence has as many drafts verified as it is told, for as long as it is", async () => {
+  using first = await prompted(100);
+  using second = await prompted(100);
+  using third = await prompted(100);
+  const sequences = [first, second, third];
+  const seen = new Set<string>();
+  for (const depths of [[3, 0, 1], [0, 2, 3], undefined, [1, 1, 0], undefined]) {
+    const rounds = await core.rounds(sequences, {
+      shape: chain(3),
+      count: 2,
+      ...depths && { depths },
+    });
+    for (const { lanes } of rounds) {
+      for (const [i, { accepted, drafts, ids }] of lanes.entries()) {
+        const most = depths?.[i] ?? 3;
+        assert.equal(drafts.length, most);
+        assert.ok(accepted <= most);
+        assert.deepEqual(ids.slice(0, -1), drafts.slice(0, accepted));
+        seen.add(`${most} ${accepted}`);
+      }
+    }
+  }
+  for (const { ids } of sequences) {
+    const found = ids.slice(PROMPT.length);
+    assert.deepEqual(found, GREEDY_IDS.slice(0, found.length));
+  }
+  // All that was to be verified was right at times.
+  assert.ok(["0 0", "1 1", "2 2", "3 3"].every((each) => seen.has(each)), [...seen].join());
 });
 
 async function run(

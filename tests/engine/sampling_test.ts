@@ -5,6 +5,7 @@ import { prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { distribution } from "../../src/speculate/choose.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { gTest } from "../statistics.ts";
@@ -45,35 +46,54 @@ async function logitRows(core: Core, rows: number): Promise<Float32Array[]> {
   );
 }
 
-/** `rounds` rounds of BATCH lanes, each lane with a seed of its own. */
+/** The prompt's next token `times` times in each of BATCH lanes, each with a seed of its own. */
+async function begin(
+  core: Core,
+  ids: readonly number[],
+  { times, sampling, after = () => Promise.resolve() }: {
+    readonly times: number;
+    readonly sampling: Sampling;
+    /** What follows, with the roots in the order of the sequences. */
+    readonly after?: (sequences: readonly Sequence[], roots: readonly number[]) => Promise<void>;
+  },
+) {
+  using stack = new DisposableStack();
+  const sequences: Sequence[] = Array.from({ length: BATCH }, () => stack.use(openWhole(core)));
+  const tokens: number[] = [];
+  let logits: Float32Array | undefined;
+  for (let time = 0; time < times; time++) {
+    for (const [lane, sequence] of sequences.entries()) {
+      core.setSampling(sequence, { ...sampling, seed: time * BATCH + lane });
+      await prefillPrompt(core, sequence, ids, sequence.stored ? ids.length - 1 : 0);
+    }
+    logits ??= (await logitRows(core, 1))[0];
+    const roots = sequences.map(({ ids }) => ids.at(-1) as number);
+    tokens.push(...roots);
+    await after(sequences, roots);
+  }
+  return { roots: tokens, logits: logits as Float32Array };
+}
+
+/** What `rounds` rounds add after the prompt's next token, and the logits of their rows by that token. */
 async function sample(
   core: Core,
   ids: readonly number[],
   { rounds, sampling }: { readonly rounds: number; readonly sampling: Sampling },
 ) {
-  using stack = new DisposableStack();
-  const sequences: Sequence[] = Array.from({ length: BATCH }, () => stack.use(openWhole(core)));
   const samples: Sample[] = [];
   const byRoot = new Map<number, Float32Array[]>();
-  let first: Float32Array | undefined;
-  for (let round = 0; round < rounds; round++) {
-    for (const [lane, sequence] of sequences.entries()) {
-      core.setSampling(sequence, { ...sampling, seed: round * BATCH + lane });
-      await prefillPrompt(core, sequence, ids, sequence.stored ? ids.length - 1 : 0);
-    }
-    first ??= (await logitRows(core, 1))[0];
-    const roots = sequences.map(({ ids }) => ids.at(-1) as number);
-    const [drawn] = await core.rounds(sequences, { numSteps: NUM_STEPS, count: 1 });
+  const after = async (sequences: readonly Sequence[], roots: readonly number[]) => {
+    const [drawn] = await core.rounds(sequences, { shape: chain(NUM_STEPS), count: 1 });
     const lanes = drawn?.lanes ?? [];
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
-    if (roots.some((root) => !byRoot.has(root))) {
-      const rows = await logitRows(core, BATCH * (NUM_STEPS + 1));
-      roots.forEach((root, lane) =>
-        byRoot.set(root, rows.slice(lane * (NUM_STEPS + 1), (lane + 1) * (NUM_STEPS + 1)))
-      );
-    }
-  }
-  return { samples, first: first as Float32Array, byRoot };
+    if (roots.every((root) => byRoot.has(root))) return;
+    const rows = await logitRows(core, BATCH * (NUM_STEPS + 1));
+    roots.forEach((root, lane) =>
+      byRoot.set(root, rows.slice(lane * (NUM_STEPS + 1), (lane + 1) * (NUM_STEPS + 1)))
+    );
+  };
+  await begin(core, ids, { times: rounds, sampling, after });
+  return { samples, byRoot };
 }
 
 function mostFrequent(values: readonly number[]): number {
@@ -103,9 +123,8 @@ for (
   Deno.test(`what the engine emits follows the target's law: ${[temperature, topK, topP, minP]}`, async () => {
     const core = await openFledgling("eagle3", BATCH);
     // A digit or a comma comes next: many outcomes already after prefill.
-    const begun = await sample(core, prompt("4, 61, 9"), { rounds: 60, sampling });
-    const roots = begun.samples.map(({ root }) => root);
-    assertFollows(roots, distribution(begun.first, sampling), "prefill");
+    const { roots, logits } = await begin(core, prompt("4, 61, 9"), { times: 60, sampling });
+    assertFollows(roots, distribution(logits, sampling), "prefill");
 
     // A space comes next, and then a digit that no draft can know.
     const { samples, byRoot } = await sample(core, prompt("4, 61,"), {

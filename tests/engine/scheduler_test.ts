@@ -6,7 +6,9 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
-import { asAsked, type Speculation } from "../../src/engine/schedule/speculation.ts";
+import type { Speculation } from "../../src/engine/schedule/speculation.ts";
+import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
@@ -72,14 +74,14 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
   let round = 0;
   return {
     picked,
-    pick: (batch) => {
+    pick: ({ batchSize }) => {
       const numSteps = steps[round++ % steps.length] as number;
       picked.add(`${numSteps}`);
-      return batch > 0 ? numSteps : 0;
+      return { tier: chain(batchSize > 0 ? numSteps : 0) };
     },
     holds: () => Infinity,
     learn: () => {},
-    report: asAsked(0).report,
+    report: staticPlan(0).speculation.report,
   };
 }
 
@@ -142,7 +144,10 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
     return lanes;
   };
   let round = 0;
-  const sometimes = await accepted({ ...asAsked(0), pick: () => round++ % 4 < 2 ? 0 : 3 });
+  const sometimes = await accepted({
+    ...staticPlan(0).speculation,
+    pick: () => ({ tier: chain(round++ % 4 < 2 ? 0 : 3) }),
+  });
   assert.ok(sometimes.length > 10);
   // This count is easy: with its keys and values caught up the draft errs no more than usual.
   const mean = sometimes.reduce((sum, n) => sum + n, 0) / sometimes.length;
@@ -166,7 +171,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
     roundsPerSync: 3,
     speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
   });
-  await engine.core.warmUp(steps);
+  await engine.core.warmUp(chains(steps));
   const { device } = engine.core.gpu;
   // A first load makes the prefill programs it needs.
   const requests = Array.from({ length: 9 }, (_, n) => mixed(engine, n));

@@ -1,64 +1,157 @@
 import assert from "node:assert/strict";
-import { adaptively, asAsked, type AskedSteps } from "../../src/engine/schedule/speculation.ts";
+import { openSpeculation } from "../../src/engine/schedule/speculation.ts";
+import { policyPlan, staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
-import { adaptive } from "../../src/speculate/policies/adaptive.ts";
+import { ema } from "../../src/speculate/policies/ema.ts";
+import { fixed } from "../../src/speculate/policies/static.ts";
+import type { Choice, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import { contextOf, outcomeOf } from "../speculate/rounds.ts";
+import { slotsOf } from "./slots.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
+
+/** What each request of a round asked for. */
+type Asked = readonly (number | undefined)[];
 
 /** Decides on every second round by that round alone; batches of 4 and more by themselves. */
 function controller() {
   const slot = { candidate_steps: [1, 3, 7] };
   const fields = { ema_alpha: 1, warmup_batches: 0, update_interval: 2 };
   const config = parseAdaptiveConfig({ "1": slot, "4": slot, ...fields });
-  return adaptively(adaptive(config, { initialSteps: 3 }));
+  return openSpeculation("ema", ema(config, { initialSteps: 3 }));
 }
 
-const SILENT: AskedSteps = [undefined, undefined];
+function asking(...asked: Asked): RoundContext {
+  return contextOf(asked.length, { asked });
+}
+
+/** A round of `batch` requests that brought tokens for those of `asked`. */
+function launched(
+  batchSize: number,
+  accepted: readonly number[],
+  { numSteps, asked, ms }: { numSteps: number; asked: Asked; ms: number },
+): RoundOutcome {
+  const outcome = outcomeOf({ batchSize, numSteps, accepted });
+  const sequences = outcome.sequences.map((each, i) => ({ ...each, asked: asked[i] }));
+  return { ...outcome, sequences, ms: { ...outcome.ms, round: ms } };
+}
+
+const SILENT: Asked = [undefined, undefined];
 
 Deno.test("static: a round is as deep as the deepest of its requests, 3 where one is silent", () => {
-  const speculation = asAsked(3);
-  const picks = ([[undefined], [0], [0, undefined], [5, undefined], [1, 0]] as AskedSteps[])
-    .map((asked) => speculation.pick(asked.length, asked));
+  const { speculation } = staticPlan(3);
+  const picks = ([[undefined], [0], [0, undefined], [5, undefined], [1, 0]] as Asked[])
+    .map((asked) => speculation.pick(asking(...asked)).tier.depth);
   assert.deepEqual(picks, [3, 0, 3, 5, 1]);
-  assert.equal(speculation.holds(1, [undefined]), Infinity);
+  assert.equal(speculation.holds(asking(undefined)), Infinity);
 });
 
 Deno.test("adaptive: only a round whose requests all ask for 0 steps has none", () => {
   const speculation = controller();
-  const rounds: AskedSteps[] = [SILENT, [0, 0], [0, undefined], [0, 1], [7, 7]];
-  assert.deepEqual(rounds.map((asked) => speculation.pick(2, asked)), [3, 0, 3, 3, 3]);
-  assert.deepEqual(rounds.map((asked) => speculation.holds(2, asked)), [2, Infinity, 2, 2, 2]);
+  const rounds = ([SILENT, [0, 0], [0, undefined], [0, 1], [7, 7]] as Asked[])
+    .map((asked) => asking(...asked));
+  const picks = rounds.map((context) => speculation.pick(context).tier.depth);
+  assert.deepEqual(picks, [3, 0, 3, 3, 3]);
+  const holds = rounds.map((context) => speculation.holds(context));
+  assert.deepEqual(holds, [2, Infinity, 2, 2, 2]);
 });
 
 Deno.test("adaptive: every round is counted, its own rounds alone are learned", () => {
   const speculation = controller();
-  const { slots } = speculation.report;
-  speculation.learn(2, [0, 0], { numSteps: 0, ms: 5, asked: [0, 0] });
-  speculation.learn(2, [7, 7], { numSteps: 7, ms: 5, asked: SILENT });
+  const { own } = speculation.report;
+  speculation.learn(launched(2, [0, 0], { numSteps: 0, ms: 5, asked: [0, 0] }));
+  speculation.learn(launched(2, [7, 7], { numSteps: 7, ms: 5, asked: SILENT }));
   // Who drafts has ended, the other goes on in the same group.
-  speculation.learn(2, [3], { numSteps: 3, ms: 5, asked: [0] });
+  speculation.learn(launched(2, [3], { numSteps: 3, ms: 5, asked: [0] }));
   const { rounds, tier_ms, active_num_steps, ...report } = speculation.report;
   assert.deepEqual([rounds, tier_ms, active_num_steps], [3, { 0: 5, 7: 5, 3: 5 }, 3]);
-  assert.deepEqual([report.slots, report.switches], [slots, []]);
-  assert.equal(speculation.holds(2, SILENT), 2);
+  assert.deepEqual([report.own, report.switches], [own, []]);
+  assert.equal(speculation.holds(asking(...SILENT)), 2);
 });
 
 Deno.test("adaptive: of a mixed round those that leave the choice are learned", () => {
   const speculation = controller();
   const asked = [0, undefined, 2];
-  speculation.learn(3, [0, 3, 2], { numSteps: 3, ms: 1, asked });
-  assert.equal(speculation.report.slots[0]?.ema_accept_len, 2.5);
-  assert.equal(speculation.holds(3, asked), 1);
-  speculation.learn(3, [0, 3, 3], { numSteps: 3, ms: 1, asked });
+  speculation.learn(launched(3, [0, 3, 2], { numSteps: 3, ms: 1, asked }));
+  assert.equal(slotsOf(speculation.report)[0]?.ema_accept_len, 2.5);
+  assert.equal(speculation.holds(asking(...asked)), 1);
+  speculation.learn(launched(3, [0, 3, 3], { numSteps: 3, ms: 1, asked }));
   assert.deepEqual(speculation.report.switches.map(({ round, from, to }) => [round, from, to]), [
     [2, 3, 7],
   ]);
-  assert.equal(speculation.pick(3, asked), 7);
+  assert.equal(speculation.pick(asking(...asked)).tier.depth, 7);
 });
 
 Deno.test("adaptive: a round is learned for the batch it was launched with", () => {
   const speculation = controller();
   // Three of four have ended meanwhile.
   for (let round = 0; round < 2; round++) {
-    speculation.learn(4, [0], { numSteps: 3, ms: 1, asked: [undefined] });
+    speculation.learn(launched(4, [0], { numSteps: 3, ms: 1, asked: [undefined] }));
   }
-  assert.deepEqual(speculation.report.slots.map(({ num_steps }) => num_steps), [3, 1]);
+  assert.deepEqual(slotsOf(speculation.report).map(({ num_steps }) => num_steps), [3, 1]);
+});
+
+Deno.test("a request that asked for no drafts has depth 0 where each has its own", () => {
+  const choice = { tier: chain(3), depths: [2, 3, 1] };
+  const speculation = openSpeculation("own", { ...fixed(3), pick: () => choice });
+  assert.deepEqual(speculation.pick(asking(undefined, 0, 2)).depths, [2, 0, 1]);
+});
+
+Deno.test("depths that no round can have are a bug of the policy", () => {
+  const choosing = (choice: Choice) =>
+    openSpeculation("odd", { ...fixed(3), pick: () => choice }).pick(contextOf(2));
+  const tier = chain(3);
+  assert.deepEqual(choosing({ tier, depths: [0, 3] }).depths, [0, 3]);
+  for (const depths of [[0], [0, 1, 2], [0, 4], [-1, 0], [0.5, 1], [NaN, 1]]) {
+    assert.throws(() => choosing({ tier, depths }), /^Error: a policy gave depths/);
+  }
+  const tree = { depth: 3, width: 2, rows: 8 };
+  assert.throws(() => choosing({ tier: tree, depths: [1, 2] }), /^Error: a policy gave depths/);
+});
+
+const PLAN = { algorithm: "EAGLE3", maxBatch: 4 } as const;
+
+function planned(
+  ...[asked, of = PLAN]: [
+    Parameters<typeof policyPlan>[0],
+    Omit<Parameters<typeof policyPlan>[1], "onWarning">?,
+  ]
+) {
+  const warnings: string[] = [];
+  const plan = policyPlan(asked, { ...of, onWarning: (line) => warnings.push(line) });
+  const { speculation, ...steps } = plan;
+  return { ...steps, name: speculation.report.policy, warnings };
+}
+
+Deno.test("a plan by a policy's name builds the policy's tiers", () => {
+  const options = { "1": { candidate_steps: [0, 1, 3] }, "8": { candidate_steps: [5] } };
+  const built = { steps: [0, 1, 3, 5], warmed: [0, 1, 3, 5], name: "ema", warnings: [] };
+  assert.deepEqual(planned({ policy: "ema", options }), { numSteps: 5, ...built });
+  assert.deepEqual(planned({ policy: "ema", options, numSteps: 1 }), { numSteps: 1, ...built });
+  const { steps, numSteps } = planned({ policy: "static", options: { num_steps: 2 } });
+  assert.deepEqual([steps, numSteps], [[2], 2]);
+});
+
+Deno.test("a plan by a policy's name: what cannot be used is a usage error", () => {
+  const fails = (asked: Parameters<typeof planned>[0], message: string) =>
+    assert.throws(() => planned(asked), { name: "UsageError", message });
+  fails({ policy: "best" }, 'Cannot use policy "best": there are static, ema');
+  fails(
+    { policy: "static", options: { num_steps: 8 } },
+    'Cannot use policy "static": it has 8 steps, at most 7 are supported',
+  );
+  fails(
+    { policy: "ema", options: { "1": { candidate_steps: [1, 3] } }, numSteps: 2 },
+    'Cannot use policy "ema": it has 1, 3 steps, not 2 to begin with',
+  );
+});
+
+Deno.test("a policy of the caller's own; nothing is drafted without a draft", () => {
+  const policy: Policy = { ...fixed(3), tiers: chains([1, 3]) };
+  const expected = { numSteps: 3, steps: [1, 3], warmed: [1, 3], name: "own", warnings: [] };
+  assert.deepEqual(planned({ policy }), expected);
+  const none = planned({ policy, name: "mine" }, { ...PLAN, algorithm: "NONE" });
+  assert.deepEqual(none, {
+    ...{ numSteps: 0, steps: [0], name: "static" },
+    warnings: ['policy "mine" is not used: there is no draft'],
+  });
 });

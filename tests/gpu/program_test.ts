@@ -72,16 +72,18 @@ Deno.test("program: where slots are short, what has workgroups for cells has few
 `,
     { bindings: ["out"], constants: [] },
   );
-  const out = device.words([0, 0, 0, 0]);
+  const [out, early] = [device.words([0, 0, 0, 0]), device.words([0, 0, 0, 0])];
   const launch = { buffers: { out }, constants: {}, workgroups: [1, 1, 4] } as const;
   const { created, compile } = compiler(device.gpu);
   const program = await compile([
     dispatch(count, { ...launch, cellsEach: 64 }),
     dispatch(count, launch),
+    dispatch(count, { ...launch, buffers: { out: early }, cellsEach: 64, groupsBefore: 2 }),
   ]);
   const before = { ...created };
   for (const cells of [0, 64, 65, 1000]) replay(within(program, cells));
   assert.deepEqual([...await device.readWords(out)], [8, 6, 5, 5]);
+  assert.deepEqual([...await device.readWords(early)], [4, 4, 4, 2]);
   assert.deepEqual(created, before);
 });
 

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { acceptSimulated } from "../../shaders/round/accept_simulated.ts";
 import { accept, type AcceptBuffers } from "../../shaders/round/round.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
-import { MAX_STEPS, NO_SLOT, RESULT_WORDS, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
+import {
+  DRAFT_TOKENS,
+  draftWords,
+  NO_SLOT,
+  resultWords,
+  ROW_WORDS,
+} from "../../src/model/plan/rows_layout.ts";
 import { drawAccepted } from "../../src/speculate/simulated.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows, packSlots } from "./rows.ts";
@@ -16,7 +22,10 @@ const SLOTS = Array.from({ length: 40 }, (_, i) => ({
   seed: i * 0x9e3779b9 >>> 0,
 }));
 const LANES = [NO_SLOT, ...SLOTS.keys()];
-const DRAFTS = Array.from({ length: SLOTS.length * MAX_STEPS }, (_, i) => 1000 + i);
+const MOST_ROWS = 13;
+const DRAFT_WORDS = draftWords(MOST_ROWS);
+/** All drafts of a slot are to be verified: its count is large. */
+const DRAFTS = Array.from({ length: SLOTS.length * DRAFT_WORDS }, (_, i) => 1000 + i);
 
 /** The state before acceptance; the target agrees with the first `agreed` drafts of each lane. */
 function state(numSteps: number, agreed: readonly number[]): AcceptBuffers {
@@ -29,7 +38,7 @@ function state(numSteps: number, agreed: readonly number[]): AcceptBuffers {
   );
   const chosen = LANES.flatMap((slot, b) =>
     Array.from({ length: numSteps + 1 }, (_, j) => {
-      return j < (agreed[b] ?? 0) ? DRAFTS[slot * MAX_STEPS + j] ?? NaN : 500 + j;
+      return j < (agreed[b] ?? 0) ? DRAFTS[slot * DRAFT_WORDS + DRAFT_TOKENS + j] ?? NaN : 500 + j;
     })
   );
   return {
@@ -40,7 +49,7 @@ function state(numSteps: number, agreed: readonly number[]): AcceptBuffers {
     slots: device.words(packSlots(SLOTS)),
     extend: device.words(Array(rows.length * ROW_WORDS).fill(4242)),
     last: device.words(Array(LANES.length).fill(4242)),
-    results: device.words(Array(LANES.length * RESULT_WORDS).fill(4242)),
+    results: device.words(Array(LANES.length * resultWords(numSteps + 1)).fill(4242)),
   };
 }
 
@@ -51,7 +60,9 @@ async function after(launch: Dispatch, { slots, extend, last, results }: AcceptB
   return await Promise.all(read);
 }
 
-const batch = LANES.length;
+const shapeOf = (depth: number) => ({
+  ...{ batch: LANES.length, rows: depth + 1, depth, mostRows: MOST_ROWS },
+});
 
 function drawn(acceptance: readonly number[], numSteps: number): number[] {
   return LANES.map((slot) => {
@@ -65,9 +76,9 @@ for (const numSteps of [0, 1, 3, 7]) {
     for (const acceptance of [[0.75], [0.9, 0.5, 0.2], [0.1, 1]]) {
       const counts = drawn(acceptance, numSteps);
       const matched = state(numSteps, counts);
-      const expected = await after(accept(matched, { batch, numSteps }), matched);
+      const expected = await after(accept(matched, shapeOf(numSteps)), matched);
       const simulated = state(numSteps, counts);
-      const launch = acceptSimulated(simulated, { batch, numSteps, acceptance });
+      const launch = acceptSimulated(simulated, { ...shapeOf(numSteps), acceptance });
       assert.deepEqual(await after(launch, simulated), expected);
     }
   });
@@ -76,9 +87,9 @@ for (const numSteps of [0, 1, 3, 7]) {
 Deno.test("accept_simulated: what the target chose has no say", async () => {
   for (const [probability, agreed] of [[1, 0], [0, 3]] as const) {
     const buffers = state(3, LANES.map(() => agreed));
-    const shape = { batch, numSteps: 3, acceptance: [probability] };
+    const shape = { ...shapeOf(3), acceptance: [probability] };
     const [, , , results] = await after(acceptSimulated(buffers, shape), buffers);
-    const counts = LANES.map((_, b) => results?.[b * RESULT_WORDS]);
+    const counts = LANES.map((_, b) => results?.[b * resultWords(4)]);
     assert.deepEqual(counts, LANES.map((slot) => slot === NO_SLOT ? 0 : 3 * probability + 1));
   }
 });

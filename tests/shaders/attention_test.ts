@@ -14,24 +14,14 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 const [SLOTS, TABLE_PAGES] = [3, 14];
 const PAGES = blockTable(SLOTS, TABLE_PAGES);
 
-type Row = Pick<RowFields, "slot" | "base" | "maskLo" | "maskHi" | "live"> & {
-  /** Matters to windows alone. */
-  readonly position?: number;
-};
-const causal = (slot: number, base: number): Row => ({ slot, base, maskLo: 0, maskHi: 0, live: 1 });
-const tree = (base: number, maskLo: number, maskHi: number): Row => {
-  return { slot: 2, base, maskLo, maskHi, live: 1 };
+type Row = Pick<RowFields, "slot" | "position" | "base" | "live" | "path">;
+/** A row that sees `cells` cells. */
+const causal = (slot: number, cells: number): Row => {
+  return { slot, position: cells - 1, base: cells, live: 1, path: [] };
 };
 const ROWS: readonly Row[] = [
   // Around pages of 16 and tiles of 64.
-  ...[1, 15, 16, 17, 63, 64, 65, 200].map((base, i) => causal(i % 2, base)),
-  tree(0, 1, 0), // a first token
-  tree(13, 0b1011, 0), // not its sibling
-  tree(60, 0x80000001, 0),
-  tree(40, 0, 1), // bit 32 is the first of mask_hi
-  tree(0, 0, 0x80000000), // one cell, the last of the window
-  tree(128, 0x0f0f1234, 0x80000001),
-  tree(150, 0xffffffff, 0xffffffff),
+  ...[1, 15, 16, 17, 63, 64, 65, 200].map((cells, i) => causal(i % 2, cells)),
   { ...causal(0, 100), live: 0 },
 ];
 
@@ -64,18 +54,17 @@ function tensors({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Tensors {
   };
 }
 
-function visible({ base, maskLo, maskHi, live }: Row): number[] {
-  const window = Array.from({ length: 64 }, (_, j) => j)
-    .filter((j) => ((j < 32 ? maskLo : maskHi) >>> (j % 32)) & 1);
-  const below = Array.from({ length: base }, (_, cell) => cell);
-  return live ? [...below, ...window.map((j) => base + j)] : [];
+/** Where the cells that a row sees lie, in their order. */
+function visible({ position, base, live, path }: Row, window = Infinity): number[] {
+  const cells = Array.from({ length: live ? position + 1 : 0 }, (_, cell) => cell);
+  return cells.filter((cell) => cell > position - window)
+    .map((cell) => cell < base ? cell : base + (path[cell - base] ?? NaN));
 }
 
 /** Output of one head of one row, [headDim]. */
 function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
-  const { kvHeads, headDim, scale = 1 / Math.sqrt(headDim), cap, window = Infinity } = shape;
-  const cells = visible(row).filter((cell) => cell > (row.position ?? 0) - window);
-  const at = cells.map((cell) => {
+  const { kvHeads, headDim, scale = 1 / Math.sqrt(headDim), cap, window } = shape;
+  const at = visible(row, window).map((cell) => {
     const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
     return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
   });
@@ -172,7 +161,7 @@ function assertReference(
 }
 
 for (const shape of SHAPES) {
-  Deno.test(`attention: causal rows, tree masks and padding, ${nameOf(shape)}`, async () => {
+  Deno.test(`attention: causal rows and padding, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const outputs = await run(shape, of, ROWS.map((_, r) => r));
     assertReference(shape, of, ROWS, outputs, 1e-5);
@@ -195,20 +184,6 @@ for (const shape of SHAPES.filter(({ kvHeads }) => kvHeads === 2)) {
 
 for (const software of [true, false]) {
   const shape = { software, group: 2, kvHeads: 2, headDim: 32 };
-  Deno.test(`attention: cells have the same bits in the mask or below the base, ${nameOf(shape)}`, async () => {
-    // Rows of a chain (all below the base) and of a tree agree where they see the same cells.
-    const rows = [
-      causal(0, 100),
-      { ...causal(0, 70), maskLo: 0x3fffffff },
-      { ...causal(0, 36), maskLo: 0xffffffff, maskHi: 0xffffffff },
-    ];
-    const [chain, ...trees] = await run(shape, tensors(shape), rows.map(() => 0), rows);
-    for (const words of trees) assert.deepEqual(words, chain);
-  });
-}
-
-for (const software of [true, false]) {
-  const shape = { software, group: 2, kvHeads: 2, headDim: 32 };
   Deno.test(`attention: scores hundreds apart, the largest first or last, ${nameOf(shape)}`, async () => {
     const rows = [causal(0, 200), causal(0, 200), causal(1, 200)];
     const of = tensors(shape);
@@ -226,10 +201,7 @@ for (const software of [true, false]) {
 // Rows of one slot as a verify forward or a prompt has them, some of them padding.
 const MOST_ROWS = 17;
 const SLOT_ROWS: readonly Row[] = Array.from({ length: MOST_ROWS }, (_, r) => ({
-  slot: 1,
-  base: 58 + r,
-  maskLo: r % 4 === 1 ? 0b1001 << r : 0,
-  maskHi: r % 5 === 2 ? 0x80 : 0,
+  ...causal(1, 58 + r),
   live: r === 3 ? 0 : 1,
 }));
 // Each is a kernel of its own, and a software adapter takes seconds to compile one.
@@ -280,12 +252,7 @@ for (const [perSlot, room] of [[5, 15], [3, 24], [3, 8], [24, 16]] as const) {
 
 // Windows that end inside a chunk of 64 cells, at its edge, and that skip whole chunks.
 const WINDOWED: readonly Row[] = [
-  ...[1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 200].map((base, i) => ({
-    ...causal(i % 2, base),
-    position: base - 1,
-  })),
-  { ...tree(60, 0b1011, 0), position: 62 }, // its siblings lie between it and its ancestors
-  { ...tree(130, 0x15, 0), position: 132 },
+  ...[1, 7, 8, 9, 63, 64, 65, 71, 72, 73, 200].map((cells, i) => causal(i % 2, cells)),
   { ...causal(0, 100), live: 0 },
 ];
 
@@ -312,7 +279,7 @@ for (const software of [true, false]) {
 
 Deno.test("attention: with a window, a row's bits are those it has alone", async () => {
   const shape: Shape = { software: false, group: 2, kvHeads: 1, headDim: 32, window: 9 };
-  const rows = Array.from({ length: 8 }, (_, r) => ({ ...causal(1, 66 + r), position: 65 + r }));
+  const rows = Array.from({ length: 8 }, (_, r) => causal(1, 66 + r));
   const of = withQueries(shape, rows.length);
   const order = rows.map((_, r) => r);
   const alone = await run(shape, of, order, rows);

@@ -6,7 +6,7 @@ import {
   partialArgmaxWords,
 } from "../../shaders/choose/partial_argmax.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { MAX_STEPS, NO_SLOT } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { packRows, packSlots } from "./rows.ts";
@@ -15,6 +15,8 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const LEFT_ALONE = 77;
+const MOST_ROWS = 8;
+const DRAFT_WORDS = draftWords(MOST_ROWS);
 const [SLOTS, VOCAB, STRIDE] = [4, 150, 152];
 
 interface Lane {
@@ -40,14 +42,12 @@ async function choose(
       label: "partials",
     }),
     draftChoose({ ...buffers, partials }, {
-      ...shape,
-      count: partialArgmaxCount(VOCAB),
-      label: "choose",
+      ...{ ...shape, mostRows: MOST_ROWS, count: partialArgmaxCount(VOCAB), label: "choose" },
     }),
   ]);
 }
 
-/** Drafts of every slot, [SLOTS, MAX_STEPS], after the batch chose into `step`. */
+/** What is drafted for every slot, [SLOTS, DRAFT_WORDS], after the batch chose into `step`. */
 async function drafted(
   chosen: readonly Lane[],
   { lanes, step, offsets }: {
@@ -58,7 +58,7 @@ async function drafted(
 ): Promise<number[]> {
   const logits = new Float32Array(chosen.length * STRIDE).fill(1e30); // the padding must not win
   chosen.forEach((lane, b) => logits.set(Array.from(lane.logits), b * STRIDE));
-  const drafts = device.words(Array(SLOTS * MAX_STEPS).fill(LEFT_ALONE));
+  const drafts = device.words(Array(SLOTS * DRAFT_WORDS).fill(LEFT_ALONE));
   const buffers = {
     logits: device.floats(logits),
     offsets: device.words(offsets),
@@ -70,8 +70,9 @@ async function drafted(
 }
 
 function expectedDrafts(step: number, ids: Readonly<Record<number, number>>): number[] {
-  return Array.from({ length: SLOTS * MAX_STEPS }, (_, at) => {
-    return at % MAX_STEPS === step ? ids[Math.floor(at / MAX_STEPS)] ?? LEFT_ALONE : LEFT_ALONE;
+  return Array.from({ length: SLOTS * DRAFT_WORDS }, (_, at) => {
+    const there = at % DRAFT_WORDS === DRAFT_TOKENS + step;
+    return there ? ids[Math.floor(at / DRAFT_WORDS)] ?? LEFT_ALONE : LEFT_ALONE;
   });
 }
 
@@ -114,7 +115,7 @@ Deno.test("draft_choose: NaN logits give some token, never one outside of the vo
   ];
   const drafts = await drafted(chosen, { lanes: 16, step: 0, offsets });
   for (const slot of [0, 1, 2]) {
-    const draft = drafts[slot * MAX_STEPS] ?? NaN;
+    const draft = drafts[slot * DRAFT_WORDS + DRAFT_TOKENS] ?? NaN;
     assert.ok(draft < VOCAB, `${draft}`);
   }
 });
@@ -131,7 +132,7 @@ Deno.test("draft_choose: leaves the rows of a further level, padding where cells
     logits: device.floats(logits),
     offsets: device.words(Array(VOCAB).fill(100)),
     batchSlots: device.words([1, NO_SLOT, 0, 2]),
-    drafts: device.filled(SLOTS * MAX_STEPS),
+    drafts: device.filled(SLOTS * DRAFT_WORDS),
     next: { slots, rows },
   };
   await choose(buffers, { batch: 4, step: 2, lanes: 16 });

@@ -52,8 +52,7 @@ function rowsOf(count: number): RowFields[] {
     slot: i % 2,
     cell: i,
     base: 0,
-    maskLo: 0,
-    maskHi: 0,
+    path: [],
     live: i === 2 ? 0 : 1,
   }));
 }

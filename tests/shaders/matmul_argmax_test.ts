@@ -17,7 +17,7 @@ import {
 } from "../../shaders/choose/partial_argmax.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
-import { MAX_STEPS } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
@@ -40,16 +40,16 @@ interface Case {
 
 /** The draft token of each row, from the partial argmaxes that `plan` stores. */
 async function chosen(plan: Dispatch[], partials: Operand, rows: number, count: number) {
-  const drafts = device.filled(rows * MAX_STEPS);
+  const drafts = device.filled(rows * draftWords(2));
   const choice = draftChoose({
     partials,
     offsets: device.words(Array(1 << 13).fill(0)),
     batchSlots: device.words([...Array(rows).keys()]),
     drafts,
-  }, { batch: rows, count, step: 0, lanes: 16, label: "choose" });
+  }, { batch: rows, count, step: 0, mostRows: 2, lanes: 16, label: "choose" });
   await device.run([...plan, choice]);
   const words = await device.readWords(drafts);
-  return Array.from({ length: rows }, (_, row) => words[row * MAX_STEPS] ?? NaN);
+  return Array.from({ length: rows }, (_, row) => words[row * draftWords(2) + DRAFT_TOKENS] ?? NaN);
 }
 
 /** From logits, as where these are written, and the logits of the columns that count. */

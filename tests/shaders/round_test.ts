@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { accept, acceptPrompt, draftRows, verifyRows } from "../../shaders/round/round.ts";
 import {
-  MAX_STEPS,
+  ALL_DRAFTS,
   NO_SLOT,
   RESULT_CHOICES,
-  RESULT_DRAFTS,
-  RESULT_WORDS,
+  resultDrafts,
+  resultWords,
   ROW_WORDS,
   SLOT_LIMIT,
   SLOT_WORDS,
@@ -25,10 +25,22 @@ const SLOTS: readonly Partial<SlotFields>[] = [
   { length: 700, root: 13, seed: 3, temperature: 1 },
   { length: 33, root: 14, seed: 4 },
 ];
-/** Draft tokens of each slot, [slots, MAX_STEPS]. */
-const DRAFTS = Array.from({ length: SLOTS.length * MAX_STEPS }, (_, i) => 1000 + i);
+const MOST_ROWS = 9;
+/** Draft i of a slot. */
+const draftOf = (slot: number, i: number) => 1000 + slot * (MOST_ROWS - 1) + i;
 const draftsOf = (slot: number, count: number) =>
-  DRAFTS.slice(slot * MAX_STEPS, slot * MAX_STEPS + count);
+  Array.from({ length: count }, (_, i) => draftOf(slot, i));
+/** What is drafted for each slot, [slots, draftWords(MOST_ROWS)]: chains, `counts` to be verified. */
+const draftedWords = (counts: readonly number[] = []) =>
+  SLOTS.flatMap((_, slot) => [
+    counts[slot] ?? ALL_DRAFTS,
+    ...draftsOf(slot, MOST_ROWS - 1),
+    ...Array(MOST_ROWS - 1).fill(LEFT_ALONE),
+  ]);
+/** Rounds of chains of `depth` drafts. */
+const shapeOf = (depth: number, batch = LANES.length) => (
+  { batch, rows: depth + 1, depth, mostRows: MOST_ROWS }
+);
 
 const untouched = (count: number) => device.words(Array(count).fill(LEFT_ALONE));
 const lengthOf = (slot: number) => SLOTS[slot]?.length ?? NaN;
@@ -38,8 +50,7 @@ const PADDING: RowFields = {
   slot: 0,
   cell: 0,
   base: 0,
-  maskLo: 0,
-  maskHi: 0,
+  path: [],
   live: 0,
 };
 /** A row that sees all cells up to its own. */
@@ -49,11 +60,11 @@ const chainRow = (slot: number, cell: number, token: number): RowFields => {
 
 const LANES = [2, NO_SLOT, 0, 3];
 
-function sources(rows: number) {
+function sources(rows: number, counts?: readonly number[]) {
   return {
     lanes: device.words(LANES),
     slots: device.words(packSlots(SLOTS)),
-    drafts: device.words(DRAFTS),
+    drafts: device.words(draftedWords(counts)),
     rows: untouched(rows * ROW_WORDS),
   };
 }
@@ -61,9 +72,9 @@ function sources(rows: number) {
 for (const step of [0, 3, 6]) {
   Deno.test(`draft_rows: level ${step}, one row a lane, padding without a slot`, async () => {
     const buffers = sources(LANES.length);
-    await device.run([draftRows(buffers, { batch: LANES.length, step })]);
+    await device.run([draftRows(buffers, { batch: LANES.length, step, mostRows: MOST_ROWS })]);
     const expected = LANES.map((slot) => {
-      const token = DRAFTS[slot * MAX_STEPS + step] ?? NaN;
+      const token = draftOf(slot, step);
       return slot === NO_SLOT ? PADDING : chainRow(slot, lengthOf(slot) + step, token);
     });
     assert.deepEqual(await device.readWords(buffers.rows), packRows(expected));
@@ -79,10 +90,10 @@ function chains(numSteps: number): RowFields[] {
   });
 }
 
-for (const numSteps of [0, 1, 3, 7]) {
+for (const numSteps of [0, 1, 3, 8]) {
   Deno.test(`verify_rows: root and ${numSteps} drafts a lane`, async () => {
     const buffers = sources(LANES.length * (numSteps + 1));
-    await device.run([verifyRows(buffers, { batch: LANES.length, numSteps })]);
+    await device.run([verifyRows(buffers, shapeOf(numSteps))]);
     assert.deepEqual(await device.readWords(buffers.rows), packRows(chains(numSteps)));
   });
 }
@@ -105,9 +116,9 @@ async function runAccept(numSteps: number, right: readonly number[]) {
     chosen: device.words(choices.flat()),
     extend: untouched(count * ROW_WORDS),
     last: untouched(LANES.length),
-    results: untouched(LANES.length * RESULT_WORDS),
+    results: untouched(LANES.length * resultWords(numSteps + 1)),
   };
-  await device.run([accept(buffers, { batch: LANES.length, numSteps })]);
+  await device.run([accept(buffers, shapeOf(numSteps))]);
   return {
     choices,
     slots: await device.readWords(buffers.slots),
@@ -126,11 +137,11 @@ function assertResult(
   assert.equal(words[0], accepted + 1);
   const emitted = words.subarray(RESULT_CHOICES, RESULT_CHOICES + accepted + 1);
   assert.deepEqual([...emitted], ids);
-  const reported = words.subarray(RESULT_DRAFTS, RESULT_DRAFTS + drafts.length);
+  const reported = words.subarray(resultDrafts(choices.length));
   assert.deepEqual([...reported], drafts);
 }
 
-for (const numSteps of [0, 1, 3, 7]) {
+for (const numSteps of [0, 1, 3, 8]) {
   Deno.test(`accept: every count of ${numSteps} drafts, lanes apart`, async () => {
     for (let most = 0; most <= numSteps; most++) {
       const right = [most, 0, numSteps - most, hash32(1, numSteps, most) % (numSteps + 1)];
@@ -139,10 +150,11 @@ for (const numSteps of [0, 1, 3, 7]) {
       const committed = SLOTS.map((slot) => ({ ...slot }));
       LANES.forEach((slot, b) => {
         const first = b * (numSteps + 1);
-        const result = results.subarray(b * RESULT_WORDS, (b + 1) * RESULT_WORDS);
+        const size = resultWords(numSteps + 1);
+        const result = results.subarray(b * size, (b + 1) * size);
         if (slot === NO_SLOT) {
           assert.equal(last[b], first);
-          assert.deepEqual([...result], [0, ...Array(RESULT_WORDS - 1).fill(LEFT_ALONE)]);
+          assert.deepEqual([...result], [0, ...Array(size - 1).fill(LEFT_ALONE)]);
           return;
         }
         const chosen = choices[b] ?? [];
@@ -173,9 +185,9 @@ Deno.test("accept: a choice that is no token is not accepted as a draft", async 
     chosen: device.words([0xffffffff, 1]),
     extend: untouched(2 * ROW_WORDS),
     last: untouched(1),
-    results: untouched(RESULT_WORDS),
+    results: untouched(resultWords(4)),
   };
-  await device.run([accept(buffers, { batch: 1, numSteps: 1 })]);
+  await device.run([accept(buffers, shapeOf(1, 1))]);
   const results = await device.readWords(buffers.results);
   assert.deepEqual([...results.subarray(0, 2)], [1, 0xffffffff]);
   const [, slot] = SLOTS.entries().map(([i, of]) => i === 1 ? { ...of, limit: 0 } : of).toArray();
@@ -193,7 +205,7 @@ for (const numSteps of [0, 3]) {
         ...sources(LANES.length * (numSteps + 1)),
         slots: device.words(packSlots(slots)),
       };
-      await device.run([verifyRows(buffers, { batch: LANES.length, numSteps })]);
+      await device.run([verifyRows(buffers, shapeOf(numSteps))]);
       const rows = chains(numSteps);
       if (!live) rows.fill(PADDING, 0, numSteps + 1);
       assert.deepEqual(await device.readWords(buffers.rows), packRows(rows), `limit ${limit}`);
@@ -205,9 +217,9 @@ Deno.test("draft_rows: no row past the cells that a slot owns", async () => {
   for (const [limit, live] of [[0, false], [lengthOf(2) + 3, false], [lengthOf(2) + 4, true]]) {
     const slots = SLOTS.map((slot, i) => i === 2 ? { ...slot, limit: Number(limit) } : slot);
     const buffers = { ...sources(LANES.length), slots: device.words(packSlots(slots)) };
-    await device.run([draftRows(buffers, { batch: LANES.length, step: 3 })]);
+    await device.run([draftRows(buffers, { batch: LANES.length, step: 3, mostRows: MOST_ROWS })]);
     const row = (await device.readWords(buffers.rows)).subarray(0, ROW_WORDS);
-    const token = DRAFTS[2 * MAX_STEPS + 3] ?? NaN;
+    const token = draftOf(2, 3);
     const expected = live ? chainRow(2, lengthOf(2) + 3, token) : PADDING;
     assert.deepEqual(row, packRows([expected]), `limit ${limit}`);
   }
@@ -222,11 +234,11 @@ Deno.test("accept: padding emits nothing and leaves its slot alone", async () =>
     chosen: device.words([7, 8, 1016, 9]),
     extend: untouched(rows.length * ROW_WORDS),
     last: untouched(2),
-    results: untouched(2 * RESULT_WORDS),
+    results: untouched(2 * resultWords(2)),
   };
-  await device.run([accept(buffers, { batch: 2, numSteps: 1 })]);
+  await device.run([accept(buffers, shapeOf(1, 2))]);
   const results = await device.readWords(buffers.results);
-  assert.deepEqual([results[0], results[RESULT_WORDS]], [1, 0]);
+  assert.deepEqual([results[0], results[resultWords(2)]], [1, 0]);
   const extend = await device.readWords(buffers.extend);
   assert.deepEqual(extend.subarray(2 * ROW_WORDS), packRows([PADDING, PADDING]));
   assert.deepEqual([...await device.readWords(buffers.last)], [0, 2]);
@@ -252,9 +264,9 @@ Deno.test("accept: each of eight stop ids ends a lane, emitted and not drafted o
         chosen: device.words([1000, 1001, 42, 1003]),
         extend: untouched(4 * ROW_WORDS),
         last: untouched(1),
-        results: untouched(RESULT_WORDS),
+        results: untouched(resultWords(4)),
       };
-      await device.run([accept(buffers, { batch: 1, numSteps: 3 })]);
+      await device.run([accept(buffers, shapeOf(3, 1))]);
       const limit = (await device.readWords(buffers.slots))[SLOT_LIMIT];
       assert.equal(limit === 0, stopped, `id ${ids.at(-1)} as stop ${end}`);
       assert.equal((await device.readWords(buffers.results))[0], 3);
@@ -270,7 +282,7 @@ Deno.test("accept_prompt: the choice after the last row is the root and the last
     chosen: device.words([77]),
     slots: device.words(packSlots(SLOTS)),
     extend: device.words(packRows(rows)),
-    results: untouched(RESULT_WORDS),
+    results: untouched(resultWords(4)),
   };
   await device.run([acceptPrompt(buffers)]);
   const slots = SLOTS.map((slot, i) => i === 1 ? { ...slot, length: 8, root: 77 } : slot);

@@ -1,4 +1,10 @@
-import { MOST_STOPS, ROW_WORDS, SLOT_LIMIT, SLOT_WORDS } from "../../src/model/plan/rows_layout.ts";
+import {
+  MOST_STOPS,
+  ROW_PATH,
+  ROW_WORDS,
+  SLOT_LIMIT,
+  SLOT_WORDS,
+} from "../../src/model/plan/rows_layout.ts";
 import { shuffled } from "../gpu/numbers.ts";
 
 /** `Row` of shaders/fragments/rows.wgsl. */
@@ -8,9 +14,9 @@ export interface RowFields {
   readonly slot: number;
   readonly cell: number;
   readonly base: number;
-  readonly maskLo: number;
-  readonly maskHi: number;
   readonly live: number;
+  /** Where logical cells `base`, `base` + 1, ... lie, less `base`. */
+  readonly path: readonly number[];
 }
 
 /** `Slot` of shaders/fragments/rows.wgsl. */
@@ -33,9 +39,12 @@ const NO_TOKEN = 0xffffffff;
 export function packRows(rows: readonly Partial<RowFields>[]): Uint32Array {
   const words = new Uint32Array(rows.length * ROW_WORDS);
   rows.forEach((row, i) => {
-    const { token = 0, position = 0, slot = 0, cell = 0, base = 0, live = 1 } = row;
-    const { maskLo = 0, maskHi = 0 } = row;
-    words.set([token, position, slot, cell, base, maskLo, maskHi, live], i * ROW_WORDS);
+    const { token = 0, position = 0, slot = 0, cell = 0, base = 0, live = 1, path = [] } = row;
+    words.set([token, position, slot, cell, base, live], i * ROW_WORDS);
+    path.forEach((offset, j) => {
+      const at = i * ROW_WORDS + ROW_PATH + Math.floor(j / 4);
+      words[at] = (words[at] ?? 0) | offset << 8 * (j % 4);
+    });
   });
   return words;
 }

@@ -1,86 +1,149 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import type {
+  Choice,
+  Plain,
+  Policy,
+  RoundContext,
+  RoundOutcome,
+  RoundTimes,
+  SequenceContext,
+} from "../../src/speculate/policy.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
-const SEED = { seed: 20260712, numRuns: 300 };
+const RUNS = { seed: 20260712, numRuns: 150 };
+/** No depth is larger. */
+const DEEPEST = 7;
 
-/** What a round comes to. It runs with the steps that the policy picks, or `off` beside them. */
-interface Drawn extends RoundContext {
+/** A round: what is known before, and what it comes to. */
+interface Drawn {
+  readonly context: RoundContext;
+  /** Of each sequence that is told of, whatever it drafted. */
   readonly accepted: readonly number[];
+  readonly ms: RoundTimes;
+  /** It ran with so many steps beside those that were picked. */
   readonly off: number;
 }
 
-/** Any outcome at all, also ones that the engine should never report. */
+const count = fc.integer({ min: 0, max: 9 });
+/** What no engine should tell. */
+const absurd = fc.constantFrom(NaN, Infinity, -Infinity, -1, 1e308, 0.5);
+
+function orAbsurd(usual: fc.Arbitrary<number>): fc.Arbitrary<number> {
+  return fc.oneof({ weight: 12, arbitrary: usual }, { weight: 1, arbitrary: absurd });
+}
+
+const millis = orAbsurd(fc.double({ min: 0, max: 200, noNaN: true }));
+const drawnMs: fc.Arbitrary<RoundTimes> = fc.record({
+  ...{ round: millis, draft: millis, verify: millis, extend: millis, host: millis },
+});
+const drawnSequence: fc.Arbitrary<SequenceContext & { readonly asked: number | undefined }> = fc
+  .record({
+    id: fc.integer({ min: 0, max: 30 }),
+    position: orAbsurd(fc.integer({ min: 0, max: 1000 })),
+    depth: fc.option(orAbsurd(count), { nil: undefined }),
+    accepted: fc.array(orAbsurd(count), { maxLength: 8 }),
+    lag: orAbsurd(count),
+    asked: fc.constantFrom(undefined, undefined, undefined, 0, 2, DEEPEST),
+  });
+const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
+  drawn: fc.array(drawnSequence, { maxLength: 6 }),
+  /** How often the sequences are there. */
+  times: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.constantFrom(3, 20)),
+  waiting: orAbsurd(count),
+  freePages: orAbsurd(fc.integer({ min: 0, max: 500 })),
+  totalPages: orAbsurd(fc.integer({ min: 1, max: 500 })),
+  roundsPerSync: orAbsurd(fc.integer({ min: 1, max: 8 })),
+}).map(({ drawn, times, ...rest }) => {
+  const all = Array.from({ length: times }, () => drawn).flat();
+  return {
+    ...rest,
+    batchSize: all.length,
+    asked: all.map(({ asked }) => asked),
+    sequences: all.map(({ asked: _, ...sequence }) => sequence),
+  };
+});
 const drawn: fc.Arbitrary<Drawn> = fc.record({
-  batchSize: fc.oneof(fc.integer({ min: 0, max: 40 }), fc.constantFrom(64, 128, 100_000)),
-  accepted: fc.array(fc.integer({ min: 0, max: 9 }), { maxLength: 6 }),
+  context: drawnContext,
+  accepted: fc.array(orAbsurd(count), { maxLength: 6 }),
+  ms: drawnMs,
   off: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: -7, max: 7 })),
 });
-const drawnRounds = fc.array(drawn, { maxLength: 120, size: "max" });
-/** Rounds of one batch size that may be launched together. */
+const drawnRounds = fc.array(drawn, { maxLength: 80, size: "max" });
+/** Rounds of one batch that may be launched together. */
 const drawnGroups = fc.array(
-  fc.record({
-    batchSize: drawn.map(({ batchSize }) => batchSize),
-    rounds: fc.array(drawn.map(({ accepted }) => accepted), { minLength: 1, maxLength: 9 }),
-  }),
-  { maxLength: 30, size: "max" },
+  fc.record({ context: drawnContext, rounds: fc.array(drawn, { minLength: 1, maxLength: 9 }) }),
+  { maxLength: 20, size: "max" },
 );
 
-type AnyPolicy<State> = Policy<State, RoundContext, RoundOutcome>;
-
-/** What every policy keeps to; the test of each policy calls it. */
-export function policyContract<State>(name: string, make: () => AnyPolicy<State>): void {
-  Deno.test(`policy contract: ${name} has its tiers ascending and distinct`, () => {
-    const { tiers } = make();
-    assert(tiers.length > 0);
-    assert.deepEqual(tiers, [...new Set(tiers)].toSorted((a, b) => a - b));
+/**
+ * What every policy keeps to. The registry's test calls it for all policies with their examples, so
+ * that a new one needs nothing for it.
+ *
+ * @param make makes the policy with a seed for what it draws by chance.
+ */
+export function policyContract<State>(name: string, make: (seed: number) => Policy<State>): void {
+  Deno.test(`policy contract: ${name} has its tiers rising and distinct`, () => {
+    const steps = make(1).tiers.map(({ depth }) => depth);
+    assert(steps.length > 0);
+    assert.deepEqual(steps, [...new Set(steps)].toSorted((a, b) => a - b));
   });
 
-  Deno.test(`policy contract: ${name} picks its tiers only, after any outcomes`, () => {
-    fc.assert(fc.property(drawnRounds, (all) => void play(make(), all)), SEED);
+  Deno.test(`policy contract: ${name} picks what it says, touches nothing, after any outcomes`, () => {
+    fc.assert(fc.property(drawnRounds, (all) => void play(make(1), all)), RUNS);
   });
 
-  Deno.test(`policy contract: ${name} does the same again`, () => {
+  Deno.test(`policy contract: ${name} does the same again, for any seed`, () => {
     fc.assert(
-      fc.property(drawnRounds, (all) => {
-        assert.deepEqual(play(make(), all), play(make(), all));
+      fc.property(drawnRounds, fc.integer({ min: 0, max: 2 ** 32 - 1 }), (all, seed) => {
+        assert.deepEqual(play(make(seed), all), play(make(seed), all));
       }),
-      SEED,
+      RUNS,
     );
   });
 
-  Deno.test(`policy contract: ${name} reports a change exactly when a pick changes`, () => {
+  Deno.test(`policy contract: ${name} has a state that can be written down`, () => {
     fc.assert(
       fc.property(drawnRounds, (all) => {
-        const policy = make();
+        const state = play(make(1), all).states.at(-1);
+        assert.deepEqual(structuredClone(state), state);
+      }),
+      RUNS,
+    );
+  });
+
+  Deno.test(`policy contract: ${name} reports plain data without NaN`, () => {
+    fc.assert(
+      fc.property(drawnRounds, (all) => {
+        const policy = make(1);
+        for (const state of [policy.start, ...play(policy, all).states]) {
+          const { json, rows } = policy.report(state);
+          assertFinite(json);
+          assert.deepEqual(JSON.parse(JSON.stringify(json)), json);
+          for (const row of rows) {
+            assert(row.length === 2 && row[0].length <= 11, `"${row[0]}" has no column after it`);
+            assert.doesNotMatch(row[1], /NaN|Infinity|undefined|\n/);
+          }
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  Deno.test(`policy contract: ${name} tells of changes as they are`, () => {
+    fc.assert(
+      fc.property(drawnRounds, (all) => {
+        const policy = make(1);
         let state = policy.start;
         for (const each of all) {
-          const before = policy.pick(state, each);
+          const before = policy.pick(state, each.context).tier.depth;
           const { state: next, change } = policy.learn(state, outcomeOf(policy, state, each));
-          const after = policy.pick(next, each);
-          assert.deepEqual(
-            change && [change.from, change.to],
-            before === after ? undefined : [before, after],
-          );
+          const after = policy.pick(next, each.context).tier.depth;
+          if (change) assert.deepEqual([change.from, change.to], [before, after]);
           state = next;
         }
       }),
-      SEED,
-    );
-  });
-
-  Deno.test(`policy contract: ${name} learns nothing from a round that was launched before a change`, () => {
-    fc.assert(
-      fc.property(drawnRounds, (all) => {
-        const policy = make();
-        let state = policy.start;
-        for (const each of all) {
-          const learned = policy.learn(state, outcomeOf(policy, state, each));
-          if (each.off !== 0) assert.deepEqual(learned, { state });
-          state = learned.state;
-        }
-      }),
-      SEED,
+      RUNS,
     );
   });
 
@@ -88,77 +151,90 @@ export function policyContract<State>(name: string, make: () => AnyPolicy<State>
 }
 
 /** What `holds` promises. */
-function holdsContract<State>(name: string, make: () => AnyPolicy<State>): void {
+function holdsContract<State>(name: string, make: (seed: number) => Policy<State>): void {
   Deno.test(`policy contract: ${name} holds what it picks, whatever the rounds come to`, () => {
     fc.assert(
       fc.property(drawnRounds, (all) => {
-        const policy = make();
+        const policy = make(1);
         const { states } = play(policy, all);
-        for (const [at, { batchSize }] of all.entries()) {
+        for (const [at, { context }] of all.entries()) {
           let state = states[at] ?? policy.start;
-          const pick = policy.pick(state, { batchSize });
-          const holds = policy.holds(state, { batchSize });
-          assert(holds >= 1 && (holds === Infinity || Number.isInteger(holds)));
-          for (const { accepted } of all.slice(at, at + holds)) {
-            assert.equal(policy.pick(state, { batchSize }), pick);
-            state = policy.learn(state, { batchSize, numSteps: pick, accepted }).state;
+          const pick = policy.pick(state, context);
+          const holds = policy.holds(state, context);
+          assert(holds >= 1 && (holds === Infinity || Number.isInteger(holds)), `holds ${holds}`);
+          for (const each of all.slice(at, at + Math.min(holds, 12))) {
+            assert.deepEqual(policy.pick(state, context), pick);
+            const round = { ...each, context, off: 0 };
+            state = policy.learn(state, outcomeOf(policy, state, round)).state;
           }
         }
       }),
-      SEED,
+      RUNS,
     );
   });
 
   Deno.test(`policy contract: ${name} chooses the same in groups as round by round`, () => {
     fc.assert(
       fc.property(drawnGroups, (groups) => {
-        const found = playGroups(make(), groups, Infinity);
-        assert.deepEqual(found, playGroups(make(), groups, 1));
-        assert.deepEqual(found, playGroups(make(), groups, 3));
+        const found = playGroups(make(1), groups, Infinity);
+        assert.deepEqual(found, playGroups(make(1), groups, 1));
+        assert.deepEqual(found, playGroups(make(1), groups, 3));
       }),
-      SEED,
+      RUNS,
     );
   });
 }
 
 /** Frozen inputs all the way; what was picked, and each state. */
 function play<State>(
-  policy: AnyPolicy<State>,
+  policy: Policy<State>,
   all: readonly Drawn[],
-): { picks: number[]; states: State[] } {
-  const picks: number[] = [];
+): { picks: Choice[]; states: State[] } {
+  const picks: Choice[] = [];
   const states: State[] = [];
   let state = deepFreeze(policy.start);
   for (const each of all) {
-    const frozen = deepFreeze(outcomeOf(policy, state, each));
-    const pick = policy.pick(state, frozen);
-    assert(policy.tiers.includes(pick), `${pick} is none of ${policy.tiers}`);
-    assert.equal(policy.pick(state, frozen), pick);
+    const context = deepFreeze(each.context);
+    const pick = policy.pick(state, context);
+    assertKnown(policy, context, pick);
+    assert.deepEqual(policy.pick(state, context), pick);
     picks.push(pick);
-    state = deepFreeze(policy.learn(state, frozen).state);
+    state = deepFreeze(policy.learn(state, deepFreeze(outcomeOf(policy, state, each))).state);
     states.push(state);
   }
   return { picks, states };
 }
 
+/** One of the tiers, or what a request asked for; depths that such a round can have. */
+function assertKnown<State>(
+  { tiers }: Policy<State>,
+  { asked, batchSize }: RoundContext,
+  { tier: { depth: numSteps }, depths }: Choice,
+): void {
+  const known = [...tiers.map((tier) => tier.depth), ...asked, ...batchSize === 0 ? [0] : []];
+  assert(known.includes(numSteps), `${numSteps} is none of ${known}`);
+  if (depths === undefined) return;
+  assert.equal(depths.length, batchSize);
+  for (const depth of depths) {
+    assert(Number.isInteger(depth) && depth >= 0 && depth <= numSteps, `depth ${depth}`);
+  }
+}
+
 /** What each round was picked at, with at most `most` launched before the first of them is learned. */
 function playGroups<State>(
-  policy: AnyPolicy<State>,
-  groups: readonly {
-    readonly batchSize: number;
-    readonly rounds: readonly (readonly number[])[];
-  }[],
+  policy: Policy<State>,
+  groups: readonly { readonly context: RoundContext; readonly rounds: readonly Drawn[] }[],
   most: number,
-): { picks: number[]; state: State } {
-  const picks: number[] = [];
+): { picks: Choice[]; state: State } {
+  const picks: Choice[] = [];
   let state = policy.start;
-  for (const { batchSize, rounds } of groups) {
+  for (const { context, rounds } of groups) {
     for (let at = 0; at < rounds.length;) {
-      const numSteps = policy.pick(state, { batchSize });
-      const together = rounds.slice(at, at + Math.min(most, policy.holds(state, { batchSize })));
-      for (const accepted of together) {
-        picks.push(numSteps);
-        state = policy.learn(state, { batchSize, numSteps, accepted }).state;
+      const pick = policy.pick(state, context);
+      const together = rounds.slice(at, at + Math.min(most, policy.holds(state, context)));
+      for (const each of together) {
+        picks.push(pick);
+        state = policy.learn(state, outcomeFor(pick, { ...each, context, off: 0 })).state;
       }
       at += together.length;
     }
@@ -166,9 +242,32 @@ function playGroups<State>(
   return { picks, state };
 }
 
-function outcomeOf<State>(policy: AnyPolicy<State>, state: State, each: Drawn): RoundOutcome {
-  const { batchSize, accepted, off } = each;
-  return { batchSize, accepted, numSteps: policy.pick(state, each) + off };
+function outcomeOf<State>(policy: Policy<State>, state: State, each: Drawn): RoundOutcome {
+  return outcomeFor(policy.pick(state, each.context), each);
+}
+
+function outcomeFor(
+  { tier, depths }: Choice,
+  { context, accepted, ms, off }: Drawn,
+): RoundOutcome {
+  const { batchSize, waiting, asked, sequences } = context;
+  const numSteps = tier.depth + off;
+  return {
+    tier: chain(numSteps),
+    ...{ batchSize, waiting, ms },
+    sequences: accepted.map((count, i) => ({
+      id: sequences[i]?.id ?? i,
+      asked: asked[i] === 0 ? undefined : asked[i],
+      depth: depths?.[i] ?? numSteps,
+      accepted: count,
+      position: sequences[i]?.position ?? 0,
+    })),
+  };
+}
+
+function assertFinite(value: Plain): void {
+  if (typeof value === "number") assert(Number.isFinite(value), `${value}`);
+  else if (typeof value === "object" && value !== null) Object.values(value).forEach(assertFinite);
 }
 
 function deepFreeze<T>(value: T): T {

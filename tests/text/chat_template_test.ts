@@ -56,6 +56,7 @@ Deno.test("chat template: the day is told in English", () => {
   const render = (format: string) =>
     renderChat(`{{ strftime_now("${format}") }}`, ASK, { ...OPEN, now });
   assert.equal(render("%d %b %Y"), "05 Mar 2026");
+  assert.equal(render("%d %B %Y, %Y-%m-%d %H:%M"), "05 March 2026, 2026-03-05 14:07");
   assert.equal(render("%A, %B %-d, %y"), "Thursday, March 5, 26");
   assert.equal(render("%H:%M:%S %I %p %j %e|%a %m %% %q"), "14:07:09 02 PM 064  5|Thu 03 % %q");
 });

@@ -1,4 +1,5 @@
 import { areaY, barX, dot, gridX, gridY, lineY, ruleX, ruleY } from "@observablehq/plot";
+import { percentText } from "../../text/numbers.ts";
 import { digits } from "../columns.ts";
 import type { BenchRow } from "../row.ts";
 import { type Colours, colourScale } from "./colours.ts";
@@ -41,7 +42,7 @@ export function positionChart(
       setting,
       position: at + 1,
       share,
-      title: `${setting}, position ${at + 1}\n${(share * 100).toFixed(1)}% accepted`,
+      title: `${setting}, position ${at + 1}\n${percentText(share)} accepted`,
     }))
   );
   return page.chart({

@@ -1,5 +1,6 @@
 import { columnsFor, digits, isSimulated, noiseText, ratioText } from "../columns.ts";
 import type { BenchRow } from "../row.ts";
+import { sum } from "../statistics.ts";
 import { type Colours, coloursOf } from "./colours.ts";
 import { type PageMaker, pageMaker, type PageNode } from "./dom.ts";
 import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
@@ -188,7 +189,7 @@ function byBatch(rows: readonly BenchRow[], { page, colours, figure }: Figures):
   const batches = [...Map.groupBy(rows, ({ batch }) => batch)];
   const drafting = ({ acceptance_per_position }: BenchRow) => acceptance_per_position.length > 0;
   const top = Math.max(
-    ...rows.map(({ round_ms }) => PARTS.reduce((ms, part) => ms + round_ms[part], 0)),
+    ...rows.map(({ round_ms }) => sum(PARTS.map((part) => round_ms[part]))),
   );
   return [
     element("h3", {}, "Acceptance by position"),

@@ -4,13 +4,13 @@ import {
   resultOf,
 } from "../../engine/schedule/events.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import type { Engine } from "../engine.ts";
-import type { Io } from "../io.ts";
-import { samplingOf } from "../open.ts";
-import type { ChatOptions } from "../options.ts";
-import { statusLine } from "../progress.ts";
-import { statsLine } from "../report.ts";
-import type { LineSource } from "./lines.ts";
+import type { Engine } from "../open/engine.ts";
+import type { Io } from "../terminal/io.ts";
+import { samplingOf } from "../open/open.ts";
+import type { ChatOptions } from "../options/options.ts";
+import { statusLine } from "../terminal/progress.ts";
+import { statsLine } from "../generate/report.ts";
+import type { LineSource } from "../terminal/lines.ts";
 import { type ChatState, fitContext, withAnswer } from "./state.ts";
 
 /** What stays the same for a whole chat. */
@@ -19,7 +19,7 @@ export interface Chat {
   readonly options: ChatOptions;
   readonly io: Io;
   readonly lines: LineSource;
-  /** A person sits at the keyboard: prompts and notes are welcome. */
+  /** Input is a terminal: prompts and notes are shown. */
   readonly interactive: boolean;
   readonly drawSeed: () => number;
   /** A line about the chat, on stderr. */

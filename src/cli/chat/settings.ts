@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
-import { allowed, parseValue } from "../flag.ts";
-import { type ChatOptions, flagNamed } from "../options.ts";
+import { allowed, parseValue } from "../options/flag.ts";
+import { type ChatOptions, flagNamed } from "../options/options.ts";
 
 /** What `/set` changes between answers. */
 export interface Settings {
@@ -13,7 +13,7 @@ export interface Settings {
   readonly seed: number | undefined;
   /** Undefined = as the engine was opened: `openedSteps`, or what its policy chooses. */
   readonly numSteps: number | undefined;
-  /** Draft steps that the engine began with; `/set` leaves them. */
+  /** Draft steps that the engine began with; `/set` does not change them. */
   readonly openedSteps: number;
   readonly draft: boolean;
   readonly stats: boolean;
@@ -74,8 +74,8 @@ export function settingAllows(name: string): string {
 /** Name and value of every setting as `/set` takes them. */
 export function settingTexts(settings: Settings): Record<string, string> {
   const { openedSteps, numSteps = openedSteps, seed = "random" } = settings;
-  const told = { ...settings, numSteps, seed };
-  const numbers = Object.entries(NUMBERS).map(([name, key]) => [name, String(told[key])]);
+  const shown = { ...settings, numSteps, seed };
+  const numbers = Object.entries(NUMBERS).map(([name, key]) => [name, String(shown[key])]);
   const switches = SWITCHES.map((name) => [name, settings[name] ? "on" : "off"]);
   return Object.fromEntries([...numbers, ...switches]);
 }

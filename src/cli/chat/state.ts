@@ -15,7 +15,7 @@ export interface ChatState {
 }
 
 /** What the template is given. */
-export function allMessages({ system, messages }: ChatState): ChatMessage[] {
+function allMessages({ system, messages }: ChatState): ChatMessage[] {
   return [
     ...system === undefined ? [] : [{ role: "system" as const, content: system }],
     ...messages,
@@ -43,7 +43,7 @@ export function withoutOldest(state: ChatState): ChatState | undefined {
   return next < 0 ? undefined : { ...state, messages: state.messages.slice(next) };
 }
 
-/** A conversation that fits, and what had to go for it. */
+/** A conversation that fits into the context, and what was dropped for it. */
 export interface Fitted {
   readonly state: ChatState;
   readonly promptIds: readonly number[];

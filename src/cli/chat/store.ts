@@ -19,7 +19,7 @@ export function chatToJson(state: ChatState, model: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Reads what `chatToJson` wrote. Settings that the file lacks stay as they are. */
+/** Reads what `chatToJson` wrote. Settings that are not in the file keep their values. */
 export function chatFromJson(text: string, current: ChatState): ChatState {
   const document: unknown = JSON.parse(text);
   if (!isRecord(document) || document["eyrie_chat"] !== VERSION) {
@@ -36,7 +36,7 @@ export function chatFromJson(text: string, current: ChatState): ChatState {
   };
 }
 
-/** Writes beside the file, then renames: a crash leaves the old file or the new, never half. */
+/** Writes beside the file, then renames: after a crash there is the old file or the new one, never half. */
 export async function saveChat(path: string, state: ChatState, model: string): Promise<void> {
   const beside = `${path}.${crypto.randomUUID().slice(0, 8)}.tmp`;
   try {
@@ -77,7 +77,7 @@ function checkSettings(texts: unknown, current: Settings): Settings {
   return Object.entries(texts).reduce((settings, [name, value]) => {
     // A draft belongs to the running program, not to the conversation.
     if (name === "draft") return settings;
-    // What the engine does anyway was told, not chosen: its policy goes on.
+    // Steps that the engine chose were not set by the user: its policy still chooses.
     if (name === "num-steps" && value === String(settings.openedSteps)) {
       return { ...settings, numSteps: undefined };
     }

@@ -17,7 +17,7 @@ export interface AdapterReport {
   /** Everything the adapter lists. */
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
-  /** Undefined where nobody tells. */
+  /** Undefined where the system does not report it. */
   readonly memory: GpuMemory | undefined;
   /** Undefined where no device could be opened; `problem` says why. */
   readonly speed: Speed | undefined;
@@ -78,7 +78,7 @@ export function vendorName(vendor: string): string {
 const MOST_GL_BUFFERS = 16;
 
 /**
- * A guess, as Deno does not tell. OpenGL shows itself by having no limit on bindings (wgpu-hal gles
+ * A guess, as Deno does not report it. OpenGL is recognized by having no limit on bindings (wgpu-hal gles
  * reports the largest u32) but few storage buffers; NVIDIA's Vulkan has no limit on either.
  * Otherwise wgpu takes the system's first choice.
  */

@@ -11,7 +11,7 @@ export interface CacheFolder {
 /** A cache folder looked at. */
 export interface CacheState extends CacheFolder {
   readonly exists: boolean;
-  /** Free space on its file system, undefined where that cannot be told. */
+  /** Free space on its file system, undefined where that is not known. */
   readonly freeBytes: number | undefined;
 }
 

@@ -2,7 +2,7 @@
 import { reason, UsageError } from "../../errors.ts";
 import { DEBIAN_PACKAGES } from "./machine.ts";
 
-// A mirror that does not answer must not hold the whole setup up.
+// A mirror that does not answer must not block the whole setup.
 const IMPATIENT = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30"];
 
 /**

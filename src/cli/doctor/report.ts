@@ -66,7 +66,7 @@ export function reportJson(report: DoctorReport): Record<string, unknown> {
   };
 }
 
-/** Bytes in the largest binary unit that leaves at least one of it. */
+/** Bytes in the largest binary unit of which there is at least one. */
 export function byteText(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const power = Math.min(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), units.length - 1);

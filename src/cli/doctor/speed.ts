@@ -77,7 +77,7 @@ async function measureReadback(read: GPUBuffer, request: () => void): Promise<Re
     });
     return { readbackMs, awaitedReadbackMs, unawaited: true };
   } catch {
-    // getMappedRange threw: the map is still on its way. unmap() takes it back.
+    // getMappedRange threw: the map is still pending. unmap() cancels it.
     read.unmap();
     return { readbackMs: awaitedReadbackMs, awaitedReadbackMs, unawaited: false };
   }

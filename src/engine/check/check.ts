@@ -6,6 +6,7 @@ import { gpuMemory } from "../../gpu/memory.ts";
 import type { DType } from "../../model/files/safetensors.ts";
 import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files.ts";
 import { widen } from "../../model/files/widen.ts";
+import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { type Core, openCore } from "../device/core.ts";
 import { checkMemory, loadOrAdvise } from "../load/fits.ts";
@@ -113,7 +114,7 @@ async function greedyAgreement(
   core.setSampling(sequence, GREEDY);
   const found = [await prefillPrompt(core, sequence, ids.slice(0, prompt))];
   while (prompt + found.length < expected.length) {
-    const [round] = await core.rounds([sequence], { numSteps: 0, count: 1 });
+    const [round] = await core.rounds([sequence], { shape: chain(0), count: 1 });
     found.push(...round?.lanes[0]?.ids ?? []);
   }
   return agreement(found, expected.slice(prompt));

@@ -4,6 +4,7 @@ import { type Context, workAt } from "../../gpu/kernel.ts";
 import { apart, openProfiler, type Profiler } from "../../gpu/profile.ts";
 import { compiler, type Program, type Step } from "../../gpu/program.ts";
 import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
+import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { storageBuffer } from "../device/buffers.ts";
 import type { Core } from "../device/core.ts";
@@ -114,7 +115,8 @@ async function profileRounds(
   profiler: Profiler,
   { sequences, ids, numSteps, cycles }: RoundsAsked,
 ): Promise<RoundSamples> {
-  const tier = { batch: sequences.length, numSteps, cells: mostCells(sequences) };
+  const shape = chain(numSteps);
+  const tier = { ...shape, batch: sequences.length, cells: mostCells(sequences) };
   const { draft, verify, extend } = await core.programs.round(tier);
   const parts = Object.entries({ draft, verify, extend } as const)
     .filter(([, { steps }]) => steps.length > 0)
@@ -124,7 +126,7 @@ async function profileRounds(
   let warmFrom: number | undefined;
   for (let cycle = 0; cycle < cycles;) {
     for (const each of sequences) await prefillPrompt(core, each, ids, ids.length - 1);
-    await core.rounds(sequences, { numSteps, count: 1 }); // sets the lanes
+    await core.rounds(sequences, { shape, count: 1 }); // sets the lanes
     const warm = warmFrom !== undefined && performance.now() - warmFrom >= WARM_MS;
     for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
       const launches = await timeApart(profiler, programs);

@@ -2,19 +2,20 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import {
-  MAX_STEPS,
+  draftWords,
   PAGE,
-  RESULT_WORDS,
+  resultWords,
   ROW_WORDS,
   SLOT_WORDS,
 } from "../../model/plan/rows_layout.ts";
+import { isChain, type TierShape } from "../../speculate/round_shape.ts";
 
 /** Sizes everything on the device is made for. */
 export interface Capacity {
   /** Sequences in flight, and lanes of the widest round. */
   readonly batch: number;
-  /** The `num_steps` of every tier, rising. */
-  readonly steps: readonly number[];
+  /** Of the rounds of every tier. */
+  readonly shapes: readonly TierShape[];
   /** Rows of the widest prefill chunk. */
   readonly prefillRows: number;
   /** Tokens a sequence may hold, prompt and output. */
@@ -25,18 +26,28 @@ export interface Capacity {
   readonly kvDtype?: KvDtype;
 }
 
-/** Draft steps of the deepest tier. */
-export function maxSteps({ steps }: Capacity): number {
-  return Math.max(...steps);
+/** Drafts that the deepest tier may accept in a round. */
+export function mostDepth({ shapes }: Pick<Capacity, "shapes">): number {
+  return Math.max(...shapes.map(({ depth }) => depth));
+}
+
+/** Verify rows of a sequence in the tier that has most. */
+export function mostRows({ shapes }: Pick<Capacity, "shapes">): number {
+  return Math.max(...shapes.map(({ rows }) => rows));
+}
+
+/** Whether rounds without drafts may be followed by rounds with drafts. */
+export function draftsAtTimes({ shapes }: Pick<Capacity, "shapes">): boolean {
+  return mostDepth({ shapes }) > 0 && shapes.some(({ depth }) => depth === 0);
 }
 
 /**
- * Cells a sequence must own before `rounds` rounds without the host: what it has, and for each and
- * one more what a round can add (SGLang `alloc_len` = max(num_steps * eagle_topk, num_draft_tokens)
- * over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
+ * Cells a sequence must own before `rounds` rounds without the host: what it has, for each what a
+ * round can add, and the rows of one more (SGLang `alloc_len` = max(num_steps * eagle_topk,
+ * num_draft_tokens) over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
  */
 export function reservedCells(capacity: Capacity, length: number, rounds = 1): number {
-  return length + (rounds + 1) * (maxSteps(capacity) + 1);
+  return length + rounds * (mostDepth(capacity) + 1) + mostRows(capacity);
 }
 
 /** Pages per slot in the block table: the whole context and what a last round reserves. */
@@ -50,7 +61,7 @@ export interface RoundBuffers {
   readonly slots: Operand;
   /** Block table, u32 [slots, tablePages]. */
   readonly pages: Operand;
-  /** Draft tokens, u32 [slots, MAX_STEPS]. */
+  /** What is drafted for each slot, u32 [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
   /** Slot of each lane, u32 [batch]. */
   readonly lanes: Operand;
@@ -62,9 +73,9 @@ export interface RoundBuffers {
   readonly extendRows: Operand;
   /** The target's choices, u32 [rows]. */
   readonly chosen: Operand;
-  /** Row of each lane's bonus token, u32 [batch]. */
+  /** Extend row of each lane's bonus token, u32 [batch]; in rounds of trees also `keptRows`. */
   readonly last: Operand;
-  /** [batch, RESULT_WORDS] u32. */
+  /** [batch, resultWords(rows of the round)] u32. */
   readonly results: Operand;
 }
 
@@ -75,7 +86,21 @@ export function maxRows(capacity: Capacity): number {
 
 /** Rows of the widest verify forward, rounded up so that whole matmul tiles fit. */
 export function verifyRowCount(capacity: Capacity): number {
-  return whole(capacity.batch * (maxSteps(capacity) + 1));
+  return whole(capacity.batch * mostRows(capacity));
+}
+
+/** Extend rows of the widest round of trees, 0 where all tiers are chains. */
+export function keptRowCount({ shapes, batch }: Pick<Capacity, "shapes" | "batch">): number {
+  const trees = shapes.filter((shape) => !isChain(shape));
+  return Math.max(0, ...trees.map(({ depth }) => batch * (depth + 1)));
+}
+
+/** Word of `last` from which `keptRows` go: behind the largest batch, 256 bytes aligned. */
+export const KEPT_ROWS_AT = 128;
+
+/** Verify row of each extend row of a round of trees, u32 [keptRowCount]. */
+export function keptRows({ buffer }: Operand): Operand {
+  return { buffer, offset: KEPT_ROWS_AT * 4 };
 }
 
 /** Rounded up to whole matmul tiles. */
@@ -88,17 +113,18 @@ export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
   const words = (label: string, count: number) => storageBuffer(gpu, label, count);
   const rows = maxRows(capacity);
   const { batch } = capacity;
+  const kept = keptRowCount(capacity);
   return {
     slots: words("slots", batch * SLOT_WORDS),
     pages: words("pages", batch * tablePages(capacity)),
-    drafts: words("drafts", batch * MAX_STEPS),
+    drafts: words("drafts", batch * draftWords(mostRows(capacity))),
     lanes: words("lanes", batch),
     draftRows: words("draftRows", batch * ROW_WORDS),
     rows: words("rows", rows * ROW_WORDS),
     extendRows: words("extendRows", rows * ROW_WORDS),
     chosen: words("chosen", rows),
-    last: words("last", batch),
-    results: words("results", batch * RESULT_WORDS),
+    last: words("last", kept > 0 ? KEPT_ROWS_AT + kept : batch),
+    results: words("results", batch * resultWords(mostRows(capacity))),
   };
 }
 

@@ -2,11 +2,14 @@ import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import {
+  ALL_DRAFTS,
+  chainRow,
+  draftWords,
   MOST_STOPS,
   NO_SLOT,
   PAGE,
   RESULT_CHOICES,
-  RESULT_WORDS,
+  resultWords,
   ROW_WORDS,
   SLOT_LIMIT,
   SLOT_SEED,
@@ -14,10 +17,13 @@ import {
   SLOT_WORDS,
 } from "../../model/plan/rows_layout.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
-import { type Capacity, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
+import type { Proposal } from "../../speculate/trees.ts";
+import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
 import { lagGroups } from "./lag.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
+import { neighbours, packProposal } from "./proposals.ts";
 import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
@@ -43,7 +49,7 @@ export interface Core {
    * Makes the programs of prefill and of these tiers at every batch bucket, and runs them once with
    * no lane: adapters compile at the first run.
    */
-  warmUp(steps: readonly number[]): Promise<void>;
+  warmUp(shapes: readonly TierShape[]): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */
@@ -61,14 +67,25 @@ export interface Core {
   /** Brings the draft's keys and values of these sequences up to what is stored. */
   catchUp(sequences: readonly Sequence[]): Promise<void>;
   /**
-   * `count` rounds of these sequences (1 to MOST_ROUNDS) without the host between them, in their
-   * order; pages are reserved for all of them. All tokens are added to `ids`, even where the host
-   * will not have them as output.
+   * Rounds of these sequences without the host between them, in their order; pages are reserved for
+   * all of them. All tokens are added to `ids`, even where the host will not have them as output.
    */
-  rounds(
-    sequences: readonly Sequence[],
-    of: { readonly numSteps: number; readonly count: number },
-  ): Promise<RoundResult[]>;
+  rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]>;
+}
+
+/** Which rounds. */
+export interface RoundsAsked {
+  /** One of the capacity's. */
+  readonly shape: TierShape;
+  /** 1 to MOST_ROUNDS. */
+  readonly count: number;
+  /** Draft tokens to verify of each sequence, 0 to the shape's depth; default: all. Chains only. */
+  readonly depths?: readonly number[];
+  /**
+   * What the host drafted for each sequence, which fits the shape (`proposalFault`); absent: the
+   * device drafts. For one round: `count` is 1.
+   */
+  readonly proposals?: readonly Proposal[];
 }
 
 /**
@@ -93,7 +110,7 @@ export async function openCore(
   // A buffer that could not be had would be used from here on.
   await throwDeviceErrors(gpu);
   const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
-  const words = capacity.batch * RESULT_WORDS;
+  const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
     ...{ words, profile },
     ...mail ? { mail } : {},
@@ -122,6 +139,8 @@ class DeviceCore implements Core {
   readonly #free: number[];
   /** What `lanes` holds now: written only when the batch changes. */
   #lanes = "unset";
+  /** Slots of which not all drafts are to be verified, and how many are. */
+  readonly #counts = new Map<number, number>();
 
   constructor({ gpu, models, capacity, buffers, programs, submitter }: Parts) {
     this.gpu = gpu;
@@ -132,6 +151,7 @@ class DeviceCore implements Core {
     this.#submitter = submitter;
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
+    this.#free.forEach((slot) => this.#writeDraftCount(slot, ALL_DRAFTS));
   }
 
   get created(): Readonly<Created> {
@@ -158,11 +178,11 @@ class DeviceCore implements Core {
     rewind(sequence, 0);
   }
 
-  async warmUp(steps: readonly number[]): Promise<void> {
+  async warmUp(shapes: readonly TierShape[]): Promise<void> {
     this.#setLanes([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
-      for (const numSteps of steps) {
-        await this.#submitter.run(await this.programs.round({ batch, numSteps }));
+      for (const shape of shapes) {
+        await this.#submitter.run(await this.programs.round({ ...shape, batch }));
       }
     }
     await this.programs.makePrompts();
@@ -207,7 +227,7 @@ class DeviceCore implements Core {
     const done = to === ids.length;
     this.#writePrompt(sequence, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
-    const { words } = await this.#submitter.run({ programs, words: RESULT_WORDS });
+    const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
     if (this.models.draft && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
@@ -236,13 +256,23 @@ class DeviceCore implements Core {
 
   async rounds(
     sequences: readonly Sequence[],
-    { numSteps, count }: { readonly numSteps: number; readonly count: number },
+    { shape, count, depths, proposals }: RoundsAsked,
   ): Promise<RoundResult[]> {
     const cells = mostCells(sequences);
-    const work = await this.programs.round({ batch: sequences.length, numSteps, cells });
+    const proposed = proposals !== undefined;
+    if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
+    const batch = sequences.length;
+    const work = await this.programs.round({ ...shape, batch, proposed, cells });
     this.#setLanes(sequences.map(slotOf));
+    if (proposals) this.#setProposals(sequences, proposals);
+    else if (shape.depth > 0) this.#setDepths(sequences, depths);
     const runs = await this.#submitter.repeat(work, count);
-    return runs.map((ran) => roundResult(sequences, numSteps, ran));
+    const asked = {
+      shape,
+      depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
+      extended: this.models.draft !== undefined && shape.depth > 0,
+    };
+    return runs.map((ran) => roundResult(sequences, asked, ran));
   }
 
   /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */
@@ -272,7 +302,7 @@ class DeviceCore implements Core {
     const words = new Uint32Array(count * ROW_WORDS);
     for (const [i, { sequence, cell }] of cells.entries()) {
       const token = sequence.ids[cell + ahead] ?? 0;
-      words.set([token, cell, slotOf(sequence), cell, cell + 1, 0, 0, 1], i * ROW_WORDS);
+      words.set(chainRow(token, slotOf(sequence), cell), i * ROW_WORDS);
     }
     this.#write(buffer, 0, words);
   }
@@ -284,6 +314,40 @@ class DeviceCore implements Core {
     const at = slotOf(sequence) * tablePages(this.capacity) + first;
     this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(pages.slice(first)));
     this.#writeSlot(sequence, SLOT_LIMIT, Uint32Array.of(pages.length * PAGE));
+  }
+
+  /** One write where the slots are neighbours. */
+  #setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void {
+    const most = mostRows(this.capacity);
+    const size = draftWords(most);
+    const slots = sequences.map(slotOf);
+    for (const run of neighbours(slots)) {
+      const words = new Uint32Array(run.length * size);
+      for (const [i, at] of run.entries()) {
+        const proposal = proposals[at] as Proposal;
+        words.set(packProposal(proposal, most), i * size);
+        this.#counts.set(slots[at] as number, proposal.tokens.length);
+      }
+      this.#write(this.#buffers.drafts.buffer, (slots[run[0] ?? 0] as number) * size * 4, words);
+    }
+  }
+
+  /** Writes only counts that change: none where all drafts are to be verified, as ever before. */
+  #setDepths(sequences: readonly Sequence[], depths: readonly number[] | undefined): void {
+    if (depths === undefined && this.#counts.size === 0) return;
+    for (const [i, sequence] of sequences.entries()) {
+      const slot = slotOf(sequence);
+      const count = depths?.[i] ?? ALL_DRAFTS;
+      if (count === (this.#counts.get(slot) ?? ALL_DRAFTS)) continue;
+      if (count === ALL_DRAFTS) this.#counts.delete(slot);
+      else this.#counts.set(slot, count);
+      this.#writeDraftCount(slot, count);
+    }
+  }
+
+  #writeDraftCount(slot: number, count: number): void {
+    const at = slot * draftWords(mostRows(this.capacity)) * 4;
+    this.#write(this.#buffers.drafts.buffer, at, Uint32Array.of(count));
   }
 
   #setLanes(ids: readonly number[]): void {

@@ -3,7 +3,7 @@ import type { Operand } from "../../gpu/kernel.ts";
 import { type Compiler, compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import { type Tap, targetBody, targetHead } from "../../model/plan/target.ts";
-import { ROW_WORDS } from "../../model/plan/rows_layout.ts";
+import { chainRow, ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
@@ -72,7 +72,7 @@ function rowWords(slot: number, ids: readonly number[], first: number, rows: num
   const words = new Uint32Array(rows * ROW_WORDS);
   for (let row = 0; row < rows && first + row < ids.length; row++) {
     const cell = first + row;
-    words.set([ids[cell] ?? 0, cell, slot, cell, cell + 1, 0, 0, 1], row * ROW_WORDS);
+    words.set(chainRow(ids[cell] ?? 0, slot, cell), row * ROW_WORDS);
   }
   return words;
 }

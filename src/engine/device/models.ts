@@ -32,8 +32,10 @@ import { PAGE } from "../../model/plan/rows_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
   type Capacity,
+  draftsAtTimes,
+  keptRowCount,
   maxRows,
-  maxSteps,
+  mostRows,
   type RoundBuffers,
   storageBuffer,
   tablePages,
@@ -52,6 +54,8 @@ export interface SpeculativeDraft extends Draft {
   /** Of the rows in flight, [rows, featureCols]. */
   readonly features: Operand;
   readonly featureCols: number;
+  /** Those of the extend rows of trees, [rows, featureCols]: only where a tier has trees. */
+  readonly keptFeatures: Operand | undefined;
   /** Of all cells, [pages, PAGE, featureCols]: only where a tier decodes without the draft. */
   readonly store: Operand | undefined;
 }
@@ -111,7 +115,7 @@ function prepareDraft(
   const rows = maxRows(capacity);
   const { hiddenSize } = config.layer;
   const featureCols = featureWidth(config, target.config);
-  const catchesUp = capacity.steps.includes(0) && maxSteps(capacity) > 0;
+  const kept = keptRowCount(capacity);
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
@@ -138,9 +142,13 @@ function prepareDraft(
     carry: floats("carry", capacity.batch * hiddenSize),
     ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, batch),
     drafts: shared.drafts,
+    mostRows: mostRows(capacity),
     features: eagle3 ? floats("features", rows * featureCols) : target.final,
     featureCols,
-    store: catchesUp ? floats("store", capacity.pages * PAGE * featureCols) : undefined,
+    keptFeatures: kept > 0 ? floats("keptFeatures", kept * featureCols) : undefined,
+    store: draftsAtTimes(capacity)
+      ? floats("store", capacity.pages * PAGE * featureCols)
+      : undefined,
   };
 }
 

@@ -1,10 +1,12 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
-import type { Capacity, RoundBuffers } from "./buffers.ts";
-import { RESULT_WORDS } from "../../model/plan/rows_layout.ts";
+import { resultWords } from "../../model/plan/rows_layout.ts";
+import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
+import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import type { Work } from "./submit.ts";
-import { catchUpPlan, draftHeadPlan, promptPlans, roundPlans } from "./tier.ts";
+import { promptPlans, roundPlans } from "./tier.ts";
 
 export interface PromptPrograms {
   readonly body: Program;
@@ -32,7 +34,7 @@ export interface RoundPrograms extends Work {
 export interface Programs {
   readonly created: Readonly<Created>;
   /** The same object each time for up to CELL_BUCKET more cells. */
-  round(tier: Tier & { readonly cells?: number }): Promise<RoundPrograms>;
+  round(of: RoundOf): Promise<RoundPrograms>;
   /** For a chunk of at most `rows` rows. */
   prompt(rows: number, cells?: number): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` lanes want a draft token. */
@@ -41,9 +43,11 @@ export interface Programs {
   makePrompts(): Promise<void>;
 }
 
-interface Tier {
-  readonly batch: number;
-  readonly numSteps: number;
+/** Which round. */
+export interface RoundOf extends RoundShape {
+  /** Whether the host has drafted; default false. Trees always come from there. */
+  readonly proposed?: boolean;
+  readonly cells?: number;
 }
 
 /** Cells by which programs grow. */
@@ -78,34 +82,43 @@ export function enginePrograms(
   },
 ): Programs {
   const { compile, created } = compiler(gpu);
-  const { draft } = models;
-  const whole = once(async (batch = 0, numSteps = 0) => {
-    const plans = roundPlans(models, buffers, { batch, numSteps, acceptance });
+  const { target, draft } = models;
+  const drafter = draft && eagleDrafter(draft, buffers);
+  const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
+  const whole = once(async (proposed = 0, ...key) => {
+    const plans = roundPlans(parts, {
+      ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
+    });
     return {
       draft: await compile(plans.draft),
       verify: await compile(plans.verify),
       extend: await compile(plans.extend),
     };
   });
-  const round = once(async (batch = 0, numSteps = 0, cells = 0) => {
-    const { draft, verify, extend } = allWithin(await whole(batch, numSteps), cells);
+  const round = once(async (cells = 0, proposed = 0, ...key) => {
+    const { draft, verify, extend } = allWithin(await whole(proposed, ...key), cells);
     const programs = [draft, verify, extend];
-    return { draft, verify, extend, programs, words: batch * RESULT_WORDS };
+    const { batch, rows } = shapeOf(key);
+    return { draft, verify, extend, programs, words: batch * resultWords(rows) };
   });
   const prompt = once(async (rows = 0) => {
-    const plans = promptPlans(models, buffers, rows);
+    const plans = promptPlans(parts, rows);
     return {
       body: await compile(plans.body),
       head: await compile(plans.head),
       draft: await compile(plans.draft),
     };
   });
-  const catchUp = once((rows = 0) => compile(draft ? catchUpPlan(draft, buffers, rows) : []));
-  const draftHead = once((batch = 0) => compile(draft ? draftHeadPlan(draft, buffers, batch) : []));
+  const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
+  const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   return {
     created,
-    round: ({ batch, numSteps, cells }) =>
-      round(batchBucket(batch, capacity.batch), numSteps, cellBucket(cells)),
+    round({ batch, depth, width, rows, proposed = false, cells }) {
+      // Without a drafter on the device it is one round, whoever might have drafted.
+      const host = drafter && (proposed || !isChain({ depth, width, rows })) ? 1 : 0;
+      const bucket = batchBucket(batch, capacity.batch);
+      return round(cellBucket(cells), host, bucket, depth, width, rows);
+    },
     async prompt(rows, cells) {
       const programs = { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };
       return allWithin(programs, cellBucket(cells));
@@ -119,11 +132,15 @@ export function enginePrograms(
     async makePrompts() {
       for (const rows of ROW_BUCKETS) {
         await prompt(rows);
-        if (draft?.store) await catchUp(rows);
+        if (drafter?.catchUp) await catchUp(rows);
       }
-      for (const batch of draft ? batchBuckets(capacity.batch) : []) await draftHead(batch);
+      for (const batch of drafter ? batchBuckets(capacity.batch) : []) await draftHead(batch);
     },
   };
+}
+
+function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[]): RoundShape {
+  return { batch, depth, width, rows };
 }
 
 function cellBucket(cells = Infinity): number {

@@ -1,4 +1,5 @@
-import { RESULT_CHOICES, RESULT_DRAFTS, RESULT_WORDS } from "../../model/plan/rows_layout.ts";
+import { RESULT_CHOICES, resultDrafts, resultWords } from "../../model/plan/rows_layout.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import type { Sequence } from "./sequence.ts";
 import type { Ran } from "./submit.ts";
 
@@ -22,23 +23,35 @@ export interface RoundResult {
   readonly extendMs: number;
 }
 
-/** Reads what a round did, [batch, RESULT_WORDS], and adds it to the sequences. */
+/** What the host knows of a round. */
+export interface RoundAsked {
+  readonly shape: TierShape;
+  /** Drafts verified of each sequence; absent: all that there were. */
+  readonly depths: readonly number[] | undefined;
+  /** Whether the device's drafter went on with what was accepted. */
+  readonly extended: boolean;
+}
+
+/** Reads what a round did, [batch, resultWords(shape.rows)], and adds it to the sequences. */
 export function roundResult(
   sequences: readonly Sequence[],
-  numSteps: number,
+  { shape: { rows }, depths, extended }: RoundAsked,
   { words, ms }: Ran,
 ): RoundResult {
+  const size = resultWords(rows);
   const lanes = sequences.map((sequence, lane): LaneResult => {
-    const result = words.subarray(lane * RESULT_WORDS, (lane + 1) * RESULT_WORDS);
+    const result = words.subarray(lane * size, (lane + 1) * size);
     const emitted = result[0] ?? 0;
     if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
     const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
-    const drafts = [...result.subarray(RESULT_DRAFTS, RESULT_DRAFTS + numSteps)];
+    const first = resultDrafts(rows);
+    const drafted = Math.min(depths?.[lane] ?? rows - 1, rows - 1);
+    const drafts = [...result.subarray(first, first + drafted)];
     const before = sequence.stored;
     sequence.ids.push(...ids);
     sequence.stored = sequence.ids.length - 1;
     // A lag that was not caught up stays.
-    if (numSteps > 0 && sequence.draftStored === before) sequence.draftStored = sequence.stored;
+    if (extended && sequence.draftStored === before) sequence.draftStored = sequence.stored;
     return { accepted: emitted - 1, ids, drafts };
   });
   const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;

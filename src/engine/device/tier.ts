@@ -1,29 +1,33 @@
 import { acceptSimulated } from "../../../shaders/round/accept_simulated.ts";
 import { choose } from "../../../shaders/choose/choose.ts";
-import { accept, acceptPrompt, draftRows, verifyRows } from "../../../shaders/round/round.ts";
-import { loadFeatures, storeFeatures } from "../../../shaders/round/features.ts";
+import { type CellBuffers, moveCells } from "../../../shaders/round/move_cells.ts";
+import {
+  accept,
+  acceptPrompt,
+  acceptTree,
+  verifyRows,
+  verifyTree,
+} from "../../../shaders/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { draftBody, draftHead } from "../../model/plan/eagle.ts";
-import { type Tap, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
-import type { RoundBuffers } from "./buffers.ts";
-import type { Models, SpeculativeDraft } from "./models.ts";
+import { KV_BYTES } from "../../gpu/kv.ts";
+import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
+import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
+import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
+import type { DeviceDrafter } from "./device_drafter.ts";
 
-/** Copies of the target's residual stream that EAGLE-3 reads, side by side. */
-function featureTaps({ draft, target }: Models): Tap[] {
-  if (draft?.draft.algorithm !== "EAGLE3") return [];
-  const { hiddenSize } = target.config;
-  const { auxLayers } = draft.draft;
-  return auxLayers.map((layer, i) => ({
-    layer,
-    out: draft.features,
-    outCols: auxLayers.length * hiddenSize,
-    outFirst: i * hiddenSize,
-  }));
+/** Who takes part in rounds, and what they share. */
+export interface RoundParts {
+  readonly target: Target;
+  readonly drafter: DeviceDrafter | undefined;
+  readonly buffers: RoundBuffers;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
 }
 
 /** A round's plans, in the order they run. */
 export interface RoundPlans {
-  /** num_steps - 1 draft levels; the first token came from the last draft-extend. */
+  /** The device's draft levels. */
   readonly draft: Dispatch[];
   /** Target forward, choice, acceptance. */
   readonly verify: Dispatch[];
@@ -31,93 +35,80 @@ export interface RoundPlans {
   readonly extend: Dispatch[];
 }
 
+/** What a round does. */
+export interface RoundKind {
+  readonly shape: RoundShape;
+  /** Whether the host has drafted. */
+  readonly proposed: boolean;
+  /** Draw the accepted counts with these probabilities, for timing. Chains only. */
+  readonly acceptance?: readonly number[] | undefined;
+}
+
 /**
- * One round of `batch` lanes at `numSteps`. At 0 it is one step of plain decoding; where the draft
- * will be wanted again, the features of the rows are kept for it.
+ * One round. At depth 0 it is one step of plain decoding; where the device's drafter will be wanted
+ * again, what it needs of the rows is kept for it.
  */
-export function roundPlans(
-  models: Models,
-  buffers: RoundBuffers,
-  { batch, numSteps, acceptance }: {
-    readonly batch: number;
-    readonly numSteps: number;
-    /** Draw the accepted counts with these probabilities, for timing. */
-    readonly acceptance?: readonly number[] | undefined;
-  },
-): RoundPlans {
-  const { target, draft } = models;
-  const { lanes, slots, drafts, rows, extendRows, chosen, last, results } = buffers;
-  const perSlot = numSteps + 1;
+export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
+  const { target, drafter, buffers } = parts;
+  const { shape, proposed } = kind;
+  const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
-  const levels = draft
-    ? Array.from({ length: Math.max(0, numSteps - 1) }, (_, level) => {
-      const carry = level + 2 < numSteps;
-      const next = carry ? { slots, rows: buffers.draftRows } : undefined;
-      return [
-        ...level === 0
-          ? [draftRows({ lanes, slots, drafts, rows: buffers.draftRows }, { batch, step: 0 })]
-          : [],
-        ...draftBody(draft, { rows: buffers.draftRows, count: batch, perSlot: 1 }, { lanes }),
-        ...draftHead(draft, { lanes }, { batch, step: level + 1, carry, next }),
-      ];
-    })
-    : [];
-  const accepted = { lanes, rows, chosen, drafts, slots, extend: extendRows, last, results };
-  const keeps = draft?.store !== undefined && numSteps === 0;
+  const keep = depth === 0 ? drafter?.catchUp?.keep : undefined;
+  const taps = drafter && (depth > 0 || keep) ? drafter.taps : [];
   return {
-    draft: levels.flat(),
+    draft: drafter && !proposed ? drafter.levels(shape) : [],
     verify: [
-      verifyRows({ lanes, slots, drafts, rows }, { batch, numSteps }),
-      ...targetBody(
-        target,
-        { rows, count, perSlot },
-        numSteps > 0 || keeps ? featureTaps(models) : [],
-      ),
-      ...keeps ? [keepFeatures(draft, buffers, count)] : [],
+      verification(parts, shape),
+      ...targetBody(target, { rows: buffers.rows, count, perSlot }, taps),
+      ...keep ? keep(count) : [],
       ...targetHead(target, count),
-      ...chooseRows(models, buffers, count),
-      acceptance
-        ? acceptSimulated(accepted, { batch, numSteps, acceptance })
-        : accept(accepted, { batch, numSteps }),
+      ...chooseRows(target, buffers, count),
+      ...acceptance(parts, kind),
     ],
-    extend: draft && numSteps > 0
-      ? [
-        ...draftBody(draft, { rows: extendRows, count, perSlot }, { features: draft.features }),
-        ...draftHead(draft, { lanes }, { batch, step: 0, last, carry: true }),
-      ]
-      : [],
+    extend: drafter && depth > 0 ? drafter.extend(shape) : [],
   };
 }
 
-function keepFeatures(draft: SpeculativeDraft, { rows }: RoundBuffers, count: number): Dispatch {
-  const { features, featureCols: cols, pages, tablePages, store } = draft;
-  return storeFeatures({ features, rows, pages, store: store as Operand }, {
-    count,
-    cols,
-    tablePages,
-  });
+function verification({ buffers, mostRows }: RoundParts, shape: RoundShape): Dispatch {
+  const { lanes, slots, drafts, rows } = buffers;
+  const record = isChain(shape) ? verifyRows : verifyTree;
+  return record({ lanes, slots, drafts, rows }, { ...shape, mostRows });
 }
 
-/** The draft's keys and values of `count` extend rows whose features were kept. */
-export function catchUpPlan(
-  draft: SpeculativeDraft,
-  { extendRows: rows }: RoundBuffers,
-  count: number,
+/** Acceptance; of trees also the moves of what was kept, which lies apart. */
+function acceptance(
+  { target, buffers, mostRows }: RoundParts,
+  { shape, acceptance }: RoundKind,
 ): Dispatch[] {
-  const { features, featureCols: cols, pages, tablePages, store } = draft;
+  const { lanes, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } = buffers;
+  const accepted = { lanes, rows, chosen, drafts, slots, extend, last, results };
+  const of = { ...shape, mostRows };
+  if (isChain(shape)) {
+    return [acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of)];
+  }
+  const { tablePages } = target;
+  const kept = KEPT_ROWS_AT;
   return [
-    loadFeatures({ features, rows, pages, store: store as Operand }, { count, cols, tablePages }),
-    ...draftBody(draft, { rows, count, perSlot: 1 }, { features }),
+    acceptTree(accepted, { ...of, kept }),
+    ...cellBuffers(target).flatMap((cells) =>
+      moveCells({ extend, last, pages }, cells, { ...shape, kept, tablePages })
+    ),
   ];
 }
 
-/** The first draft token of `batch` lanes from row `last` of each. */
-export function draftHeadPlan(
-  draft: SpeculativeDraft,
-  { lanes, last }: RoundBuffers,
-  batch: number,
-): Dispatch[] {
-  return draftHead(draft, { lanes }, { batch, step: 0, last, carry: true });
+/** What the target keeps of every cell, by how it lies in memory. */
+function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers[] {
+  const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
+  for (const [i, { keys, values }] of kv.entries()) {
+    const { attention } = layers[i] as LayerSpec;
+    const { kvHeads: heads, headDim, kvDtype } = headsOf(attention, layout);
+    const words = headDim * KV_BYTES[kvDtype] / 4;
+    const group = groups.getOrInsertComputed(`${heads} ${words}`, () => (
+      { buffers: [], heads, words }
+    ));
+    group.buffers.push(...attention.kind === "latent" ? [keys] : [keys, values]);
+  }
+  return [...groups.values()];
 }
 
 /** The parts of a prefill chunk of `count` rows; `head` runs after the last chunk only. */
@@ -129,23 +120,21 @@ export interface PromptPlans {
   readonly draft: Dispatch[];
 }
 
-export function promptPlans(models: Models, buffers: RoundBuffers, count: number): PromptPlans {
-  const { target, draft } = models;
+export function promptPlans({ target, drafter, buffers }: RoundParts, count: number): PromptPlans {
   const { lanes, slots, rows, extendRows, chosen, last, results } = buffers;
-  const extend = { rows: extendRows, count, perSlot: count };
   return {
-    body: targetBody(target, { rows, count, perSlot: count }, featureTaps(models)),
+    body: targetBody(target, { rows, count, perSlot: count }, drafter?.taps ?? []),
     head: [
       ...targetHeadAt(target, last),
       // The one row to choose for lies in draftRows, see `writePrompt`.
-      ...chooseRows(models, { ...buffers, rows: buffers.draftRows }, 1),
+      ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, 1),
       acceptPrompt({ lanes, last, chosen, slots, extend: extendRows, results }),
     ],
-    draft: draft ? draftBody(draft, extend, { features: draft.features }) : [],
+    draft: drafter?.prompt(count) ?? [],
   };
 }
 
-function chooseRows({ target }: Models, buffers: RoundBuffers, count: number): Dispatch[] {
+function chooseRows(target: Target, buffers: RoundBuffers, count: number): Dispatch[] {
   const { rows, slots, chosen } = buffers;
   const { config, weights, tuning, logits, partials } = target;
   return choose({ logits, partials, rows, slots, chosen }, {

@@ -8,12 +8,15 @@ import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import {
   type Capacity,
+  draftsAtTimes,
+  keptRowCount,
   maxRows,
-  maxSteps,
   reservedCells,
   tablePages,
   verifyRowCount,
 } from "../device/buffers.ts";
+import type { HostDrafter } from "../../draft/host_drafter.ts";
+import { chains, type TierShape } from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -29,6 +32,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly contextLength: number;
   /** The `num_steps` of the tiers. */
   readonly steps: readonly number[];
+  /** What is proposed on the host at most. */
+  readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -41,14 +46,21 @@ export interface SizeSettings extends QuantizeChoice {
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's. */
 export function capacityOf(
-  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, steps }: SizeSettings,
+  { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
   gpu: Pick<Gpu, "limits">,
   config: ModelConfig,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
-  const sized = { batch, steps, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
+  const shapes = shapesOf(tiers);
+  const sized = { batch, shapes, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, kvDtype))) };
+}
+
+/** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
+function shapesOf({ steps, drafter }: Pick<SizeSettings, "steps" | "drafter">): TierShape[] {
+  if (drafter === undefined) return chains(steps);
+  return [...chains([...new Set([0, ...steps])]), drafter.shape];
 }
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
@@ -78,7 +90,7 @@ export function memoryNeed(
   const { kvDtype = "f32", pages, batch } = capacity;
   const perToken = kvBytesPerToken(target, kvDtype) +
     (draft ? kvBytesPerToken(draft.layer, kvDtype) : 0);
-  const catchesUp = draft && capacity.steps.includes(0) && maxSteps(capacity) > 0;
+  const catchesUp = draft && draftsAtTimes(capacity);
   const weights = weightReport(models, choice).bytes;
   const kv = pages * PAGE * perToken;
   const scratch = scratchBytes(target, draft, {
@@ -87,6 +99,7 @@ export function memoryNeed(
     batch,
     context: tablePages(capacity) * PAGE,
     software,
-  }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0);
+  }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
+    (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0);
   return { weights, kv, scratch, total: weights + kv + scratch };
 }

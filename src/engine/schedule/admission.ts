@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
-import { type Capacity, maxSteps } from "../device/buffers.ts";
+import { isChain } from "../../speculate/round_shape.ts";
+import { type Capacity, mostDepth } from "../device/buffers.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
@@ -26,9 +27,10 @@ export function checkRequest(
   }
   checkIds(outputs, promptIds);
   if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
-  if (numSteps !== undefined && numSteps > maxSteps(capacity)) {
+  const deepest = mostDepth({ shapes: capacity.shapes.filter(isChain) });
+  if (numSteps !== undefined && numSteps > deepest) {
     throw new UsageError(
-      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${maxSteps(capacity)}`,
+      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${deepest}`,
     );
   }
   const cells = cellsAtEnd(capacity, request);

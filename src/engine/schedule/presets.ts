@@ -1,19 +1,21 @@
 import aggressive from "../../../presets/aggressive.json" with { type: "json" };
 import conservative from "../../../presets/conservative.json" with { type: "json" };
 import { reason, UsageError } from "../../errors.ts";
-import { MAX_STEPS } from "../../model/plan/rows_layout.ts";
 import {
   type AdaptiveConfig,
-  AdaptiveConfigError,
   checkDeepest,
   parseAdaptiveConfig,
 } from "../../speculate/adaptive_config.ts";
+import { PolicyError } from "../../speculate/policy.ts";
 
 /** Adaptive configs that come with the program: the files of presets/, by name. */
 const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
 
 /** Used where `--speculative-adaptive` is given without a config. */
 export const DEFAULT_PRESET = "conservative";
+
+/** Deepest tier that a config or policy may name. */
+export const DEEPEST = 7;
 
 export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
 
@@ -25,7 +27,7 @@ export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
  */
 export function presetConfig(
   nameOrFile: string,
-  maxNumSteps: number = MAX_STEPS - 1,
+  maxNumSteps: number = DEEPEST,
 ): AdaptiveConfig {
   const json = Object.hasOwn(PRESETS, nameOrFile) ? PRESETS[nameOrFile] : readJson(nameOrFile);
   return usage(() => {
@@ -35,12 +37,12 @@ export function presetConfig(
   }, `Cannot use adaptive config "${nameOrFile}": `);
 }
 
-/** Runs `action`; what it finds wrong with a config or argument is the user's to mend. */
+/** Runs `action`; what it finds wrong with a config or option is the user's to mend. */
 export function usage<T>(action: () => T, prefix = ""): T {
   try {
     return action();
   } catch (error) {
-    if (!(error instanceof AdaptiveConfigError)) throw error;
+    if (!(error instanceof PolicyError)) throw error;
     throw new UsageError(prefix + error.message, { cause: error });
   }
 }

@@ -1,7 +1,6 @@
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Output } from "./output.ts";
 import type { Sequence } from "../device/sequence.ts";
-import type { AskedSteps } from "./speculation.ts";
 
 /** A request in the scheduler: where it is and what it has got. */
 export interface RequestState {
@@ -18,10 +17,23 @@ export interface RequestState {
   cached: number | undefined;
   cancelled: boolean;
   done: boolean;
+  readonly drafted: Drafted;
+}
+
+/** What policies are told of a request's rounds. */
+export interface Drafted {
+  /** Its number among all requests, from 0. */
+  readonly id: number;
+  /** Draft steps of its last round. */
+  depth: number | undefined;
+  /** Drafts accepted in its last rounds, the newest last. */
+  readonly accepted: number[];
 }
 
 /** What each request asked for (`GenerateRequest.numSteps`). */
-export function askedSteps(states: readonly Pick<RequestState, "request">[]): AskedSteps {
+export function askedSteps(
+  states: readonly Pick<RequestState, "request">[],
+): readonly (number | undefined)[] {
   return states.map(({ request }) => request.numSteps);
 }
 

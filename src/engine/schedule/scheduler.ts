@@ -1,16 +1,21 @@
 import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
-import type { Core } from "../device/core.ts";
+import type { HostDrafter } from "../../draft/host_drafter.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
-import { askedSteps, type RequestState, tellPrefill } from "./request_state.ts";
+import { type RequestState, tellPrefill } from "./request_state.ts";
+import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
+import { proposalOf } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
-import type { Speculation } from "./speculation.ts";
+import { NO_DRAFTS, type Speculation } from "./speculation.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
@@ -21,6 +26,7 @@ export interface Job {
 
 /** One finished round, for statistics. */
 export interface RoundSample extends Omit<RoundResult, "lanes"> {
+  /** Depth of its shape. */
   readonly numSteps: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
@@ -52,6 +58,19 @@ export type SchedulerCore =
   & PagesCore
   & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
 
+/** What the host drafted. */
+interface Proposed {
+  readonly shape: TierShape;
+  readonly of: ReadonlyMap<RequestState, Proposal>;
+}
+
+/** Rounds to submit at once. */
+interface Group {
+  /** By the policy, which learns from them; else the host drafted. */
+  readonly chosen: boolean;
+  readonly group: RoundsAsked;
+}
+
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
  * caller, see loop.ts: a step must end before the next begins.
@@ -78,12 +97,14 @@ export interface SchedulerOptions {
   readonly cache: PrefixCache;
   readonly outputs: Outputs;
   readonly speculation: Speculation;
+  /** Asked before every round; rounds then run one a sync. */
+  readonly drafter?: HostDrafter | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, roundsPerSync = "auto", onRound = () => {} }:
+  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
     SchedulerOptions,
 ): Scheduler {
   const counts: SchedulerCounts = {
@@ -91,12 +112,15 @@ export function openScheduler(
   };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const syncInterval = openSyncInterval(roundsPerSync);
+  const syncInterval = openSyncInterval(drafter ? 1 : roundsPerSync);
   const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: RequestState[] = [];
   /** A request waits because pages are short. */
   let short = false;
+  let submitted = 0;
+  /** Rounds of the last group. */
+  let together = 1;
 
   /** Gives slot and pages back; what is stored stays cached unless the request failed. */
   function leave(state: RequestState, { failed = false } = {}): void {
@@ -163,15 +187,38 @@ export function openScheduler(
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
-    try {
+    attempt(state, () => {
       for (const event of state.output.take(taken)) state.onEvent(event);
       if (state.output.finished) finish(state);
+    });
+  }
+
+  /** Broken logits or drafts end this request; the others go on. */
+  function attempt(state: RequestState, action: () => void): void {
+    try {
+      action();
     } catch (error) {
-      // Broken logits end this request; the others go on.
       if (!(error instanceof UsageError)) throw error;
       leave(state, { failed: true });
       state.onEvent({ kind: "error", error });
     }
+  }
+
+  /** What the host drafts for each; undefined where it drafts nothing at all. */
+  function propose(states: readonly RequestState[]): Proposed | undefined {
+    if (drafter === undefined) return undefined;
+    const of = new Map<RequestState, Proposal>();
+    for (const state of states) {
+      attempt(state, () => void of.set(state, proposalOf(drafter, state, outputs)));
+    }
+    const some = of.values().some(({ tokens }) => tokens.length > 0);
+    return some ? { shape: drafter.shape, of } : undefined;
+  }
+
+  /** A round that verifies what the host drafted. */
+  function proposedGroup(states: readonly RequestState[], { shape, of }: Proposed): Group {
+    const proposals = states.map((state) => of.get(state) ?? NO_PROPOSAL);
+    return { chosen: false, group: { shape, count: 1, proposals } };
   }
 
   /** Pages for one more round of each; the youngest are preempted until that is so. */
@@ -195,8 +242,11 @@ export function openScheduler(
     counts.preemptions++;
   }
 
-  /** Rounds to submit at once, with their pages reserved: fewer where pages are short. */
-  function reserveGroup(states: readonly RequestState[], numSteps: number): number {
+  /**
+   * Rounds to submit at once, with their pages reserved: fewer where pages are short, and no more
+   * than the choice holds for. Rounds after a change of tier are not to run at the old one.
+   */
+  function reserveGroup(states: readonly RequestState[], numSteps: number, holds: number): number {
     const left = states.map(({ output }) => output.left);
     const admits = waiting.length > 0 && running.length < capacity.batch && !short;
     const useful = roundsUseful({
@@ -206,37 +256,51 @@ export function openScheduler(
       waiting: waiting.length > 0,
       short,
     });
-    // Rounds after a change of tier are not to run at the old one.
-    const holds = speculation.holds(states.length, askedSteps(states));
     const count = Math.min(syncInterval.pick(states.length, numSteps), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
 
   async function round(): Promise<void> {
-    const states = grow();
+    const grown = grow();
+    const proposed = propose(grown);
+    const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const asked = askedSteps(states);
-    const numSteps = core.draft === "none" ? 0 : speculation.pick(states.length, asked);
-    const count = reserveGroup(states, numSteps);
+    const { chosen, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
+    together = group.count;
     const began = performance.now();
+    const numSteps = group.shape.depth;
     if (numSteps > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, { numSteps, count });
+    const rounds = await core.rounds(sequences, group);
     const ended = performance.now();
+    const { shape, count } = group;
     syncInterval.learn(states.length, numSteps, { count, ended });
-    takeGroup(states, rounds, { numSteps, began, ended });
+    takeGroup(states, rounds, { shape, chosen, began, ended });
+  }
+
+  /** Rounds as the policy picks them. */
+  function pickGroup(states: readonly RequestState[]): Group {
+    const [freePages, totalPages] = [pages.available, core.pool.total];
+    const load = { waiting: waiting.length, freePages, totalPages };
+    const context = roundContext(states, { ...load, roundsPerSync: together });
+    const { tier: shape, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
+    const count = reserveGroup(states, shape.depth, speculation.holds(context));
+    return { chosen: true, group: { shape, count, ...depths && { depths } } };
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { numSteps, began, ended }: {
-      readonly numSteps: number;
+    { shape, began, ended, chosen }: {
+      readonly shape: TierShape;
+      /** By the policy, which learns from it. */
+      readonly chosen: boolean;
       readonly began: number;
       readonly ended: number;
     },
   ): void {
+    const numSteps = shape.depth;
     const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
       rounds.length;
     let at = began;
@@ -252,10 +316,14 @@ export function openScheduler(
       }
       const accepted = taking.map(({ lane }) => lane.accepted);
       const batch = taking.length;
-      const asked = askedSteps(taking.map(({ state }) => state));
-      speculation.learn(states.length, accepted, { numSteps, ms, asked });
+      const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
+      const outcome = roundOutcome(round, taking, { ...times, ms });
+      if (chosen) speculation.learn(outcome);
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
-      for (const { lane, state } of taking) take(state, { ...lane, numSteps });
+      for (const { lane, state } of taking) {
+        // A policy may give each its own depth; a drafter on the host proposes trees.
+        take(state, { ...lane, numSteps: chosen ? lane.drafts.length : numSteps });
+      }
     }
   }
 
@@ -287,6 +355,7 @@ export function openScheduler(
         cached: undefined,
         cancelled: false,
         done: false,
+        drafted: { id: submitted++, depth: undefined, accepted: [] },
       };
       waiting.push(state);
       return {

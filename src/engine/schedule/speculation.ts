@@ -1,32 +1,22 @@
-import type { AdaptiveState } from "../../speculate/policies/adaptive.ts";
-import { changeText } from "../../speculate/policies/adaptive.ts";
-import type { Policy, RoundContext, RoundOutcome } from "../../speculate/policy.ts";
+import type {
+  Choice,
+  Policy,
+  PolicyReport,
+  RoundContext,
+  RoundOutcome,
+  TierChange,
+} from "../../speculate/policy.ts";
+import { chain, isChain } from "../../speculate/round_shape.ts";
 
-/** What the requests of a round asked for, a `GenerateRequest.numSteps` each. */
-export type AskedSteps = readonly (number | undefined)[];
-
-/** Chooses the draft steps of each round and learns from what was accepted. */
+/** Chooses the drafts of each round and learns from what was accepted: a policy and its state. */
 export interface Speculation {
-  /** `num_steps` of the next round of `batch` requests: asked is [batch]. */
-  pick(batch: number, asked: AskedSteps): number;
+  /** How the next round of `context.batchSize` requests is to draft. */
+  pick(context: RoundContext): Choice;
   /** How many rounds of them `pick` surely gives the same, the next one included. */
-  holds(batch: number, asked: AskedSteps): number;
-  /**
-   * Takes note of a round that was launched for `batch` requests.
-   *
-   * @param accepted drafts accepted by each request that it brought tokens for, the bonus not
-   * counted: at most [batch].
-   * @param round.asked what these requests asked for, in the same order.
-   */
-  learn(batch: number, accepted: readonly number[], round: LaunchedRound): void;
+  holds(context: RoundContext): number;
+  /** Takes note of a round that was launched. */
+  learn(outcome: RoundOutcome): void;
   readonly report: SpeculationReport;
-}
-
-/** A round that is over. */
-export interface LaunchedRound {
-  readonly numSteps: number;
-  readonly ms: number;
-  readonly asked: AskedSteps;
 }
 
 /** How rounds are to be drafted. */
@@ -35,87 +25,68 @@ export interface SpeculationPlan {
   readonly numSteps: number;
   /** Every `num_steps` that a round may have. */
   readonly steps: readonly number[];
+  /** Those whose programs are made at start; default those to begin with. */
+  readonly warmed?: readonly number[];
   readonly speculation: Speculation;
 }
 
 /** What a policy did so far; the names are those of `--json`. */
 export interface SpeculationReport {
-  readonly policy: "static" | "adaptive";
+  /** Its name. */
+  readonly policy: string;
   /** Of the last round. */
   readonly active_num_steps: number;
   readonly rounds: number;
-  readonly switches: readonly TierSwitch[];
   /** Milliseconds of rounds by number of steps. */
   readonly tier_ms: Readonly<Record<number, number>>;
-  /** The adaptive controller's slots. */
-  readonly slots: readonly SlotReport[];
+  readonly switches: readonly TierSwitch[];
+  /** What the policy tells of itself. */
+  readonly own: PolicyReport;
 }
 
-export interface TierSwitch {
+export interface TierSwitch extends TierChange {
   /** The round after which it happened, from 1. */
   readonly round: number;
-  readonly from: number;
-  readonly to: number;
-  /** Smallest batch of the slot. */
-  readonly slot: number;
-  /** SGLang's log line. */
-  readonly reason: string;
 }
 
-export interface SlotReport {
-  /** Smallest batch of the slot. */
-  readonly batch_size: number;
-  readonly num_steps: number;
-  readonly ema_accept_len: number;
-}
-
-type AdaptivePolicy = Policy<AdaptiveState, RoundContext, RoundOutcome>;
-
-/** Every round as deep as the deepest of its requests; `numSteps` are those of one that is silent. */
-export function asAsked(numSteps: number): Speculation {
-  const ledger = openLedger();
-  return {
-    pick: (_, asked) => Math.max(...asked.map((steps = numSteps) => steps)),
-    holds: () => Infinity,
-    learn: (_batch, _accepted, round) => ledger.add(round),
-    get report(): SpeculationReport {
-      return { policy: "static", ...ledger.report(), switches: [], slots: [] };
-    },
-  };
-}
+/** No drafts at all. */
+export const NO_DRAFTS: Choice = { tier: chain(0) };
 
 /**
- * SGLang's adaptive controller. A request may ask for 0 steps and no others: rounds of such requests
- * alone have none, and where they share a round nothing is learned from them. Their draft may lack
- * keys and values, and they do not say what the others' are worth.
+ * Runs a policy. A request may ask for 0 steps: rounds of such requests alone have none, and where
+ * they share a round nothing is learned from them. Their draft may lack keys and values, and they do
+ * not say what the others' are worth.
+ *
+ * @param name the policy's, for the report.
  */
-export function adaptively(policy: AdaptivePolicy): Speculation {
-  const ledger = openLedger();
+export function openSpeculation<State>(name: string, policy: Policy<State>): Speculation {
   const switches: TierSwitch[] = [];
+  const tierMs: Record<number, number> = {};
+  let rounds = 0;
+  let active = 0;
   let state = policy.start;
   return {
-    pick: (batchSize, asked) => asked.some(drafts) ? policy.pick(state, { batchSize }) : 0,
-    holds: (batchSize, asked) => (
-      asked.some(drafts) ? policy.holds(state, { batchSize }) : Infinity
+    pick: (context) => (
+      context.asked.some(drafts) ? checked(policy.pick(state, context), context) : NO_DRAFTS
     ),
-    learn(batchSize, accepted, round) {
-      ledger.add(round);
-      const { numSteps, asked } = round;
-      const told = accepted.filter((_, row) => drafts(asked[row]));
-      // The controller chose none of this round, or none of what it chose for is left.
+    holds: (context) => context.asked.some(drafts) ? policy.holds(state, context) : Infinity,
+    learn(outcome) {
+      const { tier: { depth }, ms, sequences } = outcome;
+      rounds++;
+      active = depth;
+      tierMs[depth] = (tierMs[depth] ?? 0) + ms.round;
+      const told = sequences.filter(({ asked }) => drafts(asked));
+      // The policy chose none of this round, or none of what it chose for is left.
       if (told.length === 0) return;
-      const learned = policy.learn(state, { batchSize, numSteps, accepted: told });
-      state = learned.state;
-      if (!learned.change) return;
-      const { from, to, slot } = learned.change;
-      const reason = changeText(learned.change);
-      switches.push({ round: ledger.report().rounds, from, to, slot, reason });
+      const { state: next, change } = policy.learn(state, { ...outcome, sequences: told });
+      state = next;
+      if (change) switches.push({ round: rounds, ...change });
     },
     get report(): SpeculationReport {
-      const slots = state.map(({ slot, current, ema }) => (
-        { batch_size: slot.batchSize, num_steps: current, ema_accept_len: ema }
-      ));
-      return { policy: "adaptive", ...ledger.report(), switches, slots };
+      return {
+        ...{ policy: name, active_num_steps: active, rounds, tier_ms: tierMs, switches },
+        own: policy.report(state),
+      };
     },
   };
 }
@@ -125,16 +96,17 @@ function drafts(asked: number | undefined): boolean {
   return asked !== 0;
 }
 
-function openLedger() {
-  const tierMs: Record<number, number> = {};
-  let rounds = 0;
-  let active = 0;
-  return {
-    add({ numSteps, ms }: { readonly numSteps: number; readonly ms: number }): void {
-      rounds++;
-      active = numSteps;
-      tierMs[numSteps] = (tierMs[numSteps] ?? 0) + ms;
-    },
-    report: () => ({ active_num_steps: active, rounds, tier_ms: tierMs }),
-  };
+/**
+ * What the policy chose; a request that asked for no drafts gets none where each has its own depth.
+ * A policy that gives depths which no round can have is a bug.
+ */
+function checked(choice: Choice, { batchSize, asked }: RoundContext): Choice {
+  const { tier, depths } = choice;
+  if (depths === undefined) return choice;
+  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
+  if (!isChain(tier) || depths.length !== batchSize || !depths.every(fits)) {
+    const shape = JSON.stringify(tier);
+    throw new Error(`a policy gave depths ${depths} to ${batchSize} sequences at ${shape}`);
+  }
+  return { tier, depths: depths.map((depth, i) => drafts(asked[i]) ? depth : 0) };
 }

@@ -1,9 +1,13 @@
 import { resolveAdaptive, type SpeculationArguments } from "../../speculate/adaptive_arguments.ts";
-import { adaptive } from "../../speculate/policies/adaptive.ts";
+import { policyRandom } from "../../speculate/noise.ts";
+import { ema } from "../../speculate/policies/ema.ts";
+import { policyNamed } from "../../speculate/policies/registry.ts";
+import { fixed } from "../../speculate/policies/static.ts";
+import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { Outputs } from "./output.ts";
-import { usage } from "./presets.ts";
+import { DEEPEST, usage } from "./presets.ts";
 import { batchBuckets } from "../device/programs.ts";
-import { adaptively, asAsked, type SpeculationPlan } from "./speculation.ts";
+import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
 /** Depths that a request may ask for where all are built. */
 const ALL_STEPS = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -17,32 +21,117 @@ export interface SpeculationChoice extends Omit<SpeculationArguments, "algorithm
   readonly allSteps: boolean;
 }
 
+/** A registered policy and the options it is to have. Plain data as SpeculationChoice is. */
+export interface NamedPolicy {
+  readonly policy: string;
+  /** What the policy takes, as a user wrote it; default {}. */
+  readonly options?: unknown;
+  /** Draft steps to begin with. */
+  readonly numSteps?: number;
+  /** What it draws by chance depends on this, u32; default 0. */
+  readonly seed?: number;
+}
+
+/** A policy made by the caller: it stays in the caller's thread. */
+export interface OwnPolicy {
+  readonly policy: Policy;
+  /** For the report; default "own". */
+  readonly name?: string;
+}
+
+interface PlanFor {
+  /** What the draft is. */
+  readonly algorithm: Outputs["algorithm"];
+  /** Sequences in flight: a policy goes by the batch sizes that are built for them. */
+  readonly maxBatch: number;
+  /** Told what is not done as asked. */
+  readonly onWarning: (line: string) => void;
+}
+
 /**
- * What the choice comes to with a draft of this kind. Warnings say what is not done as asked.
+ * What comes of a policy with a draft of this kind; without one nothing is drafted.
  *
- * @param of.maxBatch sequences in flight: the policy goes by the batch sizes that are built for them.
+ * @throws UsageError for a name, options or steps that cannot be used.
+ */
+export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): SpeculationPlan {
+  const found = usage(() => policyOf(asked, batchBuckets(of.maxBatch)));
+  const { name, policy } = found;
+  if (of.algorithm === "NONE") {
+    of.onWarning(`policy "${name}" is not used: there is no draft`);
+    return staticPlan(0);
+  }
+  const steps = policy.tiers.map(({ depth }) => depth);
+  usage(() => checkSteps(found, steps));
+  const { numSteps = Math.max(...steps) } = found;
+  return { numSteps, steps, warmed: steps, speculation: openSpeculation(name, policy) };
+}
+
+/** Every round `numSteps` deep, or as a request asks where `steps` names more. */
+export function staticPlan(
+  numSteps: number,
+  steps: readonly number[] = [numSteps],
+): SpeculationPlan {
+  return { numSteps, steps, speculation: openSpeculation("static", fixed(numSteps)) };
+}
+
+/**
+ * What the choice comes to with a draft of this kind.
+ *
  * @throws UsageError where the steps are none of the adaptive config's candidates.
  */
 export function speculationPlan(
   { allSteps, ...choice }: SpeculationChoice,
-  { algorithm, maxBatch, onWarning }: {
-    readonly algorithm: Outputs["algorithm"];
-    readonly maxBatch: number;
-    readonly onWarning: (line: string) => void;
-  },
+  { algorithm, maxBatch, onWarning }: PlanFor,
 ): SpeculationPlan {
   const resolved = usage(() => resolveAdaptive({ ...choice, algorithm }));
   for (const line of resolved.warnings) onWarning(line);
   const { numSteps, tiers } = resolved;
   if (resolved.policy === "adaptive") {
     const buckets = batchBuckets(maxBatch);
-    const policy = adaptive(resolved.config, { initialSteps: numSteps, buckets });
-    return { numSteps, steps: tiers, speculation: adaptively(policy) };
+    const policy = ema(resolved.config, { initialSteps: numSteps, buckets });
+    return { numSteps, steps: tiers, warmed: tiers, speculation: openSpeculation("ema", policy) };
   }
   const { eagleTopk } = choice;
   if ((eagleTopk ?? 1) > 1) {
     onWarning(`draft trees are not built yet: speculative_eagle_topk is 1, not ${eagleTopk}`);
   }
-  const steps = allSteps && algorithm !== "NONE" ? ALL_STEPS : [numSteps];
-  return { numSteps, steps, speculation: asAsked(numSteps) };
+  return staticPlan(numSteps, allSteps && algorithm !== "NONE" ? ALL_STEPS : [numSteps]);
+}
+
+interface Asked {
+  readonly name: string;
+  readonly policy: Policy;
+  readonly numSteps?: number | undefined;
+}
+
+/** @throws PolicyError for a name or options that cannot be used. */
+function policyOf(asked: NamedPolicy | OwnPolicy, buckets: readonly number[]): Asked {
+  if (!isNamed(asked)) return { name: asked.name ?? "own", policy: asked.policy };
+  const { policy: name, options = {}, seed = 0, ...begin } = asked;
+  const setup = { ...begin, buckets, random: policyRandom(seed) };
+  return { name, policy: policyNamed(name, options, setup), numSteps: begin.numSteps };
+}
+
+function isNamed(asked: NamedPolicy | OwnPolicy): asked is NamedPolicy {
+  return typeof asked.policy === "string";
+}
+
+/** @throws PolicyError for steps that no tier can be built for, or that the policy does not have. */
+function checkSteps(
+  { name, numSteps }: Asked,
+  steps: readonly number[],
+): void {
+  const deep = steps.find((each) => each > DEEPEST);
+  if (deep !== undefined) {
+    throw new PolicyError(
+      `Cannot use policy "${name}": it has ${deep} steps, at most ${DEEPEST} are supported`,
+    );
+  }
+  if (numSteps !== undefined && !steps.includes(numSteps)) {
+    throw new PolicyError(
+      `Cannot use policy "${name}": it has ${
+        steps.join(", ")
+      } steps, not ${numSteps} to begin with`,
+    );
+  }
 }

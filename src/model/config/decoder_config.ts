@@ -90,10 +90,7 @@ export function slidingWindow(config: Fields): number | undefined {
   return integer(config, "sliding_window", { least: LEAST_WINDOW, most: 2 ** 31 });
 }
 
-/**
- * Drafts of a tree lie up to MAX_STEPS cells from their position; a window wider than that sees
- * all of a row's ancestors, so that cells may be told by their index.
- */
+/** Less is no model but a mistake. */
 const LEAST_WINDOW = 8;
 
 const SLIDING = "sliding_attention";

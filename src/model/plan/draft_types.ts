@@ -42,10 +42,12 @@ export interface Draft extends DecoderContext {
   readonly carry: Operand;
   /** [batch, head.rows]; absent: the head stores partial argmaxes only, see `canStoreArgmax`. */
   readonly logits: Operand | undefined;
-  /** The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a lane, 2]. */
+  /** The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a place, 2]. */
   readonly partials: Operand;
-  /** Draft tokens of each slot, [slots, MAX_STEPS]. */
+  /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
 }
 
 /** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */

@@ -122,7 +122,7 @@ export interface DraftEnd {
 
 /** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
 export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
-  const { weights, ends, scratch, partials, drafts, tuning } = draft;
+  const { weights, ends, scratch, partials, drafts, mostRows, tuning } = draft;
   const { batch, step, last, next } = end;
   const label = `draft_choose.${step}`;
   const [x, input] = weights.finalNorm
@@ -133,7 +133,7 @@ export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispat
     ...input,
     ...plan,
     draftChoose({ partials, offsets: weights.offsets, batchSlots: lanes, drafts, next }, {
-      ...{ batch, count, step, label },
+      ...{ batch, count, step, mostRows, label },
       lanes: tuning.rowLanes,
     }),
   ];

@@ -1,7 +1,16 @@
 /** Word offsets of the WGSL structs in shaders/fragments/rows.wgsl and of the result in accept_commit.wgsl. */
 
-/** u32 words of one `Row`: token, position, slot, cell, base, mask_lo, mask_hi, live. */
-export const ROW_WORDS = 8;
+/** u32 words of one `Row`: token, position, slot, cell, base, live, two zeros, path. */
+export const ROW_WORDS = 12;
+/** Word of a row's path: PATH_CELLS bytes, the first lowest. */
+export const ROW_PATH = 8;
+/** Cells from a row's `base` on to its own, at most. */
+export const PATH_CELLS = 16;
+
+/** The words of a row whose token follows the ones in the cells before its own. */
+export function chainRow(token: number, slot: number, cell: number): Uint32Array {
+  return Uint32Array.of(token, cell, slot, cell, cell + 1, 1, 0, 0, 0, 0, 0, 0);
+}
 
 /** u32 words of one `Slot`: length, root, seed, top_k, temperature, top_p, min_p, limit, stops. */
 export const SLOT_WORDS = 16;
@@ -11,16 +20,34 @@ export const SLOT_STOPS = 8;
 /** Token ids that end a sequence on the device. */
 export const MOST_STOPS = 8;
 
-/** Draft tokens kept per slot; num_steps is below it. */
-export const MAX_STEPS = 8;
-
 /** Tokens a KV page. */
 export const PAGE = 16;
 
-/** u32 words a lane's result takes: number of tokens emitted, choices, drafts. */
-export const RESULT_WORDS = 20;
+/** First words of what a lane's result has: the number of tokens emitted, then those tokens. */
 export const RESULT_CHOICES = 1;
-export const RESULT_DRAFTS = 11;
+
+/** Where the drafts begin in the result of a lane of `rows` rows. */
+export function resultDrafts(rows: number): number {
+  return RESULT_CHOICES + rows;
+}
+
+/** u32 words that the result of a lane of `rows` rows takes: count, tokens emitted, drafts. */
+export function resultWords(rows: number): number {
+  return resultDrafts(rows) + rows - 1;
+}
+
+/**
+ * What is drafted for a slot of at most `rows` rows lies in this many u32 words: how many drafts
+ * are to be verified, their tokens, their parents' rows. See shaders/fragments/drafts.wgsl.
+ */
+export function draftWords(rows: number): number {
+  return DRAFT_TOKENS + 2 * (rows - 1);
+}
+/** First words of what is drafted for a slot. */
+export const DRAFT_TOKENS = 1;
+
+/** Drafts to verify where all of a round's are. */
+export const ALL_DRAFTS = 0xffffffff;
 
 /** A batch lane without a slot. */
 export const NO_SLOT = 0xffffffff;

@@ -1,6 +1,9 @@
 // The scheduler and the loop against a core without a device: hundreds of random schedules.
 import assert from "node:assert/strict";
+// A timer of 0 ms waits for one.
+import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
+import type { HostDrafter } from "../../../src/draft/host_drafter.ts";
 import type { Capacity } from "../../../src/engine/device/buffers.ts";
 import type { DraftKind } from "../../../src/engine/device/core.ts";
 import {
@@ -12,8 +15,9 @@ import { type EngineLoop, engineLoop } from "../../../src/engine/schedule/loop.t
 import { cacheOf } from "../../../src/engine/open.ts";
 import { noPrefixCache, type PrefixCache } from "../../../src/engine/schedule/prefix_cache.ts";
 import { openScheduler, type Scheduler } from "../../../src/engine/schedule/scheduler.ts";
-import { asAsked } from "../../../src/engine/schedule/speculation.ts";
+import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../../src/errors.ts";
+import { chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { FAKE_EOS, type FakeCore, fakeCore, POISON, tokenAfter, VOCAB } from "../fake_core.ts";
 
@@ -25,15 +29,22 @@ interface Fake {
 }
 
 function openFake(
-  { capacity, draft, cached = true, roundsPerSync = 1 }: {
+  { capacity, draft, cached = true, roundsPerSync = 1, drafter }: {
     readonly capacity?: Partial<Capacity>;
     readonly draft?: DraftKind;
     readonly cached?: boolean;
     readonly roundsPerSync?: number | "auto";
+    readonly drafter?: HostDrafter | undefined;
   } = {},
 ): Fake {
   const core = fakeCore({
-    ...{ batch: 3, steps: [0, 1, 3], prefillRows: 16, contextLength: 128, pages: 30 },
+    ...{
+      batch: 3,
+      shapes: [...chains([0, 1, 3]), TREES.shape],
+      prefillRows: 16,
+      contextLength: 128,
+      pages: 30,
+    },
     ...capacity,
   }, draft);
   const cache = cached ? cacheOf(core) : noPrefixCache();
@@ -51,9 +62,33 @@ function openFake(
     contextLength: core.capacity.contextLength,
     numSteps: 3,
   } as const;
-  const scheduler = openScheduler({ core, cache, outputs, speculation: asAsked(3), roundsPerSync });
+  const scheduler = openScheduler({
+    ...{ core, cache, outputs, speculation: staticPlan(3).speculation, roundsPerSync, drafter },
+  });
   return { core, cache, scheduler, loop: engineLoop(scheduler) };
 }
+
+/** Proposes right and wrong tokens side by side, as many as the text says; at times none at all. */
+const TREES: HostDrafter = {
+  name: "trees",
+  shape: { depth: 4, width: 2, rows: 8 },
+  propose(ids, { count, depth }) {
+    const [tokens, parents]: [number[], number[]] = [[], []];
+    const text = [...ids];
+    let at = 0;
+    for (let level = 0; level < Math.min(depth, ids.length % 6); level++) {
+      const next = tokenAfter(text);
+      if (next > VOCAB || tokens.length + 2 > count) break;
+      const right = text.length % 7 === 0 ? next - 1 : next;
+      const pair = text.length % 2 ? [right, 95] : [94, right];
+      tokens.push(...pair);
+      parents.push(at, at);
+      at = tokens.length - (text.length % 2 ? 1 : 0);
+      text.push(right);
+    }
+    return { tokens, parents };
+  },
+};
 
 function request(of: Partial<GenerateRequest>): GenerateRequest {
   return {
@@ -157,6 +192,7 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     cached: fc.boolean(),
     roundsPerSync: fc.constantFrom(1, 3, 8, "auto" as const),
     slow: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
+    drafter: fc.constantFrom(undefined, TREES),
   });
   const seen = { preemptions: 0, waits: 0, cached: 0 };
   const schedules = fc.asyncProperty(
@@ -165,7 +201,7 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     async ({ pages, batch, slow, ...options }, callers) => {
       const fake = openFake({ ...options, capacity: { pages, batch } });
       // A turn of the event loop in every piece of work, or none.
-      const turn = () => new Promise<void>((resolve) => setTimeout(resolve));
+      const turn = () => setImmediate();
       if (slow) fake.core.onWork = turn;
       await Promise.all(callers.map(async (caller) => {
         for (let i = 0; i < caller.after; i++) await (slow ? turn() : Promise.resolve());

@@ -1,0 +1,17 @@
+// What is drafted for each slot, u32 [slots, 2 MOST_ROWS - 1]: how many drafts are to be verified (more
+// than there are rows for: all), then tokens, then the row of each one's parent: row 0 is the root,
+// draft i has row i + 1. Chains have no parents there. src/model/plan/rows_layout.ts mirrors it.
+
+override MOST_ROWS: u32; // rows that a slot may have in any round, its root included
+
+fn draft_count(slot: u32) -> u32 {
+  return slot * (2u * MOST_ROWS - 1u);
+}
+
+fn draft_token(slot: u32, i: u32) -> u32 {
+  return draft_count(slot) + 1u + i;
+}
+
+fn draft_parent(slot: u32, i: u32) -> u32 {
+  return draft_count(slot) + MOST_ROWS + i;
+}

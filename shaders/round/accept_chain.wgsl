@@ -1,0 +1,19 @@
+// How accept_commit.wgsl walks a chain: on while `accepts` says so. accept.wgsl and
+// accept_simulated.wgsl hold that rule.
+
+// Drafts of the lane that are accepted; its rows begin at `first`.
+fn walk(slot: u32, first: u32) -> u32 {
+  let most = min(DEPTH, drafts[draft_count(slot)]);
+  var accepted = 0u;
+  while (accepted < most && accepts(slot, first + accepted, accepted)) {
+    accepted++;
+  }
+  return accepted;
+}
+
+// The row of the lane at level j of the walk.
+fn row_at(j: u32) -> u32 {
+  return j;
+}
+
+fn keep(at: u32, row: u32) {}

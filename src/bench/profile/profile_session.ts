@@ -1,0 +1,158 @@
+import { openSequence } from "../../engine/device/direct.ts";
+import type { Engine } from "../../engine/open.ts";
+import {
+  type CoreProfiler,
+  fillSequences,
+  longContext,
+  openCoreProfiler,
+  profileRoom,
+  ROUNDS_A_CYCLE,
+} from "../../engine/check/profile.ts";
+import { UsageError } from "../../errors.ts";
+import { randomIds } from "../workload/draw.ts";
+import { median } from "../statistics.ts";
+import { type ProfilePart, profilePart } from "./profile.ts";
+import type { ModelRequest, Subject } from "../runner.ts";
+import { openMeasured, subjectOf } from "../subject.ts";
+
+/** What a profile runs: all combinations, and a prefill for each depth. */
+export interface ProfileRequest extends ModelRequest {
+  readonly batchSizes: readonly number[];
+  readonly numSteps: readonly number[];
+  /** Tokens in the cache; 0 = 512, or what fits. */
+  readonly depths: readonly number[];
+  /** Groups of rounds, and runs of a prefill. */
+  readonly repeat: number;
+  readonly seed: number;
+  /** 10^9 bytes a second; measured where absent. */
+  readonly bandwidth?: number;
+}
+
+/** The kernels of one setting, or of a prefill. */
+export interface ProfileTable {
+  readonly kind: "round" | "prefill";
+  readonly batch: number;
+  /** Undefined in a prefill. */
+  readonly numSteps: number | undefined;
+  /** Tokens in the cache, or of the prompt. */
+  readonly context: number;
+  /** Rounds or prefills that were measured. */
+  readonly runs: number;
+  /** Median device time of the whole, a pass a part. */
+  readonly wholeMs: number;
+  readonly parts: readonly ProfilePart[];
+}
+
+export interface ProfileSession extends Disposable {
+  readonly subject: Subject;
+  /** 10^9 bytes a second; undefined where it was neither given nor can be measured. */
+  readonly bandwidth: number | undefined;
+  /** Measures table by table. */
+  tables(): AsyncGenerator<ProfileTable>;
+}
+
+export type OpenProfile = (request: ProfileRequest) => Promise<ProfileSession>;
+
+const DEFAULT_DEPTH = 512;
+
+/** Opens model, device and profiler. @throws UsageError where the adapter has no timestamps. */
+export async function openProfile(request: ProfileRequest): Promise<ProfileSession> {
+  using stack = new DisposableStack();
+  const { batchSizes, numSteps, depths } = request;
+  const maxBatch = Math.max(...batchSizes);
+  const room = profileRoom(Math.max(...numSteps));
+  const cells = Math.max(...depths.map((depth) => depth || DEFAULT_DEPTH)) + room;
+  const engine = stack.use(
+    await openMeasured(request, {
+      steps: numSteps.toSorted((a, b) => a - b),
+      maxBatch,
+      maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
+      ...longContext(cells),
+    }),
+  );
+  if (depths.some((depth) => depth + room > engine.contextLength)) {
+    throw new UsageError(
+      `Cannot profile --depth ${Math.max(...depths)}: of the model's ${engine.contextLength} ` +
+        `positions, ${room} are for the rounds`,
+    );
+  }
+  const profiler = stack.use(await openCoreProfiler(engine.core));
+  const bandwidth = request.bandwidth ?? await profiler.readBandwidth();
+  const owned = stack.move();
+  return {
+    subject: subjectOf(engine, request),
+    bandwidth,
+    tables: () => tables(engine, profiler, { ...request, bandwidth }, room),
+    [Symbol.dispose]: () => owned.dispose(),
+  };
+}
+
+async function* tables(
+  engine: Engine,
+  profiler: CoreProfiler,
+  request: Omit<ProfileRequest, "bandwidth"> & { readonly bandwidth: number | undefined },
+  room: number,
+): AsyncGenerator<ProfileTable> {
+  const { batchSizes, numSteps, depths, seed } = request;
+  const vocabulary = engine.core.models.target.config.vocabSize;
+  const from = { engine, profiler, request };
+  for (const depth of new Set(depths)) {
+    const context = depth || Math.max(1, Math.min(DEFAULT_DEPTH, engine.contextLength - room));
+    const ids = randomIds(context, { vocabulary, seed });
+    for (const batch of new Set(batchSizes)) {
+      for (const steps of new Set(numSteps)) yield await roundTable(from, { batch, steps, ids });
+    }
+    yield await prefillTable(from, ids);
+  }
+}
+
+interface Measured {
+  readonly engine: Engine;
+  readonly profiler: CoreProfiler;
+  readonly request: { readonly repeat: number; readonly bandwidth: number | undefined };
+}
+
+async function roundTable(
+  { engine, profiler, request: { bandwidth, repeat: cycles } }: Measured,
+  { batch, steps: numSteps, ids }: {
+    readonly batch: number;
+    readonly steps: number;
+    readonly ids: readonly number[];
+  },
+): Promise<ProfileTable> {
+  using stack = new DisposableStack();
+  const { core } = engine;
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
+  if (!await fillSequences(core, sequences, ids, numSteps)) {
+    throw new UsageError(`Cannot fill --depth ${ids.length}: too few keys and values are kept`);
+  }
+  const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles });
+  return {
+    kind: "round",
+    batch,
+    numSteps,
+    context: ids.length,
+    runs: cycles * ROUNDS_A_CYCLE,
+    wholeMs: median(roundMs),
+    parts: parts.map((part) => profilePart(part, bandwidth)),
+  };
+}
+
+/** Measured after the rounds, which have warmed the clocks. */
+async function prefillTable(
+  { engine, profiler, request: { bandwidth, repeat: times } }: Measured,
+  ids: readonly number[],
+): Promise<ProfileTable> {
+  using sequence = openSequence(engine.core);
+  await fillSequences(engine.core, [sequence], ids, 0);
+  const part = profilePart(await profiler.prefill({ sequence, ids, times }), bandwidth);
+  return {
+    kind: "prefill",
+    batch: 1,
+    numSteps: undefined,
+    context: ids.length,
+    runs: times,
+    wholeMs: part.passMs,
+    parts: [part],
+  };
+}

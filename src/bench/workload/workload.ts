@@ -1,0 +1,111 @@
+import { UsageError } from "../../errors.ts";
+import { drawFrom } from "./draw.ts";
+import type { Prompt } from "./prompt.ts";
+import { fileExamples, specBenchExamples } from "./prompt_file.ts";
+import { EASY, HARD, type TaskName, taskPrompt, TASKS } from "./tasks.ts";
+
+/** Where the prompts of a cell come from. */
+export interface Workload {
+  /** As written on the command line. */
+  readonly name: string;
+  /** Answers are not texts: they end at the most tokens only. */
+  readonly ignoreEos: boolean;
+  /** Prompts have the length that the case says. */
+  readonly sized: boolean;
+  /** The requests of a cell in order; `batch` of them run at a time. Same seed, same prompts. */
+  prompts(cell: { readonly batch: number; readonly seed: number }): Prompt[];
+}
+
+/** Requests that follow each other in each place of the batch: answers may be short. */
+const PER_PLACE = 4;
+/** Requests of a phase in each place, and phases of a cell: easy, hard, easy, hard. */
+const PHASE = 4;
+const PHASES = 4;
+
+/** Reads what `--workload` says; `read` gives the text of a file. @throws UsageError */
+export function openWorkload(name: string, read: (path: string) => string): Workload {
+  const [kind, rest] = splitOnce(name);
+  switch (kind) {
+    case "fledgling":
+      return fledgling(name, rest);
+    case "file":
+      return fromExamples(name, fileExamples(rest, read(rest)));
+    case "spec-bench":
+      return fromExamples(name, specBenchExamples(rest, read(rest)));
+  }
+  if (name === "phases") return phases(name);
+  if (name === "random") return random(name);
+  throw new UsageError(
+    `Cannot use "--workload ${name}": allowed is fledgling:TASK, phases, file:PROMPTS.jsonl, ` +
+      `spec-bench:FILE, random`,
+  );
+}
+
+function splitOnce(name: string): [kind: string, rest: string] {
+  const at = name.indexOf(":");
+  return at < 0 ? [name, ""] : [name.slice(0, at), name.slice(at + 1)];
+}
+
+function fledgling(name: string, task: string): Workload {
+  if (task !== "all" && !TASKS.some((known) => known === task)) {
+    throw new UsageError(
+      `Cannot use "--workload ${name}": tasks are all, ${TASKS.join(", ")}`,
+    );
+  }
+  const tasks = task === "all" ? TASKS : [task as TaskName];
+  return textWorkload(
+    name,
+    ({ batch, seed }) =>
+      Array.from({ length: PER_PLACE * batch }, (_, at) => {
+        // Start at another task in each block: few requests should still see all of them.
+        const group = tasks[(seed + at) % tasks.length] as TaskName;
+        return ask(group, taskPrompt(group, drawFrom(seed, at)));
+      }),
+  );
+}
+
+function phases(name: string): Workload {
+  return textWorkload(
+    name,
+    ({ batch, seed }) =>
+      Array.from({ length: PHASES * PHASE * batch }, (_, at) => {
+        const phase = Math.floor(at / (PHASE * batch)) % 2 === 0 ? "easy" : "hard";
+        const draw = drawFrom(seed, at);
+        const task = draw.one(phase === "easy" ? EASY : HARD);
+        return ask(`${phase} ${task}`, taskPrompt(task, draw));
+      }),
+  );
+}
+
+function random(name: string): Workload {
+  return {
+    name,
+    ignoreEos: true,
+    sized: true,
+    prompts: ({ batch, seed }) =>
+      Array.from({ length: batch }, (_, at) => ({
+        kind: "random",
+        group: "random",
+        seed: drawFrom(seed, at).integer(0, 2 ** 32 - 1),
+      })),
+  };
+}
+
+/** Examples in their order, from a place that the seed draws, round and round. */
+function fromExamples(name: string, examples: readonly Prompt[]): Workload {
+  return textWorkload(name, ({ batch, seed }) => {
+    const first = drawFrom(seed, 0).integer(0, examples.length - 1);
+    return Array.from(
+      { length: PER_PLACE * batch },
+      (_, at) => examples[(first + at) % examples.length] as Prompt,
+    );
+  });
+}
+
+function textWorkload(name: string, prompts: Workload["prompts"]): Workload {
+  return { name, ignoreEos: false, sized: false, prompts };
+}
+
+function ask(group: string, content: string): Prompt {
+  return { kind: "chat", group, messages: [{ role: "user", content }], followUps: [] };
+}

@@ -1,0 +1,173 @@
+import { combinations } from "../../bench/axes.ts";
+import { emitConfig } from "../../bench/emit_config.ts";
+import { armsOf, caseText, type Plan } from "../../bench/plan.ts";
+import type { BenchRow } from "../../bench/row.ts";
+import type { BenchRequest, Case, ModelRequest } from "../../bench/runner.ts";
+import { sweep, type SweepEvent } from "../../bench/sweep.ts";
+import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
+import { UsageError } from "../../errors.ts";
+import { checkWritable, openRowFile, readNamed, writeNamed } from "./files.ts";
+import { hasDraft } from "../options/bench_flags.ts";
+import { type BenchContext, openResults } from "./results.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
+import { roundsOf } from "../open/open.ts";
+import { ROUNDS } from "../options/option_flight.ts";
+import type { BenchOptions } from "../options/options.ts";
+import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { warn } from "../terminal/warn.ts";
+
+const DEFAULT_STEPS = [0, 1, 3, 7];
+const DEFAULT_PROMPT_TOKENS = [128];
+
+/** `eyrie bench`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
+export async function runBench(
+  options: BenchOptions,
+  context: BenchContext,
+): Promise<number> {
+  const { io } = context;
+  const workload = openWorkload(workloadName(options), readNamed);
+  const plan = planOf(options, workload);
+  for (const path of [options.outputFile, options.emitConfig]) checkWritable(path);
+  const rowFile = openRowFile(options.resume);
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const request = requestOf(options, { plan, workload, io, status });
+  using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
+  if (session === undefined) return INTERRUPTED;
+  const results = openResults(options, { context, plan, session, earlier: rowFile.earlier });
+  const talk = talkOf({ io, status, quiet: options.quiet });
+  let different = false;
+  const limits = { present: rowFile.earlier, signal: io.signal };
+  for await (const event of sweep(plan, session, limits)) {
+    talk(event);
+    if (event.kind === "different") different = true;
+    if (event.kind !== "rows") continue;
+    rowFile.add(event.rows);
+    results.add(event.rows);
+  }
+  status.clear();
+  results.end();
+  if (different) return 1;
+  if (io.signal.aborted) return INTERRUPTED;
+  if (options.emitConfig !== undefined) writeConfig(options.emitConfig, results.rows(), io);
+  return 0;
+}
+
+function workloadName({ workload, randomWeights }: BenchOptions): string {
+  return workload ?? (randomWeights === undefined ? "fledgling:all" : "random");
+}
+
+function planOf(options: BenchOptions, workload: Workload): Plan {
+  const { promptTokens, batchSizes, outputTokens, temperatures, depths, presets } = options;
+  const roundsPerSync = roundsAxis(options.roundsPerSync);
+  if (promptTokens !== undefined && !workload.sized) {
+    throw new UsageError(
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+        `allowed is --workload random`,
+    );
+  }
+  const numSteps = options.numSteps ?? (hasDraft({ ...options }) ? DEFAULT_STEPS : [0]);
+  const cases = combinations<{ [K in keyof Required<Case>]: Case[K] }>({
+    workload: [workload.name],
+    promptTokens: workload.sized ? promptTokens ?? DEFAULT_PROMPT_TOKENS : [undefined],
+    outputTokens,
+    temperature: temperatures,
+    depth: depths,
+    roundsPerSync,
+    batch: batchSizes,
+  }).map(({ promptTokens, roundsPerSync, ...rest }): Case => ({
+    ...rest,
+    ...promptTokens === undefined ? {} : { promptTokens },
+    ...roundsPerSync === undefined ? {} : { roundsPerSync },
+  }));
+  return { cases, arms: armsOf({ numSteps, presets }), blocks: options.repeat, seed: options.seed };
+}
+
+/** @throws UsageError for what the flag of the other commands would refuse too. */
+function roundsAxis(names: readonly string[]): readonly Case["roundsPerSync"][] {
+  const { choices } = ROUNDS.roundsPerSync;
+  const refused = names.find((name) => !choices.some((choice) => choice === name));
+  if (refused !== undefined) {
+    throw new UsageError(
+      `Cannot use "--rounds-per-sync ${refused}": allowed is some of ${choices.join(", ")}`,
+    );
+  }
+  return names.length === 0 ? [undefined] : names.map(roundsOf);
+}
+
+function requestOf(
+  options: BenchOptions,
+  { plan, workload, io, status }: { plan: Plan; workload: Workload; io: Io; status: StatusLine },
+): BenchRequest {
+  return {
+    workload,
+    cases: plan.cases,
+    settings: plan.arms.map(({ setting }) => setting),
+    ...modelRequest(options, { io, status }),
+  };
+}
+
+/** The models that the flags name. */
+export function modelRequest(
+  options: BenchOptions,
+  { io, status }: { io: Io; status: StatusLine },
+): ModelRequest {
+  const { model, draft, draftRopeTheta, algorithm, adapter } = options;
+  const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
+  const { randomWeights, randomDraft, simulateAcceptance } = options;
+  return {
+    ...model === undefined ? {} : { model },
+    ...draft === undefined ? {} : { draft },
+    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
+    ...quantize === undefined ? {} : { quantize },
+    ...quantizeDraft ? { quantizeDraft } : {},
+    ...kvDtype === undefined ? {} : { kvDtype },
+    ...algorithm === undefined ? {} : { algorithm },
+    ...adapter === undefined ? {} : { adapter },
+    autotune,
+    ...randomWeights === undefined ? {} : { randomWeights },
+    ...randomDraft === undefined ? {} : { randomDraft },
+    ...simulateAcceptance === undefined ? {} : { simulateAcceptance },
+    onProgress: status.load,
+    onWarning: (line) => warn(line, { io, status }),
+  };
+}
+
+/** Says on stderr how far the sweep is: a bar on a terminal, a line a cell elsewhere. */
+function talkOf({ io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean }) {
+  const line = (text: string) => {
+    if (!quiet && !io.stderr.isTerminal) io.stderr.write(`${text}\n`);
+  };
+  let progress = { done: 0, total: 0 };
+  return (event: SweepEvent) => {
+    switch (event.kind) {
+      case "warm-up":
+        status.bench({ ...progress, text: `warming up batch ${event.one.batch}` });
+        return line(`warming up: ${caseText(event.one)}`);
+      case "cell": {
+        const { done, total, one, label, block, tokensPerSecond } = event;
+        progress = { done, total };
+        status.bench({ done, total, text: `batch ${one.batch}, ${label}` });
+        return line(
+          `${done} of ${total}: ${caseText(one)}, block ${block + 1}, ${label}: ` +
+            `${tokensPerSecond.toFixed(1)} tokens/s`,
+        );
+      }
+      case "rows":
+        if (!event.complete) {
+          warn("stopped: rows of the last case have fewer blocks", { io, status });
+        }
+        return;
+      case "different":
+        status.clear();
+        io.stderr.write(`FAILED: ${event.message}\n`);
+    }
+  };
+}
+
+function writeConfig(path: string, rows: readonly BenchRow[], io: Io): void {
+  const config = emitConfig(rows);
+  writeNamed(path, `${JSON.stringify(config, null, 2)}\n`);
+  const slots = Object.entries(config)
+    .map(([batch, { candidate_steps }]) => `${candidate_steps.join()} at batch ${batch}`);
+  io.stderr.write(`wrote ${path}, steps ${slots.join(", ")}; measure it with --presets ${path}\n`);
+}

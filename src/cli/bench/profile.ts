@@ -1,0 +1,42 @@
+import { profileText } from "../../bench/profile/profile_text.ts";
+import type { OpenProfile, ProfileTable } from "../../bench/profile/profile_session.ts";
+import { checkWritable, writeNamed } from "./files.ts";
+import { modelRequest } from "./bench.ts";
+import { hasDraft } from "../options/bench_flags.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
+import type { BenchOptions } from "../options/options.ts";
+import { statusLine } from "../terminal/progress.ts";
+
+/** `eyrie bench --profile`: device time by kernel, table by table. */
+export async function runProfile(
+  options: BenchOptions,
+  { open, io }: { readonly open: OpenProfile; readonly io: Io },
+): Promise<number> {
+  const { batchSizes, depths, repeat, seed, bandwidth, output, outputFile } = options;
+  checkWritable(outputFile);
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const opening = open({
+    batchSizes,
+    numSteps: options.numSteps ?? (hasDraft({ ...options }) ? [0, 3] : [0]),
+    depths,
+    repeat,
+    seed,
+    ...bandwidth === undefined ? {} : { bandwidth },
+    ...modelRequest(options, { io, status }),
+  });
+  using session = await unlessAborted(opening, io.signal).finally(status.clear);
+  if (session === undefined) return INTERRUPTED;
+  const tables: ProfileTable[] = [];
+  for await (const table of session.tables()) {
+    tables.push(table);
+    if (io.signal.aborted) break;
+  }
+  const given = bandwidth !== undefined;
+  const facts = { subject: session.subject, bandwidth: { gbps: session.bandwidth ?? null, given } };
+  const text = output === "json"
+    ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n`
+    : profileText(tables, facts);
+  if (outputFile === undefined) io.stdout.write(text);
+  else writeNamed(outputFile, text);
+  return io.signal.aborted ? INTERRUPTED : 0;
+}

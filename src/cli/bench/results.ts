@@ -1,0 +1,70 @@
+import { type Plan, rowKey } from "../../bench/plan.ts";
+import { type BenchRow, keyOfRow } from "../../bench/row.ts";
+import type { BenchSession, Case, OpenBench } from "../../bench/runner.ts";
+import { type BenchFormat, formatRows, writeNamed } from "./files.ts";
+import type { Io } from "../terminal/io.ts";
+import type { BenchOptions } from "../options/options.ts";
+
+/** What `bench` is given besides its options. */
+export interface BenchContext {
+  readonly open: OpenBench;
+  readonly io: Io;
+  /** The arguments of `eyrie bench`, for the page. */
+  readonly args: readonly string[];
+  readonly version: string;
+  readonly now?: () => Date;
+}
+
+/** The rows of a sweep and where they go. */
+export interface Results {
+  /** Rows of the plan, earlier ones too, in its order. */
+  rows(): readonly BenchRow[];
+  add(rows: readonly BenchRow[]): void;
+  end(): void;
+}
+
+/** Keeps the rows and writes them: JSONL row by row, files after each case, the rest at the end. */
+export function openResults(
+  options: BenchOptions,
+  { context, plan, session, earlier }: {
+    context: BenchContext;
+    plan: Plan;
+    session: BenchSession;
+    earlier: ReadonlyMap<string, BenchRow>;
+  },
+): Results {
+  const { io, args, version, now = () => new Date() } = context;
+  const { outputFile: file, output: format = "md" } = options;
+  const facts = { command: commandText(args), date: now(), version };
+  const place = ({ label }: { label: string }, one: Case) =>
+    rowKey(session.subject, one, { label, seed: plan.seed });
+  const keys = plan.cases.flatMap((one) => plan.arms.map((arm) => place(arm, one)));
+  const found = new Map(earlier);
+  const rows = () => keys.flatMap((key) => found.get(key) ?? []);
+  const text = (format: BenchFormat) => formatRows(rows(), { format, facts });
+  const streams = format === "jsonl" && file === undefined;
+  // With --resume on the same file, the row file already holds them.
+  const writes = file !== undefined && file !== options.resume;
+  if (streams) io.stdout.write(text("jsonl"));
+  return {
+    rows,
+    add(fresh) {
+      for (const row of fresh) found.set(keyOfRow(row), row);
+      if (streams) io.stdout.write(formatRows(fresh, { format, facts }));
+      if (writes) writeNamed(file, text(format));
+    },
+    end() {
+      if (rows().length === 0 || streams) return;
+      if (writes) writeNamed(file, text(format));
+      io.stdout.write(text(file === undefined ? format : "md"));
+    },
+  };
+}
+
+/** The command as a shell takes it. */
+function commandText(args: readonly string[]): string {
+  const quoted = args.map((arg) =>
+    /^[\w./:,=@%+-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`
+  );
+  return ["eyrie", "bench", ...quoted].join(" ");
+}

@@ -1,0 +1,104 @@
+import type { checkModel, CheckReport } from "../../engine/check/check.ts";
+import { UsageError } from "../../errors.ts";
+import type { Io } from "../terminal/io.ts";
+import { statusLine } from "../terminal/progress.ts";
+import { type CheckDraft, runDraftCheck } from "./check_draft.ts";
+import { type CheckQuantized, runQuantized } from "./check_quantized.ts";
+import type { CheckOptions } from "../options/options.ts";
+import { warn } from "../terminal/warn.ts";
+
+/** `checkModel`, or a fake in tests: the numeric work. */
+export type CheckModel = typeof checkModel;
+
+/** `eyrie check`: exit code 1 when a tensor is past the tolerance. */
+export async function runCheck(
+  options: CheckOptions,
+  { check, checkQuantized, checkDraft, io }: {
+    check: CheckModel;
+    checkQuantized: CheckQuantized;
+    checkDraft: CheckDraft;
+    io: Io;
+  },
+): Promise<number> {
+  const { expected, draft, quantize, quantizeDraft } = options;
+  if (expected !== undefined && (draft !== undefined || quantizeDraft)) {
+    const flag = quantizeDraft ? "--quantize-draft" : "--draft";
+    throw new UsageError(`Cannot use "${flag}" with "--expected": only the target is compared`);
+  }
+  if (expected !== undefined) return await runExpected({ ...options, expected }, { check, io });
+  if (quantize === undefined && draft !== undefined && !quantizeDraft) {
+    await runDraftCheck({ ...options, draft }, { check: checkDraft, io });
+    return 0;
+  }
+  return await runQuantized(options, { check: checkQuantized, io });
+}
+
+async function runExpected(
+  options: CheckOptions & { readonly expected: string },
+  { check, io }: { check: CheckModel; io: Io },
+): Promise<number> {
+  const { model, quantize, kvDtype, adapter, expected, tolerance } = options;
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const report = await check({
+    expected,
+    tolerance,
+    ...model === undefined ? {} : { model },
+    ...quantize === undefined ? {} : { quantize },
+    ...kvDtype === undefined ? {} : { kvDtype },
+    ...adapter === undefined ? {} : { adapter },
+    onProgress: status.load,
+    onWarning: (line) => warn(line, { io, status }),
+  }).finally(status.clear);
+  io.stdout.write(
+    options.json ? `${checkJson(report, tolerance)}\n` : checkTable(report, tolerance),
+  );
+  return report.ok ? 0 : 1;
+}
+
+/** The report for people: a table, agreement, a verdict. */
+export function checkTable(report: CheckReport, tolerance: number): string {
+  const rows = [
+    ["tensor", "max abs", "max rel", "of std", ""],
+    ...report.tensors.map(({ name, maxAbs, maxRel, relToStd, ok }) => [
+      name,
+      maxAbs.toExponential(2),
+      maxRel.toExponential(2),
+      relToStd.toExponential(2),
+      ok ? "ok" : "PAST TOLERANCE",
+    ]),
+  ];
+  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const table = rows.map((row) =>
+    row.map((cell, at) => at === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[at] ?? 0))
+      .join("  ").trimEnd()
+  );
+  const { argmaxAgreement, greedyAgreement } = report;
+  const agreement = [`argmax agrees at ${share(argmaxAgreement)} positions`];
+  if (greedyAgreement !== undefined) {
+    agreement.push(`greedy agrees at ${share(greedyAgreement)} tokens`);
+  }
+  const verdict = report.ok
+    ? `passed: every error is within ${tolerance} standard deviations`
+    : `FAILED: tolerance is ${tolerance} standard deviations`;
+  return [...table, "", ...agreement, verdict, ""].join("\n");
+}
+
+function share({ same, total }: CheckReport["argmaxAgreement"]): string {
+  return `${same} of ${total}`;
+}
+
+function checkJson(report: CheckReport, tolerance: number): string {
+  return JSON.stringify({
+    ok: report.ok,
+    tolerance,
+    tensors: report.tensors.map(({ name, maxAbs, maxRel, relToStd, ok }) => ({
+      name,
+      max_abs: maxAbs,
+      max_rel: maxRel,
+      rel_to_std: relToStd,
+      ok,
+    })),
+    argmax_agreement: report.argmaxAgreement,
+    greedy_agreement: report.greedyAgreement ?? null,
+  });
+}

@@ -1,0 +1,204 @@
+/** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
+import type { KvDtype } from "../../gpu/kv.ts";
+import type { Quantization } from "../../gpu/matrix.ts";
+import { bytesText as bytes } from "../../model/files/bytes.ts";
+import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
+import { parseModelConfig } from "../../model/config/config.ts";
+import type { ModelConfig } from "../../model/config/types.ts";
+import { parseDraftConfig } from "../../model/config/draft_config.ts";
+import { openEmbedded } from "../../model/checkpoint/embedded.ts";
+import { checkQuantize } from "../../model/config/quantize_choice.ts";
+import {
+  type DraftReport,
+  type Inspected,
+  inspectReport,
+  type ModelReport,
+  type PartReport,
+  type QuantizeReport,
+  type TensorTotal,
+  TIER_BATCH,
+} from "../../model/report/report.ts";
+import type { Rope } from "../../model/config/rope_config.ts";
+import type { ExpertReport } from "../../model/report/layer_report.ts";
+import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
+
+/** The command's options. */
+export interface InspectOptions {
+  /** Folder of the target; without it the embedded one. */
+  readonly model?: string | undefined;
+  /** Folder of the draft, or `none`; without it EAGLE-3 for the embedded target, else none. */
+  readonly draft?: string | undefined;
+  /** Instead of what the draft's config.json says. */
+  readonly draftRopeTheta?: number | undefined;
+  /** What the target's matrices become at load. */
+  readonly quantize?: Quantization | undefined;
+  /** The draft's too. */
+  readonly quantizeDraft?: boolean;
+  /** How keys and values are kept; absent = f32. */
+  readonly kvDtype?: KvDtype | undefined;
+  readonly json: boolean;
+}
+
+const LABEL_WIDTH = 14;
+
+/**
+ * Reads headers and configs and writes the report to `out`, each text with its line end.
+ * @throws UsageError when a checkpoint cannot be used; a misfit of the two is part of the report.
+ */
+export function runInspect(options: InspectOptions, out: (text: string) => void): void {
+  checkQuantize(options);
+  const { quantize, quantizeDraft } = options;
+  using targetFiles = options.model === undefined
+    ? openEmbedded("target")
+    : openCheckpoint(options.model);
+  using draftFiles = openDraft(options);
+  const target = inspectTarget(targetFiles);
+  const draft = draftFiles && inspectDraft(draftFiles, target.config, options.draftRopeTheta);
+  const report = inspectReport(
+    { ...target, quantize },
+    draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
+    options.kvDtype,
+  );
+  out(options.json ? `${JSON.stringify(inspectJson(report), null, 2)}\n` : renderInspect(report));
+}
+
+/** The report for people: one fact a line. */
+function renderInspect(report: ModelReport): string {
+  const { target, draft, memory } = report;
+  const context = `${count(memory.context)} tokens`;
+  const lines = [
+    ...partLines("target", target),
+    "",
+    ...draft ? [...partLines("draft", draft), ...draftLines(draft)] : ["draft         none"],
+    "",
+    line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
+    line("", `${bytes(memory.weightBytes)} weights`),
+    line("", `${bytes(memory.kvBytesPerToken)} keys and values a token, ${memory.kvDtype}`),
+    line("", `${bytes(memory.scratchBytes)} scratch, about (${memory.scratchRows} rows)`),
+    ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
+      line(
+        i === 0 ? "tiers" : "",
+        `${bytes(size)} for num_steps ${numSteps} at batch ${TIER_BATCH}`,
+      )
+    ),
+    line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),
+    ...[...target.warnings, ...draft?.warnings ?? []].map((text) => line("warning", text)),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** The report for programs: the same facts, keys in snake_case as in every `--json` of Eyrie. */
+function inspectJson(report: ModelReport): Record<string, unknown> {
+  return snakeKeys(report) as Record<string, unknown>;
+}
+
+function openDraft(options: InspectOptions): Checkpoint | null {
+  if (options.draft === "none") return null;
+  if (options.draft !== undefined) return openCheckpoint(options.draft);
+  return options.model === undefined ? openEmbedded("eagle3") : null;
+}
+
+function inspectTarget(checkpoint: Checkpoint): Inspected<ModelConfig> {
+  const config = parseModelConfig(
+    checkpoint.name,
+    checkpoint.json("config.json"),
+    checkpoint.json("generation_config.json"),
+  );
+  return { checkpoint, config, warnings: checkTarget(checkpoint, config) };
+}
+
+function inspectDraft(
+  checkpoint: Checkpoint,
+  target: ModelConfig,
+  ropeTheta: number | undefined,
+): Inspected<ReturnType<typeof parseDraftConfig>> {
+  const config = parseDraftConfig(checkpoint, target, ropeTheta);
+  return { checkpoint, config, warnings: checkDraft(checkpoint, config) };
+}
+
+function partLines(label: string, part: PartReport): string[] {
+  const kept = part.latent
+    ? `latents of ${part.latent.rank} + ${part.latent.ropeDim}`
+    : `${part.kvHeads} key/value`;
+  const heads = `${part.heads} query, ${kept}, ${part.headDim} wide`;
+  const mlp = part.intermediateSize === null ? "" : `, mlp ${part.intermediateSize}`;
+  const active = part.activeParameters < part.parameters
+    ? `, ${count(part.activeParameters)} active`
+    : "";
+  const marks = [part.tied ? "tied lm_head" : "", part.qkNorm === "none" ? "" : "q and k normed"];
+  return [
+    line(label, `${part.name} (${part.architecture})`),
+    line("parameters", `${count(part.parameters)}${active}`),
+    line("dtypes", part.dtypes.map(total).join(", ")),
+    ...part.method === null ? [] : [line("checkpoint", `${part.method}, sizes as on the GPU`)],
+    ...part.quantized ? [line("quantized", quantized(part.quantized))] : [],
+    line("layers", `${part.layers}, hidden ${part.hiddenSize}${mlp}`),
+    ...part.experts ? [line("experts", experts(part.experts))] : [],
+    line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
+    line("vocabulary", count(part.vocabSize)),
+    line("context", `${count(part.context)} tokens`),
+    ...part.window === null ? [] : [
+      line("window", `${count(part.window)} tokens in ${part.windowLayers} layers`),
+    ],
+    ...part.ropes.map((each, index) => line(index === 0 ? "rope" : "", rope(each))),
+    ...part.files.map((file, index) => line(index === 0 ? "files" : "", total(file))),
+  ];
+}
+
+function experts({ layers, count: all, chosen, ...sizes }: ExpertReport): string {
+  const { intermediateSize, sharedIntermediateSize: shared } = sizes;
+  const beside = shared === null ? "" : ` and one shared ${shared} wide`;
+  return `${chosen} of ${all}, ${intermediateSize} wide,${beside} in ${layers} layers`;
+}
+
+function draftLines(draft: DraftReport): string[] {
+  const head = draft.ownHead
+    ? `its own over ${count(draft.draftVocabSize)} tokens`
+    : "the target's";
+  return [
+    line("algorithm", draft.algorithm),
+    ...draft.auxLayers.length > 0
+      ? [line("reads", `the inputs of target layers ${draft.auxLayers.join(", ")}`)]
+      : [],
+    line("embedding", draft.ownEmbedding ? "its own" : "the target's"),
+    line("lm_head", head),
+  ];
+}
+
+function line(label: string, text: string): string {
+  return `${label.padEnd(LABEL_WIDTH)}${text}`;
+}
+
+function total({ name, tensors, bytes: size }: TensorTotal): string {
+  return `${name} (${tensors} ${tensors === 1 ? "tensor" : "tensors"}, ${bytes(size)})`;
+}
+
+function quantized({ to, matrices, kept, already }: QuantizeReport): string {
+  const narrow = kept > 0 ? `; ${kept} stay: they are no multiple of 64 wide` : "";
+  const done = already > 0 ? `; ${already} stay: they are quantized already` : "";
+  return `${matrices} matrices to ${to}${narrow}${done}`;
+}
+
+function rope({ theta, scaling: { kind, ...scaling } }: Rope): string {
+  const words = Object.entries(scaling).filter(([, value]) => !Array.isArray(value))
+    .map(([key, value]) =>
+      `${key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${value}`
+    );
+  return [`theta ${theta}`, ...kind === "default" ? [] : [kind, ...words]].join(", ");
+}
+
+function count(number: number): string {
+  return number.toLocaleString("en-US");
+}
+
+function snakeKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(snakeKeys);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      snakeKeys(inner),
+    ]),
+  );
+}

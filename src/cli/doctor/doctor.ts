@@ -1,0 +1,74 @@
+/** `eyrie doctor`: can this machine run Eyrie, and how fast does its GPU answer. */
+import { reason, UsageError } from "../../errors.ts";
+import { lookAtTuning, tuningPath } from "../../engine/tune/tuning_file.ts";
+import type { DoctorOptions } from "../options/options.ts";
+import { lookAtAdapter } from "./adapter.ts";
+import { cacheFolders, cacheState } from "./caches.ts";
+import { installDebianDriver } from "./install.ts";
+import { chooseFix, type Machine, parseOsRelease } from "./machine.ts";
+import { type DoctorReport, isHealthy, renderReport, reportJson } from "./report.ts";
+
+/**
+ * Writes the report to `out`, each text with its line end.
+ *
+ * @returns the exit code: 0 where Eyrie can run, else 1
+ */
+export async function runDoctor(
+  options: DoctorOptions,
+  out: (text: string) => void,
+): Promise<number> {
+  const machine = thisMachine();
+  const report = await examine(machine);
+  if (options.fix && report.fix.kind === "install") {
+    await installDebianDriver();
+    return await examineAfresh(options, out);
+  }
+  out(options.json ? `${JSON.stringify(reportJson(report), null, 2)}\n` : renderReport(report));
+  return isHealthy(report) ? 0 : 1;
+}
+
+/** Looks at everything; opens the adapter when there is one. */
+async function examine(machine: Machine): Promise<DoctorReport> {
+  const adapter = await lookAtAdapter();
+  const env = (name: string): string | undefined => Deno.env.get(name);
+  return {
+    deno: {
+      version: Deno.version.deno,
+      v8: Deno.version.v8,
+      typescript: Deno.version.typescript,
+      target: Deno.build.target,
+    },
+    system: machine.release?.name ?? machine.os,
+    adapter,
+    caches: cacheFolders(env, machine.os).map(cacheState),
+    tuning: lookAtTuning(tuningPath(env, machine.os)),
+    fix: chooseFix(machine, adapter !== null),
+  };
+}
+
+// WebGPU loads its drivers once a process, so a new driver is seen by a new process only.
+async function examineAfresh(
+  options: DoctorOptions,
+  out: (text: string) => void,
+): Promise<number> {
+  const program = Deno.build.standalone ? [] : ["run", "-A", Deno.mainModule];
+  const args = [...program, "doctor", ...(options.json ? ["--json"] : [])];
+  const child = new Deno.Command(Deno.execPath(), { args, stdin: "null", stderr: "inherit" });
+  const { code, stdout } = await child.output();
+  out(new TextDecoder().decode(stdout));
+  return code;
+}
+
+function thisMachine(): Machine {
+  return { os: Deno.build.os, release: readOsRelease(), root: Deno.uid() === 0 };
+}
+
+function readOsRelease(): Machine["release"] {
+  if (Deno.build.os !== "linux") return undefined;
+  try {
+    return parseOsRelease(Deno.readTextFileSync("/etc/os-release"));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw new UsageError(`Cannot read "/etc/os-release": ${reason(error)}`, { cause: error });
+  }
+}

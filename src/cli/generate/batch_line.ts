@@ -1,0 +1,117 @@
+import { UsageError } from "../../errors.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
+import { type Flag, parseValue } from "../options/flag.ts";
+import { flagNamed } from "../options/options.ts";
+
+/** One line of a batch file, checked. Missing fields take the values of the command line. */
+export interface BatchLine {
+  /** As given, else the line's number. */
+  readonly id: string | number;
+  readonly prompt?: string;
+  readonly messages?: readonly ChatMessage[];
+  readonly sampling: Partial<Sampling>;
+  readonly maxTokens?: number;
+  readonly stop?: readonly string[];
+  readonly ignoreEos?: boolean;
+}
+
+/** Number fields of a line and the flag whose range they share. */
+const NUMBERS = {
+  temperature: "temperature",
+  top_k: "topK",
+  top_p: "topP",
+  min_p: "minP",
+  seed: "seed",
+  max_tokens: "maxTokens",
+} as const;
+
+const FIELDS = ["id", "prompt", "messages", "stop", "ignore_eos", ...Object.keys(NUMBERS)];
+
+/**
+ * Reads {"prompt" | "messages", and any of id, temperature, top_k, top_p, min_p, seed, max_tokens,
+ * stop, ignore_eos}.
+ *
+ * @throws UsageError naming the line and the field.
+ */
+export function parseBatchLine(text: string, line: number): BatchLine {
+  const fail = (why: string): never => {
+    throw new UsageError(`Cannot use line ${line}: ${why}`);
+  };
+  const values = parseObject(text, fail);
+  const unknown = Object.keys(values).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) fail(`it has a field "${unknown}", allowed are ${FIELDS.join(", ")}`);
+  const { id = line, prompt, messages, stop, ignore_eos: ignoreEos } = values;
+  if (typeof id !== "string" && typeof id !== "number") fail("id is neither text nor number");
+  if ((prompt === undefined) === (messages === undefined)) {
+    fail("it needs one of prompt and messages");
+  }
+  if (prompt !== undefined && (typeof prompt !== "string" || prompt === "")) {
+    fail("prompt is not a text, or empty");
+  }
+  if (messages !== undefined && !isChat(messages)) {
+    fail("messages is not a list of {role: system | user | assistant, content: text}");
+  }
+  const stops = typeof stop === "string" ? [stop] : stop;
+  if (stops !== undefined && !(isTexts(stops) && !stops.includes(""))) {
+    fail("stop is neither a text nor a list of texts, or is empty");
+  }
+  if (ignoreEos !== undefined && typeof ignoreEos !== "boolean") {
+    fail("ignore_eos is not a boolean");
+  }
+  const { maxTokens, ...sampling } = numbersOf(values, fail);
+  return {
+    id: id as string | number,
+    ...prompt === undefined ? {} : { prompt: prompt as string },
+    ...messages === undefined ? {} : { messages: messages as ChatMessage[] },
+    ...stops === undefined ? {} : { stop: stops as string[] },
+    ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
+    ...maxTokens === undefined ? {} : { maxTokens },
+    sampling,
+  };
+}
+
+function parseObject(text: string, fail: (why: string) => never): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    fail("it is not JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    fail("it is not a JSON object");
+  }
+  return value as Record<string, unknown>;
+}
+
+function numbersOf(values: Record<string, unknown>, fail: (why: string) => never) {
+  const found: Record<string, number> = {};
+  for (const [field, key] of Object.entries(NUMBERS)) {
+    const value = values[field];
+    if (value === undefined) continue;
+    if (typeof value !== "number") fail(`${field} is not a number`);
+    found[key] = inRange(flagNamed(key), field, value as number, fail);
+  }
+  return found as Partial<Sampling> & { maxTokens?: number };
+}
+
+/** The ranges are those of the flags. */
+function inRange(flag: Flag, field: string, value: number, fail: (why: string) => never): number {
+  try {
+    return parseValue(flag, String(value), field) as number;
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
+}
+
+function isChat(value: unknown): value is ChatMessage[] {
+  return Array.isArray(value) && value.length > 0 &&
+    value.every((each) =>
+      typeof each === "object" && each !== null &&
+      ["system", "user", "assistant"].includes(each.role) && typeof each.content === "string"
+    );
+}

@@ -1,0 +1,183 @@
+import type { GenerateResult } from "../../engine/schedule/events.ts";
+import { bytesText, percentText } from "../../text/numbers.ts";
+import type { Engine } from "../open/engine.ts";
+
+/** A finished request: what the statistics describe. */
+export interface Finished {
+  readonly engine: Engine;
+  readonly result: GenerateResult;
+  /** The noise key that was used; undefined when decoding was greedy. */
+  readonly seed: number | undefined;
+}
+
+/** The closing line of a run: tokens, rates, acceptance, seed. */
+export function statsLine({ result, seed }: Finished): string {
+  const { timing, speculative, promptIds, outputIds, cachedTokens } = result;
+  const cached = cachedTokens > 0 ? ` (${cachedTokens} cached)` : "";
+  const parts = [
+    `${plural(outputIds.length, "token")} in ${seconds(timing.decodeMs)}`,
+    `${timing.tokensPerSecond.toFixed(1)} tokens/s`,
+    `prompt ${plural(promptIds.length, "token")}${cached} in ${seconds(timing.prefillMs)}`,
+  ];
+  if (speculative.draft_tokens > 0) {
+    parts.push(
+      `${speculative.mean_accept_length.toFixed(2)} tokens a round`,
+      `${percentText(speculative.draft_acceptance_rate)} of drafts accepted`,
+    );
+  }
+  if (seed !== undefined) parts.push(`seed ${seed}`);
+  return parts.join(", ");
+}
+
+/** `--stats`: one fact a line. */
+export function statsTable({ engine, result, seed }: Finished): string {
+  const { timing, speculative, promptIds, outputIds } = result;
+  const { device } = engine;
+  const prefilled = promptIds.length - result.cachedTokens;
+  const rows: [string, string][] = [
+    ["model", engine.name],
+    ["draft", draftText(engine, result)],
+    ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
+    ...weightRows(engine),
+    ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
+    ["load", seconds(engine.loadMs)],
+    ...tunedRows(engine),
+    [
+      "prompt",
+      `${plural(promptIds.length, "token")}, ${result.cachedTokens} cached, ` +
+      `${seconds(timing.prefillMs)}, ${rate(prefilled, timing.prefillMs)}`,
+    ],
+    ["first token", seconds(timing.timeToFirstTokenMs)],
+    [
+      "output",
+      `${plural(outputIds.length, "token")}, ${seconds(timing.decodeMs)}, ` +
+      `${timing.tokensPerSecond.toFixed(1)} tokens/s, ended by ${result.finishReason}`,
+    ],
+  ];
+  if (speculative.draft_tokens > 0) rows.push(...speculationRows(result));
+  rows.push(...adaptiveRows(engine));
+  if (seed !== undefined) rows.push(["seed", String(seed)]);
+  return rows.map(([name, text]) => `${name.padEnd(12)}${text}`).join("\n");
+}
+
+function weightRows({ weights, draftName }: Engine): [string, string][] {
+  const { quantize, quantizeDraft, bytes } = weights;
+  if (quantize === undefined) return [];
+  const draft = draftName && !quantizeDraft ? ", the draft as it is" : "";
+  return [["weights", `${quantize}${draft}, ${bytesText(bytes)}`]];
+}
+
+/** What was measured, of the launches at some rows of each matmul shape. */
+function tunedRows({ tuned }: Engine): [string, string][] {
+  if (tuned === undefined) return [];
+  const { known, measured, left, ms } = tuned;
+  const later = left > 0 ? `, ${left} left for the next start` : "";
+  return [["tuning", `${known} launches known, ${measured} measured${later}, ${seconds(ms)}`]];
+}
+
+function speculationRows({ speculative }: GenerateResult): [string, string][] {
+  const { rounds, draft_tokens, accepted_tokens, acceptance_per_position } = speculative;
+  return [
+    ["rounds", `${rounds}, ${speculative.mean_accept_length.toFixed(2)} tokens each`],
+    [
+      "drafts",
+      `${draft_tokens}, ${accepted_tokens} accepted (${
+        percentText(speculative.draft_acceptance_rate)
+      })`,
+    ],
+    ["by position", acceptance_per_position.map((share) => percentText(share)).join(" ")],
+  ];
+}
+
+function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
+  if (draftName === undefined) return "none";
+  return speculative.num_steps === 0
+    ? `${draftName}, not used`
+    : `${draftName}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+}
+
+/** The object of `generate --json`; its field names are a public format. */
+export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<string, unknown> {
+  const { timing, speculative } = result;
+  const { adapter, backend, software, features } = engine.device;
+  return {
+    text: result.text,
+    prompt_ids: result.promptIds,
+    output_ids: result.outputIds,
+    finish_reason: result.finishReason,
+    usage: {
+      prompt_tokens: result.promptIds.length,
+      completion_tokens: result.outputIds.length,
+      cached_tokens: result.cachedTokens,
+    },
+    timing: {
+      load_ms: thousandths(engine.loadMs),
+      prefill_ms: thousandths(timing.prefillMs),
+      decode_ms: thousandths(timing.decodeMs),
+      time_to_first_token_ms: thousandths(timing.timeToFirstTokenMs),
+      tokens_per_second: thousandths(timing.tokensPerSecond),
+    },
+    ...weightsReport(engine),
+    ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
+    speculative: { ...speculative, ...adaptiveReport(engine) },
+    device: { adapter, backend, software, features },
+  };
+}
+
+/** What the weights were quantized to; nothing where they were not. */
+function weightsReport({ weights }: Engine): Record<string, unknown> {
+  const { quantize, quantizeDraft, bytes } = weights;
+  if (quantize === undefined) return {};
+  return { weights: { quantize, quantize_draft: quantizeDraft ?? null, bytes } };
+}
+
+/** What a policy did that adapts; nothing of a static depth. SGLang's controller goes unnamed. */
+function adaptiveReport(
+  { status: { speculation, counts }, tiers }: Engine,
+): Record<string, unknown> {
+  const { policy, own, ...report } = speculation;
+  if (policy === "static") return {};
+  const { catchUps, catchUpMs } = counts;
+  const tier_ms = Object.fromEntries(
+    Object.entries(report.tier_ms).map(([steps, ms]) => [steps, thousandths(ms)]),
+  );
+  const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
+  const told = { ...policy === "ema" ? {} : { policy }, ...report, ...own.json };
+  return {
+    adaptive: { ...told, tiers: tiers.steps, tier_bytes: tiers.bytes, tier_ms, catch_up },
+  };
+}
+
+function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [string, string][] {
+  const { policy, active_num_steps, switches, own, tier_ms } = speculation;
+  if (policy === "static") return [];
+  const { catchUps, catchUpMs } = counts;
+  return [
+    ...policy === "ema" ? [] : [["policy", policy] as [string, string]],
+    ["tiers", `${tiers.steps.join(", ")} steps, ${bytesText(tiers.bytes)}`],
+    ["tier", `${active_num_steps} steps now`],
+    ...own.rows.map(([name, text]): [string, string] => [name, text]),
+    ["tier time", Object.entries(tier_ms).map(([n, ms]) => `${n}: ${seconds(ms)}`).join(", ")],
+    ["switches", String(switches.length)],
+    ...switches.map(({ round, reason }): [string, string] => [`  round ${round}`, reason]),
+    ...catchUps > 0
+      ? [["catch-ups", `${catchUps}, ${seconds(catchUpMs)}`] as [string, string]]
+      : [],
+  ];
+}
+
+function thousandths(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(2)} s`;
+}
+
+function rate(count: number, ms: number): string {
+  return `${ms > 0 ? (count / ms * 1000).toFixed(1) : "0.0"} tokens/s`;
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,105 @@
+/** `eyrie models`: what is in the Hugging Face cache, and which of it runs here. */
+import { scanCache } from "../../hub/scan.ts";
+import { modelText } from "../../hub/names.ts";
+import { bytesText } from "../../text/numbers.ts";
+import { hubOfEnvironment } from "../open/locate.ts";
+import type { ModelsOptions } from "../options/options.ts";
+import { type Machine, thisMachine, type Verdict, verdictOf } from "./verdict.ts";
+
+/** One revision in the cache. */
+interface Entry {
+  readonly repo: string;
+  readonly commit: string;
+  readonly refs: readonly string[];
+  readonly bytes: number;
+  readonly usedAt: Date | undefined;
+  readonly folder: string;
+  readonly verdict: Verdict;
+}
+
+/** Writes the table, or with `--json` an object, to `out`. Returns the exit code. */
+export async function runModels(
+  options: ModelsOptions,
+  out: (text: string) => void,
+): Promise<number> {
+  const { cache } = hubOfEnvironment();
+  const repos = scanCache(cache);
+  const machine = repos.length === 0 ? { adapter: false, bytes: undefined } : await thisMachine();
+  const entries = entriesOf(repos, machine);
+  if (options.json) out(`${JSON.stringify({ cache, models: entries.map(entryJson) }, null, 2)}\n`);
+  else if (entries.length === 0) out(`no models in ${cache}; eyrie pull org/name gets one\n`);
+  else out(modelsTable(entries, new Date()));
+  return 0;
+}
+
+function entriesOf(repos: ReturnType<typeof scanCache>, machine: Machine): Entry[] {
+  return repos.flatMap(({ repo, revisions }) =>
+    revisions.map(({ commit, refs, bytes, usedAt, folder }) => ({
+      repo,
+      commit,
+      refs,
+      bytes,
+      usedAt,
+      folder,
+      verdict: verdictOf(folder, machine),
+    }))
+  );
+}
+
+/** A line a revision, and the sum. */
+function modelsTable(entries: readonly Entry[], now: Date): string {
+  const rows = [
+    ["NAME", "REVISION", "SIZE", "LAST USED", "RUNS HERE"],
+    ...entries.map(({ repo, commit, refs, bytes, usedAt, verdict }) => [
+      repo,
+      [commit.slice(0, 7), ...refs].join(" "),
+      bytesText(bytes),
+      usedAt === undefined ? "never" : ago(now.getTime() - usedAt.getTime()),
+      verdictText(verdict),
+    ]),
+  ];
+  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+  const lines = rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  "));
+  return `${lines.map((line) => line.trimEnd()).join("\n")}\n`;
+}
+
+function verdictText(verdict: Verdict): string {
+  if (verdict.kind === "unusable") return `no: ${verdict.reason}`;
+  const { memoryBytes, runs, algorithm, method } = verdict;
+  const draft = algorithm === undefined ? "" : `, ${algorithm} draft`;
+  const kind = method === undefined ? draft : `${draft}, ${method}`;
+  const needs = `needs ${bytesText(memoryBytes)}`;
+  if (runs === false) {
+    return `no: ${needs}, there are ${bytesText(verdict.machineBytes ?? 0)}${kind}`;
+  }
+  return `${runs === undefined ? "if it fits" : "yes"}${kind}, ${needs}`;
+}
+
+function entryJson({ repo, commit, refs, bytes, usedAt, folder, verdict }: Entry) {
+  const usable = verdict.kind === "unusable" ? undefined : verdict;
+  return {
+    name: repo,
+    revision: commit,
+    spelled: modelText({ repo, revision: refs.includes("main") ? "main" : commit }),
+    refs,
+    bytes,
+    last_used: usedAt?.toISOString() ?? null,
+    folder,
+    kind: usable?.kind ?? null,
+    algorithm: usable?.algorithm ?? null,
+    quantization: usable?.method ?? null,
+    memory_bytes: usable?.memoryBytes ?? null,
+    runs: usable === undefined ? false : usable.runs ?? null,
+    reason: verdict.kind === "unusable" ? verdict.reason : null,
+  };
+}
+
+/** Time since, in the largest unit that is there once. */
+function ago(ms: number): string {
+  const minutes = Math.max(0, ms) / 60_000;
+  const units: [number, string][] = [[60 * 24, "day"], [60, "hour"], [1, "minute"]];
+  const [length, unit] = units.find(([length]) => minutes >= length) ?? [1, ""];
+  if (unit === "") return "just now";
+  const count = Math.floor(minutes / length);
+  return `${count} ${unit}${count === 1 ? "" : "s"} ago`;
+}

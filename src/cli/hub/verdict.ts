@@ -1,0 +1,93 @@
+/** Whether a checkpoint folder runs on this machine, by its headers and config alone. */
+import { UsageError } from "../../errors.ts";
+import { openGpu } from "../../gpu/device.ts";
+import { gpuMemory } from "../../gpu/memory.ts";
+import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
+import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
+import type { ModelConfig } from "../../model/config/types.ts";
+import { parseDraftConfig, parseDraftSizes } from "../../model/config/draft_config.ts";
+import { kvBytesPerToken, methodOf, weightBytes } from "../../model/report/memory.ts";
+import { inspectReport } from "../../model/report/report.ts";
+import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
+import { checkTarget, checkTensors, draftTensors } from "../../model/weights/tensors.ts";
+
+/** What runs the models. */
+export interface Machine {
+  readonly adapter: boolean;
+  /** Memory that the adapter can use; undefined where it is not known. */
+  readonly bytes: number | undefined;
+}
+
+export type Verdict =
+  | { readonly kind: "unusable"; readonly reason: string }
+  | {
+    readonly kind: "target" | "draft";
+    readonly algorithm: string | undefined;
+    /** How the checkpoint is quantized, undefined where it is not. */
+    readonly method?: string | undefined;
+    /** Weights, working memory, and keys and values of one sequence. */
+    readonly memoryBytes: number;
+    readonly machineBytes: number | undefined;
+    /** Undefined where the size of the GPU's memory is not known. */
+    readonly runs: boolean | undefined;
+  };
+
+/** The adapter, and its memory where that can be known. */
+export async function thisMachine(): Promise<Machine> {
+  try {
+    using gpu = await openGpu();
+    return { adapter: true, bytes: (await gpuMemory(gpu.info))?.total };
+  } catch (error) {
+    if (error instanceof UsageError) return { adapter: false, bytes: undefined };
+    throw error;
+  }
+}
+
+/** Reads headers and configs, no weights. */
+export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict {
+  try {
+    using checkpoint = openCheckpoint(folder);
+    const found = isDraft(checkpoint) ? draftMemory(checkpoint) : targetMemory(checkpoint);
+    if (!adapter) return { kind: "unusable", reason: "no WebGPU adapter, run eyrie doctor --fix" };
+    const runs = bytes === undefined ? undefined : found.memoryBytes <= bytes;
+    const method = methodOf(checkpoint);
+    return { ...found, ...method ? { method } : {}, machineBytes: bytes, runs };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    // The folder is named in the row already: `Cannot use "FOLDER": reason`.
+    return { kind: "unusable", reason: error.message.replace(/^Cannot \w+ "[^"]*": /, "") };
+  }
+}
+
+/** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
+function isDraft({ tensors }: Checkpoint): boolean {
+  return tensors.has("fc.weight") || tensors.has("model.fc.weight");
+}
+
+function targetMemory(checkpoint: Checkpoint) {
+  const generation = checkpoint.json("generation_config.json");
+  const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
+  const warnings = checkTarget(checkpoint, config);
+  const { memory } = inspectReport({ checkpoint, config, warnings }, null);
+  return { kind: "target" as const, algorithm: undefined, memoryBytes: memory.totalBytes };
+}
+
+function draftMemory(checkpoint: Checkpoint) {
+  const sizes = parseDraftSizes(
+    fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json")),
+  );
+  // Which target it will serve is not known; what is asked here does not depend on it.
+  const standIn: ModelConfig = {
+    ...sizes.decoder,
+    hiddenSize: sizes.targetHiddenSize,
+    bosTokenId: undefined,
+    eosTokenIds: [],
+  };
+  const config = parseDraftConfig(checkpoint, standIn);
+  const tensors = draftTensors(config);
+  checkTensors(checkpoint, tensors);
+  const context = Math.min(config.layer.maxPositions, DEFAULT_CONTEXT);
+  const memoryBytes = weightBytes(checkpoint, tensors) + context * kvBytesPerToken(config.layer);
+  return { kind: "draft" as const, algorithm: config.algorithm, memoryBytes };
+}

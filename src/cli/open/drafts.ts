@@ -1,0 +1,37 @@
+import pairs from "../../../presets/drafts.json" with { type: "json" };
+import { UsageError } from "../../errors.ts";
+
+/** A published draft and the model that it was trained for. */
+interface Pair {
+  readonly target: string;
+  readonly draft: string;
+  readonly algorithm: string;
+}
+
+/** The hub takes names in any case. */
+const PAIRS: readonly Pair[] = pairs;
+
+/**
+ * The draft that `--draft auto` stands for: the first one known for the target.
+ * @param target `org/name`; undefined where a folder does not name it.
+ * @param algorithm what the draft must be, where that was said.
+ * @throws UsageError that says how to name one.
+ */
+export function knownDraft(
+  target: string | undefined,
+  { model, algorithm }: { readonly model: string; readonly algorithm?: string },
+): string {
+  const wanted = target?.toLowerCase();
+  const found = PAIRS.filter((pair) => pair.target.toLowerCase() === wanted);
+  const pair = found.find((pair) => algorithm === undefined || pair.algorithm === algorithm);
+  if (pair !== undefined) return pair.draft;
+  const why = target === undefined
+    ? `the folder "${model}" does not say which model it is`
+    : found.length > 0
+    ? `no ${algorithm} draft for "${target}" is known`
+    : `no draft for "${target}" is known`;
+  throw new UsageError(
+    `Cannot use "--draft auto": ${why}; name one with --draft org/name or --draft FOLDER, ` +
+      `or go without by --draft none (presets/drafts.json lists the known ones)`,
+  );
+}

@@ -1,0 +1,128 @@
+/** Turns what `--model` and `--draft` name into folders before anything is opened. */
+import { reason, UsageError } from "../../errors.ts";
+import { readText } from "../../hub/cache.ts";
+import { download, type Hub, type Snapshot } from "../../hub/download.ts";
+import { modelText, parsePlace, type Place } from "../../hub/names.ts";
+import { type HubSettings, hubSettings } from "../../hub/settings.ts";
+import { knownDraft } from "./drafts.ts";
+import type { Io } from "../terminal/io.ts";
+import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { warn } from "../terminal/warn.ts";
+
+/** The options that name models. */
+interface Named {
+  readonly model?: string | undefined;
+  readonly draft?: string | undefined;
+  readonly algorithm?: string | undefined;
+}
+
+/** Where progress and notes are written. */
+export interface Notices {
+  readonly io: Io;
+  readonly quiet: boolean;
+}
+
+/** `open`, for options whose models may be names of the hub: downloads what is not there. */
+export function located<Options extends Named, Opened>(
+  open: (options: Options) => Promise<Opened>,
+  notices: Notices,
+): (options: Options) => Promise<Opened> {
+  return async (options) => await open(await locate(options, notices));
+}
+
+/** The options with folders for names. @throws UsageError where a model cannot be found or downloaded. */
+export async function locate<Options extends Named>(
+  options: Options,
+  notices: Notices,
+): Promise<Options> {
+  const { model, algorithm } = options;
+  const target = model === undefined ? undefined : parsePlace(model, isFolder);
+  const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
+  const places: { -readonly [K in "model" | "draft"]?: string } = {};
+  const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
+  try {
+    if (target !== undefined) places.model = await folderOf(target, notices, status);
+    if (draft === "none") places.draft = draft;
+    else if (draft !== undefined) {
+      places.draft = await folderOf(parsePlace(draft, isFolder), notices, status);
+    }
+  } finally {
+    status.clear();
+  }
+  const { model: _, draft: __, ...rest } = options;
+  return { ...rest, ...places } as Options;
+}
+
+/** Where the cache and the hub are. */
+export function hubOfEnvironment(): HubSettings {
+  return hubSettings((name) => Deno.env.get(name), readText);
+}
+
+/** A hub as the environment has it, drawing on `status`. */
+function openHub({ io }: Notices, status: StatusLine): Hub {
+  return {
+    settings: hubOfEnvironment(),
+    signal: io.signal,
+    onProgress: status.download,
+    onWarning: (line) => warn(line, { io, status }),
+  };
+}
+
+/** Downloads; where Ctrl+C stops it, says that nothing is lost. */
+export async function fetchModel(
+  name: Snapshot["name"],
+  { io, quiet }: Notices,
+  status: StatusLine,
+): Promise<Snapshot> {
+  try {
+    return await download(name, openHub({ io, quiet }, status));
+  } catch (error) {
+    if (io.signal.aborted) {
+      status.clear();
+      io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
+    }
+    throw error;
+  }
+}
+
+async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
+  if (place.kind === "folder") return place.path;
+  return (await fetchModel(place.name, notices, status)).folder;
+}
+
+function draftOf(
+  { model, draft, algorithm }: Named,
+  target: Place | undefined,
+  { io, quiet }: Notices,
+): string | undefined {
+  // The embedded model has its own heads: one of them is the default.
+  if (draft !== "auto" || model === undefined || target === undefined) {
+    return draft === "auto" ? undefined : draft;
+  }
+  const name = target.kind === "hub" ? target.name.repo : nameInConfig(target.path);
+  const found = knownDraft(name, { model, ...algorithm === undefined ? {} : { algorithm } });
+  if (!quiet) io.stderr.write(`--draft auto: ${found}, known for ${name}\n`);
+  return found;
+}
+
+/** transformers notes in config.json what a model was loaded from when it was saved. */
+function nameInConfig(folder: string): string | undefined {
+  const path = `${folder}/config.json`;
+  const text = readText(path);
+  if (text === undefined) return undefined;
+  try {
+    const name: unknown = JSON.parse(text)?._name_or_path;
+    const place = typeof name === "string" ? parsePlace(name, () => false) : undefined;
+    return place?.kind === "hub" ? modelText({ ...place.name, revision: "main" }) : undefined;
+  } catch (error) {
+    throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
+  }
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}

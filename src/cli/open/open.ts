@@ -1,0 +1,78 @@
+import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
+import type { Engine, OpenEngine } from "./engine.ts";
+import { type Io, unlessAborted } from "../terminal/io.ts";
+import type { ChatOptions } from "../options/options.ts";
+import { statusLine } from "../terminal/progress.ts";
+import { speculationOf } from "./speculation.ts";
+import { warn } from "../terminal/warn.ts";
+
+/** What a command that generates is given besides its options. */
+export interface CommandContext {
+  readonly open: OpenEngine;
+  readonly io: Io;
+  /** Draws a seed where none was given. */
+  readonly randomSeed?: () => number;
+}
+
+/** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
+export async function openWithProgress(
+  options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
+  { open, io }: CommandContext,
+  speculating: { readonly allSteps?: boolean } = {},
+): Promise<Engine | undefined> {
+  const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
+  const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
+  const { autotune = "on" } = options;
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  const onWarning = (line: string) => warn(line, { io, status });
+  const opening = open({
+    maxBatch,
+    speculate: speculationOf(options, speculating),
+    ...model === undefined ? {} : { model },
+    ...draft === undefined ? {} : { draft },
+    ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
+    ...algorithm === undefined ? {} : { algorithm },
+    ...quantize === undefined ? {} : { quantize },
+    ...quantizeDraft ? { quantizeDraft } : {},
+    ...kvDtype === undefined ? {} : { kvDtype },
+    ...adapter === undefined ? {} : { adapter },
+    autotune,
+    ...contextLength === undefined ? {} : { contextLength },
+    ...maxKvTokens === undefined ? {} : { maxKvTokens },
+    ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
+    ...options.noPrefixCache ? { prefixCache: false } : {},
+    signal: io.signal,
+    onProgress: status.load,
+    onWarning,
+  });
+  try {
+    return await unlessAborted(opening, io.signal);
+  } finally {
+    status.clear();
+  }
+}
+
+/** A choice of `--rounds-per-sync`. */
+export function roundsOf(choice: string): RoundsPerSync {
+  return choice === "auto" ? choice : Number(choice);
+}
+
+/** Uniform over the seeds that `--seed` takes. */
+export function randomSeed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+}
+
+/** SGLang's `_SAMPLING_EPS`: below it a temperature is greedy; 1/temperature would overflow. */
+const GREEDY_BELOW = 1e-6;
+
+/** Sampling parameters; a missing seed is drawn. */
+export function samplingOf(
+  values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
+  drawSeed: () => number,
+): Sampling {
+  const { topK, topP, minP } = values;
+  const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
+  const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
+  return { temperature, topK, topP, minP, seed };
+}

@@ -1,0 +1,26 @@
+import { DEFAULT_PRESET, presetConfig } from "../../engine/schedule/presets.ts";
+import type { SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
+import type { ChatOptions } from "../options/options.ts";
+
+/**
+ * What the flags of the speculation group say. The adaptive config is read here, so that a bad one
+ * is reported before anything is opened.
+ *
+ * @param allSteps the depth may change between requests.
+ * @throws UsageError for a config that cannot be read or used.
+ */
+export function speculationOf(
+  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens }: ChatOptions,
+  { allSteps = false }: { readonly allSteps?: boolean } = {},
+): SpeculationChoice {
+  const given = preset ?? adaptiveConfig;
+  return {
+    adaptive: adaptive || preset !== undefined,
+    config: presetConfig(given ?? DEFAULT_PRESET),
+    configGiven: given !== undefined,
+    eagleTopk,
+    numSteps,
+    numDraftTokens,
+    allSteps,
+  };
+}

@@ -1,0 +1,255 @@
+import { UsageError } from "../../errors.ts";
+
+/** What is measured: all combinations of these. */
+export const BENCH_AXES = {
+  batchSizes: {
+    flag: "--batch-sizes",
+    type: "axis",
+    min: 1,
+    max: 128,
+    whole: true,
+    default: [1],
+    help: "requests in flight",
+    example: "--batch-sizes 1,2,4,8",
+  },
+  numSteps: {
+    flag: "--num-steps",
+    type: "axis",
+    min: 0,
+    max: 7,
+    whole: true,
+    help: "fixed draft steps to measure; 0 is plain decoding, which is always measured",
+    absent: "0,1,3,7, or 0 where there is no draft",
+    example: "--num-steps 0-7",
+  },
+  presets: {
+    flag: "--presets",
+    type: "names",
+    help: "adaptive settings to measure: conservative, aggressive, or files of adaptive configs",
+    absent: "none",
+    example: "--presets conservative,aggressive",
+  },
+  promptTokens: {
+    flag: "--prompt-tokens",
+    type: "axis",
+    min: 1,
+    max: 1_000_000,
+    whole: true,
+    help: "tokens of a prompt; with --workload random",
+    absent: "128, or the workload's own prompts",
+    example: "--prompt-tokens 128,1024",
+  },
+  outputTokens: {
+    flag: "--output-tokens",
+    type: "axis",
+    min: 1,
+    max: 1_000_000,
+    whole: true,
+    default: [128],
+    help: "most tokens of an answer",
+    example: "--output-tokens 64,256",
+  },
+  temperatures: {
+    flag: "--temperature",
+    type: "axis",
+    min: 0,
+    max: 100,
+    whole: false,
+    default: [0],
+    help: "0 = greedy; then the outputs of all settings are compared too",
+    example: "--temperature 0,0.7",
+  },
+  depths: {
+    flag: "--depth",
+    type: "axis",
+    min: 0,
+    max: 1_000_000,
+    whole: true,
+    default: [0],
+    help: "tokens in the cache before the prompt",
+    example: "--depth 0,1024",
+  },
+  roundsPerSync: {
+    flag: "--rounds-per-sync",
+    type: "names",
+    help: "rounds the GPU does before the host looks: auto, or 1 to 8",
+    absent: "auto",
+    example: "--rounds-per-sync 1,2,4,auto",
+  },
+} as const;
+
+/** How it is measured. */
+export const BENCH_RUN = {
+  workload: {
+    flag: "--workload",
+    type: "text",
+    help: "fledgling:TASK, phases (easy, hard), file:PROMPTS.jsonl, spec-bench:FILE or random",
+    absent: "fledgling:all, or random with --random-weights",
+    example: "--workload phases",
+  },
+  repeat: {
+    flag: "--repeat",
+    type: "integer",
+    min: 1,
+    max: 1000,
+    default: 5,
+    help: "blocks; each measures every setting once, in random order; --profile: 4 rounds each",
+    example: "--repeat 10",
+  },
+  seed: {
+    flag: "--seed",
+    type: "integer",
+    min: 0,
+    max: 4_294_967_295,
+    default: 1,
+    help: "of prompts, sampling and the order in the blocks",
+    example: "--seed 7",
+  },
+} as const;
+
+/** A table of kernels instead of a sweep. */
+export const BENCH_PROFILE = {
+  profile: {
+    flag: "--profile",
+    type: "switch",
+    help: "device time of the kernels of rounds and of prefill, against what their bytes need",
+    example: "--profile --num-steps 3 --depth 512",
+  },
+  bandwidth: {
+    flag: "--bandwidth",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    help: "memory bandwidth in GB/s that --profile compares with",
+    absent: "measured by a read of a large buffer",
+    example: "--bandwidth 4260",
+  },
+} as const;
+
+/** Checkpoints without files. */
+export const BENCH_RANDOM = {
+  randomWeights: {
+    flag: "--random-weights",
+    type: "file",
+    help: "config.json of a model that is filled with random weights",
+    absent: "none",
+    example: "--random-weights llama-8b/config.json",
+  },
+  randomDraft: {
+    flag: "--random-draft",
+    type: "file",
+    help: "config.json of an EAGLE head that is filled with random weights",
+    absent: "none",
+    example: "--random-draft eagle3-8b/config.json",
+  },
+  simulateAcceptance: {
+    flag: "--simulate-acceptance",
+    type: "axis",
+    min: 0,
+    max: 1,
+    whole: false,
+    help: "draw what is accepted: its probability after the drafts before, one or by position",
+    absent: "off",
+    example: "--simulate-acceptance 0.8,0.7,0.6",
+  },
+} as const;
+
+/** Where results go. */
+export const BENCH_OUTPUT = {
+  output: {
+    flag: "--output",
+    type: "choice",
+    choices: ["md", "csv", "json", "jsonl", "html"],
+    help: "format of the results; html is a page with charts",
+    absent: "md",
+    example: "--output html",
+  },
+  outputFile: {
+    flag: "--output-file",
+    type: "file",
+    help: "file for the results, kept up to date; the table still goes to standard output",
+    absent: "standard output",
+    example: "--output-file bench.html",
+  },
+  resume: {
+    flag: "--resume",
+    type: "file",
+    help: "JSONL file of rows: those in it are not measured again, new ones are added to it",
+    absent: "none",
+    example: "--resume rows.jsonl",
+  },
+  emitConfig: {
+    flag: "--emit-config",
+    type: "file",
+    help: "write the adaptive config whose slots hold the fastest steps of each batch size",
+    absent: "none",
+    example: "--emit-config mine.json",
+  },
+} as const;
+
+/** Flags that mean nothing to `--profile`. */
+const SWEEP_ONLY = {
+  presets: BENCH_AXES.presets,
+  promptTokens: BENCH_AXES.promptTokens,
+  outputTokens: BENCH_AXES.outputTokens,
+  temperatures: BENCH_AXES.temperatures,
+  roundsPerSync: BENCH_AXES.roundsPerSync,
+  workload: BENCH_RUN.workload,
+  resume: BENCH_OUTPUT.resume,
+  emitConfig: BENCH_OUTPUT.emitConfig,
+};
+
+/** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
+export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
+  const { model, draft, randomWeights, randomDraft, workload, numSteps, presets } = given;
+  const clash = (flag: string, other: string, allowed: string) => {
+    throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
+  };
+  if (randomWeights !== undefined) {
+    if (model !== undefined) clash("--random-weights", "--model", "allowed is one of them");
+    if (draft !== undefined) clash("--random-weights", "--draft", "allowed is --random-draft");
+    if (workload !== undefined && workload !== "random") {
+      clash("--random-weights", `--workload ${workload}`, "it knows no text; allowed is random");
+    }
+  } else if (randomDraft !== undefined) {
+    throw new UsageError('Cannot use "--random-draft": it needs --random-weights');
+  }
+  const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
+    ? `--num-steps ${numSteps}`
+    : presets !== undefined
+    ? `--presets ${presets}`
+    : undefined;
+  if (drafts !== undefined && !hasDraft(given)) {
+    if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
+    const [target, head] = randomWeights === undefined
+      ? ["--model", "--draft MODEL"]
+      : ["--random-weights", "--random-draft CONFIG.json"];
+    clash(drafts, target, `it needs a draft; give ${head}`);
+  }
+  refuseImpossibleProfile(given);
+  if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
+    clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
+  }
+}
+
+function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
+  const { profile, bandwidth, output } = given;
+  if (profile !== true) {
+    if (bandwidth === undefined) return;
+    throw new UsageError('Cannot use "--bandwidth": it needs --profile');
+  }
+  for (const [key, { flag }] of Object.entries(SWEEP_ONLY)) {
+    if (given[key] === undefined) continue;
+    throw new UsageError(`Cannot use "${flag}" with "--profile": it belongs to a sweep`);
+  }
+  if (output === undefined || output === "md" || output === "json") return;
+  throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
+}
+
+/** Will there be a draft: the embedded model brings its own, others only where one is named. */
+export function hasDraft(given: Readonly<Record<string, unknown>>): boolean {
+  const { model, draft, randomWeights, randomDraft } = given;
+  if (randomWeights !== undefined) return randomDraft !== undefined;
+  return draft === undefined ? model === undefined : draft !== "none";
+}

@@ -1,0 +1,124 @@
+import { parseArgs } from "node:util";
+import leven from "leven";
+import { UsageError } from "../../errors.ts";
+import { allowed, type Flag, parseValue, placeholder } from "./flag.ts";
+import { type CommandName, COMMANDS, flagsOf } from "./options.ts";
+
+/** What was typed, with no defaults: values by the flags' names in the program, and operands. */
+export interface Typed {
+  readonly given: Readonly<Record<string, unknown>>;
+  readonly operands: readonly string[];
+}
+
+type Token = NonNullable<ReturnType<typeof parseArgs>["tokens"]>[number];
+type OptionToken = Extract<Token, { kind: "option" }>;
+
+const HELP = { flag: "--help", alias: "-h", type: "switch", help: "", example: "--help" } as const;
+
+/**
+ * Reads the arguments of a command by its rows of the option table. node:util splits them (`--a=b`,
+ * `--`), the table checks the values.
+ *
+ * @throws UsageError for the first value that is not allowed, else the first flag that is not known,
+ * else operands that are too many.
+ */
+export function readFlags(name: CommandName, args: readonly string[]): Typed {
+  const flags = spellings(name);
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries([...flags].map(([spelling, { flag }]) => optionOf(spelling, flag))),
+    strict: false,
+    tokens: true,
+  });
+  const given: Record<string, unknown> = {};
+  const unknown: OptionToken[] = [];
+  const operands: string[] = [];
+  for (const token of tokens) {
+    const arg = args[token.index] ?? "";
+    if (token.kind === "positional" || isNumber(arg)) operands.push(arg);
+    else if (token.kind === "option") {
+      const found = flags.get(token.rawName);
+      if (found === undefined || (found.flag.type === "switch" && token.inlineValue)) {
+        unknown.push(token);
+      } else given[found.key] = valueOf(found.flag, token, given[found.key]);
+    }
+  }
+  const [first] = unknown;
+  if (first !== undefined) throw unknownFlag(name, args[first.index] ?? "");
+  const { operands: spec = [] } = COMMANDS[name];
+  if (operands.length > spec.length && !spec.at(-1)?.many) throw tooMany(name);
+  return { given, operands };
+}
+
+/** The rows of a command by all spellings that they have. */
+function spellings(name: CommandName) {
+  const rows: [string, Flag][] = [...Object.entries(flagsOf(name)), ["help", HELP]];
+  return new Map(
+    rows.flatMap(([key, flag]) =>
+      [flag.flag, flag.alias].filter((spelling) => spelling !== undefined)
+        .map((spelling) => [spelling, { key, flag }] as const)
+    ),
+  );
+}
+
+/** A spelling as node:util takes it; a short one needs a long name, here one that cannot be typed. */
+function optionOf(spelling: string, { type }: Flag) {
+  const kind = { type: type === "switch" ? "boolean" : "string" } as const;
+  if (spelling.startsWith("--")) return [spelling.slice(2), kind] as const;
+  return [` ${spelling}`, { ...kind, short: spelling.slice(1) }] as const;
+}
+
+/** `-5` is an operand: no flag is a digit. */
+function isNumber(arg: string): boolean {
+  return arg.trim() !== "" && Number.isFinite(Number(arg));
+}
+
+function valueOf(flag: Flag, { rawName, value }: OptionToken, previous: unknown): unknown {
+  if (flag.type === "switch") return true;
+  if (value === undefined) {
+    throw new UsageError(
+      `Cannot use "${flag.flag}": ${placeholder(flag)} is missing; allowed is ${allowed(flag)}`,
+    );
+  }
+  const read = parseValue(flag, value, rawName);
+  return flag.type === "list" ? [...(previous as string[] | undefined ?? []), read] : read;
+}
+
+function tooMany(name: CommandName): UsageError {
+  const { operands = [] } = COMMANDS[name];
+  const most = ["none", "one (quote it)"][operands.length] ??
+    operands.map((operand) => operand.name).join(" and ");
+  return new UsageError(`Cannot run "${name}": too many arguments, allowed is ${most}`);
+}
+
+/** @param typed the argument as typed: it may have a value. */
+function unknownFlag(name: CommandName, typed: string): UsageError {
+  const [flag = typed] = typed.split("=");
+  const knows = (command: CommandName) => spellings(command).has(flag);
+  if (knows(name)) return new UsageError(`Cannot use "${typed}": ${flag} takes no value`);
+  const others = (Object.keys(COMMANDS) as CommandName[]).filter(knows);
+  if (others.length > 0) {
+    const those = others.join(", ");
+    return new UsageError(`Cannot use "${flag}" with ${name}: it is allowed with ${those}`);
+  }
+  const near = nearest(flag, [HELP, ...Object.values(flagsOf(name))].map(({ flag }) => flag));
+  const hint = near.length === 0 ? "" : `, did you mean ${near.join(", ")}?`;
+  return new UsageError(
+    `Cannot use "${flag}": ${name} has no such flag${hint} (eyrie ${name} --help lists them)`,
+  );
+}
+
+/** Slips of the finger: at most so many letters, and a part of all of them. */
+const MOST_SLIPS = 3;
+const MOST_SLIPS_SHARE = 0.6;
+
+/** The flags that differ least from what was typed, in alphabetical order; none where all differ much. */
+function nearest(typed: string, flags: readonly string[]): string[] {
+  const slips = (flag: string) => leven(typed, flag);
+  const close = flags.filter((flag) =>
+    slips(flag) <= MOST_SLIPS &&
+    slips(flag) < MOST_SLIPS_SHARE * (Math.max(typed.length, flag.length) - "--".length)
+  );
+  const least = Math.min(...close.map(slips));
+  return close.filter((flag) => slips(flag) === least).toSorted();
+}

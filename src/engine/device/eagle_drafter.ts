@@ -1,0 +1,93 @@
+import { loadFeatures, storeFeatures } from "../../../shaders/round/features.ts";
+import { gatherRows } from "../../../shaders/round/move_rows.ts";
+import { draftRows } from "../../../shaders/round/round.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import { draftBody, draftHead } from "../../model/plan/eagle.ts";
+import type { Tap } from "../../model/plan/target.ts";
+import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { keptRows, type RoundBuffers } from "./buffers.ts";
+import type { CatchUp, DeviceDrafter } from "./device_drafter.ts";
+import type { SpeculativeDraft } from "./models.ts";
+
+/** An EAGLE head or a NextN layer as a drafter of chains. */
+export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): DeviceDrafter {
+  const { lanes, last, extendRows } = buffers;
+  const body = (count: number, perSlot: number, features = draft.features) =>
+    draftBody(draft, { rows: extendRows, count, perSlot }, { features });
+  const head = (batch: number) =>
+    draftHead(draft, { lanes }, { batch, step: 0, last, carry: true });
+  return {
+    taps: featureTaps(draft),
+    levels: (shape) => levels(draft, buffers, shape),
+    extend(shape) {
+      const { batch, depth } = shape;
+      const count = batch * (depth + 1);
+      const features = isChain(shape) ? draft.features : draft.keptFeatures;
+      return [
+        ...features === draft.features ? [] : [gatherKept(draft, buffers, count)],
+        ...body(count, depth + 1, features),
+        ...head(batch),
+      ];
+    },
+    prompt: (count) => body(count, count),
+    head,
+    catchUp: draft.store && catchUp(draft, { ...buffers, store: draft.store }),
+  };
+}
+
+/** Copies of the target's residual stream that EAGLE-3 reads, side by side. */
+function featureTaps({ draft: { algorithm, auxLayers }, features, featureCols }: SpeculativeDraft) {
+  if (algorithm !== "EAGLE3") return [];
+  const hiddenSize = featureCols / auxLayers.length;
+  return auxLayers.map((layer, i): Tap => ({
+    layer,
+    out: features,
+    outCols: featureCols,
+    outFirst: i * hiddenSize,
+  }));
+}
+
+function levels(
+  draft: SpeculativeDraft,
+  { lanes, slots, drafts, draftRows: rows }: RoundBuffers,
+  { batch, depth }: RoundShape,
+): Dispatch[] {
+  const { mostRows } = draft;
+  return Array.from({ length: Math.max(0, depth - 1) }, (_, level) => {
+    const carry = level + 2 < depth;
+    return [
+      ...level === 0
+        ? [draftRows({ lanes, slots, drafts, rows }, { batch, mostRows, step: 0 })]
+        : [],
+      ...draftBody(draft, { rows, count: batch, perSlot: 1 }, { lanes }),
+      ...draftHead(draft, { lanes }, {
+        ...{ batch, step: level + 1, carry },
+        next: carry ? { slots, rows } : undefined,
+      }),
+    ];
+  }).flat();
+}
+
+/** Features of the extend rows of trees, whose verify rows lie apart. */
+function gatherKept(draft: SpeculativeDraft, buffers: RoundBuffers, rows: number): Dispatch {
+  const { features: x, keptFeatures: out, featureCols: cols } = draft;
+  const index = keptRows(buffers.last);
+  return gatherRows({ x, index, out: out as Operand }, { rows, cols, label: "draft.kept" });
+}
+
+function catchUp(
+  { features, featureCols: cols, pages, tablePages, ...draft }: SpeculativeDraft,
+  { rows, extendRows, store }: RoundBuffers & { readonly store: Operand },
+): CatchUp {
+  return {
+    keep: (count) => [storeFeatures({ features, rows, pages, store }, { count, cols, tablePages })],
+    rows: (count) => [
+      loadFeatures({ features, rows: extendRows, pages, store }, { count, cols, tablePages }),
+      ...draftBody(
+        { ...draft, pages, tablePages },
+        { rows: extendRows, count, perSlot: 1 },
+        { features },
+      ),
+    ],
+  };
+}

@@ -1,0 +1,75 @@
+import {
+  RECENT_ROUNDS,
+  type RoundContext,
+  type RoundOutcome,
+  type RoundTimes,
+  type SequenceContext,
+  type SequenceOutcome,
+} from "../../speculate/policy.ts";
+import type { LaneResult, RoundResult } from "../device/round_result.ts";
+import { askedSteps, type RequestState } from "./request_state.ts";
+
+/** What a context tells beside the requests of the round. */
+export type RoundSurroundings = Pick<
+  RoundContext,
+  "waiting" | "freePages" | "totalPages" | "roundsPerSync"
+>;
+
+/** What the round to come is chosen by. The sequences cost nothing to a policy that reads none. */
+export function roundContext(
+  states: readonly RequestState[],
+  surroundings: RoundSurroundings,
+): RoundContext {
+  let sequences: readonly SequenceContext[] | undefined;
+  return {
+    ...surroundings,
+    batchSize: states.length,
+    asked: askedSteps(states),
+    get sequences() {
+      return sequences ??= states.map(sequenceContext);
+    },
+  };
+}
+
+function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
+  const { stored, draftStored } = sequence;
+  const { id, depth, accepted } = drafted;
+  return { id, position: stored, depth, accepted: [...accepted], lag: stored - draftStored };
+}
+
+/**
+ * What a round came to, before its tokens are taken.
+ *
+ * @param taking the requests that it brought tokens for.
+ * @param times.ms its wall time.
+ */
+export function roundOutcome(
+  round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting">,
+  taking: readonly { readonly state: RequestState; readonly lane: LaneResult }[],
+  times: Omit<RoundResult, "lanes"> & { readonly ms: number },
+): RoundOutcome {
+  const sequences = taking.map(({ state, lane }) => sequenceOutcome(state, lane));
+  return { ...round, sequences, ms: roundTimes(times) };
+}
+
+/** What the round did for a request; contexts will tell it. */
+function sequenceOutcome(
+  { request, output, drafted }: RequestState,
+  { drafts, accepted }: LaneResult,
+): SequenceOutcome {
+  const depth = drafts.length;
+  drafted.depth = depth;
+  drafted.accepted.push(accepted);
+  if (drafted.accepted.length > RECENT_ROUNDS) drafted.accepted.shift();
+  const position = request.promptIds.length + output.tokens - 1;
+  return { id: drafted.id, asked: request.numSteps, depth, accepted, position };
+}
+
+function roundTimes(
+  { draftMs: draft, verifyMs: verify, extendMs: extend, ms: round }:
+    & Omit<RoundResult, "lanes">
+    & { readonly ms: number },
+): RoundTimes {
+  const device = draft + verify + extend;
+  return { round, draft, verify, extend, host: device > 0 ? Math.max(0, round - device) : 0 };
+}

@@ -1,0 +1,116 @@
+import { roundsToDecision, type SlotState, startSlot, updateSlot } from "../adaptive.ts";
+import {
+  type AdaptiveConfig,
+  AdaptiveConfigError,
+  middleSteps,
+  parseAdaptiveConfig,
+  unionSteps,
+  withInitialSteps,
+} from "../adaptive_config.ts";
+import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
+import { chain, chains } from "../round_shape.ts";
+import { slotIndex } from "../router.ts";
+import { type PolicyKind, policyKind } from "./kind.ts";
+
+/** One state a slot, in the config's order: slots share nothing. */
+export type EmaState = readonly SlotState[];
+
+export interface EmaOptions {
+  /** num_steps at which the slots start that have it among their candidates. */
+  readonly initialSteps: number;
+  /** Batch sizes that the engine pads to. */
+  readonly buckets?: readonly number[];
+}
+
+/** A slot in the report. */
+export interface SlotReport {
+  /** Smallest batch of the slot. */
+  readonly batch_size: number;
+  readonly num_steps: number;
+  readonly ema_accept_len: number;
+}
+
+/** SGLang's `--speculative-adaptive`; its options are a `--speculative-adaptive-config`. */
+export const EMA: PolicyKind<AdaptiveConfig> = policyKind({
+  examples: [
+    { "1": { candidate_steps: [1, 3, 5, 7] }, "8": { candidate_steps: [0, 1, 3] } },
+    {
+      ...{ ema_alpha: 1, warmup_batches: 0, update_interval: 1 },
+      ...{ "1": { candidate_steps: [0, 1, 3] }, "4": { candidate_steps: [0, 7] } },
+    },
+    { candidate_steps: [1, 3, 7], update_interval: 2, warmup_batches: 1, up_hysteresis: -1.5 },
+  ],
+  check: parseAdaptiveConfig,
+  make: (config, { numSteps, buckets }) =>
+    ema(config, { initialSteps: numSteps ?? middleSteps(config), buckets }),
+});
+
+/**
+ * SGLang's adaptive controller and router: each batch size has a slot, and each slot walks along its
+ * candidates by a moving average of the accepted drafts.
+ *
+ * @throws AdaptiveConfigError when the config has no slot.
+ */
+export function ema(
+  config: AdaptiveConfig,
+  { initialSteps, buckets }: EmaOptions,
+): Policy<EmaState> {
+  const { slots } = withInitialSteps(config, initialSteps);
+  if (slots.length === 0) {
+    throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+  }
+  const routing = { slots, buckets };
+  return {
+    tiers: chains(unionSteps({ slots })),
+    start: slots.map((slot) => startSlot(slot, initialSteps)),
+    pick: (state, { batchSize }) => ({
+      tier: chain(at(state, slotIndex(routing, batchSize)).current),
+    }),
+    holds: (state, { batchSize }) => roundsToDecision(at(state, slotIndex(routing, batchSize))),
+    learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
+    report,
+  };
+}
+
+/** SGLang's log line for a change. */
+export function changeText(
+  { from, to, ema }: { readonly from: number; readonly to: number; readonly ema: number },
+): string {
+  return `Adaptive spec params updated: steps ${from} -> ${to} ` +
+    `(ema_accept_len=${ema.toFixed(2)})`;
+}
+
+/** A round that was launched before a change says nothing of the steps that run now: it is dropped. */
+function learn(
+  state: EmaState,
+  index: number,
+  { tier, sequences }: RoundOutcome,
+): Learned<EmaState> {
+  const old = at(state, index);
+  if (tier.depth !== old.current) return { state };
+  // A count that is none would stay in the average for ever.
+  const accepted = sequences.map((sequence) => sequence.accepted)
+    .filter((count) => Number.isSafeInteger(count) && count >= 0);
+  const slot = updateSlot(old, accepted);
+  const next = state.with(index, slot);
+  if (slot.current === old.current) return { state: next };
+  const [from, to] = [old.current, slot.current];
+  const reason = changeText({ from, to, ema: slot.ema });
+  return { state: next, change: { from, to, slot: slot.slot.batchSize, reason } };
+}
+
+function report(state: EmaState): PolicyReport {
+  const slots = state.map(({ slot, current, ema }) => (
+    { batch_size: slot.batchSize, num_steps: current, ema_accept_len: ema } satisfies SlotReport
+  ));
+  const texts = slots.map(({ batch_size, num_steps, ema_accept_len }) =>
+    `from batch ${batch_size}: ${num_steps} steps, ema ${ema_accept_len.toFixed(2)}`
+  );
+  return { json: { slots }, rows: [["slots", texts.join("; ")]] };
+}
+
+function at(state: EmaState, index: number): SlotState {
+  const slot = state[index];
+  if (slot === undefined) throw new Error(`Cannot read slot ${index}: there are ${state.length}`);
+  return slot;
+}

@@ -1,0 +1,27 @@
+import { type Policy, PolicyError, type PolicySetup } from "../policy.ts";
+import { EMA } from "./ema.ts";
+import type { PolicyKind } from "./kind.ts";
+import { STATIC } from "./static.ts";
+
+/** Every policy by its name: a new one takes its file, its test and a line here. */
+export const POLICIES: Readonly<Record<string, PolicyKind<unknown>>> = {
+  static: STATIC,
+  ema: EMA,
+};
+
+/**
+ * A registered policy.
+ *
+ * @param options as a user wrote them.
+ * @throws PolicyError for a name that is not registered or options that the policy does not take.
+ */
+export function policyNamed(name: string, options: unknown, setup: PolicySetup): Policy {
+  const kind = Object.hasOwn(POLICIES, name) ? POLICIES[name] : undefined;
+  const fail = (why: string) => new PolicyError(`Cannot use policy "${name}": ${why}`);
+  if (kind === undefined) throw fail(`there are ${Object.keys(POLICIES).join(", ")}`);
+  try {
+    return kind.open(options, setup);
+  } catch (error) {
+    throw error instanceof PolicyError ? fail(error.message) : error;
+  }
+}

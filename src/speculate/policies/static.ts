@@ -1,0 +1,38 @@
+import { DEFAULT_NUM_STEPS } from "../adaptive_arguments.ts";
+import { type Policy, PolicyError } from "../policy.ts";
+import { chain } from "../round_shape.ts";
+import { type PolicyKind, policyKind } from "./kind.ts";
+import { readOptions } from "./options.ts";
+
+export interface StaticOptions {
+  /** Steps of a request that asks for none in particular; SGLang's automatic number where absent. */
+  readonly numSteps: number | undefined;
+}
+
+/** SGLang without `--speculative-adaptive`. */
+export const STATIC: PolicyKind<StaticOptions> = policyKind({
+  examples: [{}, { num_steps: 0 }, { num_steps: 5 }],
+  check(given) {
+    const { num_steps } = readOptions(given, ["num_steps"]);
+    if (num_steps === undefined) return { numSteps: undefined };
+    if (Number.isSafeInteger(num_steps) && Number(num_steps) >= 0) {
+      return { numSteps: Number(num_steps) };
+    }
+    throw new PolicyError(`num_steps must be an integer of at least 0, got ${num_steps}`);
+  },
+  make: ({ numSteps }, setup) => fixed(numSteps ?? setup.numSteps ?? DEFAULT_NUM_STEPS),
+});
+
+/** Every round as deep as the deepest of its requests; `numSteps` are those of one that is silent. */
+export function fixed(numSteps: number): Policy<null> {
+  return {
+    tiers: [chain(numSteps)],
+    start: null,
+    pick: (_, { asked }) => ({
+      tier: chain(Math.max(0, ...asked.map((steps = numSteps) => steps))),
+    }),
+    holds: () => Infinity,
+    learn: (state) => ({ state }),
+    report: () => ({ json: {}, rows: [] }),
+  };
+}

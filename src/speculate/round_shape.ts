@@ -1,0 +1,33 @@
+/** Most rows of one sequence that a round may verify, the root included: offsets in a `Row` are bytes. */
+export const MOST_ROWS = 64;
+
+/** What a round makes of each sequence: programs, buffers and results are made for it. */
+export interface TierShape {
+  /** Draft levels: a round adds at most one token more than that. */
+  readonly depth: number;
+  /** Candidates a level, 1 for chains. */
+  readonly width: number;
+  /** Verify rows a sequence, the root included: depth + 1 for a chain. 1 to MOST_ROWS. */
+  readonly rows: number;
+}
+
+/** The shape of one round. */
+export interface RoundShape extends TierShape {
+  /** Sequences. */
+  readonly batch: number;
+}
+
+/** Shape of a chain of `depth` drafts; 0 is plain decoding. */
+export function chain(depth: number): TierShape {
+  return { depth, width: 1, rows: depth + 1 };
+}
+
+/** Shapes of chains, as `chain` makes them. */
+export function chains(depths: readonly number[]): TierShape[] {
+  return depths.map(chain);
+}
+
+/** Whether row j of each sequence is j tokens after its root. */
+export function isChain({ depth, width, rows }: TierShape): boolean {
+  return width === 1 && rows === depth + 1;
+}

@@ -1,0 +1,131 @@
+// What a model's rounds and prompts dispatch, as golden text: a change shows up in review. Rewrite with
+//
+//   UPDATE_GOLDEN=1 deno test -A tests/engine/plans_test.ts
+
+import assert from "node:assert/strict";
+import { type Capacity, mostRows, roundBuffers } from "../../src/engine/device/buffers.ts";
+import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
+import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
+import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
+import { paperGpu } from "../gpu/paper.ts";
+import { folded, merged, plansText, type ShapedPlan } from "./plan_text.ts";
+import { folderOf, loadSpeculated, openSpeculated, SPECULATED } from "./speculated.ts";
+
+const STEPS = [0, 1, 3];
+const BATCHES = [1, 4];
+const PROMPT_ROWS = [8, 64, 256];
+
+/** How a golden's weights come about. */
+interface Subject {
+  readonly load: (gpu: Gpu) => Promise<LoadedWeights>;
+  readonly kvDtype?: KvDtype;
+}
+
+function opened(choice: ModelChoice, quantize: QuantizeChoice = {}): Subject {
+  return {
+    async load(gpu) {
+      using models = openModels(choice);
+      return await loadWeights(gpu, models, quantize);
+    },
+  };
+}
+
+function speculated(name: string): Subject {
+  return {
+    async load(gpu) {
+      using models = await openSpeculated(name);
+      return await loadSpeculated(gpu, models);
+    },
+  };
+}
+
+const SUBJECTS: Readonly<Record<string, Subject>> = {
+  fledgling_eagle3: opened({ algorithm: "EAGLE3" }),
+  fledgling_eagle1: opened({ algorithm: "EAGLE" }),
+  fledgling_alone: opened({ algorithm: "NONE" }),
+  fledgling_q8_f16: { ...opened({}, { quantize: "q8" }), kvDtype: "f16" },
+  fledgling_q4_bf16: { ...opened({}, { quantize: "q4", quantizeDraft: true }), kvDtype: "bf16" },
+  deepseek_v3_nextn: opened({ model: folderOf("deepseek_v3"), algorithm: "NEXTN" }),
+  ...Object.fromEntries(SPECULATED.map((name) => [name, speculated(name)])),
+};
+
+/** All plans of an engine with these weights. */
+async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<ShapedPlan[]> {
+  const capacity: Capacity = {
+    ...{
+      batch: Math.max(...BATCHES),
+      shapes: chains(STEPS),
+      prefillRows: Math.max(...PROMPT_ROWS),
+    },
+    ...{ contextLength: 32, pages: 16, kvDtype },
+  };
+  const buffers = roundBuffers(gpu, capacity);
+  const models = prepareModels(gpu, await load(gpu), capacity, buffers);
+  const { target, draft } = models;
+  const drafter = draft && eagleDrafter(draft, buffers);
+  const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
+  const steps = draft ? STEPS : [0];
+  const rounds = steps.flatMap((numSteps) =>
+    BATCHES.flatMap((batch) => {
+      const plans = roundPlans(parts, { shape: { ...chain(numSteps), batch }, proposed: false });
+      return named("round", `${numSteps} steps x ${batch}`, { ...plans });
+    })
+  );
+  const prompts = PROMPT_ROWS.flatMap((rows) =>
+    named("prompt", `${rows} rows`, { ...promptPlans(parts, rows) })
+  );
+  if (drafter === undefined) return [...rounds, ...prompts];
+  return [
+    ...rounds,
+    ...prompts,
+    ...PROMPT_ROWS.flatMap((rows) =>
+      named("catch up", `${rows} rows`, { body: drafter.catchUp?.rows(rows) ?? [] })
+    ),
+    ...BATCHES.flatMap((batch) => named("draft head", `x ${batch}`, { head: drafter.head(batch) })),
+  ];
+}
+
+function named(of: string, shape: string, plans: Record<string, ShapedPlan["plan"]>): ShapedPlan[] {
+  return Object.entries(plans).map(([part, plan]) => ({ name: `${of}, ${part}`, shape, plan }));
+}
+
+for (const [name, subject] of Object.entries(SUBJECTS)) {
+  Deno.test(`plans of ${name}`, async () => {
+    const parts: string[] = [];
+    for (const software of [true, false]) {
+      const plans = await plansOf(paperGpu({ software }), subject);
+      parts.push(`# ${software ? "software" : "hardware"}`, plansText(plans));
+    }
+    const text = `${parts.join("\n\n")}\n`;
+    const path = new URL(`../golden/plans/${name}.txt`, import.meta.url);
+    if (Deno.env.get("UPDATE_GOLDEN") === "1") await Deno.writeTextFile(path, text);
+    assert.equal(text, await Deno.readTextFile(path));
+  });
+}
+
+Deno.test("lines that differ in numbers are one with all of them", () => {
+  const lines = ["a matmul_1_2 [1,16,1] x=t N=3", "a matmul_4_2 [2,16,1] x=t N=3"];
+  assert.equal(merged(lines), "a matmul_1|4_2 [1|2,16,1] x=t N=3");
+  assert.equal(merged(["a one [1]", "a one_more [1]"]), "a one|one_more [1]");
+});
+
+Deno.test("layers that differ in their number alone are told in short, others are not", () => {
+  const layer = (
+    i: number,
+    kv = i,
+  ) => [`layers.${i}.q w=layers.${i}.q`, `layers.${i}.kv k=kv.${kv}`];
+  const short = (i: number) => [`layers.${i}.q as before`, `layers.${i}.kv as before`];
+  assert.deepEqual(folded(["a x=1", ...layer(0), ...layer(1), ...layer(2), "a x=2", "a x=2"]), [
+    ...["a x=1", ...layer(0), ...short(1), ...short(2), "a x=2", "a as before"],
+  ]);
+  // The keys of another layer.
+  const [q, kv] = layer(1, 0);
+  assert.deepEqual(folded([...layer(0), q as string, kv as string]), [
+    ...[...layer(0), "layers.1.q as before", "layers.1.kv k=kv.0"],
+  ]);
+});

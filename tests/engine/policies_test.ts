@@ -1,0 +1,119 @@
+// A policy that nobody registered: a depth for each sequence, another one every round.
+import assert from "node:assert/strict";
+import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
+import { openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import type { Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
+import { policyRandom } from "../../src/speculate/noise.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { policyContract } from "../speculate/policy_contract.ts";
+
+/** What was told to a policy, and what it chose. */
+interface Heard {
+  readonly picks: { readonly context: RoundContext; readonly depths: readonly number[] }[];
+  readonly outcomes: RoundOutcome[];
+}
+
+const DEPTHS = [0, 1, 2, 3, 4, 5];
+
+/** Its state counts rounds: the depths of a batch are drawn anew for each. */
+function scattered(seed: number, heard?: Heard): Policy<number> {
+  const random = policyRandom(seed);
+  return {
+    tiers: [chain(5)],
+    start: 0,
+    pick(round, context) {
+      const depths = context.sequences.map(({ id }) => random(round, id) % DEPTHS.length);
+      heard?.picks.push({ context: structuredClone(context), depths });
+      return { tier: chain(5), depths };
+    },
+    holds: () => 1,
+    learn(round, outcome) {
+      heard?.outcomes.push(structuredClone(outcome));
+      return { state: round + 1 };
+    },
+    report: (round) => ({ json: { drawn: round }, rows: [["drawn", `${round} times`]] }),
+  };
+}
+
+policyContract("scattered", scattered);
+
+/** Prompts side by side; some are sampled, one wants no drafts, the last ones wait for a place. */
+async function texts(options: OpenOptions) {
+  using engine = await openEngine({ maxBatch: 4, ...options });
+  const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
+    const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
+    return {
+      promptIds: engine.encodePrompt({ messages }),
+      sampling: { ...GREEDY, temperature: n % 3 === 2 ? 0.8 : 0, seed: n },
+      ...{ maxTokens: 60, stop: [], ignoreEos: false },
+      ...n === 3 ? { numSteps: 0 } : {},
+    };
+  });
+  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  return { texts: results.map(({ text }) => text), results, report: engine.speculation.report };
+}
+
+Deno.test("a policy with a depth for each sequence: every text is that of plain decoding", async () => {
+  const plain = await texts({ speculate: statically(0) });
+  for (const profile of [false, true]) {
+    const heard: Heard = { picks: [], outcomes: [] };
+    const policy = scattered(7, heard);
+    const found = await texts({ speculate: { policy, name: "scattered" }, profile });
+    assert.deepEqual(found.texts, plain.texts);
+    assert.equal(found.report.policy, "scattered");
+    assert.deepEqual(found.report.own.json, { drawn: heard.outcomes.length });
+    assertHeard(heard);
+    for (const { ms } of heard.outcomes) {
+      assert.ok(ms.round > 0 && (profile ? ms.verify > 0 && ms.draft > 0 : ms.verify === 0));
+    }
+  }
+});
+
+/** Depths differ within rounds and from round to round, and what ran is what was chosen. */
+function assertHeard({ picks, outcomes }: Heard): void {
+  assert.equal(picks.length, outcomes.length);
+  assert.ok(picks.length > 40, `${picks.length} rounds`);
+  assert.ok(picks.filter(({ depths }) => new Set(depths).size > 1).length > 20);
+  assert.deepEqual(
+    DEPTHS.filter((depth) => !picks.some(({ depths }) => depths.includes(depth))),
+    [],
+  );
+  assert.ok(picks.some(({ context }) => context.waiting > 0));
+  assert.ok(Math.max(...picks.map(({ context }) => context.batchSize)) === 4);
+  for (const [round, { context, depths }] of picks.entries()) {
+    const { sequences, batchSize, asked, freePages, totalPages } = context;
+    assert.deepEqual([sequences.length, asked.length], [batchSize, batchSize]);
+    assert.ok(freePages >= 0 && freePages < totalPages);
+    const chosen = new Map(sequences.map((each, i) => [each.id, { ...each, depth: depths[i] }]));
+    for (const { id, depth, accepted, position, asked } of outcomes[round]?.sequences ?? []) {
+      assert.notEqual(asked, 0, "nothing is learned from a request without drafts");
+      const of = chosen.get(id);
+      assert.deepEqual([depth, position], [of?.depth, of?.position]);
+      assert.ok(accepted <= depth, `${accepted} of ${depth}`);
+      const next = picks[round + 1]?.context.sequences.find((each) => each.id === id);
+      if (next === undefined) continue;
+      assert.deepEqual([next.position, next.depth], [position + accepted + 1, depth]);
+      assert.equal(next.accepted.at(-1), accepted);
+      assert.ok(next.accepted.length <= 8);
+    }
+  }
+  assert.ok(
+    picks.some(({ context }) => context.sequences.some((each) => each.accepted.length === 8)),
+  );
+}
+
+Deno.test("a registered policy is asked for by its name", async () => {
+  const options = { "1": { candidate_steps: [1, 3] }, warmup_batches: 0, update_interval: 2 };
+  const plain = await texts({ speculate: statically(0) });
+  const found = await texts({ speculate: { policy: "ema", options, numSteps: 1 } });
+  assert.deepEqual(found.texts, plain.texts);
+  const { policy, rounds, tier_ms } = found.report;
+  assert.equal(policy, "ema");
+  assert.ok(rounds > 20 && (tier_ms[1] ?? 0) > 0);
+  await assert.rejects(openEngine({ speculate: { policy: "no such" } }), {
+    name: "UsageError",
+    message: 'Cannot use policy "no such": there are static, ema',
+  });
+});

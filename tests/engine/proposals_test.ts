@@ -1,0 +1,269 @@
+// Drafts proposed by the host, trees among them: through the public interface, text as without.
+import assert from "node:assert/strict";
+import type { HostDrafter } from "../../src/draft/host_drafter.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import { UsageError } from "../../src/errors.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { chainOf, NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { assertNothingHeld } from "./held.ts";
+
+const SHAPE = { depth: 4, width: 2, rows: 12 };
+const WRONG = 5;
+
+function request(engine: Engine, n: number): GenerateRequest {
+  const content = generatedPrompt(n);
+  const sampled = { ...GREEDY, temperature: 0.7, seed: n, topK: 30 };
+  return {
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    sampling: n % 2 === 1 ? sampled : GREEDY,
+    maxTokens: 28,
+    stop: [],
+    ignoreEos: true,
+  };
+}
+
+const REQUESTS = [0, 1, 2, 3];
+
+async function together(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+  const results = await Promise.all(
+    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+  );
+  assertNothingHeld(engine);
+  return results;
+}
+
+/** What plain decoding makes of each request: prompt and output, and output. */
+const plain = await (async () => {
+  using engine = await openEngine({ draft: "none" });
+  const found: { readonly all: number[]; readonly output: string }[] = [];
+  for (const n of REQUESTS) {
+    const { outputIds } = await resultOf(engine.generate(request(engine, n)));
+    found.push({
+      all: [...request(engine, n).promptIds, ...outputIds],
+      output: outputIds.join(),
+    });
+  }
+  return found;
+})();
+
+/** The next tokens of the known text that begins with these, and which text it is. */
+function whatFollows(ids: readonly number[], count: number): [next: number[], text: number] {
+  const text = plain.findIndex(({ all }) => ids.every((id, i) => all[i] === id));
+  return [plain[text]?.all.slice(ids.length, ids.length + count) ?? [], text];
+}
+
+function goldenConfig(name: string): string {
+  return new URL(`../golden/${name}/config.json`, import.meta.url).pathname;
+}
+
+/** Right tokens scattered in a tree: each has wrong siblings before or behind it, with children. */
+function scattered(right: readonly number[], count: number, vocab = 2048): Proposal {
+  const tokens: number[] = [];
+  const parents: number[] = [];
+  const add = (token: number, parent: number) => parents.push(parent) && tokens.push(token);
+  let at = 0;
+  for (const [level, token] of right.entries()) {
+    if (tokens.length + 3 > count) break;
+    const wrong = hash32(token, level, 1) % 2 === 0;
+    if (wrong) add((token + 1) % vocab, at);
+    const own = add(token, at);
+    if (wrong && level + 1 < right.length) add(WRONG, own - 1);
+    if (!wrong) add((token + 7) % vocab, at);
+    at = own;
+  }
+  return { tokens, parents };
+}
+
+/** Knows the texts, and takes every fifth token for another one. */
+const TREES: HostDrafter = {
+  name: "trees",
+  shape: SHAPE,
+  propose(ids, { count, depth }) {
+    const [right] = whatFollows(ids, depth);
+    return scattered(right.map((id, i) => hash32(ids.length, i, 2) % 5 ? id : id ^ 1), count);
+  },
+};
+
+async function open(
+  drafter: HostDrafter,
+  options: OpenOptions,
+): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+  const rounds: RoundSample[] = [];
+  const onRound = (round: RoundSample) => void rounds.push(round);
+  return { engine: await openEngine({ drafter, onRound, ...options }), rounds };
+}
+
+const acceptedOf = (rounds: readonly RoundSample[]) =>
+  rounds.reduce((sum, { accepted }) => sum + accepted.reduce((a, b) => a + b, 0), 0);
+
+function assertSame(results: readonly GenerateResult[], which: readonly number[]): void {
+  assert.deepEqual(
+    results.map(({ outputIds }) => outputIds.join()),
+    which.map((n) => plain[n]?.output),
+  );
+}
+
+Deno.test(`trees from the host: the text of plain decoding, batch 1 to 4`, async () => {
+  const { engine, rounds } = await open(TREES, { draft: "none", maxBatch: 4 });
+  using _ = engine;
+  for (const batch of REQUESTS) {
+    const which = REQUESTS.slice(0, batch + 1);
+    rounds.length = 0;
+    assertSame(await together(engine, which), which);
+    // Far more than one token a round, and not everything was right.
+    const lanes = rounds.reduce((sum, round) => sum + round.batch, 0);
+    assert.ok(acceptedOf(rounds) > lanes, `${acceptedOf(rounds)} in ${lanes}`);
+    assert.ok(rounds.some(({ accepted }) => accepted.some((count) => count < SHAPE.depth)));
+    assert.ok(rounds.every(({ together }) => together === 1));
+  }
+});
+
+for (
+  const options of [
+    { draft: "none", kvDtype: "bf16" },
+    { random: { target: goldenConfig("deepseek_v3_plain") } },
+    { random: { target: goldenConfig("gemma3") } },
+  ] as const
+) {
+  Deno.test(`trees from the host with ${JSON.stringify(options)}`, async () => {
+    const ids = Array.from({ length: 40 }, (_, i) => (i * i * 7 + 3) % 50);
+    const asked = { promptIds: ids, maxTokens: 24, stop: [], ignoreEos: true, sampling: GREEDY };
+    const outputOf = async (drafter?: HostDrafter) => {
+      const rounds: RoundSample[] = [];
+      using engine = await openEngine({
+        ...options,
+        contextLength: 256,
+        ...drafter ? { drafter } : {},
+        onRound: (round) => rounds.push(round),
+      });
+      const { outputIds } = await resultOf(engine.generate(asked));
+      return { outputIds, accepted: acceptedOf(rounds) };
+    };
+    const { outputIds } = await outputOf();
+    const knows: HostDrafter = {
+      ...TREES,
+      propose(ids, { count, depth }) {
+        const next = outputIds.slice(ids.length - 40).slice(0, depth);
+        const fits = next.map((id, i) => hash32(ids.length, i, 2) % 5 ? id : id ^ 1);
+        return scattered(fits, count, 50);
+      },
+    };
+    const found = await outputOf(knows);
+    assert.deepEqual(found.outputIds, outputIds);
+    assert.ok(found.accepted > 8, `${found.accepted} accepted`);
+  });
+}
+
+Deno.test("one row, a chain and a tree in the same rounds", async () => {
+  const kinds = new Set<string>();
+  const drafter: HostDrafter = {
+    ...TREES,
+    propose(ids, room) {
+      const [right, text] = whatFollows(ids, room.depth);
+      const tree = scattered(right, room.count);
+      const proposal = [NO_PROPOSAL, chainOf(right), tree, tree][text] ?? NO_PROPOSAL;
+      kinds.add(`${text} ${proposal.tokens.length > 0}`);
+      return proposal;
+    },
+  };
+  const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 4 });
+  using _ = engine;
+  assertSame(await together(engine, REQUESTS), REQUESTS);
+  assert.deepEqual([...kinds].filter((kind) => kind.endsWith("true")).toSorted(), [
+    "1 true",
+    "2 true",
+    "3 true",
+  ]);
+  assert.ok(rounds.some(({ batch, accepted }) => batch === 4 && new Set(accepted).size > 2));
+});
+
+Deno.test("chains from the host: as deep as one likes", async () => {
+  const drafter: HostDrafter = {
+    name: "chains",
+    shape: chain(20),
+    propose: (ids, { depth }) => chainOf(whatFollows(ids, depth)[0]),
+  };
+  const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 2 });
+  using _ = engine;
+  assertSame(await together(engine, [0, 1]), [0, 1]);
+  // Of 28 tokens one comes with the prompt, 21 with a round, 6 with another.
+  const counts = rounds.flatMap(({ accepted }) => accepted);
+  assert.deepEqual(counts.toSorted((a, b) => a - b), [5, 5, 20, 20]);
+});
+
+Deno.test("a drafter that proposes nothing: plain decoding", async () => {
+  const drafter = { ...TREES, propose: () => NO_PROPOSAL };
+  const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 2 });
+  using _ = engine;
+  assertSame(await together(engine, [0, 1]), [0, 1]);
+  assert.ok(rounds.length > 20 && rounds.every(({ numSteps }) => numSteps === 0));
+});
+
+for (const algorithm of ["EAGLE", "EAGLE3"] as const) {
+  Deno.test(`trees from the host beside ${algorithm}: whoever drafts, the draft model goes on`, async () => {
+    const options = { maxBatch: 2, algorithm, speculate: statically(2, [0, 2]) };
+    const accepted: Record<string, number[]> = {};
+    for (const every of [Infinity, 3]) {
+      let asked = 0;
+      const drafter: HostDrafter = {
+        ...TREES,
+        propose: (ids, room) => ++asked % every === 0 ? TREES.propose(ids, room) : NO_PROPOSAL,
+      };
+      const { engine, rounds } = await open(drafter, options);
+      using _ = engine;
+      assertSame(await together(engine, [0, 1]), [0, 1]);
+      const own = rounds.filter(({ numSteps }) => numSteps === 2);
+      accepted[every] = own.flatMap((round) => round.accepted);
+      assert.equal(rounds.some(({ numSteps }) => numSteps === SHAPE.depth), every === 3);
+    }
+    const mean = (counts: readonly number[] = []) =>
+      counts.reduce((a, b) => a + b, 0) / counts.length;
+    const [alone, beside] = [mean(accepted["Infinity"]), mean(accepted["3"])];
+    assert.ok(beside > 0.6 * alone, `${beside} beside trees, ${alone} without`);
+  });
+}
+
+const FAULTS: readonly [why: string, proposal: Proposal][] = [
+  ["it has 2 tokens and 1 parents", { tokens: [1, 2], parents: [0] }],
+  ["it has 12 tokens, there is room for 11", chainOf(Array(12).fill(1))],
+  ["token id 2048 is none of 0 to 2047", chainOf([1, 2048])],
+  ["the parent of token 1 is row 2", { tokens: [1, 2], parents: [0, 2] }],
+  ["it has 5 levels, there is room for 4", chainOf([1, 2, 3, 4, 5])],
+];
+
+Deno.test("what cannot be verified ends its request, and the others go on", async () => {
+  let fault: Proposal = NO_PROPOSAL;
+  const drafter: HostDrafter = {
+    ...TREES,
+    propose: (ids, room) => whatFollows(ids, 1)[1] === 1 ? fault : TREES.propose(ids, room),
+  };
+  const { engine } = await open(drafter, { draft: "none", maxBatch: 2 });
+  using _ = engine;
+  for (const [why, proposal] of FAULTS) {
+    fault = proposal;
+    const [first, second] = await Promise.allSettled(
+      [0, 1].map((n) => resultOf(engine.generate(request(engine, n)))),
+    );
+    assert.ok(first?.status === "fulfilled" && second?.status === "rejected");
+    assertSame([first.value], [0]);
+    assert.ok(second.reason instanceof UsageError);
+    const message = `Cannot verify what the drafter "trees" proposed: ${why}`;
+    assert.equal(second.reason.message, message);
+  }
+  assertNothingHeld(engine);
+});
+
+Deno.test("a shape that cannot be built is refused", async () => {
+  for (const shape of [{ ...SHAPE, rows: 65 }, { ...SHAPE, rows: 4 }, { ...SHAPE, depth: 0 }]) {
+    await assert.rejects(openEngine({ draft: "none", drafter: { ...TREES, shape } }), UsageError);
+  }
+});

@@ -1,0 +1,56 @@
+/** What `deno task test` runs: its arguments, the test files they name, the order of these. */
+import { globSync } from "node:fs";
+import { resolve } from "node:path";
+
+/** The arguments apart. */
+export interface Asked {
+  /** For each `deno test`. */
+  readonly flags: readonly string[];
+  /** Files and folders; none = all tests. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * The files that take longest, the longest first: begun first, so that none runs on alone at the end.
+ * Only a hint; a run prints its slowest tests.
+ */
+export const LONGEST: readonly string[] = [
+  "tests/engine/lossless_test.ts",
+  "tests/engine/scheduler_test.ts",
+  "tests/engine/sampling_test.ts",
+  "tests/engine/adaptive_test.ts",
+  "tests/engine/callers_test.ts",
+  "tests/engine/architectures_test.ts",
+  "tests/engine/cells_test.ts",
+  "tests/engine/draft_formats_test.ts",
+  "tests/engine/lossless_hardware_test.ts",
+  "tests/shaders/matmul_peaks_test.ts",
+  "tests/shaders/matmul_quantized_test.ts",
+  "tests/shaders/attention_test.ts",
+  "tests/tools/bundle_test.ts",
+];
+
+/** Words are paths, but for the one after `--filter`. */
+export function readArguments(args: readonly string[]): Asked {
+  const isPath = (word: string, i: number) => !word.startsWith("-") && args[i - 1] !== "--filter";
+  return {
+    flags: args.filter((word, i) => !isPath(word, i)),
+    paths: args.filter(isPath),
+  };
+}
+
+/**
+ * Test files under the paths, from the root of the checkout, in the order to begin them.
+ *
+ * @param root the checkout's path; paths may be absolute too.
+ * @throws Error where a path is not there.
+ */
+export function testFiles(paths: readonly string[], root: string): string[] {
+  const found = paths.flatMap((path) => {
+    const name = path.replace(/^\.\//, "").replace(/\/$/, "");
+    if (Deno.statSync(resolve(root, name)).isFile) return [name];
+    return globSync(`${name}/**/*_test.ts`, { cwd: root }).toSorted();
+  });
+  const rank = (file: string) => (LONGEST.indexOf(file) + 1 || Infinity);
+  return [...new Set(found)].toSorted((a, b) => rank(a) < rank(b) ? -1 : rank(a) > rank(b) ? 1 : 0);
+}

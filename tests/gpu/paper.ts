@@ -1,0 +1,40 @@
+import type { Gpu } from "../../src/gpu/device.ts";
+
+/** What every adapter has: plans must not depend on the machine that the test runs on. */
+const LIMITS = {
+  maxBufferSize: 2 ** 31,
+  maxStorageBufferBindingSize: 2 ** 30,
+  maxStorageBuffersPerShaderStage: 10,
+  maxComputeWorkgroupStorageSize: 32768,
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupSizeX: 1024,
+  maxComputeWorkgroupSizeY: 1024,
+  maxComputeWorkgroupSizeZ: 64,
+  maxComputeWorkgroupsPerDimension: 65535,
+};
+
+/** A GPU on paper: buffers have labels and sizes and hold nothing, commands do nothing. */
+export function paperGpu({ software }: { readonly software: boolean }): Gpu {
+  const nothing = () => {};
+  const pass = {
+    ...{ setPipeline: nothing, setBindGroup: nothing, dispatchWorkgroups: nothing, end: nothing },
+  };
+  const device = {
+    createBuffer: (buffer: GPUBufferDescriptor) => ({ ...buffer, destroy: nothing }),
+    createShaderModule: () => ({}),
+    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
+    createBindGroup: () => ({}),
+    createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),
+    queue: { writeBuffer: nothing, submit: nothing },
+  };
+  return {
+    device: device as unknown as GPUDevice,
+    limits: LIMITS as unknown as GPUSupportedLimits,
+    info: {
+      ...{ adapter: "paper", hardware: "paper", backend: "vulkan", software },
+      features: ["subgroups", "shader-f16"],
+    },
+    check: nothing,
+    [Symbol.dispose]: nothing,
+  };
+}

@@ -1,0 +1,54 @@
+// The runner itself: what fails or crashes in one of its processes is counted, named and shown.
+import { equal, match, ok } from "node:assert/strict";
+
+const FILES = {
+  passes: `Deno.test("good", () => {}); Deno.test("good too", () => {});`,
+  fails:
+    `Deno.test("good", () => {}); Deno.test("bad", () => { throw new Error("why it fails"); });`,
+  crashes: `Deno.test("gone", () => Deno.kill(Deno.pid, "SIGKILL"));`,
+  throws: `throw new Error("why it does not load");`,
+};
+
+async function run(files: Readonly<Record<string, string>>, ...flags: string[]) {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-run-test-" });
+  try {
+    for (const [name, code] of Object.entries(files)) {
+      await Deno.writeTextFile(`${folder}/${name}_test.ts`, code);
+    }
+    const paths = Object.keys(files).map((name) => `${folder}/${name}_test.ts`);
+    const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "-A", "tests/run.ts", ...paths, ...flags],
+      cwd: new URL("..", import.meta.url),
+      env: { NO_COLOR: "1" },
+    }).output();
+    const text = new TextDecoder().decode(stdout);
+    return { code, text, last: text.trimEnd().split("\n").at(-1) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("the runner counts, names and shows what fails, crashes or does not load", async () => {
+  const { code, text, last } = await run(FILES);
+  equal(last, "3 passed, 3 failed");
+  equal(code, 1);
+  match(text, /why it fails/);
+  match(text, /why it does not load/);
+  for (const end of ["fails_test.ts: exit code 1", "crashes_test.ts: SIGKILL"]) {
+    match(text, new RegExp(`^FAILED .*${end}$`, "m"));
+  }
+  // Told again at the end, where nobody has to look for it.
+  match(text, /\nFAILED .*crashes_test.ts: 0 passed, 1 failed\n[^]*passed, 3 failed\n$/);
+});
+
+Deno.test("the runner hands flags on, and types are checked before anything runs", async () => {
+  const { passes } = FILES;
+  const other = `Deno.test("another", () => {});`;
+  const one = await run({ passes, other }, "--filter", "too");
+  equal(one.last, "1 passed, 0 failed");
+  ok(!one.text.includes("other_test.ts"), one.text);
+  equal(one.code, 0);
+  const wrong = await run({ passes, wrong: `const n: number = "x"; Deno.test("" + n, () => {});` });
+  equal(wrong.last, "0 passed, 1 failed");
+  match(wrong.text, /FAILED types/);
+});

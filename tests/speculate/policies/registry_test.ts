@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { policyRandom } from "../../../src/speculate/noise.ts";
+import { POLICIES, policyNamed } from "../../../src/speculate/policies/registry.ts";
+import type { PolicySetup } from "../../../src/speculate/policy.ts";
+import { policyContract } from "../policy_contract.ts";
+import { contextOf } from "../rounds.ts";
+
+const SETUP: PolicySetup = { buckets: [1, 2, 4, 8], random: policyRandom(0) };
+
+for (const [name, { examples, open }] of Object.entries(POLICIES)) {
+  for (const [n, options] of examples.entries()) {
+    policyContract(
+      `${name}, example ${n + 1}`,
+      (seed) => open(options, { ...SETUP, random: policyRandom(seed) }),
+    );
+  }
+}
+
+Deno.test("registry: every policy has an example", () => {
+  for (const { examples } of Object.values(POLICIES)) assert(examples.length > 0);
+});
+
+Deno.test("registry: a policy by name, with its options and the steps to begin with", () => {
+  const steps = (name: string, options: unknown, numSteps?: number) => {
+    const policy = policyNamed(
+      name,
+      options,
+      numSteps === undefined ? SETUP : { ...SETUP, numSteps },
+    );
+    return policy.pick(policy.start, contextOf(1)).tier.depth;
+  };
+  assert.equal(steps("static", {}), 3);
+  assert.equal(steps("static", {}, 2), 2);
+  assert.equal(steps("static", { num_steps: 5 }, 2), 5);
+  const config = { "1": { candidate_steps: [1, 3, 7] } };
+  assert.equal(steps("ema", config), 3);
+  assert.equal(steps("ema", config, 7), 7);
+});
+
+Deno.test("registry: what cannot be used is told in one line", () => {
+  const faults: [string, unknown, string][] = [
+    ["best", {}, 'Cannot use policy "best": there are static, ema'],
+    ["toString", {}, 'Cannot use policy "toString": there are static, ema'],
+    ["static", [], 'Cannot use policy "static": its options must be an object'],
+    ["static", null, 'Cannot use policy "static": its options must be an object'],
+    [
+      "static",
+      { steps: 3 },
+      'Cannot use policy "static": unknown option "steps", known: num_steps',
+    ],
+    ...[-1, 1.5, "3", null].map((num_steps): [string, unknown, string] => [
+      "static",
+      { num_steps },
+      `Cannot use policy "static": num_steps must be an integer of at least 0, got ${num_steps}`,
+    ]),
+    [
+      "ema",
+      { "1": { candidate_steps: [] } },
+      'Cannot use policy "ema": BS 1: candidate_steps must be a list of non-negative ints, got []',
+    ],
+  ];
+  for (const [name, options, message] of faults) {
+    assert.throws(() => policyNamed(name, options, SETUP), { name: "PolicyError", message });
+  }
+});
+
+Deno.test("policies draw by seed, round and purpose", () => {
+  const draws = [[1, 0, 0], [2, 0, 0], [1, 1, 0], [1, 0, 1]].map(([seed = 0, round = 0, of = 0]) =>
+    policyRandom(seed)(round, of)
+  );
+  assert.equal(new Set(draws).size, 4);
+  assert.deepEqual(draws[0], policyRandom(1)(0, 0));
+});
