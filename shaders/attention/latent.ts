@@ -1,4 +1,3 @@
-import { expand } from "../../src/gpu/expand.ts";
 import {
   bytesOf,
   type Dispatch,
@@ -9,13 +8,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
-import { KV_STORE } from "../fragments/kv.ts";
-import queryCode from "./latent_query.wgsl" with { type: "text" };
-import ropeCode from "./latent_rope.wgsl" with { type: "text" };
-import storeCode from "./latent_store.wgsl" with { type: "text" };
-import valueCode from "./latent_value.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import { WEIGHTS } from "../weights/weights.ts";
+import { shader } from "../shader.ts";
 
 /** Sizes of multi-head latent attention (DeepSeek-V2), elements. */
 export interface LatentHeads {
@@ -91,7 +84,8 @@ export function latentQuery(
 function queryKernel(format: FloatFormat, ROWS: number): Kernel {
   const name = `latent_query_${format}_${ROWS}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = [rowsCode, WEIGHTS[format], ropeCode, expand(queryCode, { ROWS })].join("\n");
+    const slots = { weights: `weights/weights_${format}` };
+    const code = shader("attention/latent_query", { slots, counts: { ROWS } });
     return kernel(name, code, {
       bindings: ["weights", "x", "out", "rope", "rows"],
       constants: ["HEADS", "NOPE", "VALUE", "EIGHTS", "PARTS", "ROPE", "INTERLEAVED"],
@@ -138,14 +132,13 @@ export function latentStore(
 
 function storeKernel(dtype: KvDtype): Kernel {
   const name = `latent_store_${dtype}`;
-  return kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, [rowsCode, ropeCode, storeCode, KV_STORE[dtype]].join("\n"), {
-        bindings: ["gain", "x", "rope", "rows", "pages", "keys"],
-        constants: ["RANK", "EPS", "LANES", "HEAD_DIM", "TABLE_PAGES", "ROPE", "INTERLEAVED"],
-      }),
-  );
+  return kernels.getOrInsertComputed(name, () => {
+    const slots = { kv_store: `fragments/kv_store_${dtype}` };
+    return kernel(name, shader("attention/latent_store", { slots }), {
+      bindings: ["gain", "x", "rope", "rows", "pages", "keys"],
+      constants: ["RANK", "EPS", "LANES", "HEAD_DIM", "TABLE_PAGES", "ROPE", "INTERLEAVED"],
+    });
+  });
 }
 
 /**
@@ -185,14 +178,13 @@ export function latentValue(
 
 function valueKernel(format: FloatFormat, ROWS: number): Kernel {
   const name = `latent_value_${format}_${ROWS}`;
-  return kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, [WEIGHTS[format], expand(valueCode, { ROWS, OUTS })].join("\n"), {
-        bindings: ["weights", "x", "out"],
-        constants: ["HEADS", "NOPE", "VALUE", "EIGHTS", "WIDTH", "LANES", "GROUPS", "BLOCKS"],
-      }),
-  );
+  return kernels.getOrInsertComputed(name, () => {
+    const slots = { weights: `weights/weights_${format}` };
+    return kernel(name, shader("attention/latent_value", { slots, counts: { ROWS, OUTS } }), {
+      bindings: ["weights", "x", "out"],
+      constants: ["HEADS", "NOPE", "VALUE", "EIGHTS", "WIDTH", "LANES", "GROUPS", "BLOCKS"],
+    });
+  });
 }
 
 /** Rows a workgroup takes, so that tiles are as even as can be. */

@@ -3,8 +3,13 @@
 //   out[r, h] = [W_h^T q_n[r, h]; rope(q_r[r, h])], q[r, h] = [q_n; q_r].
 // W_h is the first NOPE of the NOPE + VALUE rows that head h has in kv_b_proj.
 //
-// One workgroup per (head, $ROWS rows). Invocation (part p, eight e) sums columns 8e .. 8e + 7 over
+// One workgroup per (head, $ROWS rows). Invocation (part p, vec8 e) sums columns 8e .. 8e + 7 over
 // the rows p, p + PARTS, ... of W_h; the parts are added in order. $ROWS does not enter.
+// Slot:
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+
+//use weights
+//use attention/latent_rope
 
 override HEADS: u32;
 override NOPE: u32;

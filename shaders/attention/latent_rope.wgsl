@@ -1,7 +1,9 @@
 // Rotary embedding of the last ROPE elements of a head in multi-head latent attention.
 //
 // DeepSeek turns pairs (2i, 2i + 1), as INTERLEAVED says, else (i, i + ROPE / 2) as all others do:
-// (a, b) -> (a cos - b sin, b cos + a sin), both left where they were.
+// (a, b) -> (a cos - b sin, b cos + a sin), both stored where they were.
+
+//use fragments/rows
 
 override ROPE: u32; // even
 override INTERLEAVED: u32;

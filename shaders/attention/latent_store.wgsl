@@ -2,6 +2,11 @@
 // all heads, into its cell of the pages.
 //
 // One workgroup per row. Lane l squares elements l, l + LANES, ...; the lanes are added in order.
+// Slot:
+//   kv_store: `fn store_key(row, w, pair)` of a dtype (fragments/kv_store_*.wgsl).
+
+//use attention/latent_rope
+//use kv_store
 
 override RANK: u32;
 override EPS: f32;

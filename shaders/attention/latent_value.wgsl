@@ -4,6 +4,10 @@
 // One workgroup per (head and GROUPS * $OUTS outputs, $ROWS rows). LANES invocations share $OUTS outputs:
 // lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added
 // in order of l. $ROWS does not enter.
+// Slot:
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+
+//use weights
 
 override HEADS: u32;
 override NOPE: u32;

@@ -8,10 +8,7 @@ import {
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
-import { KV_STORE } from "../fragments/kv.ts";
-import body from "./norm_rope_store.wgsl" with { type: "text" };
-import placeHead from "../fragments/place_head.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
 const KERNELS = {
   bf16: normRopeStoreKernel("bf16"),
@@ -23,7 +20,8 @@ function normRopeStoreKernel(dtype: KvDtype): Kernel<
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
   "EPS" | "LANES" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
-  const code = [rowsCode, placeHead, KV_STORE[dtype], body].join("\n");
+  const slots = { kv_store: `fragments/kv_store_${dtype}` };
+  const code = shader("attention/norm_rope_store", { slots });
   return kernel(`norm_rope_store_${dtype}`, code, {
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
     constants: [

@@ -1,8 +1,10 @@
 // RMSNorm of q and k over each head (Qwen3) or over all of a row's (OLMo-2): x / sqrt(mean(x^2) + EPS) *
-// weight; then turns and stores them and v (place_head.wgsl).
+// weight; then rotates and stores them and v (fragments/place_head.wgsl).
 //
 // One workgroup per (head, row); heads run over q, k, v of a qkv row. Lane l takes rope pairs l,
 // l + LANES, ... of the heads that are normed together; the lanes' squares are added in order of l.
+
+//use fragments/place_head
 
 override EPS: f32;
 override LANES: u32;

@@ -1,5 +1,7 @@
-// How accept_commit.wgsl walks a chain: on while `accepts` says so. accept.wgsl and
-// accept_simulated.wgsl hold that rule.
+// How accept_commit.wgsl walks a chain: on while drafts are accepted. Slot:
+//   accepts: `fn accepts(slot, row, step)`, the rule (accept.wgsl, accept_simulated.wgsl).
+
+//use accepts
 
 // Drafts of the lane that are accepted; its rows begin at `first`.
 fn walk(slot: u32, first: u32) -> u32 {

@@ -1,4 +1,4 @@
-// Walks each lane's drafts as `walk` says: accept_chain.wgsl, accept_tree.wgsl. Commits the accepted
+// Walks each lane's drafts by the rule of the slot `walk`. Commits the accepted
 // tokens, makes the last choice (the bonus) the new root, writes the rows of draft-extend (token one
 // ahead of its hidden row, at its logical cell) and the lane's result for the host.
 //
@@ -6,6 +6,13 @@
 // to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
 //
 // One invocation per lane of the batch.
+// Slot:
+//   walk: `fn walk(slot, first)`, how many drafts are accepted; `fn row_at(j)`, the row at level j;
+//     `fn keep(at, row)`, what else is stored of it (accept_chain.wgsl, accept_tree.wgsl).
+
+//use fragments/rows
+//use fragments/drafts
+//use walk
 
 override ROWS: u32; // verify rows a lane
 override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a lane

@@ -3,6 +3,8 @@
 //
 // One invocation in all. last[0] is the chunk's last row, lanes[0] the slot.
 
+//use fragments/rows
+
 @group(0) @binding(0) var<storage, read> lanes: array<u32>; // [1]
 @group(0) @binding(1) var<storage, read> last: array<u32>; // [1]
 @group(0) @binding(2) var<storage, read> chosen: array<u32>; // [1]

@@ -1,8 +1,4 @@
-import { expand } from "../../src/gpu/expand.ts";
 import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
-import chainCode from "./accept_chain.wgsl" with { type: "text" };
-import ruleCode from "./accept_simulated.wgsl" with { type: "text" };
-import noise from "../fragments/noise.wgsl" with { type: "text" };
 import { type AcceptBuffers, acceptConstants, acceptKernel, type AcceptShape } from "./round.ts";
 
 const kernels = new Map<number, Kernel>();
@@ -10,9 +6,11 @@ const kernels = new Map<number, Kernel>();
 /** @param steps probabilities that it knows, 1 or more. */
 function simulatedKernel(steps: number): Kernel {
   return kernels.getOrInsertComputed(steps, () => {
-    const rule = expand(ruleCode, { STEPS: steps });
     const names = Array.from({ length: steps }, (_, j) => `P${j}`);
-    return acceptKernel(`accept_simulated_${steps}`, [noise, rule, chainCode], names);
+    return acceptKernel(`accept_simulated_${steps}`, {
+      slots: { walk: "round/accept_chain", accepts: "round/accept_simulated" },
+      counts: { STEPS: steps },
+    }, names);
   });
 }
 

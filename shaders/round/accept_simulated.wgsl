@@ -5,6 +5,8 @@
 //
 // Overrides and no buffer: accept_commit.wgsl binds the 8 storage buffers that any adapter has.
 
+//use fragments/noise
+
 //for j in STEPS
 override P$j: f32;
 //end

@@ -1,7 +1,10 @@
-// The rows of a round's first draft level: lane b feeds draft token STEP, see draft_row.wgsl;
-// padding where the lane has no slot. draft_choose leaves the rows of the further levels.
+// The rows of a round's first draft level: lane b feeds draft token STEP, see fragments/draft_row.wgsl;
+// padding where the lane has no slot. draft_choose stores the rows of the further levels.
 //
 // One invocation per lane of the batch.
+
+//use fragments/drafts
+//use fragments/draft_row
 
 override STEP: u32;
 

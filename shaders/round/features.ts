@@ -1,13 +1,11 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import loadBody from "./load_features.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import storeBody from "./store_features.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
-const STORE = kernel("store_features", [rowsCode, storeBody].join("\n"), {
+const STORE = kernel("store_features", shader("round/store_features"), {
   bindings: ["features", "rows", "pages", "store"],
   constants: ["COLS", "TABLE_PAGES"],
 });
-const LOAD = kernel("load_features", [rowsCode, loadBody].join("\n"), {
+const LOAD = kernel("load_features", shader("round/load_features"), {
   bindings: ["store", "rows", "pages", "features"],
   constants: ["COLS", "TABLE_PAGES"],
 });

@@ -2,6 +2,8 @@
 //
 // One invocation per element.
 
+//use fragments/rows
+
 override COLS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
 

@@ -1,4 +1,3 @@
-import { expand } from "../../src/gpu/expand.ts";
 import {
   type Dispatch,
   dispatch,
@@ -6,8 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import body from "./move_cells.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
 /** Buffers of a dispatch: with the three others no more than every adapter binds. */
 const MOST_BUFFERS = 5;
@@ -16,7 +14,7 @@ const kernels = new Map<number, Kernel>();
 
 function moveKernel(buffers: number): Kernel {
   return kernels.getOrInsertComputed(buffers, () => {
-    const code = [rowsCode, expand(body, { BUFFERS: buffers })].join("\n");
+    const code = shader("round/move_cells", { counts: { BUFFERS: buffers } });
     const cells = Array.from({ length: buffers }, (_, n) => `cells${n}`);
     return kernel(`move_cells_${buffers}`, code, {
       bindings: [...cells, "extend", "last", "pages"],

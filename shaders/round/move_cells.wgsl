@@ -4,6 +4,8 @@
 //
 // One invocation per word of a cell and lane, for all kept rows of it.
 
+//use fragments/rows
+
 override ROWS: u32; // verify rows a lane
 override KEPT_ROWS: u32; // extend rows a lane
 override KEPT: u32; // where the kept rows begin in `last`

@@ -1,22 +1,22 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import copyCode from "./copy_rows.wgsl" with { type: "text" };
-import fillCode from "./fill_rows.wgsl" with { type: "text" };
-import gatherCode from "./gather_rows.wgsl" with { type: "text" };
-import scatterCode from "./scatter_rows.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
-const COPY = kernel("copy_rows", copyCode, {
+const COPY = kernel("copy_rows", shader("round/copy_rows"), {
   bindings: ["x", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const GATHER = kernel("gather_rows", gatherCode, {
+const GATHER = kernel("gather_rows", shader("round/gather_rows"), {
   bindings: ["x", "index", "out"],
   constants: ["COLS", "OUT_COLS", "OUT_FIRST"],
 });
-const SCATTER = kernel("scatter_rows", scatterCode, {
+const SCATTER = kernel("scatter_rows", shader("round/scatter_rows"), {
   bindings: ["x", "index", "out"],
   constants: ["COLS"],
 });
-const FILL = kernel("fill_rows", fillCode, { bindings: ["values", "out"], constants: ["COLS"] });
+const FILL = kernel("fill_rows", shader("round/fill_rows"), {
+  bindings: ["values", "out"],
+  constants: ["COLS"],
+});
 
 interface Move {
   readonly rows: number;

@@ -5,47 +5,46 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import matchCode from "./accept.wgsl" with { type: "text" };
-import chainCode from "./accept_chain.wgsl" with { type: "text" };
-import commitCode from "./accept_commit.wgsl" with { type: "text" };
-import promptBody from "./accept_prompt.wgsl" with { type: "text" };
-import treeCode from "./accept_tree.wgsl" with { type: "text" };
-import draftBody from "./draft_rows.wgsl" with { type: "text" };
-import draftRow from "../fragments/draft_row.wgsl" with { type: "text" };
-import draftsCode from "../fragments/drafts.wgsl" with { type: "text" };
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import verifyBody from "./verify_rows.wgsl" with { type: "text" };
-import verifyTreeBody from "./verify_tree.wgsl" with { type: "text" };
+import type { Slots } from "../../src/gpu/link.ts";
+import { shader } from "../shader.ts";
 
-const DRAFT_ROWS = kernel("draft_rows", [rowsCode, draftsCode, draftRow, draftBody].join("\n"), {
+const DRAFT_ROWS = kernel("draft_rows", shader("round/draft_rows"), {
   bindings: ["lanes", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
 });
-const VERIFY_ROWS = verifyKernel("verify_rows", verifyBody);
-const VERIFY_TREE = verifyKernel("verify_tree", verifyTreeBody);
+const VERIFY_ROWS = verifyKernel("verify_rows");
+const VERIFY_TREE = verifyKernel("verify_tree");
 
-function verifyKernel(name: string, body: string) {
-  return kernel(name, [rowsCode, draftsCode, body].join("\n"), {
+function verifyKernel(name: "verify_rows" | "verify_tree") {
+  return kernel(name, shader(`round/${name}`), {
     bindings: ["lanes", "slots", "drafts", "rows"],
     constants: ["ROWS", "MOST_ROWS"],
   });
 }
 
-/** A kernel of acceptance: how it walks what was drafted, and how it commits what it found. */
+/**
+ * A kernel of acceptance.
+ *
+ * @param variant what the slots of accept_commit.wgsl stand for, and the counts of those fragments.
+ */
 export function acceptKernel<const Constant extends string>(
   name: string,
-  walk: readonly string[],
+  variant: { readonly slots: Slots; readonly counts?: Readonly<Record<string, number>> },
   constants: readonly Constant[],
 ): Kernel<keyof AcceptBuffers, "ROWS" | "DEPTH" | "MOST_ROWS" | Constant> {
-  return kernel(name, [rowsCode, draftsCode, ...walk, commitCode].join("\n"), {
+  return kernel(name, shader("round/accept_commit", variant), {
     bindings: ["lanes", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
     constants: ["ROWS", "DEPTH", "MOST_ROWS", ...constants],
   });
 }
 
-const ACCEPT = acceptKernel("accept", [matchCode, chainCode], []);
-const ACCEPT_TREE = acceptKernel("accept_tree", [treeCode], ["KEPT"]);
-const ACCEPT_PROMPT = kernel("accept_prompt", [rowsCode, promptBody].join("\n"), {
+const ACCEPT = acceptKernel("accept", {
+  slots: { walk: "round/accept_chain", accepts: "round/accept" },
+}, []);
+const ACCEPT_TREE = acceptKernel("accept_tree", {
+  slots: { walk: "round/accept_tree" },
+}, ["KEPT"]);
+const ACCEPT_PROMPT = kernel("accept_prompt", shader("round/accept_prompt"), {
   bindings: ["lanes", "last", "chosen", "slots", "extend", "results"],
   constants: [],
 });

@@ -8,6 +8,9 @@
 //
 // One invocation per row; row = lane * ROWS + row of the lane.
 
+//use fragments/rows
+//use fragments/drafts
+
 override ROWS: u32; // a lane
 
 @group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
