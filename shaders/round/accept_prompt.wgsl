@@ -10,7 +10,7 @@
 @group(0) @binding(2) var<storage, read> chosen: array<u32>; // [1]
 @group(0) @binding(3) var<storage, read_write> slots: array<Slot>; // [slots]
 @group(0) @binding(4) var<storage, read_write> extend: array<Row>; // [rows]
-@group(0) @binding(5) var<storage, read_write> results: array<u32>; // [RESULT_WORDS]
+@group(0) @binding(5) var<storage, read_write> results: array<u32>; // two words of it
 
 @compute @workgroup_size(1)
 fn main() {
