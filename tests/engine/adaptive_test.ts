@@ -68,8 +68,8 @@ async function played(options: OpenOptions, prompts: readonly string[], more: {
   };
 }
 
-/** Eight easy prompts, eight hard ones, and easy ones again. */
-const PHASES = Array.from({ length: 3 }, (_, phase) =>
+/** Eight easy prompts, eight hard ones, and again. */
+const PHASES = Array.from({ length: 4 }, (_, phase) =>
   Array.from({ length: 8 }, (_, n) => {
     const task = phase % 2 === 0 ? "count" : "random_numbers";
     return taskPrompt(task, drawFrom(7, 8 * phase + n));
