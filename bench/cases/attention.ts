@@ -47,6 +47,7 @@ function attentionCase(
       const launch = {
         count,
         perSlot: count,
+        paths: false,
         scale,
         tuning: tuning(from.gpu.info.software),
         label: name,

@@ -62,6 +62,8 @@ interface AttentionShape extends Heads, Scoring {
   readonly count: number;
   /** Rows of one slot that follow each other; divides `count`. */
   readonly perSlot: number;
+  /** Whether rows may have paths; false where all are chains, which then pay nothing for it. */
+  readonly paths: boolean;
   readonly tuning: Tuning;
   readonly label: string;
 }
@@ -170,6 +172,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const group = groupOf(heads / kvHeads, most);
   const tile = tileOf(perSlot, most / group);
   const CHUNKS = chunksOf(shape);
+  const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
   return [
     dispatch(chunkKernel(shape, group, tile), {
@@ -182,11 +185,12 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
         // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
         PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
         FIRST_ROW: shape.firstRow,
+        PATHS: Number(shape.paths),
         ...scoreConstants(shape),
       },
-      workgroups: [tiles, heads / group, pathGroups(tile) + CHUNKS],
+      workgroups: [tiles, heads / group, groupsBefore + CHUNKS],
       cellsEach: CHUNK,
-      groupsBefore: pathGroups(tile),
+      groupsBefore,
       label,
       work: chunkWork(shape),
     }),
@@ -252,6 +256,7 @@ function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dis
     constants: {
       KV_HEADS: kvHeads,
       TABLE_PAGES: shape.tablePages,
+      PATHS: Number(shape.paths),
       ...scoreConstants(shape),
     },
     workgroups: [kvHeads, count],

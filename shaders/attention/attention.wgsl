@@ -15,7 +15,7 @@
 //
 // Rows of a tile share the reads of chunks whose cells lie at the same place for all of them. A chunk
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
-// first $PATHS along z, two for each row of the tile. Tiles of one row need none of these.
+// first $PATH_GROUPS along z, two for each row of the tile. Tiles of one row need none of these.
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -23,10 +23,11 @@ override TABLE_PAGES: u32; // pages per slot in the block table
 override CHUNKS: u32; // of a whole block table
 override PER_SLOT: u32; // rows of one slot that follow each other
 override FIRST_ROW: u32; // of `rows`
+override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 override SCALE: f32; // of scores
 
 const CHUNK = 64u; // cells
-const PATHS = $PATHSu; // workgroups along z before those of all chunks
+const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all chunks, with PATHS
 const THREADS = 128u;
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
@@ -86,9 +87,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let within = tile.x % tiles * TILE;
   var row = tile.x / tiles * PER_SLOT + within;
   var count = min(TILE, PER_SLOT - within);
-  var chunk = tile.z - PATHS;
-  let alone = TILE == 1u || tile.z < PATHS;
-  if (tile.z < PATHS) {
+  let before = PATHS * PATH_GROUPS;
+  var chunk = tile.z - before;
+  let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
+  if (tile.z < before) {
     if (tile.z / 2u >= count) {
       return;
     }
@@ -107,7 +109,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for r in TILE
   {
     let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
-    let here = own.live == 1u && $ru < count && (TILE == 1u || scattered(own, first + CHUNK) == alone);
+    let elsewhere = PATHS == 1u && TILE > 1u && scattered(own, first + CHUNK) != alone;
+    let here = own.live == 1u && $ru < count && !elsewhere;
     slot = select(slot, own.slot, here);
     begin = select(begin, min(begin, visible_begin(own)), here);
     end = select(end, max(end, visible_end(own)), here);

@@ -37,6 +37,7 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
         "CHUNKS",
         "PER_SLOT",
         "FIRST_ROW",
+        "PATHS",
         ...SCORING,
       ],
     });
@@ -60,7 +61,7 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
   return {
     GROUP: group,
     TILE: tile,
-    PATHS: pathGroups(tile),
+    PATH_GROUPS: pathGroups(tile),
     QUADS,
     EIGHTS,
     LANES,
@@ -112,7 +113,7 @@ export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel
   return kernelOf(`attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`, () => {
     return kernel("attention_lanes", join(softCap, KV_LOAD[kvDtype], expand(lanes, counts)), {
       bindings: ["q", "keys", "values", "rows", "pages", "out"],
-      constants: ["KV_HEADS", "TABLE_PAGES", ...SCORING],
+      constants: ["KV_HEADS", "TABLE_PAGES", "PATHS", ...SCORING],
     });
   });
 }

@@ -8,6 +8,7 @@
 
 override KV_HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table
+override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 override SCALE: f32; // of scores
 
 const LANES = 8u;
@@ -50,7 +51,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   let begin = visible_begin(row);
   for (var cell = begin + (lane - begin) % LANES; cell < end; cell += LANES) {
-    let place = physical(row, cell);
+    var place = cell;
+    if (PATHS == 1u) {
+      place = physical(row, cell);
+    }
     let page = pages[row.slot * TABLE_PAGES + place / PAGE];
     let at = (page * KV_HEADS + kv_head) * PAGE + place % PAGE;
     //for h in GROUP

@@ -59,7 +59,12 @@ function laidOut(of: Float32Array, slots: number, contents: Contents, shape: Sha
 async function run(
   shape: Shape,
   rows: readonly RowFields[],
-  { slots, contents, perSlot }: { slots: number; contents: Contents; perSlot: number },
+  { slots, contents, ...of }: {
+    slots: number;
+    contents: Contents;
+    perSlot: number;
+    paths: boolean;
+  },
 ): Promise<Uint32Array[]> {
   const { group, kvHeads, headDim, software, kvDtype = "f32", cap, window, room } = shape;
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
@@ -76,7 +81,7 @@ async function run(
     out,
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
   };
-  const launch = { count: rows.length, perSlot, tuning: tuning(software), label: "test" };
+  const launch = { count: rows.length, ...of, tuning: tuning(software), label: "test" };
   const scoring = { scale: 1 / Math.sqrt(headDim), cap, window };
   await device.run(attention(buffers, { ...heads, ...scoring, ...launch }));
   const found = await device.readWords(out);
@@ -155,9 +160,9 @@ for (const shape of SHAPES) {
       if (i % 2 === 0) trees[0] = { ...first, offsets: rooted(first.offsets) };
       const rows = rowsOf(trees);
       const chains = rows.map((row, r) => chainOf(row, r));
-      const [slots, perSlot] = [trees.length, shape.nodes];
-      const found = await run(shape, rows, { slots, perSlot, contents: scattered(trees) });
-      const alone = { slots: rows.length, perSlot: 1, contents: inOrder(trees) };
+      const together = { slots: trees.length, perSlot: shape.nodes, contents: scattered(trees) };
+      const found = await run(shape, rows, { ...together, paths: true });
+      const alone = { slots: rows.length, perSlot: 1, contents: inOrder(trees), paths: false };
       const wanted = await run({ ...shape, room: rows.length }, chains, alone);
       rows.forEach((row, r) => {
         assert.deepEqual(found[r], wanted[r], `row ${r}: ${JSON.stringify(row)}`);

@@ -111,7 +111,13 @@ async function run(
   };
   const { scale = 1 / Math.sqrt(headDim), cap, window } = shape;
   const scoring = { scale, cap, window };
-  const launch = { count: order.length, perSlot, tuning: tuning(software), label: "test" };
+  const launch = {
+    count: order.length,
+    perSlot,
+    paths: false,
+    tuning: tuning(software),
+    label: "test",
+  };
   await device.run(attention(buffers, { ...heads, ...scoring, ...launch }));
   const found = await device.readWords(out);
   return order.map((_, i) => found.slice(i * width, (i + 1) * width));

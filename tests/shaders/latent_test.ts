@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
+import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import {
   type LatentHeads,
   latentQuery,
   latentStore,
   latentValue,
 } from "../../shaders/attention/latent.ts";
-import type { KvDtype } from "../../src/gpu/kv.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
+import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -13,7 +15,8 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, unpackedKv } from "./kv.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
-import { packRows, type RowFields } from "./rows.ts";
+import { blockTable, packRows, type RowFields } from "./rows.ts";
+import { chainOf, randomTree, treeRows } from "./trees.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -193,3 +196,89 @@ Deno.test("latent: a row's bits are its own", async () => {
     );
   }
 });
+
+/** What a row of latent attention is made of: its q, and what is kept of its token. */
+interface Given {
+  readonly row: RowFields;
+  readonly q: ArrayLike<number>;
+  readonly kept: ArrayLike<number>;
+}
+
+/** What lies in cells that no row may read. */
+const GARBAGE = 0x461c461c;
+
+/** Stores what is kept of `given`, rows of `slots` slots, and returns each row's output words. */
+async function attended(
+  given: readonly Given[],
+  { kvDtype, slots, perSlot, paths }: {
+    kvDtype: KvDtype;
+    slots: number;
+    perSlot: number;
+    paths: boolean;
+  },
+): Promise<Uint32Array[]> {
+  const { heads, rank, rope: ropeDim, value, nope } = LITE;
+  const width = rank + ropeDim;
+  const tablePages = Math.ceil(POSITIONS * 2 / PAGE);
+  const count = given.length;
+  const common = { count, tuning: tuning(false), label: "test" };
+  const sizes = { heads, kvHeads: 1, headDim: width, tablePages, kvDtype };
+  const words = partialWords(sizes, count, common.tuning);
+  const rows = device.words(packRows(given.map(({ row }) => row)));
+  const [rope, pages] = [uploadRope(ropeDim), device.words(blockTable(slots, tablePages))];
+  const [absorbed, mixed, out] = [width, width, value].map((each) =>
+    device.filled(count * heads * each)
+  ) as [Operand, Operand, Operand];
+  const latents = device.words(
+    Array<number>(slots * tablePages * PAGE * width * KV_BYTES[kvDtype] / 4).fill(GARBAGE),
+  );
+  const x = device.floats(given.flatMap(({ kept }) => [...Array.from(kept)]));
+  const q = device.floats(given.flatMap(({ q }) => [...Array.from(q)]));
+  const { kvB } = upload(LITE);
+  await device.run([
+    latentStore(
+      { x, gain: device.floats(numbers(rank, 4)), rope, rows, pages, latents },
+      { ...LITE, ...common, eps: 1e-6, tablePages, kvDtype },
+    ),
+    latentQuery({ kvB, q, out: absorbed, rope, rows }, { ...LITE, ...common }),
+    ...attention(
+      {
+        ...{ q: absorbed, keys: latents, values: latents, rows, pages, out: mixed },
+        partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+      },
+      { ...sizes, ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 },
+    ),
+    latentValue({ kvB, mixed, out }, { ...LITE, ...common }),
+  ]);
+  const found = await device.readWords(out);
+  return given.map((_, r) => found.slice(r * heads * value, (r + 1) * heads * value));
+}
+
+for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9, 9]] as const) {
+  Deno.test(`latent: a scattered path has the bits of a chain, ${kvDtype}`, async () => {
+    const width = LITE.heads * (LITE.nope + LITE.rope);
+    const tree = randomTree(0, base, nodes, base);
+    const given = (row: RowFields, token: number): Given => ({
+      row,
+      q: numbers(width, 100 + token),
+      kept: numbers(LITE.rank + LITE.rope, 200 + token),
+    });
+    const first: RowFields = { ...rowsOf(1)[0]!, position: 0, base: 1 };
+    const prefix = Array.from(
+      { length: base },
+      (_, cell) => given({ ...first, position: cell, cell, base: cell + 1 }, cell),
+    );
+    const scattered = treeRows(tree).map((row, node) => given(row, base + node));
+    const together = [...prefix, ...scattered];
+    const shape = { kvDtype, slots: 1, perSlot: together.length, paths: true };
+    const found = (await attended(together, shape)).slice(base);
+    // A slot a node: all that it sees, in order.
+    const chains = tree.paths.map((path) => [...prefix, ...path.map((node) => scattered[node]!)]);
+    const alone = chains.flatMap((chain, slot) =>
+      chain.map((each) => ({ ...each, row: chainOf(each.row, slot) }))
+    );
+    const ends = chains.map((_, n) => chains.slice(0, n + 1).flat().length - 1);
+    const wanted = await attended(alone, { kvDtype, slots: nodes, perSlot: 1, paths: false });
+    ends.forEach((end, node) => assert.deepEqual(found[node], wanted[end], `node ${node}`));
+  });
+}

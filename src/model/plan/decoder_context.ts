@@ -73,6 +73,8 @@ export interface RowsOf {
   readonly count: number;
   /** Rows of one slot that follow each other; divides `count`. */
   readonly perSlot: number;
+  /** Whether rows may have paths, as nodes of trees; default false: paths are not looked at. */
+  readonly paths?: boolean;
 }
 
 /** Where the weights of one layer come from. */

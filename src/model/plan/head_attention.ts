@@ -73,7 +73,7 @@ export function headAttention(
   const { tuning, scratch: { q, partial, mixed }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
   const { scale, cap, window } = spec;
-  const { rows, count, perSlot } = of;
+  const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
   const out = branchEnd(context, { matrix: o, x: mixed }, end);
@@ -81,7 +81,7 @@ export function headAttention(
     ...projectHeads(context, kept, input, of),
     ...attention(
       { q, keys, values, rows, pages, partial, out: mixed },
-      { ...heads, count, perSlot, tuning, label: `${label}.attention` },
+      { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
     ),
     ...out.plan,
   ];

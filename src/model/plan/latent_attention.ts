@@ -85,7 +85,7 @@ export function latentAttention(
 ): Branch {
   const { tuning, scratch: { q, qkv, mixed, partial }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, kvB, spec } } = kept;
-  const { rows, count, perSlot } = of;
+  const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale: spec.scale };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
   const out = branchEnd(context, { matrix: o, x: qkv }, end);
@@ -94,7 +94,7 @@ export function latentAttention(
     ...queries(context, kept, input, of),
     ...attention(
       { q, keys, values, rows, pages, partial, out: mixed },
-      { ...heads, count, perSlot, tuning, label: `${label}.attention` },
+      { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
     ),
     latentValue(
       { kvB, mixed, out: qkv },
