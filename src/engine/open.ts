@@ -170,7 +170,7 @@ export async function openEngine(
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
     });
     await opened.warmUp(chains(warmed));
-    if (drafter) await opened.warmUp([...chains([0]), drafter.shape]);
+    if (drafter) await opened.warmUp([...chains([0]), drafter.shape], true);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;

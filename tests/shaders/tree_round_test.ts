@@ -148,6 +148,20 @@ Deno.test("verify_tree: SGLang's golden trees, their positions and ancestors", a
   }
 });
 
+Deno.test("verify_tree: 16 levels beside the first chain, and a chain of 63 rows", async () => {
+  const levels = Array.from({ length: 16 }, (_, i) => i);
+  const beside: Proposal = {
+    tokens: [1, ...levels],
+    parents: [0, ...levels.map((i) => i && i + 1)],
+  };
+  const lanes = [beside, chainOf(Array(63).fill(2))].map((proposal, slot): Lane => (
+    { slot, length: 30, root: 4, proposal }
+  ));
+  const { rows, words } = await verified(lanes, { depth: 63, width: 2, rows: 64, mostRows: 64 });
+  assert.equal(rows[17]?.path.length, 16);
+  assert.deepEqual(words, packRows(rows));
+});
+
 Deno.test("verify_tree: of chains it makes the rows of verify_rows", async () => {
   const lanes = randomLanes(1).map((lane) => lane && { ...lane, proposal: chainOf([5, 6, 7]) });
   const shape = { ...chain(5), mostRows: MOST_ROWS };

@@ -2,15 +2,10 @@ import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import {
-  ALL_DRAFTS,
-  chainRow,
-  draftWords,
   MOST_STOPS,
-  NO_SLOT,
   PAGE,
   RESULT_CHOICES,
   resultWords,
-  ROW_WORDS,
   SLOT_LIMIT,
   SLOT_SEED,
   SLOT_STOPS,
@@ -20,11 +15,11 @@ import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
-import { neighbours, packProposal } from "./proposals.ts";
-import { batchBuckets, enginePrograms, type Programs, rowBucket } from "./programs.ts";
+import { batchBuckets, enginePrograms, type Programs } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
@@ -48,8 +43,10 @@ export interface Core {
   /**
    * Makes the programs of prefill and of these tiers at every batch bucket, and runs them once with
    * no lane: adapters compile at the first run.
+   *
+   * @param proposed rounds that the host drafts for; default false.
    */
-  warmUp(shapes: readonly TierShape[]): Promise<void>;
+  warmUp(shapes: readonly TierShape[], proposed?: boolean): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */
@@ -131,27 +128,22 @@ class DeviceCore implements Core {
   readonly gpu: Gpu;
   readonly models: Models;
   readonly capacity: Capacity;
-  readonly #buffers: RoundBuffers;
   readonly programs: Programs;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
-  /** What `lanes` holds now: written only when the batch changes. */
-  #lanes = "unset";
-  /** Slots of which not all drafts are to be verified, and how many are. */
-  readonly #counts = new Map<number, number>();
+  readonly #inputs: Inputs;
 
   constructor({ gpu, models, capacity, buffers, programs, submitter }: Parts) {
     this.gpu = gpu;
     this.models = models;
     this.capacity = capacity;
-    this.#buffers = buffers;
     this.programs = programs;
     this.#submitter = submitter;
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
-    this.#free.forEach((slot) => this.#writeDraftCount(slot, ALL_DRAFTS));
+    this.#inputs = openInputs(gpu, buffers, capacity);
   }
 
   get created(): Readonly<Created> {
@@ -167,7 +159,7 @@ class DeviceCore implements Core {
     const slot = this.#free.pop();
     if (slot === undefined) return false;
     sequence.slot = slot;
-    this.#writePages(sequence, 0);
+    this.#inputs.writePages(sequence, 0);
     return true;
   }
 
@@ -178,11 +170,11 @@ class DeviceCore implements Core {
     rewind(sequence, 0);
   }
 
-  async warmUp(shapes: readonly TierShape[]): Promise<void> {
-    this.#setLanes([]);
+  async warmUp(shapes: readonly TierShape[], proposed = false): Promise<void> {
+    this.#inputs.setLanes([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
       for (const shape of shapes) {
-        await this.#submitter.run(await this.programs.round({ ...shape, batch }));
+        await this.#submitter.run(await this.programs.round({ ...shape, batch, proposed }));
       }
     }
     await this.programs.makePrompts();
@@ -201,14 +193,14 @@ class DeviceCore implements Core {
     if (missing > this.pool.free) return false;
     const first = pages.length;
     for (let i = 0; i < missing; i++) pages.push(this.pool.take() as number);
-    this.#writePages(sequence, first);
+    this.#inputs.writePages(sequence, first);
     return true;
   }
 
   setPages(sequence: Sequence, pages: readonly number[]): void {
     if (pages.every((page, i) => page === sequence.pages[i])) return;
     sequence.pages.splice(0, pages.length, ...pages);
-    this.#writePages(sequence, 0);
+    this.#inputs.writePages(sequence, 0);
   }
 
   setSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[] = []): void {
@@ -217,7 +209,7 @@ class DeviceCore implements Core {
     new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
     words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
     words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
-    this.#writeSlot(sequence, SLOT_SEED, words);
+    this.#inputs.writeSlot(sequence, SLOT_SEED, words);
   }
 
   async prefill(sequence: Sequence, to: number): Promise<number | undefined> {
@@ -225,7 +217,7 @@ class DeviceCore implements Core {
     const cells = mostCells([sequence]);
     const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells);
     const done = to === ids.length;
-    this.#writePrompt(sequence, from, to);
+    this.#inputs.writePrompt(sequence, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
     const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
     if (this.models.draft && sequence.draftStored === from) sequence.draftStored = to;
@@ -238,17 +230,10 @@ class DeviceCore implements Core {
 
   async catchUp(sequences: readonly Sequence[]): Promise<void> {
     for (const group of lagGroups(sequences, this.capacity.prefillRows)) {
-      const cells = group.flatMap(({ sequence, from, to }) =>
-        Array.from({ length: to - from }, (_, i) => ({ sequence, cell: from + i }))
-      );
+      const rows = group.reduce((sum, { from, to }) => sum + to - from, 0);
       const most = mostCells(group.map(({ sequence }) => sequence));
-      const { body, head } = await this.programs.catchUp(cells.length, group.length, most);
-      this.#writeRows(this.#buffers.extendRows.buffer, rowBucket(cells.length), cells, 1);
-      const ends = group.map((_, i) =>
-        group.slice(0, i + 1).reduce((sum, { from, to }) => sum + to - from, 0) - 1
-      );
-      this.#write(this.#buffers.last.buffer, 0, Uint32Array.from(ends));
-      this.#setLanes(group.map(({ sequence }) => slotOf(sequence)));
+      const { body, head } = await this.programs.catchUp(rows, group.length, most);
+      this.#inputs.writeLags(group);
       await this.#submitter.run({ programs: [body, head], words: 0 });
       for (const { sequence, to } of group) sequence.draftStored = to;
     }
@@ -263,9 +248,9 @@ class DeviceCore implements Core {
     if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
     const batch = sequences.length;
     const work = await this.programs.round({ ...shape, batch, proposed, cells });
-    this.#setLanes(sequences.map(slotOf));
-    if (proposals) this.#setProposals(sequences, proposals);
-    else if (shape.depth > 0) this.#setDepths(sequences, depths);
+    this.#inputs.setLanes(sequences.map(slotOf));
+    if (proposals) this.#inputs.setProposals(sequences, proposals);
+    else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
     const runs = await this.#submitter.repeat(work, count);
     const asked = {
       shape,
@@ -273,98 +258,5 @@ class DeviceCore implements Core {
       extended: this.models.draft !== undefined && shape.depth > 0,
     };
     return runs.map((ran) => roundResult(sequences, asked, ran));
-  }
-
-  /** Rows of the chunk and of its draft-extend, whose tokens are one ahead. */
-  #writePrompt(sequence: Sequence, from: number, to: number): void {
-    const { rows, extendRows, draftRows, last } = this.#buffers;
-    const cells = Array.from({ length: to - from }, (_, i) => ({ sequence, cell: from + i }));
-    const bucket = rowBucket(cells.length);
-    this.#writeRows(rows.buffer, bucket, cells, 0);
-    this.#writeRows(extendRows.buffer, bucket, cells, 1);
-    // `choose` reads the row it chooses for: the chunk's last.
-    this.#writeRows(draftRows.buffer, 1, cells.slice(-1), 0);
-    this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
-    this.#setLanes([slotOf(sequence)]);
-  }
-
-  /**
-   * `Row`s of these cells, causal, padded to `count`.
-   *
-   * @param ahead a row's token is the one so many cells after its own; 0 where none is known yet.
-   */
-  #writeRows(
-    buffer: GPUBuffer,
-    count: number,
-    cells: readonly { readonly sequence: Sequence; readonly cell: number }[],
-    ahead: 0 | 1,
-  ): void {
-    const words = new Uint32Array(count * ROW_WORDS);
-    for (const [i, { sequence, cell }] of cells.entries()) {
-      const token = sequence.ids[cell + ahead] ?? 0;
-      words.set(chainRow(token, slotOf(sequence), cell), i * ROW_WORDS);
-    }
-    this.#write(buffer, 0, words);
-  }
-
-  /** Writes the sequence's pages from the `first` on into its block table. */
-  #writePages(sequence: Sequence, first: number): void {
-    const { pages } = sequence;
-    if (first === pages.length) return; // Deno 2.9.6 panics on an empty write
-    const at = slotOf(sequence) * tablePages(this.capacity) + first;
-    this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(pages.slice(first)));
-    this.#writeSlot(sequence, SLOT_LIMIT, Uint32Array.of(pages.length * PAGE));
-  }
-
-  /** One write where the slots are neighbours. */
-  #setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void {
-    const most = mostRows(this.capacity);
-    const size = draftWords(most);
-    const slots = sequences.map(slotOf);
-    for (const run of neighbours(slots)) {
-      const words = new Uint32Array(run.length * size);
-      for (const [i, at] of run.entries()) {
-        const proposal = proposals[at] as Proposal;
-        words.set(packProposal(proposal, most), i * size);
-        this.#counts.set(slots[at] as number, proposal.tokens.length);
-      }
-      this.#write(this.#buffers.drafts.buffer, (slots[run[0] ?? 0] as number) * size * 4, words);
-    }
-  }
-
-  /** Writes only counts that change: none where all drafts are to be verified, as ever before. */
-  #setDepths(sequences: readonly Sequence[], depths: readonly number[] | undefined): void {
-    if (depths === undefined && this.#counts.size === 0) return;
-    for (const [i, sequence] of sequences.entries()) {
-      const slot = slotOf(sequence);
-      const count = depths?.[i] ?? ALL_DRAFTS;
-      if (count === (this.#counts.get(slot) ?? ALL_DRAFTS)) continue;
-      if (count === ALL_DRAFTS) this.#counts.delete(slot);
-      else this.#counts.set(slot, count);
-      this.#writeDraftCount(slot, count);
-    }
-  }
-
-  #writeDraftCount(slot: number, count: number): void {
-    const at = slot * draftWords(mostRows(this.capacity)) * 4;
-    this.#write(this.#buffers.drafts.buffer, at, Uint32Array.of(count));
-  }
-
-  #setLanes(ids: readonly number[]): void {
-    const key = ids.join();
-    if (key === this.#lanes) return;
-    this.#lanes = key;
-    const lanes = new Uint32Array(this.capacity.batch).fill(NO_SLOT);
-    lanes.set(ids);
-    this.#write(this.#buffers.lanes.buffer, 0, lanes);
-  }
-
-  /** Writes fields of the sequence's slot on the device, from word `field` on. */
-  #writeSlot(sequence: Sequence, field: number, words: Uint32Array): void {
-    this.#write(this.#buffers.slots.buffer, (slotOf(sequence) * SLOT_WORDS + field) * 4, words);
-  }
-
-  #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
-    this.gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
   }
 }

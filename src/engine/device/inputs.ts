@@ -1,0 +1,162 @@
+/** What the host writes for the device before it runs: rows, lanes, block tables, slots, drafts. */
+import type { Gpu } from "../../gpu/device.ts";
+import {
+  ALL_DRAFTS,
+  chainRow,
+  draftWords,
+  NO_SLOT,
+  PAGE,
+  ROW_WORDS,
+  SLOT_LIMIT,
+  SLOT_WORDS,
+} from "../../model/plan/rows_layout.ts";
+import type { Proposal } from "../../speculate/trees.ts";
+import { type Capacity, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
+import type { Lag } from "./lag.ts";
+import { rowBucket } from "./programs.ts";
+import { neighbours, packProposal } from "./proposals.ts";
+import { type Sequence, slotOf } from "./sequence.ts";
+
+/** Writes the inputs of programs; what is on the device already is not written again. */
+export interface Inputs {
+  /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its lane. */
+  writePrompt(sequence: Sequence, from: number, to: number): void;
+  /** Draft-extend's rows of these cells, the last of each, and their lanes. */
+  writeLags(lags: readonly Lag[]): void;
+  /** The sequence's pages from the `first` on, into its block table. */
+  writePages(sequence: Sequence, first: number): void;
+  /** Fields of the sequence's slot, from word `field` on. */
+  writeSlot(sequence: Sequence, field: number, words: Uint32Array): void;
+  /** Slot of each lane. */
+  setLanes(slots: readonly number[]): void;
+  /** What the host drafted for each sequence: one write where their slots are neighbours. */
+  setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void;
+  /** How many drafts of each are to be verified; undefined = all. */
+  setDepths(sequences: readonly Sequence[], depths: readonly number[] | undefined): void;
+}
+
+export function openInputs(
+  gpu: Pick<Gpu, "device">,
+  buffers: RoundBuffers,
+  capacity: Capacity,
+): Inputs {
+  return new WrittenInputs(gpu, buffers, capacity);
+}
+
+interface CellOf {
+  readonly sequence: Sequence;
+  readonly cell: number;
+}
+
+class WrittenInputs implements Inputs {
+  readonly #gpu: Pick<Gpu, "device">;
+  readonly #buffers: RoundBuffers;
+  readonly #capacity: Capacity;
+  /** What `lanes` holds now: written only when the batch changes. */
+  #lanes = "unset";
+  /** Slots of which not all drafts are to be verified, and how many are. */
+  readonly #counts = new Map<number, number>();
+
+  constructor(gpu: Pick<Gpu, "device">, buffers: RoundBuffers, capacity: Capacity) {
+    this.#gpu = gpu;
+    this.#buffers = buffers;
+    this.#capacity = capacity;
+    for (let slot = 0; slot < capacity.batch; slot++) this.#writeDraftCount(slot, ALL_DRAFTS);
+  }
+
+  writePrompt(sequence: Sequence, from: number, to: number): void {
+    const { rows, extendRows, draftRows, last } = this.#buffers;
+    const cells = Array.from({ length: to - from }, (_, i) => ({ sequence, cell: from + i }));
+    const bucket = rowBucket(cells.length);
+    this.#writeRows(rows.buffer, bucket, cells, 0);
+    this.#writeRows(extendRows.buffer, bucket, cells, 1);
+    // `choose` reads the row it chooses for: the chunk's last.
+    this.#writeRows(draftRows.buffer, 1, cells.slice(-1), 0);
+    this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
+    this.setLanes([slotOf(sequence)]);
+  }
+
+  writeLags(lags: readonly Lag[]): void {
+    const { extendRows, last } = this.#buffers;
+    const cells: CellOf[] = [];
+    const ends = lags.map(({ sequence, from, to }) => {
+      for (let cell = from; cell < to; cell++) cells.push({ sequence, cell });
+      return cells.length - 1;
+    });
+    this.#writeRows(extendRows.buffer, rowBucket(cells.length), cells, 1);
+    this.#write(last.buffer, 0, Uint32Array.from(ends));
+    this.setLanes(lags.map(({ sequence }) => slotOf(sequence)));
+  }
+
+  /**
+   * `Row`s of these cells, causal, padded to `count`.
+   *
+   * @param ahead a row's token is the one so many cells after its own; 0 where none is known yet.
+   */
+  #writeRows(buffer: GPUBuffer, count: number, cells: readonly CellOf[], ahead: 0 | 1): void {
+    const words = new Uint32Array(count * ROW_WORDS);
+    for (const [i, { sequence, cell }] of cells.entries()) {
+      const token = sequence.ids[cell + ahead] ?? 0;
+      words.set(chainRow(token, slotOf(sequence), cell), i * ROW_WORDS);
+    }
+    this.#write(buffer, 0, words);
+  }
+
+  writePages(sequence: Sequence, first: number): void {
+    const { pages } = sequence;
+    if (first === pages.length) return; // Deno 2.9.6 panics on an empty write
+    const at = slotOf(sequence) * tablePages(this.#capacity) + first;
+    this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(pages.slice(first)));
+    this.writeSlot(sequence, SLOT_LIMIT, Uint32Array.of(pages.length * PAGE));
+  }
+
+  writeSlot(sequence: Sequence, field: number, words: Uint32Array): void {
+    this.#write(this.#buffers.slots.buffer, (slotOf(sequence) * SLOT_WORDS + field) * 4, words);
+  }
+
+  setLanes(slots: readonly number[]): void {
+    const key = slots.join();
+    if (key === this.#lanes) return;
+    this.#lanes = key;
+    const lanes = new Uint32Array(this.#capacity.batch).fill(NO_SLOT);
+    lanes.set(slots);
+    this.#write(this.#buffers.lanes.buffer, 0, lanes);
+  }
+
+  setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void {
+    const most = mostRows(this.#capacity);
+    const size = draftWords(most);
+    const slots = sequences.map(slotOf);
+    for (const run of neighbours(slots)) {
+      const words = new Uint32Array(run.length * size);
+      for (const [i, at] of run.entries()) {
+        const proposal = proposals[at] as Proposal;
+        words.set(packProposal(proposal, most), i * size);
+        this.#counts.set(slots[at] as number, proposal.tokens.length);
+      }
+      this.#write(this.#buffers.drafts.buffer, (slots[run[0] ?? 0] as number) * size * 4, words);
+    }
+  }
+
+  /** Writes only counts that change: none where all drafts are to be verified, as ever before. */
+  setDepths(sequences: readonly Sequence[], depths: readonly number[] | undefined): void {
+    if (depths === undefined && this.#counts.size === 0) return;
+    for (const [i, sequence] of sequences.entries()) {
+      const slot = slotOf(sequence);
+      const count = depths?.[i] ?? ALL_DRAFTS;
+      if (count === (this.#counts.get(slot) ?? ALL_DRAFTS)) continue;
+      if (count === ALL_DRAFTS) this.#counts.delete(slot);
+      else this.#counts.set(slot, count);
+      this.#writeDraftCount(slot, count);
+    }
+  }
+
+  #writeDraftCount(slot: number, count: number): void {
+    const at = slot * draftWords(mostRows(this.#capacity)) * 4;
+    this.#write(this.#buffers.drafts.buffer, at, Uint32Array.of(count));
+  }
+
+  #write(buffer: GPUBuffer, offset: number, words: Uint32Array): void {
+    this.#gpu.device.queue.writeBuffer(buffer, offset, words as Uint32Array<ArrayBuffer>);
+  }
+}
