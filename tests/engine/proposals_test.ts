@@ -287,4 +287,6 @@ Deno.test("a shape that cannot be built is refused", async () => {
   for (const shape of [{ ...SHAPE, rows: 65 }, { ...SHAPE, rows: 4 }, { ...SHAPE, depth: 0 }]) {
     await assert.rejects(openEngine({ draft: "none", drafter: { ...TREES, shape } }), UsageError);
   }
+  const simulated = { draft: "none", drafter: TREES, simulateAcceptance: [0.5] };
+  await assert.rejects(openEngine(simulated), /simulated for chains alone/);
 });
