@@ -9,7 +9,7 @@ import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
-import { chains, MOST_ROWS } from "../speculate/round_shape.ts";
+import { chains } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
@@ -142,7 +142,7 @@ export async function openEngine(
   const started = performance.now();
   using stack = new DisposableStack();
   const { random, drafter } = options;
-  if (drafter) checkDrafter(drafter, MOST_ROWS);
+  if (drafter) checkDrafter(drafter, options);
   using models = random ? openRandomModels(random) : openModels(options);
   checkQuantize(options);
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];

@@ -6,9 +6,17 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
-import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import {
+  type Engine,
+  type Machine,
+  openEngine,
+  type OpenOptions,
+  statically,
+} from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { UsageError } from "../../src/errors.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { gpuMemory } from "../../src/gpu/memory.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
@@ -127,14 +135,24 @@ Deno.test(`trees from the host: the text of plain decoding, batch 1 to 4`, async
   }
 });
 
-for (
-  const options of [
-    { draft: "none", kvDtype: "bf16" },
-    { random: { target: goldenConfig("deepseek_v3_plain") } },
-    { random: { target: goldenConfig("gemma3") } },
-  ] as const
-) {
-  Deno.test(`trees from the host with ${JSON.stringify(options)}`, async () => {
+/** The adapter at hand, with the kernels of hardware. */
+const HARDWARE: Machine = {
+  async openGpu(adapter) {
+    const gpu = await openGpu(adapter);
+    return { ...gpu, info: { ...gpu.info, software: false } };
+  },
+  gpuMemory,
+};
+
+const TARGETS: readonly [name: string, options: OpenOptions, machine?: Machine][] = [
+  ["bf16 keys and values", { draft: "none", kvDtype: "bf16" }],
+  ["latents", { random: { target: goldenConfig("deepseek_v3_plain") } }],
+  ["sliding windows", { random: { target: goldenConfig("gemma3") } }],
+  ["hardware's kernels", { draft: "none" }, HARDWARE],
+];
+
+for (const [name, options, machine] of TARGETS) {
+  Deno.test(`trees from the host: ${name}`, async () => {
     const ids = Array.from({ length: 40 }, (_, i) => (i * i * 7 + 3) % 50);
     const asked = { promptIds: ids, maxTokens: 24, stop: [], ignoreEos: true, sampling: GREEDY };
     const outputOf = async (drafter?: HostDrafter) => {
@@ -144,7 +162,7 @@ for (
         contextLength: 256,
         ...drafter ? { drafter } : {},
         onRound: (round) => rounds.push(round),
-      });
+      }, machine);
       const { outputIds } = await resultOf(engine.generate(asked));
       return { outputIds, accepted: acceptedOf(rounds) };
     };
@@ -287,4 +305,6 @@ Deno.test("a shape that cannot be built is refused", async () => {
   for (const shape of [{ ...SHAPE, rows: 65 }, { ...SHAPE, rows: 4 }, { ...SHAPE, depth: 0 }]) {
     await assert.rejects(openEngine({ draft: "none", drafter: { ...TREES, shape } }), UsageError);
   }
+  const simulated = { draft: "none", drafter: TREES, simulateAcceptance: [0.5] };
+  await assert.rejects(openEngine(simulated), /simulated for chains alone/);
 });

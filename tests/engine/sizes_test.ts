@@ -65,6 +65,8 @@ async function failure(options: OpenOptions, on: Machine): Promise<string> {
 
 const OPTIONS: OpenOptions = { maxBatch: 8, speculate: statically(3) };
 
+const TREES = { depth: 8, width: 2, rows: 32 };
+
 Deno.test("sizes: the prediction is what the engine takes", async () => {
   using models = openModels({});
   for (
@@ -72,6 +74,7 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
       { contextLength: 1024, steps: [3] },
       { contextLength: 1024, steps: [0, 3], maxBatch: 8, kvDtype: "bf16" },
       { contextLength: 256, steps: [7], maxBatch: 64 },
+      { contextLength: 256, steps: [3], maxBatch: 16, drafter: { shape: TREES } },
     ] satisfies SizeSettings[]
   ) {
     using opened = await openGpu();

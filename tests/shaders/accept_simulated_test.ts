@@ -84,6 +84,17 @@ for (const numSteps of [0, 1, 3, 7]) {
   });
 }
 
+Deno.test("accept_simulated: of 12 drafts each has a probability of its own", async () => {
+  const acceptance = [...Array<number>(10).fill(0.97), 0.1, 0.9];
+  const counts = drawn(acceptance, 12);
+  assert.ok(counts.includes(10) && counts.some((count) => count > 10), counts.join());
+  const buffers = state(12, LANES.map(() => 0));
+  const launch = acceptSimulated(buffers, { ...shapeOf(12), acceptance });
+  const [, , , results] = await after(launch, buffers);
+  const found = LANES.map((_, b) => results?.[b * resultWords(13)]);
+  assert.deepEqual(found, LANES.map((slot, b) => slot === NO_SLOT ? 0 : (counts[b] ?? NaN) + 1));
+});
+
 Deno.test("accept_simulated: what the target chose has no say", async () => {
   for (const [probability, agreed] of [[1, 0], [0, 3]] as const) {
     const buffers = state(3, LANES.map(() => agreed));

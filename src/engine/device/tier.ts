@@ -59,7 +59,7 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
     draft: drafter && !proposed ? drafter.levels(shape) : [],
     verify: [
       verification(parts, shape),
-      ...targetBody(target, { rows: buffers.rows, count, perSlot }, taps),
+      ...targetBody(target, { rows: buffers.rows, count, perSlot, paths: !isChain(shape) }, taps),
       ...keep ? keep(count) : [],
       ...targetHead(target, count),
       ...chooseRows(target, buffers, count),

@@ -54,8 +54,9 @@ export type EngineEvent =
     readonly kind: "round";
     readonly ids: readonly number[];
     readonly accepted: number;
+    /** What was verified: token by token of a chain, the nodes of a tree in the order of their rows. */
     readonly drafts: readonly number[];
-    /** Undefined for the token that prefill chose: that is no round. */
+    /** Draft levels of the round. Undefined for the token that prefill chose: that is no round. */
     readonly numSteps: number | undefined;
   }
   | { readonly kind: "text"; readonly text: string }

@@ -1,5 +1,6 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { UsageError } from "../../errors.ts";
+import { MOST_ROWS } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import { proposalFault } from "../device/proposals.ts";
 import type { RequestState } from "./request_state.ts";
@@ -22,13 +23,19 @@ export function proposalOf(
   throw new UsageError(`Cannot verify what the drafter "${name}" proposed: ${fault}`);
 }
 
-/** @throws UsageError where rounds of the drafter's shape cannot be built. */
-export function checkDrafter({ name, shape }: HostDrafter, mostRows: number): void {
+/** @throws UsageError where rounds of the drafter's shape cannot be built, or not so. */
+export function checkDrafter(
+  { name, shape }: HostDrafter,
+  { simulateAcceptance }: { readonly simulateAcceptance?: readonly number[] },
+): void {
+  if (simulateAcceptance) {
+    throw new UsageError(`Cannot draft with "${name}": acceptance is simulated for chains alone`);
+  }
   const { depth, width, rows } = shape;
   const whole = [depth, width, rows].every((n) => Number.isInteger(n) && n >= 1);
-  if (whole && rows > depth && rows <= mostRows) return;
+  if (whole && rows > depth && rows <= MOST_ROWS) return;
   throw new UsageError(
     `Cannot draft with "${name}": its shape has depth ${depth}, width ${width} and ${rows} rows; ` +
-      `they are 1 or more, and rows are depth + 1 to ${mostRows}`,
+      `they are 1 or more, and rows are depth + 1 to ${MOST_ROWS}`,
   );
 }
