@@ -123,14 +123,8 @@ export function isSliding(config: Fields, i: number, fallback: boolean): boolean
 /** `sliding_window` in tokens; undefined where null or absent. @throws UsageError */
 export function slidingWindow(config: Fields): number | undefined {
   if (value(config, "sliding_window") === undefined) return undefined;
-  return integer(config, "sliding_window", { least: LEAST_WINDOW, most: 2 ** 31 });
+  return integer(config, "sliding_window", { least: 1, most: 2 ** 31 });
 }
-
-/**
- * Drafts of a tree lie up to MAX_STEPS cells from their position; a window wider than that sees
- * all of a row's ancestors, so that cells may be told by their index.
- */
-const LEAST_WINDOW = 8;
 
 const SLIDING = "sliding_attention";
 const LAYER_TYPES = ["full_attention", SLIDING];
