@@ -182,8 +182,8 @@ for (
     [
       "mistral",
       "MistralForCausalLM",
-      { sliding_window: 4 },
-      /sliding_window 4, expected an integer/,
+      { sliding_window: 0 },
+      /sliding_window 0, expected an integer/,
     ],
     ["qwen3", "Qwen3ForCausalLM", { partial_rotary_factor: 0.5 }, /a partial rope beside/],
     ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],

@@ -87,11 +87,8 @@ export function isSliding(config: Fields, i: number, fallback: boolean): boolean
 /** `sliding_window` in tokens; undefined where null or absent. @throws UsageError */
 export function slidingWindow(config: Fields): number | undefined {
   if (value(config, "sliding_window") === undefined) return undefined;
-  return integer(config, "sliding_window", { least: LEAST_WINDOW, most: 2 ** 31 });
+  return integer(config, "sliding_window", { least: 1, most: 2 ** 31 });
 }
-
-/** Less is no model but a mistake. */
-const LEAST_WINDOW = 8;
 
 const SLIDING = "sliding_attention";
 const LAYER_TYPES = ["full_attention", SLIDING];
