@@ -1,4 +1,4 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, endedWell, equal } from "node:assert/strict";
 import { countsLine, countTests, readTests, slowestLines, sumCounts } from "./junit.ts";
 
 const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
@@ -53,4 +53,15 @@ Deno.test("the slowest tests by file and name, as they are written", () => {
     "   12.3 s  a_test.ts: ok <one>",
     "    0.0 s  a_test.ts: steps",
   ]);
+});
+
+Deno.test("a process ended well where all its tests passed, whatever came then", () => {
+  equal(
+    endedWell("\x1b[0m\x1b[32mok\x1b[0m | 5 passed (11 steps) | 0 failed (1m)\n\ndouble free"),
+    true,
+  );
+  equal(endedWell("ok | 5 passed (11 steps) | 0 failed | 2 ignored (1m)"), true);
+  for (const text of ["", "FAILED | 4 passed | 1 failed (1s)", "a test ... ok (1s)\ndouble free"]) {
+    equal(endedWell(text), false, text);
+  }
 });

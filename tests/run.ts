@@ -8,6 +8,7 @@ import {
   type Counts,
   countsLine,
   countTests,
+  endedWell,
   readTests,
   slowestLines,
   sumCounts,
@@ -95,8 +96,10 @@ async function runJob({ name, args }: Job, junit: string, wgsl: string): Promise
   });
   const seconds = (performance.now() - begun) / 1000;
   const tests = readTests(await Deno.readTextFile(junit).catch(() => "")); // absent after a crash
-  const counts = countTests(tests, code);
-  if (code !== 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
+  const late = signal !== null && endedWell(text);
+  const counts = countTests(tests, late ? 0 : code);
+  if (late) say(`${name}: ${signal} at the end of its process, after its last test`);
+  else if (code !== 0) say(`${text}\nFAILED ${name}: ${signal ?? `exit code ${code}`}`);
   // A filter leaves nothing of most files.
   if (tests.length > 0) {
     say(`${seconds.toFixed(1).padStart(7)} s  ${name}: ${countsLine(counts)}`);
