@@ -1,5 +1,5 @@
-import { deepEqual, endedWell, equal } from "node:assert/strict";
-import { countsLine, countTests, readTests, slowestLines, sumCounts } from "./junit.ts";
+import { deepEqual, equal } from "node:assert/strict";
+import { countsLine, countTests, endedWell, readTests, slowestLines, sumCounts } from "./junit.ts";
 
 const REPORT = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="deno test" tests="7" failures="3" errors="0" time="0.217">
