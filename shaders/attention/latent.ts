@@ -94,13 +94,13 @@ function queryKernel(format: FloatFormat, ROWS: number): Kernel {
 }
 
 /**
- * Records: of kv_a_proj's rows x [count, rank + rope], norm and scale the latent by `gain` [rank],
+ * Records: of kv_a_proj's rows x [count, rank + rope], norm and scale the latent by `normWeight` [rank],
  * rotate the rest and store both in `latents`, [pages, PAGE, rank + rope] as attention reads keys.
  */
 export function latentStore(
-  { x, gain, rope, rows, pages, latents: keys }: {
+  { x, normWeight, rope, rows, pages, latents: keys }: {
     readonly x: Operand;
-    readonly gain: Operand;
+    readonly normWeight: Operand;
     readonly rope: Operand;
     readonly rows: Operand;
     readonly pages: Operand;
@@ -115,7 +115,7 @@ export function latentStore(
   const { rank, count, eps, tablePages, kvDtype, label } = shape;
   const width = rank + shape.rope;
   return dispatch(storeKernel(kvDtype), {
-    buffers: { gain, x, rope, rows, pages, keys },
+    buffers: { norm_weight: normWeight, x, rope, rows, pages, keys },
     constants: {
       RANK: rank,
       EPS: eps,
@@ -135,18 +135,22 @@ function storeKernel(dtype: KvDtype): Kernel {
   return kernels.getOrInsertComputed(name, () => {
     const slots = { kv_store: `fragments/kv_store_${dtype}` };
     return kernel(name, shader("attention/latent_store", { slots }), {
-      bindings: ["gain", "x", "rope", "rows", "pages", "keys"],
+      bindings: ["norm_weight", "x", "rope", "rows", "pages", "keys"],
       constants: ["RANK", "EPS", "LANES", "HEAD_DIM", "TABLE_PAGES", "ROPE", "INTERLEAVED"],
     });
   });
 }
 
 /**
- * Records `out[r, h] = W_h mixed[r, h]`: weighted sums of latents, [count, heads, rank + rope] of
+ * Records `out[r, h] = W_h attentionOutput[r, h]`: weighted sums of latents, [count, heads, rank + rope] of
  * which the rope part is not read, become weighted sums of values, [count, heads, value].
  */
 export function latentValue(
-  { kvB, mixed, out }: { readonly kvB: Table; readonly mixed: Operand; readonly out: Operand },
+  { kvB, attentionOutput, out }: {
+    readonly kvB: Table;
+    readonly attentionOutput: Operand;
+    readonly out: Operand;
+  },
   shape: LatentHeads & Launch,
 ): Dispatch {
   const { heads, nope, value, rank, count, tuning: { software }, label } = shape;
@@ -156,7 +160,7 @@ export function latentValue(
   const weights = onlyShard(kvB);
   const blocks = Math.ceil(value / GROUPS / OUTS);
   return dispatch(valueKernel(kvB.format, ROWS), {
-    buffers: { weights, x: { ...mixed, size }, out },
+    buffers: { weights, x: { ...attentionOutput, size }, out },
     constants: {
       HEADS: heads,
       NOPE: nope,

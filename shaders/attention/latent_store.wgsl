@@ -1,4 +1,5 @@
-// What multi-head latent attention keeps of a token: [norm(x[.. RANK]) * gain; rope(x[RANK ..])], one for
+// What multi-head latent attention stores of a token:
+// [norm(x[.. RANK]) * norm_weight; rope(x[RANK ..])], one for
 // all heads, into its cell of the pages.
 //
 // One workgroup per row. Lane l squares elements l, l + LANES, ...; the lanes are added in order.
@@ -14,7 +15,7 @@ override LANES: u32;
 override HEAD_DIM: u32; // RANK + ROPE
 override TABLE_PAGES: u32; // pages per slot in the block table
 
-@group(0) @binding(0) var<storage, read> gain: array<f32>; // [RANK]
+@group(0) @binding(0) var<storage, read> norm_weight: array<f32>; // [RANK]
 @group(0) @binding(5) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(6) var<storage, read_write> keys: array<u32>; // [pages, PAGE], rows of a dtype
 
@@ -24,7 +25,7 @@ var<workgroup> squares: array<f32, LANES>;
 
 fn element(first: u32, d: u32, scale: f32, position: u32) -> f32 {
   if (d < RANK) {
-    return x[first + d] * scale * gain[d];
+    return x[first + d] * scale * norm_weight[d];
   }
   return turned(first + RANK, d - RANK, position);
 }

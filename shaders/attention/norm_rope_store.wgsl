@@ -43,11 +43,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     sum += squares[l];
   }
   let scale = 1.0 / sqrt(sum / f32(span * HEAD_DIM) + EPS);
-  let gain = (select(Q_SPAN, 0u, is_q) + within) * HEAD_DIM;
+  let first_weight = (select(Q_SPAN, 0u, is_q) + within) * HEAD_DIM;
   for (var w = lane; w < half; w += LANES) {
     var pair = vec2<f32>(qkv[first + w], qkv[first + half + w]);
     if (head < Q_HEADS + KV_HEADS) {
-      pair = pair * scale * vec2<f32>(weight[gain + w], weight[gain + half + w]);
+      pair = pair * scale * vec2<f32>(weight[first_weight + w], weight[first_weight + half + w]);
     }
     place_head(tile.y, head, w, pair);
   }

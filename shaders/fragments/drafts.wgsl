@@ -2,7 +2,7 @@
 // than there are rows for: all), then tokens, then the row of each one's parent: row 0 is the root,
 // draft i has row i + 1. Chains have no parents there. src/model/plan/rows_layout.ts mirrors it.
 
-override MOST_ROWS: u32; // rows that a slot may have in any round, its root included
+override MOST_ROWS: u32; // rows that a slot may have in any round, its pending token included
 
 fn draft_count(slot: u32) -> u32 {
   return slot * (2u * MOST_ROWS - 1u);

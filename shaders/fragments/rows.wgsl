@@ -20,7 +20,7 @@ fn chain_row(token: u32, slot: u32, cell: u32) -> Row {
 // One sequence in flight.
 struct Slot {
   length: u32, // tokens whose keys and values are final
-  root: u32, // the newest token; its key and value are not computed yet
+  pending: u32, // the newest token; its key and value are not computed yet
   seed: u32,
   top_k: u32, // 0 = off
   temperature: f32, // 0 = greedy
@@ -32,4 +32,4 @@ struct Slot {
 }
 
 const PAGE = 16u; // tokens a KV page
-const NO_SLOT = 0xffffffffu; // an unused lane of the batch
+const NO_SLOT = 0xffffffffu; // a place of the batch without a sequence

@@ -95,7 +95,7 @@ export function rmsNorm(
     dispatch(normKernel(source, { put, keep: keep?.what ?? "nothing", cols, lanes }), {
       buffers: {
         ...Object.fromEntries(source.buffers),
-        gain: weight,
+        norm_weight: weight,
         out,
         ...keep ? { kept: keep.out } : {},
         ...keep?.what === "slot" ? { slot: keep.slot } : {},
@@ -172,7 +172,7 @@ function normKernel(
   const name = `rms_norm_${source.name}_${put}_${keep}_${lanes}x${each}`;
   return kernels.getOrInsertComputed(name, () => {
     const [first = "", ...second] = source.buffers.map(([binding]) => binding);
-    const bindings = [first, "gain", "out", ...second];
+    const bindings = [first, "norm_weight", "out", ...second];
     const code = shader("norm/rms_norm", {
       slots: { ...source.slots, put: `norm/norm_put_${put}`, keep: `norm/norm_keep_${keep}` },
       counts: {

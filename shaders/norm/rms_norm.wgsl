@@ -1,4 +1,4 @@
-// out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * gain[c], v the row that `source(r)` names.
+// out[r, OUT_FIRST + c] = v[c] / sqrt(mean(v^2) + EPS) * norm_weight[c], v the row that `source(r)` names.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
@@ -24,7 +24,7 @@ alias Sum = f32;
 
 const NO_ROW = 0xffffffffu;
 
-@group(0) @binding(1) var<storage, read> gain: array<vec4<f32>>; // [COLS / 4]
+@group(0) @binding(1) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
 
 fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
@@ -44,7 +44,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var g$j = Vec8();
   if (i$j < COLS / 8u) {
     v$j = load(row, i$j);
-    g$j = Vec8(gain[2u * i$j], gain[2u * i$j + 1u]); // here, to be there when the sum is
+    g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]); // here, to be there when the sum is
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //end

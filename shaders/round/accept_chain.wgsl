@@ -3,7 +3,7 @@
 
 //use accepts
 
-// Drafts of the lane that are accepted; its rows begin at `first`.
+// Drafts of the sequence that are accepted; its rows begin at `first`.
 fn walk(slot: u32, first: u32) -> u32 {
   let most = min(DEPTH, drafts[draft_count(slot)]);
   var accepted = 0u;
@@ -13,7 +13,7 @@ fn walk(slot: u32, first: u32) -> u32 {
   return accepted;
 }
 
-// The row of the lane at level j of the walk.
+// The row of the sequence at level j of the walk.
 fn row_at(j: u32) -> u32 {
   return j;
 }

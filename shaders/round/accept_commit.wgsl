@@ -1,11 +1,11 @@
-// Walks each lane's drafts by the rule of the slot `walk`. Commits the accepted
-// tokens, makes the last choice (the bonus) the new root, writes the rows of draft-extend (token one
-// ahead of its hidden row, at its logical cell) and the lane's result for the host.
+// Walks each sequence's drafts by the rule of the slot `walk`. Commits the accepted
+// tokens, makes the last choice (the bonus) the new pending token, writes the rows of draft-extend (token one
+// ahead of its hidden row, at its logical cell) and the sequence's result for the host.
 //
-// A lane whose rows are padding emits nothing. An emitted token among the slot's stops sets its limit
+// A sequence whose rows are padding emits nothing. An emitted token among the slot's stops sets its limit
 // to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
 //
-// One invocation per lane of the batch.
+// One invocation per sequence of the batch.
 // Slot:
 //   walk: `fn walk(slot, first)`, how many drafts are accepted; `fn row_at(j)`, the row at level j;
 //     `fn keep(at, row)`, what else is stored of it (accept_chain.wgsl, accept_tree.wgsl).
@@ -14,13 +14,13 @@
 //use fragments/drafts
 //use walk
 
-override ROWS: u32; // verify rows a lane
-override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a lane
+override ROWS: u32; // verify rows a sequence
+override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a sequence
 
 const NOT_A_TOKEN = 0xffffffffu; // of choose.wgsl
 const NO_ROW = 0xffffffffu; // of gather_rows.wgsl
 
-@group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
+@group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> rows: array<Row>; // [batch * ROWS] verify rows
 @group(0) @binding(2) var<storage, read> chosen: array<u32>; // [batch * ROWS]
 @group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
@@ -36,17 +36,17 @@ fn stops(slot: u32, token: u32) -> bool {
 
 @compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
-  let lane = tile.x;
-  let slot = lanes[lane];
-  let first = lane * ROWS;
-  let out = lane * (DEPTH + 1u);
-  let result = lane * 2u * ROWS;
+  let b = tile.x;
+  let slot = batch_slots[b];
+  let first = b * ROWS;
+  let out = b * (DEPTH + 1u);
+  let result = b * 2u * ROWS;
   if (rows[first].live == 0u) {
     for (var j = 0u; j <= DEPTH; j++) {
       extend[out + j] = Row();
       keep(out + j, NO_ROW);
     }
-    last[lane] = out;
+    last[b] = out;
     results[result] = 0u;
     return;
   }
@@ -66,7 +66,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   for (var j = 0u; j + 1u < ROWS; j++) {
     results[result + 1u + ROWS + j] = drafts[draft_token(slot, j)];
   }
-  last[lane] = out + accepted;
+  last[b] = out + accepted;
   slots[slot].length += accepted + 1u;
-  slots[slot].root = chosen[first + row_at(accepted)];
+  slots[slot].pending = chosen[first + row_at(accepted)];
 }

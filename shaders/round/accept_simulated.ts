@@ -1,5 +1,11 @@
 import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
-import { type AcceptBuffers, acceptConstants, acceptKernel, type AcceptShape } from "./round.ts";
+import {
+  type AcceptBuffers,
+  acceptConstants,
+  acceptKernel,
+  type AcceptShape,
+  bound,
+} from "./round.ts";
 
 const kernels = new Map<number, Kernel>();
 
@@ -28,7 +34,7 @@ export function acceptSimulated(
   const p = (step: number) => acceptance[step] ?? acceptance.at(-1) ?? 0;
   const drawn = Array.from({ length: steps }, (_, j) => [`P${j}`, p(j)] as const);
   return dispatch(simulatedKernel(steps), {
-    buffers: { ...buffers },
+    buffers: bound(buffers),
     constants: { ...acceptConstants(shape), ...Object.fromEntries(drawn) },
     workgroups: [shape.batch],
   });

@@ -3,7 +3,7 @@
 
 override KEPT: u32; // where the rows that were kept begin in `last`
 
-var<private> path: array<u32, 64>; // the lane's rows on the walk; src/model/plan/round_shape.ts: MOST_ROWS
+var<private> path: array<u32, 64>; // rows on the walk; src/speculate/round_shape.ts: MOST_ROWS
 
 fn walk(slot: u32, first: u32) -> u32 {
   let rows_drafted = min(ROWS - 1u, drafts[draft_count(slot)]);

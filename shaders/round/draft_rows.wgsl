@@ -1,21 +1,21 @@
-// The rows of a round's first draft level: lane b feeds draft token STEP, see fragments/draft_row.wgsl;
-// padding where the lane has no slot. draft_choose stores the rows of the further levels.
+// The rows of a round's first draft level: sequence b feeds draft token STEP, see fragments/draft_row.wgsl;
+// padding where there is no slot. draft_choose stores the rows of the further levels.
 //
-// One invocation per lane of the batch.
+// One invocation per sequence of the batch.
 
 //use fragments/drafts
 //use fragments/draft_row
 
 override STEP: u32;
 
-@group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
+@group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
 @group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [batch]
 
 @compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
-  let slot = lanes[tile.x];
+  let slot = batch_slots[tile.x];
   if (slot == NO_SLOT) {
     rows[tile.x] = Row();
     return;

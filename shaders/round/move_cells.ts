@@ -44,7 +44,7 @@ export function moveCells(
   cells: CellBuffers,
   shape: {
     readonly batch: number;
-    /** Verify rows a lane. */
+    /** Verify rows a sequence. */
     readonly rows: number;
     readonly depth: number;
     /** As of `acceptTree`. */

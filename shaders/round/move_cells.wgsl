@@ -1,13 +1,13 @@
 // Moves what rounds keep of accepted rows to its logical cell, in every buffer: the j-th kept row of a
-// lane from the cell of its verify row to cell length + j. It lies there or behind, and the kept
+// sequence from the cell of its verify row to cell length + j. It is stored there or behind, and the kept
 // ones are in order, so going through them one by one overwrites nothing that is still to be moved.
 //
-// One invocation per word of a cell and lane, for all kept rows of it.
+// One invocation per word of a cell and sequence, for all kept rows of it.
 
 //use fragments/rows
 
-override ROWS: u32; // verify rows a lane
-override KEPT_ROWS: u32; // extend rows a lane
+override ROWS: u32; // verify rows a sequence
+override KEPT_ROWS: u32; // extend rows a sequence
 override KEPT: u32; // where the kept rows begin in `last`
 override HEADS: u32; // cells of a page lie together for each of these
 override WORDS: u32; // u32 words of a cell and head
@@ -38,7 +38,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (row.live == 0u) {
       return;
     }
-    let offset = last[KEPT + first + j] - id.y * ROWS; // from the root's cell
+    let offset = last[KEPT + first + j] - id.y * ROWS; // from the pending token's cell
     if (offset == j) {
       continue;
     }

@@ -1,4 +1,4 @@
-// The rows of a verify forward where drafts are trees: per lane its root and then its drafts, each a
+// The rows of a verify forward of trees: per sequence its pending token and then its drafts, each a
 // child of an earlier row. Padding as in verify_rows.wgsl.
 //
 //   position = length + depth, cell = length + row, base = length + line
@@ -6,14 +6,14 @@
 // where `line` is the first level above or at the row whose own row has another number: up to there
 // the ancestors lie at their logical cells, as in a chain. Path byte i: row of level line + i, - line.
 //
-// One invocation per row; row = lane * ROWS + row of the lane.
+// One invocation per row; row = b * ROWS + row of the sequence.
 
 //use fragments/rows
 //use fragments/drafts
 
-override ROWS: u32; // a lane
+override ROWS: u32; // a sequence
 
-@group(0) @binding(0) var<storage, read> lanes: array<u32>; // [batch] slot of each lane
+@group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
 @group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(3) var<storage, read_write> rows: array<Row>; // [batch * ROWS]
@@ -43,7 +43,7 @@ fn line_of(slot: u32, row: u32, depth: u32) -> u32 {
 
 @compute @workgroup_size(1)
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
-  let slot = lanes[tile.x / ROWS];
+  let slot = batch_slots[tile.x / ROWS];
   let row = tile.x % ROWS;
   if (slot == NO_SLOT || slots[slot].length + ROWS > slots[slot].limit) {
     rows[tile.x] = Row();
@@ -51,7 +51,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   }
   let length = slots[slot].length;
   if (row == 0u) {
-    rows[tile.x] = chain_row(slots[slot].root, slot, length);
+    rows[tile.x] = chain_row(slots[slot].pending, slot, length);
     return;
   }
   if (row > drafts[draft_count(slot)]) {

@@ -53,7 +53,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
       return [...new Uint32Array(await readBuffer(gpu, draft.drafts))];
     };
     const lanes = Uint32Array.from({ length: BATCH }, (_, lane) => lane);
-    write(buffers.lanes, lanes);
+    write(buffers.batchSlots, lanes);
     write(buffers.last, lanes.toReversed());
     const found = new Set<number>();
     for (let batch = 1; batch <= BATCH; batch++) {

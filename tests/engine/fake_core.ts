@@ -4,7 +4,7 @@ import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import type { Capacity } from "../../src/engine/device/buffers.ts";
 import type { DraftKind } from "../../src/engine/device/core.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
-import type { LaneResult, RoundResult } from "../../src/engine/device/round_result.ts";
+import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
 import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -162,10 +162,10 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
       assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
       if (proposals) assert.deepEqual([count, proposals.length], [1, sequences.length]);
       return Array.from({ length: count }, (): RoundResult => {
-        const lanes = sequences.map((sequence, i) =>
+        const results = sequences.map((sequence, i) =>
           lane(sequence, shape, { depth: depths?.[i] ?? shape.depth, proposal: proposals?.[i] })
         );
-        return { lanes, draftMs: 1, verifyMs: 1, extendMs: 1 };
+        return { sequences: results, draftMs: 1, verifyMs: 1, extendMs: 1 };
       });
     },
   };
@@ -174,7 +174,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
     sequence: Sequence,
     shape: TierShape,
     { depth, proposal }: { readonly depth: number; readonly proposal: Proposal | undefined },
-  ): LaneResult {
+  ): SequenceResult {
     const limit = limits.get(slotOf(sequence));
     assert.ok(limit && sequence.stored === sequence.ids.length - 1);
     const room = sequence.pages.length * PAGE;

@@ -95,7 +95,7 @@ export async function decode(
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
     const rounds = await core.rounds(sequences, { shape: chain(numSteps), count: perSync });
-    for (const [i, lane] of rounds.flatMap(({ lanes }) => [...lanes.entries()])) {
+    for (const [i, lane] of rounds.flatMap(({ sequences }) => [...sequences.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;
       const stop = lane.ids.indexOf(EOS);

@@ -79,8 +79,8 @@ Deno.test("the NextN layer computes what transformers does", async () => {
       { features: draft.features },
     ),
     ...norm(draft, { weight: draft.weights.finalNorm!, out: draft.scratch.normed }, count, "norm"),
-    ...matmul({ matrix: draft.weights.head, x: draft.scratch.normed, out: draft.wide }, {
-      rows: 8, // as many as `wide` has room for
+    ...matmul({ matrix: draft.weights.head, x: draft.scratch.normed, out: draft.fcInput }, {
+      rows: 8, // as many as `fcInput` has room for
       epilogue: "store",
       tuning: draft.tuning,
       label: "head",
@@ -93,7 +93,7 @@ Deno.test("the NextN layer computes what transformers does", async () => {
   const found = (await read(draft.scratch.normed)).subarray(0, hidden.length);
   assertClose(found, hidden, 2e-4, "hidden states");
   const logits = expected.get("nextn_logits")!.slice(0, 8 * target.config.vocabSize);
-  assertClose((await read(draft.wide)).subarray(0, logits.length), logits, 2e-4, "logits");
+  assertClose((await read(draft.fcInput)).subarray(0, logits.length), logits, 2e-4, "logits");
   gpu[Symbol.dispose]();
 });
 

@@ -87,7 +87,7 @@ Deno.test({
     assert.equal(launchesOf(prefill, ".down").length, 2 * (config.layers.length + 1));
     assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
     const [again] = await core.rounds([sequence], round);
-    assert.deepEqual(again?.lanes[0]?.ids, first?.lanes[0]?.ids);
+    assert.deepEqual(again?.sequences[0]?.ids, first?.sequences[0]?.ids);
   },
 });
 

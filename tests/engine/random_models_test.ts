@@ -70,7 +70,7 @@ function context(config: ModelConfig): DecoderContext {
       qkv: floats(1),
       q: floats(numHeads * headDim),
       partial: { sums: floats(chunked.sums), stats: floats(chunked.stats) },
-      mixed: floats(numHeads * headDim),
+      attentionOutput: floats(numHeads * headDim),
       act: floats(intermediateSize),
       sums: floats(MOST_SPLIT_K * hiddenSize),
     },
@@ -104,10 +104,10 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     draft: draft.config,
     weights: draft.weights,
     kv: layerKv(layer),
-    wide: device.filled(ROWS * 2 * layer.hiddenSize),
+    fcInput: device.filled(ROWS * 2 * layer.hiddenSize),
     normedFeatures: undefined,
     ends: device.filled(8 * layer.hiddenSize),
-    carry: device.filled(layer.hiddenSize),
+    hidden: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),
     partials: device.filled(8 * partialArgmaxWords(draft.config.draftVocabSize)),
     drafts: device.words(Array(draftWords(2)).fill(4242)),
@@ -131,7 +131,7 @@ async function forward(loaded: LoadedWeights) {
   const { algorithm, auxLayers } = head.draft;
   const taps: Operand = device.filled(ROWS * 3 * hiddenSize);
   const features = algorithm === "EAGLE3" ? taps : target.final;
-  const lanes = device.words([0]);
+  const batchSlots = device.words([0]);
   const last = device.words([ROWS - 1]);
   await device.run([
     ...targetBody(
@@ -146,7 +146,7 @@ async function forward(loaded: LoadedWeights) {
     ),
     ...targetHead(target, ROWS),
     ...draftBody(head, of, { features }),
-    ...draftHead(head, { lanes }, { batch: 1, step: 0, last, carry: true }),
+    ...draftHead(head, { batchSlots }, { batch: 1, step: 0, last, keepHidden: true }),
   ]);
   const vocab = head.draft.draftVocabSize;
   return {

@@ -39,8 +39,10 @@ async function otherKeys({ gpu, models: { target }, capacity }: Core, but: reado
     .flatMap((page) => [...words.subarray(page * size, (page + 1) * size)]);
 }
 
-const idsOf = (rounds: readonly { lanes: readonly { ids: readonly number[] }[] }[], lane: number) =>
-  rounds.map(({ lanes }) => lanes[lane]?.ids ?? []);
+const idsOf = (
+  rounds: readonly { sequences: readonly { ids: readonly number[] }[] }[],
+  lane: number,
+) => rounds.map(({ sequences }) => sequences[lane]?.ids ?? []);
 
 for (const numSteps of [0, 3]) {
   Deno.test(`num_steps ${numSteps}: a lane stops on its own pages, the others go on`, async () => {
@@ -78,9 +80,9 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   const rounds = await core.rounds([sequence], { shape: chain(2), count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
-  const last = rounds.findLast(({ lanes }) => lanes[0]?.ids.length);
-  assert.ok(last?.lanes[0]?.ids.includes(stop) && ids.indexOf(stop) === first - 1);
-  assert.equal(rounds.at(-1)?.lanes[0]?.ids.length, 0);
+  const last = rounds.findLast(({ sequences }) => sequences[0]?.ids.length);
+  assert.ok(last?.sequences[0]?.ids.includes(stop) && ids.indexOf(stop) === first - 1);
+  assert.equal(rounds.at(-1)?.sequences[0]?.ids.length, 0);
   assert.deepEqual(sequence.ids.slice(0, sequence.stored), [
     ...PROMPT,
     ...GREEDY_IDS.slice(0, sequence.stored - PROMPT.length),
@@ -106,8 +108,8 @@ Deno.test("each sequence has as many drafts verified as it is told, for as long 
       count: 2,
       ...depths && { depths },
     });
-    for (const { lanes } of rounds) {
-      for (const [i, { accepted, drafts, ids }] of lanes.entries()) {
+    for (const { sequences } of rounds) {
+      for (const [i, { accepted, drafts, ids }] of sequences.entries()) {
         const most = depths?.[i] ?? 3;
         assert.equal(drafts.length, most);
         assert.ok(accepted <= most);

@@ -84,7 +84,7 @@ async function sample(
   const byRoot = new Map<number, Float32Array[]>();
   const after = async (sequences: readonly Sequence[], roots: readonly number[]) => {
     const [drawn] = await core.rounds(sequences, { shape: chain(NUM_STEPS), count: 1 });
-    const lanes = drawn?.lanes ?? [];
+    const lanes = drawn?.sequences ?? [];
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
     if (roots.every((root) => byRoot.has(root))) return;
     const rows = await logitRows(core, BATCH * (NUM_STEPS + 1));

@@ -18,7 +18,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const SLOTS = Array.from({ length: 40 }, (_, i) => ({
   length: i * 37,
-  root: 10 + i,
+  pending: 10 + i,
   seed: i * 0x9e3779b9 >>> 0,
 }));
 const LANES = [NO_SLOT, ...SLOTS.keys()];
@@ -42,7 +42,7 @@ function state(numSteps: number, agreed: readonly number[]): AcceptBuffers {
     })
   );
   return {
-    lanes: device.words(LANES),
+    batchSlots: device.words(LANES),
     rows: device.words(packRows(rows)),
     chosen: device.words(chosen),
     drafts: device.words(DRAFTS),

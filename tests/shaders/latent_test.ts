@@ -110,7 +110,7 @@ for (
     const mixed = numbers(count * heads * (rank + rope), 2);
     const out = device.filled(count * heads * value);
     const shape = { ...of, count, tuning: tuning(software), label: "test" };
-    await device.run([latentValue({ kvB, mixed: device.floats(mixed), out }, shape)]);
+    await device.run([latentValue({ kvB, attentionOutput: device.floats(mixed), out }, shape)]);
     const wanted = Array.from({ length: count * heads * value }, (_, at) => {
       const [query, d] = [Math.floor(at / value), at % value];
       const first = (query % heads * (nope + value) + nope + d) * rank;
@@ -134,7 +134,7 @@ for (const kvDtype of ["f32", "f16", "bf16"] as const satisfies readonly KvDtype
     const pages = [2, 0];
     await device.run([latentStore({
       x: device.floats(x),
-      gain: device.floats(gain),
+      normWeight: device.floats(gain),
       rope: uploadRope(rope),
       rows: device.words(packRows(rows)),
       pages: device.words(pages),
@@ -182,7 +182,7 @@ Deno.test("latent: a row's bits are its own", async () => {
     const queries = device.floats(q.subarray(first * from, (first + some) * from));
     await device.run([
       latentQuery({ kvB, q: queries, out: absorbed, rope, rows: own }, shape),
-      latentValue({ kvB, mixed: absorbed, out }, shape),
+      latentValue({ kvB, attentionOutput: absorbed, out }, shape),
     ]);
     return [...await device.readWords(out)];
   };
@@ -237,7 +237,7 @@ async function attended(
   const { kvB } = upload(LITE);
   await device.run([
     latentStore(
-      { x, gain: device.floats(numbers(rank, 4)), rope, rows, pages, latents },
+      { x, normWeight: device.floats(numbers(rank, 4)), rope, rows, pages, latents },
       { ...LITE, ...common, eps: 1e-6, tablePages, kvDtype },
     ),
     latentQuery({ kvB, q, out: absorbed, rope, rows }, { ...LITE, ...common }),
@@ -248,7 +248,7 @@ async function attended(
       },
       { ...sizes, ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 },
     ),
-    latentValue({ kvB, mixed, out }, { ...LITE, ...common }),
+    latentValue({ kvB, attentionOutput: mixed, out }, { ...LITE, ...common }),
   ]);
   const found = await device.readWords(out);
   return given.map((_, r) => found.slice(r * heads * value, (r + 1) * heads * value));

@@ -20,10 +20,10 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const LEFT_ALONE = 4242;
 const SLOTS: readonly Partial<SlotFields>[] = [
-  { length: 0, root: 11, seed: 1, topK: 4, temperature: 0.5, topP: 0.9, minP: 0.1 },
-  { length: 15, root: 12, seed: 2 },
-  { length: 700, root: 13, seed: 3, temperature: 1 },
-  { length: 33, root: 14, seed: 4 },
+  { length: 0, pending: 11, seed: 1, topK: 4, temperature: 0.5, topP: 0.9, minP: 0.1 },
+  { length: 15, pending: 12, seed: 2 },
+  { length: 700, pending: 13, seed: 3, temperature: 1 },
+  { length: 33, pending: 14, seed: 4 },
 ];
 const MOST_ROWS = 9;
 /** Draft i of a slot. */
@@ -62,7 +62,7 @@ const LANES = [2, NO_SLOT, 0, 3];
 
 function sources(rows: number, counts?: readonly number[]) {
   return {
-    lanes: device.words(LANES),
+    batchSlots: device.words(LANES),
     slots: device.words(packSlots(SLOTS)),
     drafts: device.words(draftedWords(counts)),
     rows: untouched(rows * ROW_WORDS),
@@ -81,17 +81,17 @@ for (const step of [0, 3, 6]) {
   });
 }
 
-/** The verify rows of LANES: root, then drafts, of each. */
+/** The verify rows of LANES: the pending token, then drafts, of each. */
 function chains(numSteps: number): RowFields[] {
   return LANES.flatMap((slot) => {
     if (slot === NO_SLOT) return Array<RowFields>(numSteps + 1).fill(PADDING);
-    const tokens = [SLOTS[slot]?.root ?? NaN, ...draftsOf(slot, numSteps)];
+    const tokens = [SLOTS[slot]?.pending ?? NaN, ...draftsOf(slot, numSteps)];
     return tokens.map((token, depth) => chainRow(slot, lengthOf(slot) + depth, token));
   });
 }
 
 for (const numSteps of [0, 1, 3, 8]) {
-  Deno.test(`verify_rows: root and ${numSteps} drafts a lane`, async () => {
+  Deno.test(`verify_rows: the pending token and ${numSteps} drafts a lane`, async () => {
     const buffers = sources(LANES.length * (numSteps + 1));
     await device.run([verifyRows(buffers, shapeOf(numSteps))]);
     assert.deepEqual(await device.readWords(buffers.rows), packRows(chains(numSteps)));
@@ -164,7 +164,7 @@ for (const numSteps of [0, 1, 3, 8]) {
         committed[slot] = {
           ...SLOTS[slot],
           length: lengthOf(slot) + accepted + 1,
-          root: chosen[accepted] ?? NaN,
+          pending: chosen[accepted] ?? NaN,
         };
         for (let j = 0; j <= numSteps; j++) {
           const row = rows[first + j] as RowFields;
@@ -180,7 +180,7 @@ for (const numSteps of [0, 1, 3, 8]) {
 Deno.test("accept: a choice that is no token is not accepted as a draft", async () => {
   const buffers = {
     ...sources(1),
-    lanes: device.words([1]),
+    batchSlots: device.words([1]),
     rows: device.words(packRows([chainRow(1, 15, 12), chainRow(1, 16, 1008)])),
     chosen: device.words([0xffffffff, 1]),
     extend: untouched(2 * ROW_WORDS),
@@ -192,7 +192,7 @@ Deno.test("accept: a choice that is no token is not accepted as a draft", async 
   assert.deepEqual([...results.subarray(0, 2)], [1, 0xffffffff]);
   const [, slot] = SLOTS.entries().map(([i, of]) => i === 1 ? { ...of, limit: 0 } : of).toArray();
   const words = (await device.readWords(buffers.slots)).subarray(SLOT_WORDS, 2 * SLOT_WORDS);
-  const expected = { ...slot, length: lengthOf(1) + 1, root: 0xffffffff };
+  const expected = { ...slot, length: lengthOf(1) + 1, pending: 0xffffffff };
   assert.deepEqual(words, packSlots([expected]), "broken logits stop the lane");
 });
 
@@ -229,7 +229,7 @@ Deno.test("accept: padding emits nothing and leaves its slot alone", async () =>
   const rows = [chainRow(0, 0, 11), chainRow(0, 1, 1000), PADDING, PADDING];
   const buffers = {
     ...sources(1),
-    lanes: device.words([0, 2]),
+    batchSlots: device.words([0, 2]),
     rows: device.words(packRows(rows)),
     chosen: device.words([7, 8, 1016, 9]),
     extend: untouched(rows.length * ROW_WORDS),
@@ -242,7 +242,7 @@ Deno.test("accept: padding emits nothing and leaves its slot alone", async () =>
   const extend = await device.readWords(buffers.extend);
   assert.deepEqual(extend.subarray(2 * ROW_WORDS), packRows([PADDING, PADDING]));
   assert.deepEqual([...await device.readWords(buffers.last)], [0, 2]);
-  const slots = SLOTS.map((slot, i) => i === 0 ? { ...slot, length: 1, root: 7 } : slot);
+  const slots = SLOTS.map((slot, i) => i === 0 ? { ...slot, length: 1, pending: 7 } : slot);
   assert.deepEqual(await device.readWords(buffers.slots), packSlots(slots));
 });
 
@@ -259,7 +259,7 @@ Deno.test("accept: each of eight stop ids ends a lane, emitted and not drafted o
       const buffers = {
         ...sources(1),
         slots: device.words(packSlots([{ ...SLOTS[0], stops: own }])),
-        lanes: device.words([0]),
+        batchSlots: device.words([0]),
         rows: device.words(packRows([11, 1000, 1001, 1002].map((t, j) => chainRow(0, j, t)))),
         chosen: device.words([1000, 1001, 42, 1003]),
         extend: untouched(4 * ROW_WORDS),
@@ -274,10 +274,10 @@ Deno.test("accept: each of eight stop ids ends a lane, emitted and not drafted o
   }
 });
 
-Deno.test("accept_prompt: the choice after the last row is the root and the last token", async () => {
+Deno.test("accept_prompt: the choice after the last row is the pending and the last token", async () => {
   const rows = [5, 6, 7, 8].map((cell) => chainRow(1, cell, 300 + cell));
   const buffers = {
-    lanes: device.words([1]),
+    batchSlots: device.words([1]),
     last: device.words([2]),
     chosen: device.words([77]),
     slots: device.words(packSlots(SLOTS)),
@@ -285,7 +285,7 @@ Deno.test("accept_prompt: the choice after the last row is the root and the last
     results: untouched(resultWords(4)),
   };
   await device.run([acceptPrompt(buffers)]);
-  const slots = SLOTS.map((slot, i) => i === 1 ? { ...slot, length: 8, root: 77 } : slot);
+  const slots = SLOTS.map((slot, i) => i === 1 ? { ...slot, length: 8, pending: 77 } : slot);
   assert.deepEqual(await device.readWords(buffers.slots), packSlots(slots));
   const extend = rows.map((row, i) => i === 2 ? { ...row, token: 77 } : row);
   assert.deepEqual(await device.readWords(buffers.extend), packRows(extend));

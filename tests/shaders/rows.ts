@@ -22,7 +22,7 @@ export interface RowFields {
 /** `Slot` of shaders/fragments/rows.wgsl. */
 export interface SlotFields {
   readonly length: number;
-  readonly root: number;
+  readonly pending: number;
   readonly seed: number;
   readonly topK: number;
   readonly temperature: number;
@@ -54,8 +54,9 @@ export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
   const words = new Uint32Array(slots.length * SLOT_WORDS);
   const floats = new Float32Array(words.buffer);
   slots.forEach((slot, i) => {
-    const { length = 0, root = 0, seed = 0, topK = 0, temperature = 0, topP = 1, minP = 0 } = slot;
-    words.set([length, root, seed, topK], i * SLOT_WORDS);
+    const { length = 0, pending = 0, seed = 0, topK = 0, temperature = 0, topP = 1, minP = 0 } =
+      slot;
+    words.set([length, pending, seed, topK], i * SLOT_WORDS);
     floats.set([temperature, topP, minP], i * SLOT_WORDS + 4);
     const { limit = 1 << 20, stops = [] } = slot;
     const ends = [...stops, ...Array<number>(MOST_STOPS - stops.length).fill(NO_TOKEN)];

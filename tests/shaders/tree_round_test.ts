@@ -91,7 +91,7 @@ function buffersOf(lanes: readonly (Lane | undefined)[], shape: typeof SHAPE) {
   return {
     slotFields: slots,
     buffers: {
-      lanes: device.words(lanes.map((lane) => lane?.slot ?? NO_SLOT)),
+      batchSlots: device.words(lanes.map((lane) => lane?.slot ?? NO_SLOT)),
       slots: device.words(packSlots(slots)),
       drafts: device.words(drafts),
       rows: untouched(batch * shape.rows * ROW_WORDS),

@@ -115,7 +115,7 @@ async function greedyAgreement(
   const found = [await prefillPrompt(core, sequence, ids.slice(0, prompt))];
   while (prompt + found.length < expected.length) {
     const [round] = await core.rounds([sequence], { shape: chain(0), count: 1 });
-    found.push(...round?.lanes[0]?.ids ?? []);
+    found.push(...round?.sequences[0]?.ids ?? []);
   }
   return agreement(found, expected.slice(prompt));
 }

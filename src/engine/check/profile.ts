@@ -126,7 +126,7 @@ async function profileRounds(
   let warmFrom: number | undefined;
   for (let cycle = 0; cycle < cycles;) {
     for (const each of sequences) await prefillPrompt(core, each, ids, ids.length - 1);
-    await core.rounds(sequences, { shape, count: 1 }); // sets the lanes
+    await core.rounds(sequences, { shape, count: 1 }); // sets the batch
     const warm = warmFrom !== undefined && performance.now() - warmFrom >= WARM_MS;
     for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
       const launches = await timeApart(profiler, programs);

@@ -63,8 +63,8 @@ export interface RoundBuffers {
   readonly pages: Operand;
   /** What is drafted for each slot, u32 [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
-  /** Slot of each lane, u32 [batch]. */
-  readonly lanes: Operand;
+  /** Slot of each sequence, u32 [batch]. */
+  readonly batchSlots: Operand;
   /** `Row`s of a draft level, [batch]. */
   readonly draftRows: Operand;
   /** `Row`s of the verify or prefill forward, [rows]. */
@@ -73,7 +73,7 @@ export interface RoundBuffers {
   readonly extendRows: Operand;
   /** The target's choices, u32 [rows]. */
   readonly chosen: Operand;
-  /** Extend row of each lane's bonus token, u32 [batch]; in rounds of trees also `keptRows`. */
+  /** Extend row of each sequence's bonus token, u32 [batch]; in rounds of trees also `keptRows`. */
   readonly last: Operand;
   /** [batch, resultWords(rows of the round)] u32. */
   readonly results: Operand;
@@ -118,7 +118,7 @@ export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
     slots: words("slots", batch * SLOT_WORDS),
     pages: words("pages", batch * tablePages(capacity)),
     drafts: words("drafts", batch * draftWords(mostRows(capacity))),
-    lanes: words("lanes", batch),
+    batchSlots: words("batch_slots", batch),
     draftRows: words("draftRows", batch * ROW_WORDS),
     rows: words("rows", rows * ROW_WORDS),
     extendRows: words("extendRows", rows * ROW_WORDS),

@@ -171,7 +171,7 @@ class DeviceCore implements Core {
   }
 
   async warmUp(shapes: readonly TierShape[], proposed = false): Promise<void> {
-    this.#inputs.setLanes([]);
+    this.#inputs.setBatch([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
       for (const shape of shapes) {
         await this.#submitter.run(await this.programs.round({ ...shape, batch, proposed }));
@@ -248,7 +248,7 @@ class DeviceCore implements Core {
     if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
     const batch = sequences.length;
     const work = await this.programs.round({ ...shape, batch, proposed, cells });
-    this.#inputs.setLanes(sequences.map(slotOf));
+    this.#inputs.setBatch(sequences.map(slotOf));
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
     const runs = await this.#submitter.repeat(work, count);

@@ -1,18 +1,18 @@
 import type { Dispatch } from "../../gpu/kernel.ts";
-import type { Tap } from "../../model/plan/target.ts";
+import type { AuxHidden } from "../../model/plan/target.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
 
 /** Drafts on the device: what it adds to the plans of rounds and prompts. */
 export interface DeviceDrafter {
   /** What a forward of the target copies for it. */
-  readonly taps: readonly Tap[];
-  /** Draft tokens 1 to depth - 1 of each lane; the last `extend` or `head` left token 0. */
+  readonly auxHidden: readonly AuxHidden[];
+  /** Draft tokens 1 to depth - 1 of each sequence; the last `extend` or `head` left token 0. */
   levels(shape: RoundShape): Dispatch[];
   /** Its keys and values of the rows that were accepted, then as `head`. */
   extend(shape: RoundShape): Dispatch[];
   /** Its keys and values of the `count` extend rows of a prompt's chunk. */
   prompt(count: number): Dispatch[];
-  /** Draft token 0 of `batch` lanes, from row `last` of each. */
+  /** Draft token 0 of `batch` sequences, from row `last` of each. */
   head(batch: number): Dispatch[];
   /** How it catches up on rounds that went without it; undefined where none do. */
   readonly catchUp: CatchUp | undefined;

@@ -3,7 +3,7 @@ import { gatherRows } from "../../../shaders/round/move_rows.ts";
 import { draftRows } from "../../../shaders/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { draftBody, draftHead } from "../../model/plan/eagle.ts";
-import type { Tap } from "../../model/plan/target.ts";
+import type { AuxHidden } from "../../model/plan/target.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { keptRows, type RoundBuffers } from "./buffers.ts";
 import type { CatchUp, DeviceDrafter } from "./device_drafter.ts";
@@ -11,13 +11,13 @@ import type { SpeculativeDraft } from "./models.ts";
 
 /** An EAGLE head or a NextN layer as a drafter of chains. */
 export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): DeviceDrafter {
-  const { lanes, last, extendRows } = buffers;
+  const { batchSlots, last, extendRows } = buffers;
   const body = (count: number, perSlot: number, features = draft.features) =>
     draftBody(draft, { rows: extendRows, count, perSlot }, { features });
   const head = (batch: number) =>
-    draftHead(draft, { lanes }, { batch, step: 0, last, carry: true });
+    draftHead(draft, { batchSlots }, { batch, step: 0, last, keepHidden: true });
   return {
-    taps: featureTaps(draft),
+    auxHidden: auxHiddenOf(draft),
     levels: (shape) => levels(draft, buffers, shape),
     extend(shape) {
       const { batch, depth } = shape;
@@ -36,10 +36,10 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
 }
 
 /** Copies of the target's residual stream that EAGLE-3 reads, side by side. */
-function featureTaps({ draft: { algorithm, auxLayers }, features, featureCols }: SpeculativeDraft) {
+function auxHiddenOf({ draft: { algorithm, auxLayers }, features, featureCols }: SpeculativeDraft) {
   if (algorithm !== "EAGLE3") return [];
   const hiddenSize = featureCols / auxLayers.length;
-  return auxLayers.map((layer, i): Tap => ({
+  return auxLayers.map((layer, i): AuxHidden => ({
     layer,
     out: features,
     outCols: featureCols,
@@ -49,20 +49,20 @@ function featureTaps({ draft: { algorithm, auxLayers }, features, featureCols }:
 
 function levels(
   draft: SpeculativeDraft,
-  { lanes, slots, drafts, draftRows: rows }: RoundBuffers,
+  { batchSlots, slots, drafts, draftRows: rows }: RoundBuffers,
   { batch, depth }: RoundShape,
 ): Dispatch[] {
   const { mostRows } = draft;
   return Array.from({ length: Math.max(0, depth - 1) }, (_, level) => {
-    const carry = level + 2 < depth;
+    const keepHidden = level + 2 < depth;
     return [
       ...level === 0
-        ? [draftRows({ lanes, slots, drafts, rows }, { batch, mostRows, step: 0 })]
+        ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
         : [],
-      ...draftBody(draft, { rows, count: batch, perSlot: 1 }, { lanes }),
-      ...draftHead(draft, { lanes }, {
-        ...{ batch, step: level + 1, carry },
-        next: carry ? { slots, rows } : undefined,
+      ...draftBody(draft, { rows, count: batch, perSlot: 1 }, { batchSlots }),
+      ...draftHead(draft, { batchSlots }, {
+        ...{ batch, step: level + 1, keepHidden },
+        next: keepHidden ? { slots, rows } : undefined,
       }),
     ];
   }).flat();

@@ -2,7 +2,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Compiler, compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
-import { type Tap, targetBody, targetHead } from "../../model/plan/target.ts";
+import { type AuxHidden, targetBody, targetHead } from "../../model/plan/target.ts";
 import { chainRow, ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
@@ -32,7 +32,10 @@ export async function forward(
   const { gpu, models: { target }, capacity } = core;
   const { hiddenSize, vocabSize, layers: { length: numLayers } } = target.config;
   const rows = Math.min(capacity.prefillRows, Math.ceil(ids.length / HEAD_ROWS) * HEAD_ROWS);
-  const taps: (Tap & { name: string })[] = Array.from({ length: numLayers }, (_, layer) => layer)
+  const auxHidden: (AuxHidden & { name: string })[] = Array.from(
+    { length: numLayers },
+    (_, layer) => layer,
+  )
     .filter((layer) => names.includes(hidden(layer)))
     .map((layer) => ({
       name: hidden(layer),
@@ -43,7 +46,7 @@ export async function forward(
     }));
   const rowBuffer = storageBuffer(gpu, "check.rows", rows * ROW_WORDS);
   const body = await make.compile(
-    targetBody(target, { rows: rowBuffer, count: rows, perSlot: rows }, taps),
+    targetBody(target, { rows: rowBuffer, count: rows, perSlot: rows }, auxHidden),
   );
   const out = new Map<string, Float32Array>();
   const put = (name: string, width: number, first: number, values: Float32Array) => {
@@ -56,7 +59,9 @@ export async function forward(
   for (let first = 0; first < ids.length; first += rows) {
     gpu.device.queue.writeBuffer(rowBuffer.buffer, 0, rowWords(slotOf(sequence), ids, first, rows));
     submit(gpu, body);
-    for (const { name, out: tap } of taps) put(name, hiddenSize, first, await floats(gpu, tap));
+    for (const { name, out: aux } of auxHidden) {
+      put(name, hiddenSize, first, await floats(gpu, aux));
+    }
     put(hidden(numLayers), hiddenSize, first, await floats(gpu, target.final));
     for (let row = 0; row < rows && first + row < ids.length; row += HEAD_ROWS) {
       const x = { buffer: target.final.buffer, offset: row * hiddenSize * 4 };

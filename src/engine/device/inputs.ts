@@ -1,4 +1,4 @@
-/** What the host writes for the device before it runs: rows, lanes, block tables, slots, drafts. */
+/** What the host writes for the device before it runs: rows, the batch, block tables, slots, drafts. */
 import type { Gpu } from "../../gpu/device.ts";
 import {
   ALL_DRAFTS,
@@ -19,16 +19,16 @@ import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Writes the inputs of programs; what is on the device already is not written again. */
 export interface Inputs {
-  /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its lane. */
+  /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its slot. */
   writePrompt(sequence: Sequence, from: number, to: number): void;
-  /** Draft-extend's rows of these cells, the last of each, and their lanes. */
+  /** Draft-extend's rows of these cells, the last of each, and their slots. */
   writeLags(lags: readonly Lag[]): void;
   /** The sequence's pages from the `first` on, into its block table. */
   writePages(sequence: Sequence, first: number): void;
   /** Fields of the sequence's slot, from word `field` on. */
   writeSlot(sequence: Sequence, field: number, words: Uint32Array): void;
-  /** Slot of each lane. */
-  setLanes(slots: readonly number[]): void;
+  /** Slot of each sequence. */
+  setBatch(slots: readonly number[]): void;
   /** What the host drafted for each sequence: one write where their slots are neighbours. */
   setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void;
   /** How many drafts of each are to be verified; undefined = all. */
@@ -52,8 +52,8 @@ class WrittenInputs implements Inputs {
   readonly #gpu: Pick<Gpu, "device">;
   readonly #buffers: RoundBuffers;
   readonly #capacity: Capacity;
-  /** What `lanes` holds now: written only when the batch changes. */
-  #lanes = "unset";
+  /** What `batchSlots` holds now: written only when the batch changes. */
+  #batch = "unset";
   /** Slots of which not all drafts are to be verified, and how many are. */
   readonly #counts = new Map<number, number>();
 
@@ -73,7 +73,7 @@ class WrittenInputs implements Inputs {
     // `choose` reads the row it chooses for: the chunk's last.
     this.#writeRows(draftRows.buffer, 1, cells.slice(-1), 0);
     this.#write(last.buffer, 0, Uint32Array.of(cells.length - 1));
-    this.setLanes([slotOf(sequence)]);
+    this.setBatch([slotOf(sequence)]);
   }
 
   writeLags(lags: readonly Lag[]): void {
@@ -85,7 +85,7 @@ class WrittenInputs implements Inputs {
     });
     this.#writeRows(extendRows.buffer, rowBucket(cells.length), cells, 1);
     this.#write(last.buffer, 0, Uint32Array.from(ends));
-    this.setLanes(lags.map(({ sequence }) => slotOf(sequence)));
+    this.setBatch(lags.map(({ sequence }) => slotOf(sequence)));
   }
 
   /**
@@ -114,13 +114,13 @@ class WrittenInputs implements Inputs {
     this.#write(this.#buffers.slots.buffer, (slotOf(sequence) * SLOT_WORDS + field) * 4, words);
   }
 
-  setLanes(slots: readonly number[]): void {
+  setBatch(slots: readonly number[]): void {
     const key = slots.join();
-    if (key === this.#lanes) return;
-    this.#lanes = key;
-    const lanes = new Uint32Array(this.#capacity.batch).fill(NO_SLOT);
-    lanes.set(slots);
-    this.#write(this.#buffers.lanes.buffer, 0, lanes);
+    if (key === this.#batch) return;
+    this.#batch = key;
+    const batch = new Uint32Array(this.#capacity.batch).fill(NO_SLOT);
+    batch.set(slots);
+    this.#write(this.#buffers.batchSlots.buffer, 0, batch);
   }
 
   setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void {

@@ -125,21 +125,21 @@ function prepareDraft(
     draft: config,
     weights,
     kv: shared.kv,
-    wide: floats("wide", rows * 2 * hiddenSize),
+    fcInput: floats("fcInput", rows * 2 * hiddenSize),
     normedFeatures: eagle3 && config.inputNorms !== "none"
       ? {
         out: floats("normedFeatures", rows * featureCols),
-        taps: config.auxLayers.map((_, i) =>
+        auxHidden: config.auxLayers.map((_, i) =>
           vectorBuffer(
             gpu,
-            `draft.tap.${i}`,
+            `draft.auxIndex.${i}`,
             Uint32Array.from({ length: rows }, (_, r) => 3 * r + i),
           )
         ),
       }
       : undefined,
     ends: floats("ends", batch * hiddenSize),
-    carry: floats("carry", capacity.batch * hiddenSize),
+    hidden: floats("hidden", capacity.batch * hiddenSize),
     ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, batch),
     drafts: shared.drafts,
     mostRows: mostRows(capacity),
@@ -228,7 +228,10 @@ function scratch(
     normed: floats("normed", hiddenSize),
     qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
-    mixed: floats("mixed", widest(({ attention }) => attentionSizes(attention).mixed)),
+    attentionOutput: floats(
+      "attentionOutput",
+      widest(({ attention }) => attentionSizes(attention).attentionOutput),
+    ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
     sums: floats("sums", MOST_SPLIT_K * hiddenSize),
     mixture: mixtureScratch(gpu, name, config, rows),

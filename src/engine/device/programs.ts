@@ -37,7 +37,7 @@ export interface Programs {
   round(of: RoundOf): Promise<RoundPrograms>;
   /** For a chunk of at most `rows` rows. */
   prompt(rows: number, cells?: number): Promise<PromptPrograms>;
-  /** For at most `rows` draft rows, of which `batch` lanes want a draft token. */
+  /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
@@ -56,10 +56,10 @@ const CELL_BUCKET = 256;
 /** Row counts that prefill programs are made for; a chunk takes the smallest that holds it. */
 const ROW_BUCKETS = [8, 16, 32, 64, 128, 256];
 
-/** Batch sizes that round programs are made for; between them lanes stay empty. */
+/** Batch sizes that round programs are made for; a batch between two of them is padded. */
 const BATCH_BUCKETS = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128];
 
-/** The batch sizes an engine of `most` lanes makes programs for. */
+/** The batch sizes an engine for `most` sequences makes programs for. */
 export function batchBuckets(most: number): number[] {
   return [...BATCH_BUCKETS.filter((size) => size < most), most];
 }

@@ -3,8 +3,8 @@ import type { TierShape } from "../../speculate/round_shape.ts";
 import type { Sequence } from "./sequence.ts";
 import type { Ran } from "./submit.ts";
 
-/** What one lane of a round did. */
-export interface LaneResult {
+/** What a round did for one sequence. */
+export interface SequenceResult {
   /** Drafts accepted. */
   readonly accepted: number;
   /**
@@ -17,7 +17,7 @@ export interface LaneResult {
 
 /** One round. Times are device times, 0 unless the core profiles. */
 export interface RoundResult {
-  readonly lanes: readonly LaneResult[];
+  readonly sequences: readonly SequenceResult[];
   readonly draftMs: number;
   readonly verifyMs: number;
   readonly extendMs: number;
@@ -39,13 +39,13 @@ export function roundResult(
   { words, ms }: Ran,
 ): RoundResult {
   const size = resultWords(rows);
-  const lanes = sequences.map((sequence, lane): LaneResult => {
-    const result = words.subarray(lane * size, (lane + 1) * size);
+  const results = sequences.map((sequence, b): SequenceResult => {
+    const result = words.subarray(b * size, (b + 1) * size);
     const emitted = result[0] ?? 0;
     if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
     const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
     const first = resultDrafts(rows);
-    const drafted = Math.min(depths?.[lane] ?? rows - 1, rows - 1);
+    const drafted = Math.min(depths?.[b] ?? rows - 1, rows - 1);
     const drafts = [...result.subarray(first, first + drafted)];
     const before = sequence.stored;
     sequence.ids.push(...ids);
@@ -55,5 +55,5 @@ export function roundResult(
     return { accepted: emitted - 1, ids, drafts };
   });
   const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
-  return { lanes, draftMs, verifyMs, extendMs };
+  return { sequences: results, draftMs, verifyMs, extendMs };
 }

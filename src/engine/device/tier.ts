@@ -54,12 +54,16 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
   const keep = depth === 0 ? drafter?.catchUp?.keep : undefined;
-  const taps = drafter && (depth > 0 || keep) ? drafter.taps : [];
+  const auxHidden = drafter && (depth > 0 || keep) ? drafter.auxHidden : [];
   return {
     draft: drafter && !proposed ? drafter.levels(shape) : [],
     verify: [
       verification(parts, shape),
-      ...targetBody(target, { rows: buffers.rows, count, perSlot, paths: !isChain(shape) }, taps),
+      ...targetBody(
+        target,
+        { rows: buffers.rows, count, perSlot, paths: !isChain(shape) },
+        auxHidden,
+      ),
       ...keep ? keep(count) : [],
       ...targetHead(target, count),
       ...chooseRows(target, buffers, count),
@@ -70,9 +74,9 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
 }
 
 function verification({ buffers, mostRows }: RoundParts, shape: RoundShape): Dispatch {
-  const { lanes, slots, drafts, rows } = buffers;
+  const { batchSlots, slots, drafts, rows } = buffers;
   const record = isChain(shape) ? verifyRows : verifyTree;
-  return record({ lanes, slots, drafts, rows }, { ...shape, mostRows });
+  return record({ batchSlots, slots, drafts, rows }, { ...shape, mostRows });
 }
 
 /** Acceptance; of trees also the moves of what was kept, which lies apart. */
@@ -80,8 +84,9 @@ function acceptance(
   { target, buffers, mostRows }: RoundParts,
   { shape, acceptance }: RoundKind,
 ): Dispatch[] {
-  const { lanes, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } = buffers;
-  const accepted = { lanes, rows, chosen, drafts, slots, extend, last, results };
+  const { batchSlots, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } =
+    buffers;
+  const accepted = { batchSlots, rows, chosen, drafts, slots, extend, last, results };
   const of = { ...shape, mostRows };
   if (isChain(shape)) {
     return [acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of)];
@@ -121,14 +126,14 @@ export interface PromptPlans {
 }
 
 export function promptPlans({ target, drafter, buffers }: RoundParts, count: number): PromptPlans {
-  const { lanes, slots, rows, extendRows, chosen, last, results } = buffers;
+  const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
   return {
-    body: targetBody(target, { rows, count, perSlot: count }, drafter?.taps ?? []),
+    body: targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
     head: [
       ...targetHeadAt(target, last),
       // The one row to choose for lies in draftRows, see `writePrompt`.
       ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, 1),
-      acceptPrompt({ lanes, last, chosen, slots, extend: extendRows, results }),
+      acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }),
     ],
     draft: drafter?.prompt(count) ?? [],
   };

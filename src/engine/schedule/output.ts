@@ -22,7 +22,7 @@ export interface Outputs {
   readonly numSteps: number;
 }
 
-/** What a lane of a round adds. */
+/** What a round adds to it. */
 export interface Taken {
   readonly ids: readonly number[];
   readonly accepted: number;

@@ -6,7 +6,7 @@ import {
   type SequenceContext,
   type SequenceOutcome,
 } from "../../speculate/policy.ts";
-import type { LaneResult, RoundResult } from "../device/round_result.ts";
+import type { RoundResult, SequenceResult } from "../device/round_result.ts";
 import { askedSteps, type RequestState } from "./request_state.ts";
 
 /** What a context tells beside the requests of the round. */
@@ -45,17 +45,17 @@ function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
  */
 export function roundOutcome(
   round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting">,
-  taking: readonly { readonly state: RequestState; readonly lane: LaneResult }[],
-  times: Omit<RoundResult, "lanes"> & { readonly ms: number },
+  taking: readonly { readonly state: RequestState; readonly result: SequenceResult }[],
+  times: Omit<RoundResult, "sequences"> & { readonly ms: number },
 ): RoundOutcome {
-  const sequences = taking.map(({ state, lane }) => sequenceOutcome(state, lane));
+  const sequences = taking.map(({ state, result }) => sequenceOutcome(state, result));
   return { ...round, sequences, ms: roundTimes(times) };
 }
 
 /** What the round did for a request; contexts will tell it. */
 function sequenceOutcome(
   { request, output, drafted }: RequestState,
-  { drafts, accepted }: LaneResult,
+  { drafts, accepted }: SequenceResult,
 ): SequenceOutcome {
   const depth = drafts.length;
   drafted.depth = depth;
@@ -67,7 +67,7 @@ function sequenceOutcome(
 
 function roundTimes(
   { draftMs: draft, verifyMs: verify, extendMs: extend, ms: round }:
-    & Omit<RoundResult, "lanes">
+    & Omit<RoundResult, "sequences">
     & { readonly ms: number },
 ): RoundTimes {
   const device = draft + verify + extend;

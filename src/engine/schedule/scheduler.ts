@@ -25,7 +25,7 @@ export interface Job {
 }
 
 /** One finished round, for statistics. */
-export interface RoundSample extends Omit<RoundResult, "lanes"> {
+export interface RoundSample extends Omit<RoundResult, "sequences"> {
   /** Depth of its shape. */
   readonly numSteps: number;
   /** Sequences that it brought tokens for. */
@@ -304,25 +304,25 @@ export function openScheduler(
     const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
       rounds.length;
     let at = began;
-    for (const { lanes, ...times } of rounds) {
+    for (const { sequences, ...times } of rounds) {
       const ms = deviceMs(times) + hostMs;
       at += ms;
-      const taking = lanes
-        .map((lane, at) => ({ lane, state: states[at] as RequestState }))
-        .filter(({ lane, state }) => !state.done && lane.ids.length > 0);
+      const taking = sequences
+        .map((result, at) => ({ result, state: states[at] as RequestState }))
+        .filter(({ result, state }) => !state.done && result.ids.length > 0);
       if (taking.length === 0) {
         counts.wasted++;
         continue;
       }
-      const accepted = taking.map(({ lane }) => lane.accepted);
+      const accepted = taking.map(({ result }) => result.accepted);
       const batch = taking.length;
       const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
       const outcome = roundOutcome(round, taking, { ...times, ms });
       if (chosen) speculation.learn(outcome);
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
-      for (const { lane, state } of taking) {
+      for (const { result, state } of taking) {
         // A policy may give each its own depth; a drafter on the host proposes trees.
-        take(state, { ...lane, numSteps: chosen ? lane.drafts.length : numSteps });
+        take(state, { ...result, numSteps: chosen ? result.drafts.length : numSteps });
       }
     }
   }
@@ -397,7 +397,7 @@ async function eventsRead(): Promise<void> {
   for (let turn = 0; turn < 8; turn++) await undefined;
 }
 
-function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "lanes">): number {
+function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "sequences">): number {
   return draftMs + verifyMs + extendMs;
 }
 

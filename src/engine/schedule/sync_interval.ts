@@ -44,8 +44,9 @@ export interface GroupOf {
  * Rounds that surely have something to do. A round gives at most num_steps + 1 tokens, so none is
  * wasted on a sequence with left tokens before round ceil(left / (num_steps + 1)). While others wait
  * for a place the sequence that may end first decides, else the one that may go on longest: what
- * ended earlier is a dead lane meanwhile. A prompt is not kept waiting by more than one round; a
- * waiting request may be, by an end of sequence within the group, for LONGEST_MS at most.
+ * ended earlier keeps its place in the batch meanwhile. A prompt is not kept waiting by more than
+ * one round; a waiting request may be, by an end of sequence within the group, for LONGEST_MS at
+ * most.
  */
 export function roundsUseful({ left, numSteps, prefilling, waiting, short }: GroupOf): number {
   if (prefilling || short) return 1;

@@ -92,7 +92,7 @@ export interface AttentionSizes {
   /** 0 where q, k and v leave their matmul finished. */
   readonly qkv: number;
   readonly q: number;
-  readonly mixed: number;
+  readonly attentionOutput: number;
 }
 
 export function attentionSizes(spec: AttentionSpec): AttentionSizes {
@@ -100,7 +100,7 @@ export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   const { numHeads, numKvHeads, headDim, qkNorm } = spec;
   const q = numHeads * headDim;
   const keys = numKvHeads * headDim;
-  return { keys, values: keys, qkv: qkNorm === "none" ? 0 : q + 2 * keys, q, mixed: q };
+  return { keys, values: keys, qkv: qkNorm === "none" ? 0 : q + 2 * keys, q, attentionOutput: q };
 }
 
 /** `qkv` holds queries before they are absorbed, and then values; see latent_attention.ts. */
@@ -109,7 +109,7 @@ function latentSizes(spec: LatentAttention): AttentionSizes {
   const keys = rank + ropeDim;
   const q = Math.max(numHeads * keys, queryRank);
   const qkv = numHeads * Math.max(nopeDim + ropeDim, valueDim);
-  return { keys, values: 0, qkv, q, mixed: q };
+  return { keys, values: 0, qkv, q, attentionOutput: q };
 }
 
 /** Heads as attention over the pages sees them: latents are one key that all queries share. */

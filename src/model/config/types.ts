@@ -58,9 +58,9 @@ export interface DraftConfig {
   /** EAGLE-3: residual = hidden_norm(h) instead of h (`norm_before_residual`). */
   readonly normBeforeResidual: boolean;
   /**
-   * What is normed before `fc`. EAGLE-3: the three taps as one row (`input_norm`, `norm_before_fc`)
-   * or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS, `add_para_norm`), as
-   * in NEXTN.
+   * What is normed before `fc`. EAGLE-3: the three aux hidden states as one row (`input_norm`,
+   * `norm_before_fc`) or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS,
+   * `add_para_norm`), as in NEXTN.
    */
   readonly inputNorms: "none" | "whole" | "each";
   /** EAGLE-3 (`norm_output`), NEXTN: the next draft step is fed norm(g) instead of g. */

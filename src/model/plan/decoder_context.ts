@@ -31,7 +31,7 @@ export interface Scratch {
   /** Of attention, shared by all layers. */
   readonly partial: PartialSums;
   /** Attention output, [rows, heads headDim]. */
-  readonly mixed: Operand;
+  readonly attentionOutput: Operand;
   /** [rows, intermediate] */
   readonly act: Operand;
   /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */

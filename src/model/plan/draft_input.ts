@@ -5,19 +5,19 @@ import { copyRows, fillRows, gatherRows } from "../../../shaders/round/move_rows
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
-import type { Draft, DraftWeights, Features, Lanes } from "./draft_types.ts";
+import type { BatchSlots, Draft, DraftWeights, Features } from "./draft_types.ts";
 
 /**
- * EAGLE-3: wide = [inputNorm(embedding), hiddenNorm(h)] with h = fc(taps) or the carried row;
- * x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
+ * EAGLE-3: fcInput = [inputNorm(embedding), hiddenNorm(h)] with h = fc(aux hidden states), or the
+ * draft's own hidden row; x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
  */
-export function eagle3Input(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, carry, scratch: { x, normed }, config: { hiddenSize } } = draft;
+export function eagle3Input(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
+  const { weights, fcInput, scratch: { x, normed }, config: { hiddenSize } } = draft;
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
-  const half = { out: wide, outCols: 2 * hiddenSize };
+  const half = { out: fcInput, outCols: 2 * hiddenSize };
   const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
-  const h = "features" in from ? { x: normed } : { x: carry, index: from.lanes };
+  const h = "features" in from ? { x: normed } : { x: draft.hidden, index: from.batchSlots };
   const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
   const features = { from: h, weight: hidden, ...half, outFirst: hiddenSize, keep };
   return [
@@ -28,40 +28,40 @@ export function eagle3Input(draft: Draft, of: RowsOf, from: Features | Lanes): D
 }
 
 /** EAGLE-1/2: x = fc([embedding, hidden]). */
-export function eagle1Input(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, carry, scratch, config: { hiddenSize: cols } } = draft;
+export function eagle1Input(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
+  const { weights, fcInput, scratch, config: { hiddenSize: cols } } = draft;
   if (weights.inputNorms.length > 0) return hassInput(draft, of, from);
   const { rows, count } = of;
   const second = { rows: count, cols, outCols: 2 * cols, outFirst: cols, label: "draft.hidden" };
   return [
     ...embed(
-      { matrix: weights.embed, rows, out: wide },
+      { matrix: weights.embed, rows, out: fcInput },
       { count, outCols: 2 * cols, label: "draft.embed" },
     ),
     "features" in from
-      ? copyRows({ x: from.features, out: wide }, second)
-      : gatherRows({ x: carry, index: from.lanes, out: wide }, second),
-    ...fc(draft, { x: wide, out: scratch.x }, count),
+      ? copyRows({ x: from.features, out: fcInput }, second)
+      : gatherRows({ x: draft.hidden, index: from.batchSlots, out: fcInput }, second),
+    ...fc(draft, { x: fcInput, out: scratch.x }, count),
   ];
 }
 
 /** EAGLE-1/2 of HASS: x = fc([norm(embedding), norm(hidden)]). */
-function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | Lanes): Dispatch[] {
-  const { weights, wide, carry, scratch, config: { hiddenSize } } = draft;
+function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | BatchSlots): Dispatch[] {
+  const { weights, fcInput, scratch, config: { hiddenSize } } = draft;
   const [first, second] = weights.inputNorms as [Operand, Operand];
-  const half = { out: wide, outCols: 2 * hiddenSize };
+  const half = { out: fcInput, outCols: 2 * hiddenSize };
   const embedding = { from: { matrix: weights.embed, rows }, weight: first, ...half };
-  const h = "features" in from ? { x: from.features } : { x: carry, index: from.lanes };
+  const h = "features" in from ? { x: from.features } : { x: draft.hidden, index: from.batchSlots };
   const hidden = { from: h, weight: second, ...half, outFirst: hiddenSize };
   return [
     ...norm(draft, embedding, count, "draft.inputNorm"),
     ...norm(draft, hidden, count, "draft.hiddenNorm"),
-    ...fc(draft, { x: wide, out: scratch.x }, count),
+    ...fc(draft, { x: fcInput, out: scratch.x }, count),
   ];
 }
 
 /** NEXTN: x as HASS has it, and normed = norm(x), as a decoder layer is entered. */
-export function nextnInput(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
+export function nextnInput(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
   const { weights, scratch: { normed: out } } = draft;
   const weight = weights.layerNorm as Operand;
   return [
@@ -70,15 +70,15 @@ export function nextnInput(draft: Draft, of: RowsOf, from: Features | Lanes): Di
   ];
 }
 
-/** normed = fc(taps), the taps normed together or each alone where the checkpoint has it so. */
+/** normed = fc(aux hidden states), normed together or each alone where the checkpoint has it so. */
 function fcOfFeatures(draft: Draft, { features }: Features, rows: number): Dispatch[] {
   const { weights: { inputNorms, fc: { cols: all } }, normedFeatures, tuning, config } = draft;
   const { normed } = draft.scratch;
   if (normedFeatures === undefined) return fc(draft, { x: features, out: normed }, rows);
-  const { out, taps } = normedFeatures;
+  const { out, auxHidden } = normedFeatures;
   const cols = all / inputNorms.length;
   const each = inputNorms.flatMap((weight, i) => {
-    const index = inputNorms.length > 1 ? taps[i] : undefined;
+    const index = inputNorms.length > 1 ? auxHidden[i] : undefined;
     return rmsNorm({ from: { x: features, ...index ? { index } : {} }, weight, out }, {
       rows,
       cols,

@@ -33,13 +33,13 @@ export interface Draft extends DecoderContext {
   readonly weights: DraftWeights;
   readonly kv: LayerKv;
   /** Inputs side by side, [rows, 2 hidden]: (embedding, hidden). */
-  readonly wide: Operand;
+  readonly fcInput: Operand;
   /** Where features are normed before `fc` (EAGLE-3). */
   readonly normedFeatures: NormedFeatures | undefined;
   /** EAGLE-1/2: rows whose draft token is wanted, [batch, hidden]. */
   readonly ends: Operand;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
-  readonly carry: Operand;
+  readonly hidden: Operand;
   /** [batch, head.rows]; absent: the head stores partial argmaxes only, see `canStoreArgmax`. */
   readonly logits: Operand | undefined;
   /** The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a place, 2]. */
@@ -53,16 +53,16 @@ export interface Draft extends DecoderContext {
 /** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
 export interface NormedFeatures {
   readonly out: Operand;
-  /** Of each tap i: 3 r + i for every row r, where rows are as wide as one tap. */
-  readonly taps: readonly Operand[];
+  /** Of each aux hidden state i: 3 r + i for every row r, where a row is one of them. */
+  readonly auxHidden: readonly Operand[];
 }
 
-/** The target's hidden rows that a draft-extend feeds: `final` (EAGLE) or the taps side by side. */
+/** Hidden rows of the target that a draft-extend reads: `final` (EAGLE), or the aux hidden states. */
 export interface Features {
   readonly features: Operand;
 }
 
 /** The slots whose own hidden rows a draft level feeds, [batch]. */
-export interface Lanes {
-  readonly lanes: Operand;
+export interface BatchSlots {
+  readonly batchSlots: Operand;
 }

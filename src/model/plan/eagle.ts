@@ -10,7 +10,7 @@ import type { TensorInfo } from "../files/safetensors.ts";
 import type { DraftConfig, ModelConfig } from "../config/types.ts";
 import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
-import type { Draft, DraftWeights, Features, Lanes } from "./draft_types.ts";
+import type { BatchSlots, Draft, DraftWeights, Features } from "./draft_types.ts";
 import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
@@ -88,7 +88,7 @@ export function readOffsets(
  * One draft forward over rows whose token is one ahead of their hidden row. Leaves the hidden
  * rows in `scratch.x`.
  */
-export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dispatch[] {
+export function draftBody(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
   const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
   const { input, attended } = entry(draft);
   const attention = attentionBlock(draft, layer, attended, of);
@@ -97,10 +97,10 @@ export function draftBody(draft: Draft, of: RowsOf, from: Features | Lanes): Dis
 }
 
 /** What makes x of tokens and hidden rows, and what the attention reads. */
-function entry({ draft: { algorithm }, wide, scratch: { x, normed } }: Draft) {
+function entry({ draft: { algorithm }, fcInput, scratch: { x, normed } }: Draft) {
   switch (algorithm) {
     case "EAGLE3":
-      return { input: eagle3Input, attended: wide };
+      return { input: eagle3Input, attended: fcInput };
     case "EAGLE":
       return { input: eagle1Input, attended: x };
     case "NEXTN":
@@ -108,31 +108,31 @@ function entry({ draft: { algorithm }, wide, scratch: { x, normed } }: Draft) {
   }
 }
 
-/** What a draft level leaves: a token of each lane, and the hidden row to carry on from. */
+/** What a draft level stores: a token of each sequence, and the hidden row that the next level reads. */
 export interface DraftEnd {
   readonly batch: number;
   readonly step: number;
-  /** Row of `scratch.x` of each lane, [batch]; absent: lane b is row b. */
+  /** Row of `scratch.x` of each sequence, [batch]; absent: sequence b is row b. */
   readonly last?: Operand;
   /** Whether a further level follows, at once or in the next round. */
-  readonly carry: boolean;
+  readonly keepHidden: boolean;
   /** Where that level's rows go, if it follows at once. */
   readonly next?: NextLevel | undefined;
 }
 
-/** Draft token `step` of each lane, and the hidden row that the next level carries on from. */
-export function draftHead(draft: Draft, { lanes }: Lanes, end: DraftEnd): Dispatch[] {
+/** Draft token `step` of each sequence, and the hidden row that the next level reads. */
+export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEnd): Dispatch[] {
   const { weights, ends, scratch, partials, drafts, mostRows, tuning } = draft;
   const { batch, step, last, next } = end;
   const label = `draft_choose.${step}`;
   const [x, input] = weights.finalNorm
-    ? [scratch.normed, normedEnds(draft, lanes, end, weights.finalNorm)]
-    : [last ? ends : scratch.x, plainEnds(draft, lanes, end)];
+    ? [scratch.normed, normedEnds(draft, batchSlots, end, weights.finalNorm)]
+    : [last ? ends : scratch.x, plainEnds(draft, batchSlots, end)];
   const { plan, count } = headArgmax(draft, x, { rows: batch, label: `${label}.partial_argmax` });
   return [
     ...input,
     ...plan,
-    draftChoose({ partials, offsets: weights.offsets, batchSlots: lanes, drafts, next }, {
+    draftChoose({ partials, offsets: weights.offsets, batchSlots, drafts, next }, {
       ...{ batch, count, step, mostRows, label },
       lanes: tuning.rowLanes,
     }),
@@ -162,38 +162,44 @@ function headArgmax(
   };
 }
 
-/** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, to where it is carried. */
+/** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, into `hidden`. */
 function normedEnds(
   draft: Draft,
   slot: Operand,
-  { batch, last, carry }: DraftEnd,
+  { batch, last, keepHidden }: DraftEnd,
   weight: Operand,
 ): Dispatch[] {
   const { x, normed: out } = draft.scratch;
   const from = last ? { x, index: last } : { x };
   if (draft.draft.normOutput) {
     const { hiddenSize: cols } = draft.config;
-    const carried = { x: out, index: slot, out: draft.carry };
+    const kept = { x: out, index: slot, out: draft.hidden };
     return [
       ...norm(draft, { from, weight, out }, batch, "draft.norm"),
-      ...carry ? [scatterRows(carried, { rows: batch, cols, label: "draft.carry" })] : [],
+      ...keepHidden ? [scatterRows(kept, { rows: batch, cols, label: "draft.keepHidden" })] : [],
     ];
   }
-  const keep = carry ? { what: "slot", out: draft.carry, slot } as const : undefined;
+  const keep = keepHidden ? { what: "slot", out: draft.hidden, slot } as const : undefined;
   return norm(draft, { from, weight, out, keep }, batch, "draft.norm");
 }
 
-/** EAGLE-1/2: ends = x[last], where rows are not lanes, and to where it is carried. */
+/** EAGLE-1/2: ends = x[last], where row b is not sequence b, and into `hidden`. */
 function plainEnds(
-  { ends, scratch: { x }, carry: carried, config: { hiddenSize: cols } }: Draft,
-  lanes: Operand,
-  { batch: rows, last, carry }: DraftEnd,
+  { ends, scratch: { x }, hidden: out, config: { hiddenSize: cols } }: Draft,
+  batchSlots: Operand,
+  { batch: rows, last, keepHidden }: DraftEnd,
 ): Dispatch[] {
   const from = last ? ends : x;
   return [
     ...last ? [gatherRows({ x, index: last, out: ends }, { rows, cols, label: "draft.ends" })] : [],
-    ...carry
-      ? [scatterRows({ x: from, index: lanes, out: carried }, { rows, cols, label: "draft.carry" })]
+    ...keepHidden
+      ? [
+        scatterRows({ x: from, index: batchSlots, out }, {
+          rows,
+          cols,
+          label: "draft.keepHidden",
+        }),
+      ]
       : [],
   ];
 }

@@ -70,17 +70,17 @@ export function headAttention(
   kept: Kept,
   { input, of }: { readonly input: Operand; readonly of: RowsOf },
 ): Branch {
-  const { tuning, scratch: { q, partial, mixed }, pages } = context;
+  const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
   const { scale, cap, window } = spec;
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: mixed }, end);
+  const out = branchEnd(context, { matrix: o, x: attentionOutput }, end);
   const plan = [
     ...projectHeads(context, kept, input, of),
     ...attention(
-      { q, keys, values, rows, pages, partial, out: mixed },
+      { q, keys, values, rows, pages, partial, out: attentionOutput },
       { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
     ),
     ...out.plan,

@@ -83,7 +83,7 @@ export function latentAttention(
   kept: Kept,
   { input, of }: { readonly input: Operand; readonly of: RowsOf },
 ): Branch {
-  const { tuning, scratch: { q, qkv, mixed, partial }, pages } = context;
+  const { tuning, scratch: { q, qkv, attentionOutput, partial }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, kvB, spec } } = kept;
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale: spec.scale };
@@ -93,11 +93,11 @@ export function latentAttention(
     ...latents(context, kept, input, of),
     ...queries(context, kept, input, of),
     ...attention(
-      { q, keys, values, rows, pages, partial, out: mixed },
+      { q, keys, values, rows, pages, partial, out: attentionOutput },
       { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
     ),
     latentValue(
-      { kvB, mixed, out: qkv },
+      { kvB, attentionOutput, out: qkv },
       { ...latentHeads(spec), count, tuning, label: `${label}.value` },
     ),
     ...out.plan,
@@ -107,7 +107,7 @@ export function latentAttention(
 
 /** Latents of `input` into the pages. */
 function latents(
-  { tuning, scratch: { mixed }, ropes, pages, tablePages, kvDtype }: DecoderContext,
+  { tuning, scratch: { attentionOutput }, ropes, pages, tablePages, kvDtype }: DecoderContext,
   { weights: { spec, kvA, kvNorm }, kv, label }: Kept,
   input: Operand,
   { rows, count }: RowsOf,
@@ -115,11 +115,11 @@ function latents(
   const rope = ropes[spec.rope] as Operand;
   return [
     ...matmul(
-      { matrix: kvA, x: input, out: mixed },
+      { matrix: kvA, x: input, out: attentionOutput },
       { rows: count, epilogue: "store", tuning, label: `${label}.kvA` },
     ),
     latentStore(
-      { x: mixed, gain: kvNorm, rope, rows, pages, latents: kv.keys },
+      { x: attentionOutput, normWeight: kvNorm, rope, rows, pages, latents: kv.keys },
       {
         ...latentHeads(spec),
         count,
@@ -135,7 +135,7 @@ function latents(
 
 /** q = the absorbed queries of `input`. */
 function queries(
-  { tuning, scratch: { q, qkv, mixed }, ropes }: DecoderContext,
+  { tuning, scratch: { q, qkv, attentionOutput }, ropes }: DecoderContext,
   { weights: { spec, queryLatent, query, kvB }, label }: Kept,
   input: Operand,
   { rows, count }: RowsOf,
@@ -149,7 +149,7 @@ function queries(
           ...launch,
           label: `${label}.qA`,
         }),
-        ...rmsNorm({ from: { x: q }, weight: queryLatent.norm, out: mixed }, {
+        ...rmsNorm({ from: { x: q }, weight: queryLatent.norm, out: attentionOutput }, {
           rows: count,
           cols: queryLatent.matrix.rows,
           eps: EPS,
@@ -158,7 +158,7 @@ function queries(
         }),
       ]
       : [],
-    ...matmul({ matrix: query, x: queryLatent ? mixed : input, out: qkv }, {
+    ...matmul({ matrix: query, x: queryLatent ? attentionOutput : input, out: qkv }, {
       ...launch,
       label: `${label}.q`,
     }),

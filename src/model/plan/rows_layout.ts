@@ -12,7 +12,10 @@ export function chainRow(token: number, slot: number, cell: number): Uint32Array
   return Uint32Array.of(token, cell, slot, cell, cell + 1, 1, 0, 0, 0, 0, 0, 0);
 }
 
-/** u32 words of one `Slot`: length, root, seed, top_k, temperature, top_p, min_p, limit, stops. */
+/**
+ * u32 words of one `Slot`: length, pending token, seed, top_k, temperature, top_p, min_p, limit,
+ * stops.
+ */
 export const SLOT_WORDS = 16;
 export const SLOT_SEED = 2;
 export const SLOT_LIMIT = 7;
@@ -23,15 +26,15 @@ export const MOST_STOPS = 8;
 /** Tokens a KV page. */
 export const PAGE = 16;
 
-/** First words of what a lane's result has: the number of tokens emitted, then those tokens. */
+/** First words of what a sequence's result has: the number of tokens emitted, then those tokens. */
 export const RESULT_CHOICES = 1;
 
-/** Where the drafts begin in the result of a lane of `rows` rows. */
+/** Where the drafts begin in the result of a sequence of `rows` rows. */
 export function resultDrafts(rows: number): number {
   return RESULT_CHOICES + rows;
 }
 
-/** u32 words that the result of a lane of `rows` rows takes: count, tokens emitted, drafts. */
+/** u32 words that the result of a sequence of `rows` rows takes: count, tokens emitted, drafts. */
 export function resultWords(rows: number): number {
   return resultDrafts(rows) + rows - 1;
 }
@@ -49,7 +52,7 @@ export const DRAFT_TOKENS = 1;
 /** Drafts to verify where all of a round's are. */
 export const ALL_DRAFTS = 0xffffffff;
 
-/** A batch lane without a slot. */
+/** A place of the batch without a sequence. */
 export const NO_SLOT = 0xffffffff;
 
 /** Rows of a prefill chunk. */

@@ -86,7 +86,7 @@ export interface Target extends DecoderContext {
 }
 
 /** Where a forward leaves copies of the residual stream entering a layer. */
-export interface Tap {
+export interface AuxHidden {
   readonly layer: number;
   readonly out: Operand;
   /** Row stride of out. */
@@ -94,15 +94,23 @@ export interface Tap {
   readonly outFirst: number;
 }
 
-/** Rows in, `final` out: embedding, layers, final norm. Taps copy what enters their layer. */
-export function targetBody(target: Target, of: RowsOf, taps: readonly Tap[]): Dispatch[] {
+/**
+ * Rows in, `final` out: embedding, layers, final norm. Each of `auxHidden` is a copy of what enters
+ * its layer.
+ */
+export function targetBody(
+  target: Target,
+  of: RowsOf,
+  auxHidden: readonly AuxHidden[],
+): Dispatch[] {
   const { weights, config, scratch: { x, normed } } = target;
   const { rows, count } = of;
   let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
   const plan: Dispatch[] = [];
   for (const [i, weight] of weights.layers.entries()) {
     const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
-    const input = { from, weight: weight.inputNorm, taps: taps.filter((tap) => tap.layer === i) };
+    const copies = auxHidden.filter(({ layer }) => layer === i);
+    const input = { from, weight: weight.inputNorm, auxHidden: copies };
     const attention = attentionBlock(target, layer, weight.inputNorm ? normed : x, of);
     const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
     plan.push(...layerInput(target, input, { count, label: layer.label }));
@@ -119,13 +127,13 @@ interface LayerInput {
   /** What enters the layer: the residual stream, or at first the embedding. */
   readonly from: NormInput;
   readonly weight: Operand | undefined;
-  readonly taps: readonly Tap[];
+  readonly auxHidden: readonly AuxHidden[];
 }
 
 /** x = what enters the layer, and normed = its norm where the layer has one. */
 function layerInput(
   target: Target,
-  { from, weight, taps }: LayerInput,
+  { from, weight, auxHidden }: LayerInput,
   { count, label }: { readonly count: number; readonly label: string },
 ): Dispatch[] {
   const { x, normed: out } = target.scratch;
@@ -134,25 +142,29 @@ function layerInput(
     // Branches are normed after: the stream is x already.
     return [
       ...first ? embed({ ...from, out: x }, { count, scale: from.scale ?? 1, label: "embed" }) : [],
-      ...copyTaps(target, taps, { count, label: `${label}.tap` }),
+      ...copyAuxHidden(target, auxHidden, { count, label: `${label}.auxHidden` }),
     ];
   }
   // The norm makes one copy itself, the first: the embedding becomes the residual stream.
-  const copies = taps.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
+  const copies = auxHidden.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
   const [kept, ...others] = first ? [{ out: x }, ...copies] : copies;
   const keep = kept && { what: "input", ...kept } as const;
   return [
     ...norm(target, { from, weight, out, keep }, count, `${label}.inputNorm`),
-    ...copyTaps(target, others, { count, label: `${label}.tap` }),
+    ...copyAuxHidden(target, others, { count, label: `${label}.auxHidden` }),
   ];
 }
 
-function copyTaps(
+function copyAuxHidden(
   { scratch: { x }, config: { hiddenSize: cols } }: Target,
-  taps: readonly { readonly out: Operand; readonly outCols?: number; readonly outFirst?: number }[],
+  auxHidden: readonly {
+    readonly out: Operand;
+    readonly outCols?: number;
+    readonly outFirst?: number;
+  }[],
   { count: rows, label }: { readonly count: number; readonly label: string },
 ): Dispatch[] {
-  return taps.map(({ out, outCols = cols, outFirst = 0 }) =>
+  return auxHidden.map(({ out, outCols = cols, outFirst = 0 }) =>
     copyRows({ x, out }, { rows, cols, outCols, outFirst, label })
   );
 }

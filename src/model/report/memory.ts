@@ -146,8 +146,8 @@ export function featureBytes(target: ModelConfig, { algorithm }: DraftConfig): n
 /** Of the widest layer: attention and MLP take turns in the same buffers. */
 function rowElements({ hiddenSize, layers }: ModelConfig): number {
   const scratch = layers.map(({ attention, mlp }) => {
-    const { qkv, q, mixed } = attentionSizes(attention);
-    return qkv + q + mixed + actWidth(mlp) + mixtureElements(mlp, hiddenSize);
+    const { qkv, q, attentionOutput } = attentionSizes(attention);
+    return qkv + q + attentionOutput + actWidth(mlp) + mixtureElements(mlp, hiddenSize);
   });
   return (2 + MOST_SPLIT_K) * hiddenSize + Math.max(...scratch);
 }

@@ -10,7 +10,7 @@ import { GREEDY } from "../../../src/speculate/sampling.ts";
 const SURROUNDINGS = { waiting: 2, freePages: 5, totalPages: 9, roundsPerSync: 3 };
 const TIMES = { draftMs: 1, verifyMs: 2, extendMs: 0.5, ms: 5 };
 const ROUND = { tier: chain(3), batchSize: 4, waiting: 1 };
-const LANE = { accepted: 2, ids: [7, 8, 9], drafts: [7, 8, 1] };
+const RESULT = { accepted: 2, ids: [7, 8, 9], drafts: [7, 8, 1] };
 
 /** A request with a prompt of five tokens, after its prefill. */
 function running(id: number, numSteps?: number): RequestState {
@@ -64,11 +64,11 @@ Deno.test("context: nothing of a sequence is gathered until it is read, and then
 
 Deno.test("context: the last rounds of a sequence, and no view of what comes later", () => {
   const state = running(0);
-  roundOutcome(ROUND, [{ state, lane: LANE }], TIMES);
+  roundOutcome(ROUND, [{ state, result: RESULT }], TIMES);
   const { sequences: [before] } = roundContext([state], SURROUNDINGS);
   assert.deepEqual([before?.depth, before?.accepted], [3, [2]]);
   for (let accepted = 0; accepted < RECENT_ROUNDS + 2; accepted++) {
-    roundOutcome(ROUND, [{ state, lane: { ...LANE, accepted, drafts: [1] } }], TIMES);
+    roundOutcome(ROUND, [{ state, result: { ...RESULT, accepted, drafts: [1] } }], TIMES);
   }
   const { sequences: [after] } = roundContext([state], SURROUNDINGS);
   assert.deepEqual([after?.depth, after?.accepted], [1, [2, 3, 4, 5, 6, 7, 8, 9]]);
@@ -78,8 +78,8 @@ Deno.test("context: the last rounds of a sequence, and no view of what comes lat
 Deno.test("outcome: positions go on within a group of rounds", () => {
   const state = running(3, 2);
   const positions = [0, 1].map(() => {
-    const { sequences: [one] } = roundOutcome(ROUND, [{ state, lane: LANE }], TIMES);
-    state.output.take({ ...LANE, numSteps: 3 });
+    const { sequences: [one] } = roundOutcome(ROUND, [{ state, result: RESULT }], TIMES);
+    state.output.take({ ...RESULT, numSteps: 3 });
     return one;
   });
   const same = { id: 3, asked: 2, depth: 3, accepted: 2 };
