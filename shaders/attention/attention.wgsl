@@ -8,7 +8,7 @@
 //            are added in order of l;
 //   weights  exp(score - peak of the chunk);
 //   values   invocation (part, i) sums cells part, part + $PARTS, ... of eight i, the parts are added
-//            in order.
+//            in order. The first $EARLY of its $CELLS cells are read before the scores, the other $LATE after.
 // Logical cells go to chunks, lanes and parts by their index alone and every sum has one order, so a row
 // has the same bits whatever rows are in flight and wherever its cells lie. Chunks of which no row sees
 // a cell do nothing.
@@ -16,6 +16,15 @@
 // Rows of a tile share the reads of chunks whose cells lie at the same place for all of them. A chunk
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
 // first $PATH_GROUPS along z, two for each row of the tile. Tiles of one row need none of these.
+//
+// Slot:
+//   kv_load: `load_key`, `load_value` and `eight` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
+//     `Eight` and EIGHTS as declared here.
+
+//use fragments/rows
+//use fragments/soft_cap
+//use attention/visible
+//use kv_load
 
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
@@ -176,10 +185,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //end
   // Asked for early where registers allow: the wait is shared with the keys'.
-  //for x in EARLY
-  //for c in CELLS
+  //for c in EARLY
   let raw$c = load_value(value$c, i);
-  //end
   //end
 
   //for j in QUADS
@@ -225,10 +232,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   workgroupBarrier();
 
-  //for x in LATE
-  //for c in CELLS
-  let raw$c = load_value(value$c, i);
-  //end
+  //for c in LATE
+  let raw$(EARLY + c) = load_value(value$(EARLY + c), i);
   //end
   //for j in QUADS
   var total$j = vec4<f32>(0.0);

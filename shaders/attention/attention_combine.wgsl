@@ -6,6 +6,9 @@
 // once; the lanes are added in order of l. Long contexts have few rows but many chunks, so that lanes
 // and workgroups are many.
 
+//use fragments/rows
+//use attention/visible
+
 override HEADS: u32;
 override CHUNKS: u32; // of a whole block table
 override FIRST_ROW: u32; // of `rows`

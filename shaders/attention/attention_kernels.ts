@@ -1,13 +1,8 @@
-import { expand } from "../../src/gpu/expand.ts";
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import combine from "./attention_combine.wgsl" with { type: "text" };
-import lanes from "./attention_lanes.wgsl" with { type: "text" };
-import chunked from "./attention.wgsl" with { type: "text" };
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import type { Slots } from "../../src/gpu/link.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { KV_LOAD } from "../fragments/kv.ts";
-import rowsCode from "../fragments/rows.wgsl" with { type: "text" };
-import softCap from "../fragments/soft_cap.wgsl" with { type: "text" };
-import visible from "./visible.wgsl" with { type: "text" };
+import { shader } from "../shader.ts";
 
 /** Cells of a chunk of attention.wgsl. */
 export const CHUNK = 64;
@@ -26,9 +21,11 @@ const kernels = new Map<string, Kernel>();
 
 /** Sums of a chunk of keys for `tile` rows and `group` heads at a time. */
 export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number): Kernel {
-  return kernelOf(`attention_${kvDtype}_${headDim}_${group}x${tile}`, () => {
-    const code = expand(chunked, chunkCounts(headDim, group, tile));
-    return kernel("attention", join(softCap, KV_LOAD[kvDtype], code), {
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const counts = chunkCounts(headDim, group, tile);
+    const code = shader("attention/attention", { slots: slotsOf(kvDtype), counts });
+    return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
       constants: [
         "KV_HEADS",
@@ -57,7 +54,8 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
   const LANES = EIGHTS >= 8 ? 8 : EIGHTS >= 4 ? 4 : 2;
   const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / EIGHTS));
   const CELLS = Math.ceil(CHUNK / PARTS);
-  const EARLY = QUADS === 1 && CELLS <= 8 ? 1 : 0;
+  // All or none: where registers allow.
+  const EARLY = QUADS === 1 && CELLS <= 8 ? CELLS : 0;
   return {
     GROUP: group,
     TILE: tile,
@@ -70,7 +68,7 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
     PARTS,
     CELLS,
     EARLY,
-    LATE: 1 - EARLY,
+    LATE: CELLS - EARLY,
     TURNS: Math.ceil(QUADS * CHUNK / THREADS),
     OUTS: Math.ceil(4 * EIGHTS / THREADS),
     HALVES: 2,
@@ -99,8 +97,9 @@ export function combineKernel(headDim: number): Kernel {
     LANES: COMBINE_LANES,
     AHEAD: 8,
   };
-  return kernelOf(`attention_combine_${headDim}`, () => {
-    return kernel("attention_combine", join(expand(combine, counts)), {
+  const name = `attention_combine_${headDim}`;
+  return kernels.getOrInsertComputed(name, () => {
+    return kernel(name, shader("attention/attention_combine", { counts }), {
       bindings: ["sums", "stats", "rows", "out"],
       constants: ["HEADS", "CHUNKS", "FIRST_ROW", "WINDOW"],
     });
@@ -110,19 +109,17 @@ export function combineKernel(headDim: number): Kernel {
 /** A row and a group of heads at once, in registers. */
 export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel {
   const counts = { GROUP: heads / kvHeads, EIGHTS: headDim / 8 };
-  return kernelOf(`attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`, () => {
-    return kernel("attention_lanes", join(softCap, KV_LOAD[kvDtype], expand(lanes, counts)), {
+  const name = `attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const code = shader("attention/attention_lanes", { slots: slotsOf(kvDtype), counts });
+    return kernel(name, code, {
       bindings: ["q", "keys", "values", "rows", "pages", "out"],
       constants: ["KV_HEADS", "TABLE_PAGES", "PATHS", ...SCORING],
     });
   });
 }
 
-function join(...code: string[]): string {
-  return [rowsCode, visible, ...code].join("\n");
-}
-
-/** The kernel of a variant; `make`'s name is completed to the variant's, which programs go by. */
-function kernelOf(name: string, make: () => Kernel): Kernel {
-  return kernels.getOrInsertComputed(name, () => ({ ...make(), name }));
+/** Slots of attention.wgsl and attention_lanes.wgsl. */
+function slotsOf(kvDtype: KvDtype): Slots {
+  return { kv_load: `fragments/kv_load_${kvDtype}` };
 }

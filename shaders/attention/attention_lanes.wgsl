@@ -5,6 +5,15 @@
 // takes cells l, l + LANES, ... with a softmax of its own, q and sums in registers ($EIGHTS eights a
 // head); the lanes are combined in order at the end. Logical cells go to lanes by their index alone, so
 // the order of every sum is the same for any number of rows and wherever the cells of a path lie.
+//
+// Slot:
+//   kv_load: `load_key`, `load_value` and `eight` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
+//     `Eight` and EIGHTS as declared here.
+
+//use fragments/rows
+//use fragments/soft_cap
+//use attention/visible
+//use kv_load
 
 override KV_HEADS: u32;
 override TABLE_PAGES: u32; // pages per slot in the block table

@@ -2,6 +2,8 @@
 // they lie: cells of other nodes of a tree may come between. Sums go by logical cell alone, so that a
 // row has the same bits wherever its cells lie.
 
+//use fragments/rows
+
 override WINDOW: u32; // cells, the row's own the last; 0xffffffff = no window
 
 fn visible_begin(row: Row) -> u32 {
