@@ -12,7 +12,7 @@ import type { Draft } from "../../src/model/plan/draft_types.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/plan/target.ts";
 import { headsOf } from "../../src/model/config/layer_spec.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { draftWords, PAGE } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords, PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../shaders/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";
@@ -153,7 +153,7 @@ async function forward(loaded: LoadedWeights) {
     stream: await device.readFloats(target.scratch.x),
     logits: await device.readFloats(target.logits),
     draftLogits: (await device.readFloats(head.logits)).slice(0, vocab),
-    draft: (await device.readWords(head.drafts))[0] ?? NaN,
+    draft: (await device.readWords(head.drafts))[DRAFT_TOKENS] ?? NaN,
     vocab,
   };
 }

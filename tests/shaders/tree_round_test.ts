@@ -43,7 +43,7 @@ const untouched = (count: number) => device.words(Array(count).fill(LEFT_ALONE))
 interface Lane {
   readonly slot: number;
   readonly length: number;
-  readonly root: number;
+  readonly pending: number;
   readonly proposal: Proposal;
 }
 
@@ -61,7 +61,7 @@ function randomTree(seed: number, count: number): Proposal {
 }
 
 /** The rows of one lane's verification. */
-function laneRows({ slot, length, root, proposal }: Lane, rows: number): RowFields[] {
+function laneRows({ slot, length, pending, proposal }: Lane, rows: number): RowFields[] {
   const depths = depthsOf(proposal);
   return Array.from({ length: rows }, (_, row) => {
     if (row > proposal.tokens.length) return PADDING;
@@ -70,7 +70,7 @@ function laneRows({ slot, length, root, proposal }: Lane, rows: number): RowFiel
     const first = line < 0 ? path.length : line;
     return {
       ...{ slot, live: 1, cell: length + row },
-      token: row === 0 ? root : proposal.tokens[row - 1] as number,
+      token: row === 0 ? pending : proposal.tokens[row - 1] as number,
       position: length + (depths[row] as number),
       base: length + first,
       path: path.slice(first).map((at) => at - first),
@@ -80,8 +80,8 @@ function laneRows({ slot, length, root, proposal }: Lane, rows: number): RowFiel
 
 function buffersOf(lanes: readonly (Lane | undefined)[], shape: typeof SHAPE) {
   const slots = Array.from({ length: 6 }, (_, slot) => {
-    const { length = 3, root = 0 } = lanes.find((lane) => lane?.slot === slot) ?? {};
-    return { length, root };
+    const { length = 3, pending = 0 } = lanes.find((lane) => lane?.slot === slot) ?? {};
+    return { length, pending };
   });
   const drafts = slots.flatMap((_, slot) => {
     const { proposal = NO_PROPOSAL } = lanes.find((lane) => lane?.slot === slot) ?? {};
@@ -102,11 +102,11 @@ function buffersOf(lanes: readonly (Lane | undefined)[], shape: typeof SHAPE) {
 function randomLanes(seed: number): (Lane | undefined)[] {
   const counts = [0, SHAPE.rows - 1, 1 + hash32(seed, 0, 5) % 10];
   const lanes = counts.map((count, i): Lane => ({
-    ...{ slot: [4, 0, 5][i] as number, length: 7 + 16 * i + seed, root: 2 },
+    ...{ slot: [4, 0, 5][i] as number, length: 7 + 16 * i + seed, pending: 2 },
     proposal: randomTree(seed * 7 + i, count),
   }));
   // A row, a tree, no slot, a tree, a chain.
-  const straight = { slot: 2, length: 90, root: 1, proposal: chainOf([0, 1, 0, 2, 1]) };
+  const straight = { slot: 2, length: 90, pending: 1, proposal: chainOf([0, 1, 0, 2, 1]) };
   return [lanes[0], lanes[1], undefined, lanes[2], straight];
 }
 
@@ -128,8 +128,8 @@ Deno.test("verify_tree: rows of a tree, a chain and one row in one batch", async
 });
 
 Deno.test("verify_tree: SGLang's golden trees, their positions and ancestors", async () => {
-  const lanes = TREE_CASES.map(({ levels, length, root }, slot): Lane => (
-    { slot, length, root, proposal: buildTree(levels, 8) }
+  const lanes = TREE_CASES.map(({ levels, length, root: pending }, slot): Lane => (
+    { slot, length, pending, proposal: buildTree(levels, 8) }
   ));
   const shape = { depth: 4, width: 4, rows: 8, mostRows: 8 };
   const { words } = await verified(lanes, shape);
@@ -155,7 +155,7 @@ Deno.test("verify_tree: 16 levels beside the first chain, and a chain of 63 rows
     parents: [0, ...levels.map((i) => i && i + 1)],
   };
   const lanes = [beside, chainOf(Array(63).fill(2))].map((proposal, slot): Lane => (
-    { slot, length: 30, root: 4, proposal }
+    { slot, length: 30, pending: 4, proposal }
   ));
   const { rows, words } = await verified(lanes, { depth: 63, width: 2, rows: 64, mostRows: 64 });
   assert.equal(rows[17]?.path.length, 16);
@@ -231,7 +231,7 @@ Deno.test("accept_tree: the walk of acceptTree, from one row to a tree, lanes ap
       const lanes = of.rows.map((row) => b * SHAPE.rows + row);
       assert.deepEqual(kept, [...lanes, ...Array(wide - lanes.length).fill(NO_ROW)]);
       assert.equal(last[b], b * wide + of.accepted);
-      committed[slot] = { length: length + of.accepted + 1, root: of.ids.at(-1) as number };
+      committed[slot] = { length: length + of.accepted + 1, pending: of.ids.at(-1) as number };
       for (let j = 0; j < wide; j++) {
         expectedRows.push({
           ...{ slot, position: length + j, cell: length + j, base: length + j + 1, path: [] },
@@ -249,7 +249,7 @@ Deno.test("accept_tree: the walk of acceptTree, from one row to a tree, lanes ap
 Deno.test("accept: only as many drafts of a chain as are to be verified", async () => {
   const counts = [0, 2, 5, 3];
   const lanes = counts.map((count, slot): Lane => ({
-    ...{ slot, length: 20 * slot, root: 1 },
+    ...{ slot, length: 20 * slot, pending: 1 },
     proposal: { ...chainOf([5, 6, 7, 8, 9]), tokens: [5, 6, 7, 8, 9].slice(0, count) },
   }));
   const shape = { ...chain(4), mostRows: MOST_ROWS, batch: lanes.length };
