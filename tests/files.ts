@@ -24,7 +24,7 @@ export const LONGEST: readonly string[] = [
   "tests/engine/cells_test.ts",
   "tests/engine/draft_formats_test.ts",
   "tests/engine/lossless_hardware_test.ts",
-  "tests/shaders/matmul_peaks_test.ts",
+  "tests/shaders/matmul_argmax_test.ts",
   "tests/shaders/matmul_quantized_test.ts",
   "tests/shaders/attention_test.ts",
   "tests/tools/bundle_test.ts",

@@ -2,17 +2,17 @@ import { type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import {
-  CHUNK,
   chunkKernel,
   combineKernel,
   combineTiles,
   lanesKernel,
   pathGroups,
+  SPLIT_CELLS,
 } from "./attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 
 /** Of 16 cells, PAGE in rows.wgsl. */
-const PAGES_PER_CHUNK = CHUNK / 16;
+const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /**
  * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
  * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
@@ -28,11 +28,11 @@ const PARTIAL_BYTES = 128 << 20;
 /** Rows of a block: offsets of their q are then multiples of 256 bytes. */
 const BLOCK_ROWS = 8;
 
-/** Sums of the chunks of keys, before they are added. */
+/** Sums of the splits of keys, before they are added. */
 export interface PartialSums {
-  /** [rows, heads, chunks, headDim] f32 */
+  /** [rows, heads, splits, headDim] f32 */
   readonly sums: Operand;
-  /** Peak and total, [rows, heads, chunks, 2] f32 */
+  /** Peak and total, [rows, heads, splits, 2] f32 */
   readonly stats: Operand;
 }
 
@@ -85,10 +85,10 @@ export function partialWords(
   adapter: Adapter,
 ): { readonly sums: number; readonly stats: number } {
   if (inLanes(heads, adapter)) return { sums: 4, stats: 4 };
-  const chunks = heads.heads * chunksOf(heads);
-  const most = Math.floor(PARTIAL_BYTES / 4 / (chunks * (heads.headDim + 2)) / BLOCK_ROWS);
+  const splits = heads.heads * splitsOf(heads);
+  const most = Math.floor(PARTIAL_BYTES / 4 / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
   const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
-  return { sums: kept * chunks * heads.headDim, stats: kept * chunks * 2 };
+  return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
 }
 
 /** Records attention of `count` rows over the pages of their slots. */
@@ -113,8 +113,8 @@ function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boo
   return software && heads / kvHeads * headDim <= MOST_IN_LANES;
 }
 
-function chunksOf({ tablePages }: Heads): number {
-  return Math.ceil(tablePages / PAGES_PER_CHUNK);
+function splitsOf({ tablePages }: Heads): number {
+  return Math.ceil(tablePages / PAGES_PER_SPLIT);
 }
 
 /**
@@ -126,8 +126,8 @@ function blockOf(
   shape: AttentionShape,
 ): { readonly count: number; readonly perSlot: number } {
   const { count, perSlot, headDim } = shape;
-  const chunks = shape.heads * chunksOf(shape);
-  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / chunks);
+  const splits = shape.heads * splitsOf(shape);
+  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / splits);
   if (room >= count) return { count, perSlot };
   const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
   if (room >= step) {
@@ -171,7 +171,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
   const tile = tileOf(perSlot, most / group);
-  const CHUNKS = chunksOf(shape);
+  const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
   return [
@@ -181,22 +181,22 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
         KV_HEADS: kvHeads,
         HEAD_TILES: heads / kvHeads / group,
         TABLE_PAGES: shape.tablePages,
-        CHUNKS,
+        KV_SPLITS,
         // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
         PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
         FIRST_ROW: shape.firstRow,
         PATHS: Number(shape.paths),
         ...scoreConstants(shape),
       },
-      workgroups: [tiles, heads / group, groupsBefore + CHUNKS],
-      cellsEach: CHUNK,
+      workgroups: [tiles, heads / group, groupsBefore + KV_SPLITS],
+      cellsEach: SPLIT_CELLS,
       groupsBefore,
       label,
       work: chunkWork(shape),
     }),
     dispatch(combineKernel(headDim), {
       buffers: { sums, stats, rows, out },
-      constants: { HEADS: heads, CHUNKS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
+      constants: { HEADS: heads, KV_SPLITS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
       workgroups: [heads, count, combineTiles(headDim)],
       label: `${label}.combine`,
       work: {
@@ -204,7 +204,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
         flops: 0,
         context: {
           bytesPerCell: partialBytesPerCell(shape),
-          flopsPerCell: 2 * count * heads * headDim / CHUNK,
+          flopsPerCell: 2 * count * heads * headDim / SPLIT_CELLS,
           window: shape.window,
         },
       },
@@ -219,7 +219,7 @@ function chunkWork(shape: AttentionShape): Work {
 
 /** Bytes of the partial sums of a slot's rows for each of its cells. */
 function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): number {
-  return 4 * perSlot * heads * (headDim + 2) / CHUNK;
+  return 4 * perSlot * heads * (headDim + 2) / SPLIT_CELLS;
 }
 
 /** A cell's key and value once; a multiplication and an addition of each row with either. */

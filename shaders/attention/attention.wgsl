@@ -1,25 +1,25 @@
-// Flash-decoding: sum, total and peak of softmax(cap(SCALE q . K)) V over one chunk of 64 cells, for
-// rows that lie next to each other and belong to one slot. attention_combine.wgsl adds the chunks.
+// Flash-decoding: sum, total and peak of softmax(cap(SCALE q . K)) V over one KV split (64 cells), for
+// rows that lie next to each other and belong to one slot. attention_combine.wgsl adds the KV splits.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
-// chunk): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
+// split): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
 // head and come in $QUADS fours, one to a vector component. Three steps:
-//   scores   $LANES invocations share a cell: lane l sums eights l, l + $LANES, ... of q . k, the lanes
+//   scores   $LANES invocations share a cell: lane l sums vec8s l, l + $LANES, ... of q . k, the lanes
 //            are added in order of l;
-//   weights  exp(score - peak of the chunk);
-//   values   invocation (part, i) sums cells part, part + $PARTS, ... of eight i, the parts are added
+//   weights  exp(score - peak of the split);
+//   values   invocation (part, i) sums cells part, part + $PARTS, ... of vec8 i, the parts are added
 //            in order. The first $EARLY of its $CELLS cells are read before the scores, the other $LATE after.
-// Logical cells go to chunks, lanes and parts by their index alone and every sum has one order, so a row
+// Logical cells go to splits, lanes and parts by their index alone and every sum has one order, so a row
 // has the same bits whatever rows are in flight and wherever its cells lie. Chunks of which no row sees
 // a cell do nothing.
 //
-// Rows of a tile share the reads of chunks whose cells lie at the same place for all of them. A chunk
+// Rows of a tile share the reads of splits whose cells lie at the same place for all of them. A split
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
 // first $PATH_GROUPS along z, two for each row of the tile. Tiles of one row need none of these.
 //
 // Slot:
-//   kv_load: `load_key`, `load_value` and `eight` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
-//     `Eight` and EIGHTS as declared here.
+//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
+//     `Vec8` and VEC8S as declared here.
 
 //use fragments/rows
 //use fragments/soft_cap
@@ -29,44 +29,44 @@
 override KV_HEADS: u32;
 override HEAD_TILES: u32; // workgroups that share a key-value head
 override TABLE_PAGES: u32; // pages per slot in the block table
-override CHUNKS: u32; // of a whole block table
+override KV_SPLITS: u32; // of a whole block table
 override PER_SLOT: u32; // rows of one slot that follow each other
 override FIRST_ROW: u32; // of `rows`
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 override SCALE: f32; // of scores
 
-const CHUNK = 64u; // cells
-const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all chunks, with PATHS
+const SPLIT_CELLS = 64u; // cells
+const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
 const THREADS = 128u;
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
 const QUADS = $QUADSu; // ceil(TILE * GROUP / 4)
-const EIGHTS = $EIGHTSu; // of a head
+const VEC8S = $VEC8Su; // of a head
 const LANES = $LANESu; // invocations a cell
-const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is CHUNK
-const PARTS = $PARTSu; // of the chunk's cells, for the values
-const STRIDE = CHUNK + 1u; // odd: lanes write to different banks
+const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is SPLIT_CELLS
+const PARTS = $PARTSu; // of the split's cells, for the values
+const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 EIGHTS]
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
 @group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, CHUNKS, 2 EIGHTS]
-@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, CHUNKS]: peak, total
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, 2 VEC8S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 
-struct Eight {
+struct Vec8 {
   lo: vec4<f32>, // dims 4i .. 4i + 3
   hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
 }
 
-var<workgroup> pool: array<vec4<f32>, 520>; // LANES * STRIDE, then 4 * PARTS * EIGHTS
-var<workgroup> scores: array<vec4<f32>, QUADS * CHUNK>;
+var<workgroup> pool: array<vec4<f32>, 520>; // LANES * STRIDE, then 4 * PARTS * VEC8S
+var<workgroup> scores: array<vec4<f32>, QUADS * SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
 var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;
 
-fn add8(sum: f32, q: Eight, k: Eight) -> f32 {
+fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
   let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
   return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
 }
@@ -97,7 +97,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var row = tile.x / tiles * PER_SLOT + within;
   var count = min(TILE, PER_SLOT - within);
   let before = PATHS * PATH_GROUPS;
-  var chunk = tile.z - before;
+  var split = tile.z - before;
   let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
   if (tile.z < before) {
     if (tile.z / 2u >= count) {
@@ -105,11 +105,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     row += tile.z / 2u;
     count = 1u;
-    chunk = rows[FIRST_ROW + row].base / CHUNK + tile.z % 2u;
+    split = rows[FIRST_ROW + row].base / SPLIT_CELLS + tile.z % 2u;
   }
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
-  let first = chunk * CHUNK;
+  let first = split * SPLIT_CELLS;
 
   var slot = 0u;
   var begin = 0xffffffffu;
@@ -118,7 +118,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for r in TILE
   {
     let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
-    let elsewhere = PATHS == 1u && TILE > 1u && scattered(own, first + CHUNK) != alone;
+    let elsewhere = PATHS == 1u && TILE > 1u && scattered(own, first + SPLIT_CELLS) != alone;
     let here = own.live == 1u && $ru < count && !elsewhere;
     slot = select(slot, own.slot, here);
     begin = select(begin, min(begin, visible_begin(own)), here);
@@ -126,7 +126,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     mine |= u32(here) << $ru;
   }
   //end
-  if (first >= end || first + CHUNK <= begin) {
+  if (first >= end || first + SPLIT_CELLS <= begin) {
     return;
   }
 
@@ -135,14 +135,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for p in PASSES
   var key$p = min(first + cell + $pu * AT_ONCE, end - 1u);
   //end
-  let part = thread / EIGHTS;
-  let i = thread % EIGHTS;
+  let part = thread / VEC8S;
+  let i = thread % VEC8S;
   //for c in CELLS
   var value$c = min(first + part + $cu * PARTS, end - 1u);
   //end
   if (alone) {
     let own = rows[FIRST_ROW + row];
-    if (scattered(own, first + CHUNK)) {
+    if (scattered(own, first + SPLIT_CELLS)) {
       //for p in PASSES
       key$p = physical(own, key$p);
       //end
@@ -160,22 +160,22 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for j in QUADS
   //for h in FOUR
   let query$j_$h = ((row + min((4u * $ju + $hu) / GROUP, count - 1u)) * heads
-    + tile.y * GROUP + (4u * $ju + $hu) % GROUP) * (2u * EIGHTS);
+    + tile.y * GROUP + (4u * $ju + $hu) % GROUP) * (2u * VEC8S);
   //for p in PASSES
   var dot$j_$p_$h = 0.0;
   //end
   //end
   //end
   //for s in STEPS
-  if (($su + 1u) * LANES <= EIGHTS || lane + $su * LANES < EIGHTS) {
+  if (($su + 1u) * LANES <= VEC8S || lane + $su * LANES < VEC8S) {
     let e = lane + $su * LANES;
     //for p in PASSES
-    let k$p = eight(load_key(key$p, e));
+    let k$p = vec8_of(load_key(key$p, e));
     //end
     //for j in QUADS
     //for h in FOUR
     {
-      let own = Eight(q[query$j_$h + e], q[query$j_$h + EIGHTS + e]);
+      let own = Vec8(q[query$j_$h + e], q[query$j_$h + VEC8S + e]);
       //for p in PASSES
       dot$j_$p_$h = add8(dot$j_$p_$h, own, k$p);
       //end
@@ -186,7 +186,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   // Asked for early where registers allow: the wait is shared with the keys'.
   //for c in EARLY
-  let raw$c = load_value(value$c, i);
+  let packed$c = load_value(value$c, i);
   //end
 
   //for j in QUADS
@@ -194,12 +194,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   pool[lane * STRIDE + cell + $pu * AT_ONCE] = vec4<f32>(dot$j_$p_0, dot$j_$p_1, dot$j_$p_2, dot$j_$p_3);
   //end
   workgroupBarrier();
-  if (thread < CHUNK) {
+  if (thread < SPLIT_CELLS) {
     var score = vec4<f32>(0.0);
     //for l in LANES
     score += pool[$lu * STRIDE + thread];
     //end
-    scores[$ju * CHUNK + thread] = masked(capped(score * SCALE), vec4<bool>(
+    scores[$ju * SPLIT_CELLS + thread] = masked(capped(score * SCALE), vec4<bool>(
       sees(row + min((4u * $ju) / GROUP, count - 1u), first + thread),
       sees(row + min((4u * $ju + 1u) / GROUP, count - 1u), first + thread),
       sees(row + min((4u * $ju + 2u) / GROUP, count - 1u), first + thread),
@@ -219,13 +219,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   workgroupBarrier();
   //for t in TURNS
   {
-    let quad = $tu * (THREADS / CHUNK) + thread / CHUNK;
+    let quad = $tu * (THREADS / SPLIT_CELLS) + thread / SPLIT_CELLS;
     if (quad < QUADS) {
       var peak = peaks[quad * 8u];
       //for c in EIGHT
       peak = max(peak, peaks[quad * 8u + $cu]);
       //end
-      let at = quad * CHUNK + thread % CHUNK;
+      let at = quad * SPLIT_CELLS + thread % SPLIT_CELLS;
       scores[at] = weighted(scores[at], peak);
     }
   }
@@ -233,7 +233,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   workgroupBarrier();
 
   //for c in LATE
-  let raw$(EARLY + c) = load_value(value$(EARLY + c), i);
+  let packed$(EARLY + c) = load_value(value$(EARLY + c), i);
   //end
   //for j in QUADS
   var total$j = vec4<f32>(0.0);
@@ -243,11 +243,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
   //for c in CELLS
-  if (($cu + 1u) * PARTS <= CHUNK || part + $cu * PARTS < CHUNK) {
-    let v = eight(raw$c);
+  if (($cu + 1u) * PARTS <= SPLIT_CELLS || part + $cu * PARTS < SPLIT_CELLS) {
+    let v = vec8_of(packed$c);
     //for j in QUADS
     {
-      let weight = scores[$ju * CHUNK + part + $cu * PARTS];
+      let weight = scores[$ju * SPLIT_CELLS + part + $cu * PARTS];
       total$j += weight;
       //for h in FOUR
       lo$j_$h = fma(vec4<f32>(weight[$h]), v.lo, lo$j_$h);
@@ -264,24 +264,24 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   //for b in HALVES
   if (part < PARTS) {
-    let to = part * 4u * EIGHTS + i;
+    let to = part * 4u * VEC8S + i;
     pool[to] = select(lo$j_2, lo$j_0, $bu == 0u);
-    pool[to + EIGHTS] = select(hi$j_2, hi$j_0, $bu == 0u);
-    pool[to + 2u * EIGHTS] = select(lo$j_3, lo$j_1, $bu == 0u);
-    pool[to + 3u * EIGHTS] = select(hi$j_3, hi$j_1, $bu == 0u);
+    pool[to + VEC8S] = select(hi$j_2, hi$j_0, $bu == 0u);
+    pool[to + 2u * VEC8S] = select(lo$j_3, lo$j_1, $bu == 0u);
+    pool[to + 3u * VEC8S] = select(hi$j_3, hi$j_1, $bu == 0u);
   }
   workgroupBarrier();
   //for o in OUTS
   {
     let o = thread + $ou * THREADS;
-    let query = 4u * $ju + 2u * $bu + o / (2u * EIGHTS);
-    if (o < 4u * EIGHTS && ((mine >> (query / GROUP)) & 1u) == 1u) {
+    let query = 4u * $ju + 2u * $bu + o / (2u * VEC8S);
+    if (o < 4u * VEC8S && ((mine >> (query / GROUP)) & 1u) == 1u) {
       var sum = vec4<f32>(0.0);
       //for g in PARTS
-      sum += pool[$gu * 4u * EIGHTS + o];
+      sum += pool[$gu * 4u * VEC8S + o];
       //end
-      let at = ((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * CHUNKS + chunk;
-      sums[at * (2u * EIGHTS) + o % (2u * EIGHTS)] = sum;
+      let at = ((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KV_SPLITS + split;
+      sums[at * (2u * VEC8S) + o % (2u * VEC8S)] = sum;
     }
   }
   //end
@@ -300,6 +300,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     peak = max(peak, peaks[quad * 8u + $cu]);
     //end
     let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
-    stats[at * CHUNKS + chunk] = vec2<f32>(peak[thread % 4u], total);
+    stats[at * KV_SPLITS + split] = vec2<f32>(peak[thread % 4u], total);
   }
 }

@@ -4,11 +4,11 @@ import type { Slots } from "../../src/gpu/link.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
-/** Cells of a chunk of attention.wgsl. */
-export const CHUNK = 64;
+/** Cells of a split of attention.wgsl. */
+export const SPLIT_CELLS = 64;
 /** Invocations of its workgroup. */
 const THREADS = 128;
-/** Most parts of a chunk whose sums are added one after the other. */
+/** Most parts of a split whose sums are added one after the other. */
 const MOST_PARTS = 16;
 /** Most invocations of a workgroup of attention_combine.wgsl, and its lanes. */
 const COMBINE_THREADS = 256;
@@ -19,7 +19,7 @@ const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 
 const kernels = new Map<string, Kernel>();
 
-/** Sums of a chunk of keys for `tile` rows and `group` heads at a time. */
+/** Sums of a split of keys for `tile` rows and `group` heads at a time. */
 export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number): Kernel {
   const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
@@ -31,7 +31,7 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
         "KV_HEADS",
         "HEAD_TILES",
         "TABLE_PAGES",
-        "CHUNKS",
+        "KV_SPLITS",
         "PER_SLOT",
         "FIRST_ROW",
         "PATHS",
@@ -41,19 +41,19 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
   });
 }
 
-/** Workgroups of a tile of rows for the chunks with paths: a path ends in the chunk after its first at most. */
+/** Workgroups of a tile of rows for the splits with paths: a path ends in the split after its first at most. */
 export function pathGroups(tile: number): number {
   return tile === 1 ? 0 : 2 * tile;
 }
 
 /** How attention.wgsl is unrolled. */
 function chunkCounts(headDim: number, group: number, tile: number): Record<string, number> {
-  const EIGHTS = headDim / 8;
+  const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
-  // A chunk's cells times the lanes of each are at least the workgroup.
-  const LANES = EIGHTS >= 8 ? 8 : EIGHTS >= 4 ? 4 : 2;
-  const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / EIGHTS));
-  const CELLS = Math.ceil(CHUNK / PARTS);
+  // A split's cells times the lanes of each are at least the workgroup.
+  const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
+  const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
+  const CELLS = Math.ceil(SPLIT_CELLS / PARTS);
   // All or none: where registers allow.
   const EARLY = QUADS === 1 && CELLS <= 8 ? CELLS : 0;
   return {
@@ -61,23 +61,23 @@ function chunkCounts(headDim: number, group: number, tile: number): Record<strin
     TILE: tile,
     PATH_GROUPS: pathGroups(tile),
     QUADS,
-    EIGHTS,
+    VEC8S,
     LANES,
-    STEPS: Math.ceil(EIGHTS / LANES),
-    PASSES: CHUNK * LANES / THREADS,
+    STEPS: Math.ceil(VEC8S / LANES),
+    PASSES: SPLIT_CELLS * LANES / THREADS,
     PARTS,
     CELLS,
     EARLY,
     LATE: CELLS - EARLY,
-    TURNS: Math.ceil(QUADS * CHUNK / THREADS),
-    OUTS: Math.ceil(4 * EIGHTS / THREADS),
+    TURNS: Math.ceil(QUADS * SPLIT_CELLS / THREADS),
+    OUTS: Math.ceil(4 * VEC8S / THREADS),
     HALVES: 2,
     FOUR: 4,
     EIGHT: 8,
   };
 }
 
-/** Workgroups that share a head where the chunks of a row are added. */
+/** Workgroups that share a head where the splits of a row are added. */
 export function combineTiles(headDim: number): number {
   return headDim / 4 / combineQuads(headDim);
 }
@@ -89,27 +89,27 @@ function combineQuads(headDim: number): number {
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
 }
 
-/** Adds the chunks of a row. */
+/** Adds the splits of a row. */
 export function combineKernel(headDim: number): Kernel {
   const counts = {
     HEAD: headDim / 4,
     QUADS: combineQuads(headDim),
     LANES: COMBINE_LANES,
-    AHEAD: 8,
+    PREFETCH: 8,
   };
   const name = `attention_combine_${headDim}`;
   return kernels.getOrInsertComputed(name, () => {
     return kernel(name, shader("attention/attention_combine", { counts }), {
       bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "CHUNKS", "FIRST_ROW", "WINDOW"],
+      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
     });
   });
 }
 
 /** A row and a group of heads at once, in registers. */
 export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel {
-  const counts = { GROUP: heads / kvHeads, EIGHTS: headDim / 8 };
-  const name = `attention_lanes_${kvDtype}_${counts.GROUP}_${counts.EIGHTS}`;
+  const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8 };
+  const name = `attention_lanes_${kvDtype}_${counts.GROUP}_${counts.VEC8S}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("attention/attention_lanes", { slots: slotsOf(kvDtype), counts });
     return kernel(name, code, {

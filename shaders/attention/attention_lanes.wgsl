@@ -2,13 +2,13 @@
 // adapters where a load or a barrier costs more than arithmetic (software), and small heads.
 //
 // One workgroup per (key-value head, row): $GROUP query heads share its keys and values. Lane l
-// takes cells l, l + LANES, ... with a softmax of its own, q and sums in registers ($EIGHTS eights a
+// takes cells l, l + LANES, ... with a softmax of its own, q and sums in registers ($VEC8S vec8s a
 // head); the lanes are combined in order at the end. Logical cells go to lanes by their index alone, so
 // the order of every sum is the same for any number of rows and wherever the cells of a path lie.
 //
 // Slot:
-//   kv_load: `load_key`, `load_value` and `eight` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
-//     `Eight` and EIGHTS as declared here.
+//   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
+//     `Vec8` and VEC8S as declared here.
 
 //use fragments/rows
 //use fragments/soft_cap
@@ -21,8 +21,8 @@ override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 override SCALE: f32; // of scores
 
 const LANES = 8u;
-const EIGHTS = $EIGHTSu; // of a head
-const QUADS = 2u * EIGHTS;
+const VEC8S = $VEC8Su; // of a head
+const QUADS = 2u * VEC8S;
 const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, KV_HEADS, $GROUP, QUADS]
@@ -32,7 +32,7 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, KV_HEADS, $GROUP, QUADS]
 
-struct Eight {
+struct Vec8 {
   lo: vec4<f32>, // dims 4i .. 4i + 3
   hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
 }
@@ -50,9 +50,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for h in GROUP
   var peak$h = NEGATIVE;
   var total$h = 0.0;
-  //for d in EIGHTS
+  //for d in VEC8S
   let q_lo$h_$d = q[query + $hu * QUADS + $du];
-  let q_hi$h_$d = q[query + $hu * QUADS + EIGHTS + $du];
+  let q_hi$h_$d = q[query + $hu * QUADS + VEC8S + $du];
   var lo$h_$d = vec4<f32>(0.0);
   var hi$h_$d = vec4<f32>(0.0);
   //end
@@ -69,9 +69,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for h in GROUP
     var dot$h = vec4<f32>(0.0);
     //end
-    //for d in EIGHTS
-    let k$d = eight(load_key(at, $du));
-    let v$d = eight(load_value(at, $du));
+    //for d in VEC8S
+    let k$d = vec8_of(load_key(at, $du));
+    let v$d = vec8_of(load_value(at, $du));
     //for h in GROUP
     dot$h = fma(q_hi$h_$d, k$d.hi, fma(q_lo$h_$d, k$d.lo, dot$h));
     //end
@@ -83,7 +83,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let weight$h = exp(score$h - top$h);
     peak$h = top$h;
     total$h = fma(total$h, shrink$h, weight$h);
-    //for d in EIGHTS
+    //for d in VEC8S
     lo$h_$d = fma(vec4<f32>(weight$h), v$d.lo, lo$h_$d * shrink$h);
     hi$h_$d = fma(vec4<f32>(weight$h), v$d.hi, hi$h_$d * shrink$h);
     //end
@@ -93,9 +93,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for h in GROUP
   peaks[lane * $GROUPu + $hu] = peak$h;
   totals[lane * $GROUPu + $hu] = total$h;
-  //for d in EIGHTS
+  //for d in VEC8S
   sums[(lane * $GROUPu + $hu) * QUADS + $du] = lo$h_$d;
-  sums[(lane * $GROUPu + $hu) * QUADS + EIGHTS + $du] = hi$h_$d;
+  sums[(lane * $GROUPu + $hu) * QUADS + VEC8S + $du] = hi$h_$d;
   //end
   //end
   workgroupBarrier();

@@ -67,7 +67,7 @@ export function latentQuery(
       HEADS: heads,
       NOPE: nope,
       VALUE: value,
-      EIGHTS: rank / 8,
+      VEC8S: rank / 8,
       PARTS: shape.tuning.software ? 1 : Math.max(1, Math.min(MOST_PARTS, THREADS * 8 / rank | 0)),
       ...ropeConstants(shape),
     },
@@ -88,7 +88,7 @@ function queryKernel(format: FloatFormat, ROWS: number): Kernel {
     const code = shader("attention/latent_query", { slots, counts: { ROWS } });
     return kernel(name, code, {
       bindings: ["weights", "x", "out", "rope", "rows"],
-      constants: ["HEADS", "NOPE", "VALUE", "EIGHTS", "PARTS", "ROPE", "INTERLEAVED"],
+      constants: ["HEADS", "NOPE", "VALUE", "VEC8S", "PARTS", "ROPE", "INTERLEAVED"],
     });
   });
 }
@@ -165,7 +165,7 @@ export function latentValue(
       HEADS: heads,
       NOPE: nope,
       VALUE: value,
-      EIGHTS: rank / 8,
+      VEC8S: rank / 8,
       WIDTH: width,
       LANES: software ? 1 : LANES,
       GROUPS,
@@ -186,7 +186,7 @@ function valueKernel(format: FloatFormat, ROWS: number): Kernel {
     const slots = { weights: `weights/weights_${format}` };
     return kernel(name, shader("attention/latent_value", { slots, counts: { ROWS, OUTS } }), {
       bindings: ["weights", "x", "out"],
-      constants: ["HEADS", "NOPE", "VALUE", "EIGHTS", "WIDTH", "LANES", "GROUPS", "BLOCKS"],
+      constants: ["HEADS", "NOPE", "VALUE", "VEC8S", "WIDTH", "LANES", "GROUPS", "BLOCKS"],
     });
   });
 }

@@ -14,26 +14,26 @@
 override HEADS: u32;
 override NOPE: u32;
 override VALUE: u32;
-override EIGHTS: u32; // of a latent
+override VEC8S: u32; // of a latent
 override PARTS: u32;
 
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, 8 EIGHTS + ROPE]
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, 8 VEC8S + ROPE]
 
-var<workgroup> partial: array<vec4<f32>, 2u * EIGHTS * PARTS>;
+var<workgroup> partial: array<vec4<f32>, 2u * VEC8S * PARTS>;
 
-@compute @workgroup_size(EIGHTS * PARTS)
+@compute @workgroup_size(VEC8S * PARTS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let head = tile.x;
   let count = arrayLength(&x) / (HEADS * (NOPE + ROPE));
   let row = tile.y * $ROWSu;
-  let e = thread % EIGHTS;
+  let e = thread % VEC8S;
   //for r in ROWS
   let q$r = (min(row + $ru, count - 1u) * HEADS + head) * (NOPE + ROPE);
   var lo$r = vec4<f32>(0.0);
   var hi$r = vec4<f32>(0.0);
   //end
-  for (var i = thread / EIGHTS; i < NOPE; i += PARTS) {
-    let w = vec8_0(load_block((head * (NOPE + VALUE) + i) * EIGHTS + e));
+  for (var i = thread / VEC8S; i < NOPE; i += PARTS) {
+    let w = vec8_0(load_block((head * (NOPE + VALUE) + i) * VEC8S + e));
     //for r in ROWS
     {
       let own = vec4<f32>(x[q$r + i]);
@@ -47,19 +47,19 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   partial[2u * thread + 1u] = hi$r;
   workgroupBarrier();
   if (row + $ru < count) {
-    let to = ((row + $ru) * HEADS + head) * (8u * EIGHTS + ROPE);
-    for (var i = thread; i < 2u * EIGHTS; i += EIGHTS * PARTS) {
+    let to = ((row + $ru) * HEADS + head) * (8u * VEC8S + ROPE);
+    for (var i = thread; i < 2u * VEC8S; i += VEC8S * PARTS) {
       var sum = vec4<f32>(0.0);
       for (var p = 0u; p < PARTS; p++) {
-        sum += partial[2u * EIGHTS * p + i];
+        sum += partial[2u * VEC8S * p + i];
       }
       out[to + 4u * i] = sum.x;
       out[to + 4u * i + 1u] = sum.y;
       out[to + 4u * i + 2u] = sum.z;
       out[to + 4u * i + 3u] = sum.w;
     }
-    for (var j = thread; j < ROPE; j += EIGHTS * PARTS) {
-      out[to + 8u * EIGHTS + j] = turned(q$r + NOPE, j, rows[row + $ru].position);
+    for (var j = thread; j < ROPE; j += VEC8S * PARTS) {
+      out[to + 8u * VEC8S + j] = turned(q$r + NOPE, j, rows[row + $ru].position);
     }
   }
   workgroupBarrier();

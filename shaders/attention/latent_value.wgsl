@@ -1,5 +1,5 @@
 // out[r, h] = W_h latent[r, h]: what attention over latents makes of the values of head h. W_h is the last
-// VALUE of the NOPE + VALUE rows that head h has in kv_b_proj; latent is the first EIGHTS of WIDTH.
+// VALUE of the NOPE + VALUE rows that head h has in kv_b_proj; latent is the first VEC8S of WIDTH.
 //
 // One workgroup per (head and GROUPS * $OUTS outputs, $ROWS rows). LANES invocations share $OUTS outputs:
 // lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added
@@ -12,7 +12,7 @@
 override HEADS: u32;
 override NOPE: u32;
 override VALUE: u32;
-override EIGHTS: u32; // of a latent
+override VEC8S: u32; // of a latent
 override WIDTH: u32; // of a latent row, a multiple of 8
 override LANES: u32;
 override GROUPS: u32; // of lanes in a workgroup
@@ -44,9 +44,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sum$o_$r = 0.0;
   //end
   //end
-  for (var i = lane; i < EIGHTS; i += LANES) {
+  for (var i = lane; i < VEC8S; i += LANES) {
     //for o in OUTS
-    let w$o = vec8_0(load_block((first + min(output + $ou, VALUE - 1u)) * EIGHTS + i));
+    let w$o = vec8_0(load_block((first + min(output + $ou, VALUE - 1u)) * VEC8S + i));
     //end
     //for r in ROWS
     {

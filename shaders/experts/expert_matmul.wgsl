@@ -54,9 +54,9 @@ fn main(
     let block_a$p = load_block(at$p + i);
     let block_b$p = load_block(at$p + half * blocks + i);
     //end
-    //for c in CHUNKS
+    //for c in BLOCK_VEC8S
     {
-      let k = (i - lane) * $CHUNKSu + $cu * LANES + lane;
+      let k = (i - lane) * $BLOCK_VEC8Su + $cu * LANES + lane;
       //for p in PAIRS
       let wa$p = vec8_$c(block_a$p);
       let wb$p = vec8_$c(block_b$p);

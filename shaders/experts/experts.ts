@@ -6,7 +6,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { CHUNKS, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 
 /** The jobs of `rows` rows, row r's k-th expert being job r topK + k, and how they share weights. */
@@ -138,7 +138,7 @@ function matmulKernel(matrix: Matrix, epilogue: "store" | "swiglu", tile: number
         jobs: tile === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
         epilogue: `matmul/epilogue/${epilogue}`,
       },
-      counts: { TILE: tile, PAIRS: pairs, CHUNKS: CHUNKS[format] },
+      counts: { TILE: tile, PAIRS: pairs, BLOCK_VEC8S: BLOCK_VEC8S[format] },
     });
     const lists = tile === 1 ? "experts" : "tiles";
     return kernel(name, code, {

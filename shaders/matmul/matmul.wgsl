@@ -11,8 +11,8 @@
 // invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
 // once for all pairs. A workgroup holds GROUPS such groups of lanes.
 //
-// A weight format is a `PackedBlock` of $CHUNKS vec8s that are LANES vec8s apart: vec8 c of the lane's block
-// j is k = 8 * (l + (j * $CHUNKS + c) * LANES). Slots of this and of the other matmuls:
+// A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are LANES vec8s apart: vec8 c of the lane's block
+// j is k = 8 * (l + (j * $BLOCK_VEC8S + c) * LANES). Slots of this and of the other matmuls:
 //   epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
 //   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_argmax.wgsl).
 //   weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)` (weights/weights_*.wgsl).
@@ -49,9 +49,9 @@ fn main(
     let block_a$p = load_block(at$p + i);
     let block_b$p = load_block(at$p + half * blocks + i);
     //end
-    //for c in CHUNKS
+    //for c in BLOCK_VEC8S
     {
-      let k = (tile.z * range + i - lane) * $CHUNKSu + $cu * LANES + lane;
+      let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * LANES + lane;
       //for p in PAIRS
       let wa$p = vec8_$c(block_a$p);
       let wb$p = vec8_$c(block_b$p);

@@ -1,6 +1,6 @@
 import { type Kernel, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Slots } from "../../src/gpu/link.ts";
-import { CHUNKS, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 import type { MatmulShape } from "./matmul_shape.ts";
 
@@ -110,7 +110,7 @@ function slotsOf(shape: MatmulShape, { format, epilogue, lanes }: MatmulCode): S
 
 /** Numbers that the texts of matmul/ name with a dollar. */
 function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<string, number> {
-  const chunks = CHUNKS[format];
+  const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
   const threads = lanes * groups;
   const stage = shape.kind === "cached" ? 0 : shape.stage;
@@ -120,9 +120,9 @@ function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<str
     ROWS: rows,
     PAIRS: pairs,
     PAIR_HALVES: pairs / 2,
-    CHUNKS: chunks,
+    BLOCK_VEC8S: vec8s,
     STAGE: stage,
-    STEPS: stage / chunks / lanes,
+    STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(rows * stage * parts / threads),
     THREADS: threads,

@@ -20,7 +20,7 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
 ) {
   //use matmul/prologue_rows
-  let step = $STAGEu / $CHUNKSu;
+  let step = $STAGEu / $BLOCK_VEC8Su;
 
   //for p in PAIRS
   let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + lane;
@@ -37,7 +37,7 @@ fn main(
   {
     let i = thread + $su * THREADS;
     let source = min(row + min(i / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
-      (tile.z * range * $CHUNKSu + i % $STAGEu) * 2u;
+      (tile.z * range * $BLOCK_VEC8Su + i % $STAGEu) * 2u;
     if (i < $ROWSu * $STAGEu) {
       put_vec8(i / $STAGEu, i % $STAGEu, x[source], x[source + 1u]);
     }
@@ -50,19 +50,19 @@ fn main(
     //for s in LOADS
     let i$s = thread + $su * THREADS;
     let source$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
-      ((tile.z * range + next) * $CHUNKSu + i$s % $STAGEu) * 2u;
+      ((tile.z * range + next) * $BLOCK_VEC8Su + i$s % $STAGEu) * 2u;
     let lo$s = x[source$s];
     let hi$s = x[source$s + 1u];
     //end
     //for j in STEPS
-    //for c in CHUNKS
+    //for c in BLOCK_VEC8S
     {
-      let k = ($ju * $CHUNKSu + $cu) * LANES + lane;
+      let k = ($ju * $BLOCK_VEC8Su + $cu) * LANES + lane;
       //for p in PAIRS
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);
       //end
-      if ($cu == $CHUNKSu - 1u) {
+      if ($cu == $BLOCK_VEC8Su - 1u) {
         //for p in PAIRS
         block_a$p_$j = load_block(at$p + next + $ju * LANES);
         block_b$p_$j = load_block(at$p + half * blocks + next + $ju * LANES);

@@ -1,5 +1,5 @@
 import {
-  CHUNKS,
+  BLOCK_VEC8S,
   isInteger,
   type Launch,
   type Launches,
@@ -129,7 +129,7 @@ export function stagesOf(
   use: MatmulUse,
 ): number[] {
   const range = cols / 8 / use.splitK;
-  const block = CHUNKS[format] * lanes;
+  const block = BLOCK_VEC8S[format] * lanes;
   return stages(format, use).filter((stage) =>
     range % stage === 0 && stage % block === 0 && stage / block <= MOST_STEPS
   );
@@ -185,7 +185,7 @@ export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning):
   const workgroups = rows / (2 * tuning.pairs * tuning.groups);
   const whole = (splitK: number) =>
     cols / splitK >= SHORTEST_RANGE && cols / 8 % (splitK * 32) === 0 &&
-    cols / 8 % (splitK * CHUNKS[format] * lanes) === 0;
+    cols / 8 % (splitK * BLOCK_VEC8S[format] * lanes) === 0;
   const possible = Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter(whole);
   return possible.find((splitK) => workgroups * splitK >= ENOUGH_WORKGROUPS) ??
     possible.at(-1) ?? 1;

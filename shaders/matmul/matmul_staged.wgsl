@@ -31,7 +31,7 @@ fn main(
   var b$p_$r = 0.0;
   //end
   //end
-  for (var first = 0u; first < range; first += $STAGEu / $CHUNKSu) {
+  for (var first = 0u; first < range; first += $STAGEu / $BLOCK_VEC8Su) {
     //for j in STEPS
     //for p in PAIRS
     let block_a$p_$j = load_block(at$p + first + $ju * LANES);
@@ -45,16 +45,16 @@ fn main(
       let r = i / ($PARTSu * $STAGEu);
       let part = i % ($PARTSu * $STAGEu);
       if (r < $ROWSu) {
-        let at = min(row + r, rows - 1u) * (COLS / 4u) + (tile.z * range + first) * $CHUNKSu * 2u;
+        let at = min(row + r, rows - 1u) * (COLS / 4u) + (tile.z * range + first) * $BLOCK_VEC8Su * 2u;
         //use load
       }
     }
     //end
     workgroupBarrier();
     //for j in STEPS
-    //for c in CHUNKS
+    //for c in BLOCK_VEC8S
     {
-      let k = ($ju * $CHUNKSu + $cu) * LANES + lane;
+      let k = ($ju * $BLOCK_VEC8Su + $cu) * LANES + lane;
       //for p in PAIRS
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);

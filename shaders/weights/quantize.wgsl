@@ -1,16 +1,16 @@
 // Packs rows of a float matrix as q8 or q4: groups of 32 along k, w = q * scale, scale f16,
 // q = w / scale to the nearest integer, halves down.
 //
-// The order is matmul's. Vec8 e = 4 g + t of group g belongs to lane e % LANES; it is chunk c of the
-// lane's block j, e / LANES = j * CHUNKS + c, and block j of the lane is block j * LANES + lane of the row.
+// The order is matmul's. Vec8 e = 4 g + t of group g belongs to lane e % LANES; it is vec8 c of the
+// lane's block j, e / LANES = j * BLOCK_VEC8S + c, and block j of the lane is block j * LANES + lane of the row.
 // Scales are in the order in which the blocks read them: with Q = LANES / 4 (at least 1) quads of lanes, scale
-// g = quad + (j * CHUNKS + c) * Q has the place (j * Q + quad) * CHUNKS + c of the row.
+// g = quad + (j * BLOCK_VEC8S + c) * Q has the place (j * Q + quad) * BLOCK_VEC8S + c of the row.
 //
 // One invocation packs the two groups whose scales share a word. Divisions by the scale may be
 // off in their last bits; the remainder, which is exact, corrects them, so that every adapter packs
 // the same bits. Slots:
 //   weights: `load_block` and `vec8_0` of the source's float format (weights_*.wgsl).
-//   pack: CHUNKS, LEAST, MOST, `fn scale_of(least, most)` and `fn store_vec8(block, chunk, lo, hi)` of the
+//   pack: BLOCK_VEC8S, LEAST, MOST, `fn scale_of(least, most)` and `fn store_vec8(block, part, lo, hi)` of the
 //     target format (quantize_q*.wgsl).
 
 //use weights
@@ -56,8 +56,8 @@ fn quantized(w: vec4<f32>, scale: f32, inverse: f32) -> vec4<i32> {
 // Packs the group whose scale has the place `place` in the row; returns the bits of the scale.
 fn pack_group(row: u32, place: u32) -> u32 {
   let quads = max(1u, LANES / 4u);
-  let step = place / CHUNKS; // j * Q + quad
-  let group = step % quads + (step / quads * CHUNKS + place % CHUNKS) * quads;
+  let step = place / BLOCK_VEC8S; // j * Q + quad
+  let group = step % quads + (step / quads * BLOCK_VEC8S + place % BLOCK_VEC8S) * quads;
   let first = row * (COLS / 8u) + 4u * group;
   //for t in VEC8S
   let w$t = vec8_0(load_block(first + $tu));
@@ -70,12 +70,12 @@ fn pack_group(row: u32, place: u32) -> u32 {
     min(min(least.x, least.y), min(least.z, least.w)),
     max(max(most.x, most.y), max(most.z, most.w)),
   ));
-  let blocks = COLS / 8u / CHUNKS;
+  let blocks = COLS / 8u / BLOCK_VEC8S;
   //for t in VEC8S
   {
     let vec8 = 4u * group + $tu;
-    let turn = vec8 / LANES; // j * CHUNKS + c
-    let block = rows[row] * blocks + turn / CHUNKS * LANES + vec8 % LANES;
+    let turn = vec8 / LANES; // j * BLOCK_VEC8S + c
+    let block = rows[row] * blocks + turn / BLOCK_VEC8S * LANES + vec8 % LANES;
     var lo = vec4<i32>(0);
     var hi = vec4<i32>(0);
     if (scale.value != 0.0) {
@@ -83,7 +83,7 @@ fn pack_group(row: u32, place: u32) -> u32 {
       lo = quantized(w$t.lo, scale.value, inverse);
       hi = quantized(w$t.hi, scale.value, inverse);
     }
-    store_vec8(block, turn % CHUNKS, lo, hi);
+    store_vec8(block, turn % BLOCK_VEC8S, lo, hi);
   }
   //end
   return scale.bits;

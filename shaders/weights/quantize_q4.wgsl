@@ -1,7 +1,7 @@
 // q4: the largest weight of a group is -8, whatever its sign, as in llama.cpp's Q4_0: -8 is the
 // integer that a symmetric range would not use. Of two as large the negative one.
 
-const CHUNKS = 4u;
+const BLOCK_VEC8S = 4u;
 const LEAST = -8.0;
 const MOST = 7.0;
 
@@ -15,6 +15,6 @@ fn nibbles_of(q: vec4<i32>) -> u32 {
   return u.x | u.y | u.z | u.w;
 }
 
-fn store_vec8(block: u32, chunk: u32, lo: vec4<i32>, hi: vec4<i32>) {
-  words[4u * block + chunk] = nibbles_of(lo) | (nibbles_of(hi) << 4u);
+fn store_vec8(block: u32, part: u32, lo: vec4<i32>, hi: vec4<i32>) {
+  words[4u * block + part] = nibbles_of(lo) | (nibbles_of(hi) << 4u);
 }

@@ -1,6 +1,6 @@
 // q8: the largest weight of a group is 127 or -127.
 
-const CHUNKS = 2u;
+const BLOCK_VEC8S = 2u;
 const LEAST = -127.0;
 const MOST = 127.0;
 
@@ -13,8 +13,8 @@ fn bytes_of(q: vec4<i32>) -> u32 {
   return u.x | u.y | u.z | u.w;
 }
 
-fn store_vec8(block: u32, chunk: u32, lo: vec4<i32>, hi: vec4<i32>) {
-  let at = 4u * block + 2u * chunk;
+fn store_vec8(block: u32, part: u32, lo: vec4<i32>, hi: vec4<i32>) {
+  let at = 4u * block + 2u * part;
   words[at] = bytes_of(lo);
   words[at + 1u] = bytes_of(hi);
 }

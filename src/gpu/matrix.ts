@@ -28,7 +28,7 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
 };
 
 /** Vec8s (8 weights) in one packed block of a format, which is one load. */
-export const CHUNKS: Readonly<Record<WeightFormat, number>> = {
+export const BLOCK_VEC8S: Readonly<Record<WeightFormat, number>> = {
   bf16: 1,
   f16: 1,
   f32: 1,
@@ -75,7 +75,7 @@ export function scaleBytes(format: WeightFormat, cols: number): number {
  */
 export function lanesFor(format: WeightFormat, cols: number, most: number): number {
   if (!isQuantized(format)) return most;
-  const blocks = cols / 8 / CHUNKS[format];
+  const blocks = cols / 8 / BLOCK_VEC8S[format];
   let lanes = most;
   while (blocks % lanes !== 0) lanes /= 2;
   return lanes;

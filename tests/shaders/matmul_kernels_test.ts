@@ -7,7 +7,7 @@ import { capEpilogue } from "../../shaders/matmul/matmul.ts";
 import { type Epilogue, matmulKernel, PLAIN } from "../../shaders/matmul/matmul_kernels.ts";
 import { argmaxEpilogue } from "../../shaders/matmul/matmul_argmax.ts";
 import type { MatmulShape } from "../../shaders/matmul/matmul_shape.ts";
-import { CHUNKS, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { openDevice } from "../gpu/device.ts";
 
@@ -18,7 +18,7 @@ const LANES = 16;
 const SIZES = { rows: 2, pairs: 2, groups: 2 } as const;
 
 function shapesOf(format: WeightFormat): MatmulShape[] {
-  const stage = CHUNKS[format] * LANES;
+  const stage = BLOCK_VEC8S[format] * LANES;
   const dots = isInteger(format) ? ["whole", "packed"] as const : ["floats"] as const;
   return [
     { kind: "cached", ...SIZES },
@@ -43,7 +43,7 @@ const EPILOGUES: readonly Epilogue[] = [
   }),
 ];
 
-for (const format of Object.keys(CHUNKS) as WeightFormat[]) {
+for (const format of Object.keys(BLOCK_VEC8S) as WeightFormat[]) {
   Deno.test(`matmul kernels: ${format} with every epilogue, in every kind`, async () => {
     for (const shape of shapesOf(format)) {
       for (const epilogue of EPILOGUES) {

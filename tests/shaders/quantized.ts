@@ -1,7 +1,7 @@
 // What quantize.wgsl promises, in plain numbers.
 
 import {
-  CHUNKS,
+  BLOCK_VEC8S,
   GROUP,
   lanesFor,
   type Matrix,
@@ -48,9 +48,9 @@ export function quantizedTo(format: Quantization, w: number, scale: number): num
 /** Where scale `group` of a row lies among the row's. */
 function scalePlace(group: number, { format, lanes }: Shape): number {
   const quads = Math.max(1, lanes / 4);
-  const chunks = CHUNKS[format];
+  const vec8s = BLOCK_VEC8S[format];
   const [quad, turn] = [group % quads, Math.floor(group / quads)];
-  return (Math.floor(turn / chunks) * quads + quad) * chunks + turn % chunks;
+  return (Math.floor(turn / vec8s) * quads + quad) * vec8s + turn % vec8s;
 }
 
 /** The lowest bit of weight i: bytes in order, or nibbles 0 to 3 in the lower halves of bytes. */
@@ -84,8 +84,8 @@ function toEven(x: number): number {
 export function pack(values: Float32Array, shape: Shape): Packed {
   const { format, cols, lanes } = shape;
   const rows = values.length / cols;
-  const chunks = CHUNKS[format];
-  const bits = 16 / chunks; // of a weight: 8 or 4
+  const vec8s = BLOCK_VEC8S[format];
+  const bits = 16 / vec8s; // of a weight: 8 or 4
   const words = new Uint32Array(values.length * bits / 32);
   const scales = new Float16Array(rows * cols / GROUP);
   const out = new Float32Array(values.length);
@@ -99,9 +99,9 @@ export function pack(values: Float32Array, shape: Shape): Packed {
       const k = at % cols + i;
       const vec8 = Math.floor(k / 8);
       const turn = Math.floor(vec8 / lanes);
-      const block = Math.floor(turn / chunks) * lanes + vec8 % lanes;
+      const block = Math.floor(turn / vec8s) * lanes + vec8 % lanes;
       // Of the row's bits: blocks of 128, vec8s of 8 weights in two's complement.
-      const bit = block * 128 + turn % chunks * 8 * bits + placeInVec8(format, k % 8);
+      const bit = block * 128 + turn % vec8s * 8 * bits + placeInVec8(format, k % 8);
       const word = row * cols * bits / 32 + Math.floor(bit / 32);
       words[word] = (words[word] ?? 0) | (q & (1 << bits) - 1) << bit % 32;
     }

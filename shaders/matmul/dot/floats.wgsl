@@ -12,7 +12,7 @@ fn add_dot(sum: f32, x: X, w: Vec8) -> f32 {
   return add8(sum, x.lo, x.hi, w);
 }
 
-//for c in CHUNKS
+//for c in BLOCK_VEC8S
 fn weights_$c(block: PackedBlock) -> Vec8 {
   return vec8_$c(block);
 }

@@ -50,7 +50,7 @@ fn add_dot(sum: f32, x: X, w: Packed) -> f32 {
   return fma(f32(256 * h + l), x.step * w.scale, sum);
 }
 
-//for c in CHUNKS
+//for c in BLOCK_VEC8S
 fn weights_$c(block: PackedBlock) -> Packed {
   return packed_$c(block);
 }

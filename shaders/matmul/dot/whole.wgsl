@@ -15,7 +15,7 @@ fn add_dot(sum: f32, x: X, w: Whole) -> f32 {
   return fma(add8(0.0, x.lo, x.hi, w.vec8), w.scale, sum);
 }
 
-//for c in CHUNKS
+//for c in BLOCK_VEC8S
 fn weights_$c(block: PackedBlock) -> Whole {
   return whole_$c(block);
 }

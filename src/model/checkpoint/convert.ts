@@ -30,7 +30,7 @@ export interface ConvertOptions {
 }
 
 /** Bytes read and written at a time. */
-const CHUNK = 8 << 20;
+const BLOCK = 8 << 20;
 /** Tensors may share storages; more sharing than this is no model, and would fill a disk. */
 const MOST_SHARED = 4;
 /** Files without weights that go along: configs, tokenizer, template, licence. */
@@ -155,11 +155,11 @@ async function writeShard(
 ): Promise<boolean> {
   using out = await Deno.create(`${folder}/${file}`);
   await writeBytes(out, head);
-  const chunk = new Uint8Array(CHUNK);
+  const block = new Uint8Array(BLOCK);
   for (const tensor of tensors) {
-    for (let done = 0; done < tensor.size; done += CHUNK) {
+    for (let done = 0; done < tensor.size; done += BLOCK) {
       if (signal?.aborted) return false;
-      const part = chunk.subarray(0, Math.min(CHUNK, tensor.size - done));
+      const part = block.subarray(0, Math.min(BLOCK, tensor.size - done));
       checkpoint.read(tensor, done, part);
       await writeBytes(out, part);
       onBytes(part.length);

@@ -27,7 +27,7 @@ import { batches, type Segment } from "./shards.ts";
 import { widen } from "../files/widen.ts";
 
 /** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
-const CHUNK = 4 << 20;
+const UPLOAD_BLOCK = 4 << 20;
 /** wgpu stages what writeBuffer gets until the next submit; these bound that memory. */
 const SUBMIT_EVERY = 64 << 20;
 const DRAIN_EVERY = 128 << 20;
@@ -42,7 +42,7 @@ const FORMAT: Partial<Record<DType, FloatFormat | Prequantized>> = {
 };
 
 export interface CheckpointWeightsOptions {
-  /** Called with the number of bytes after each chunk, for a progress bar. */
+  /** Called with the number of bytes after each block, for a progress bar. */
   readonly onBytes?: (bytes: number) => void;
   /** What matrices become, where their width allows it. */
   readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
@@ -57,14 +57,14 @@ export function checkpointWeights(
   options: CheckpointWeightsOptions = {},
 ): WeightSource {
   const { onBytes = () => {}, quantize, lanes = tuning(gpu.info.software).lanes } = options;
-  const chunk = new Uint8Array(CHUNK);
+  const block = new Uint8Array(UPLOAD_BLOCK);
   const upload = uploader(gpu, onBytes);
 
   function copy(segments: readonly Segment[], outs: readonly Operand[], rowBytes: number) {
     for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
       const size = rows * rowBytes;
-      for (let done = 0; done < size; done += CHUNK) {
-        const part = chunk.subarray(0, Math.min(CHUNK, size - done));
+      for (let done = 0; done < size; done += UPLOAD_BLOCK) {
+        const part = block.subarray(0, Math.min(UPLOAD_BLOCK, size - done));
         checkpoint.read(tensor, tensorRow * rowBytes + done, part);
         upload(outs[shard] as Operand, shardRow * rowBytes + done, part);
       }
@@ -80,7 +80,7 @@ export function checkpointWeights(
     }
   }
 
-  /** Reads rows of a quantized checkpoint a chunk at a time, counted in `bytes` a row. */
+  /** Reads rows of a quantized checkpoint a block at a time, counted in `bytes` a row. */
   function readGrouped(
     { cols, shards }: Matrix,
     segments: readonly Segment[],
@@ -88,7 +88,7 @@ export function checkpointWeights(
     put: (shard: Shard, row: number, words: Uint32Array<ArrayBuffer>) => void,
   ) {
     const rowBytes = 4 * rowWords({ format: from, cols }).all;
-    const most = Math.max(1, Math.floor(CHUNK / bytes));
+    const most = Math.max(1, Math.floor(UPLOAD_BLOCK / bytes));
     for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
       for (let done = 0; done < rows; done += most) {
         const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);

@@ -2,7 +2,7 @@
  * Rows in the order of k, brought into the order that the lanes of a matmul read; see
  * shaders/weights/quantize.wgsl.
  */
-import { CHUNKS, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
+import { BLOCK_VEC8S, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
 import { rowWords } from "./modules.ts";
 
 /** Brings rows into lane order: `rows` as `ReadRows` fills them, into words and scales. */
@@ -34,24 +34,24 @@ export function toLanes(
   };
 }
 
-/** Place of each word of a row: vec8 e is chunk c of block j of lane e % lanes. */
+/** Place of each word of a row: vec8 e is number c of block j of lane e % lanes. */
 function wordOrder(cols: number, lanes: number, format: Prequantized): Uint32Array {
-  const chunks = CHUNKS[format];
-  const wordsPerVec8 = 4 / chunks;
+  const vec8s = BLOCK_VEC8S[format];
+  const wordsPerVec8 = 4 / vec8s;
   return Uint32Array.from({ length: cols / 8 * wordsPerVec8 }, (_, i) => {
     const vec8 = Math.floor(i / wordsPerVec8);
-    const turn = Math.floor(vec8 / lanes); // j * chunks + c
-    const block = Math.floor(turn / chunks) * lanes + vec8 % lanes;
-    return 4 * block + turn % chunks * wordsPerVec8 + i % wordsPerVec8;
+    const turn = Math.floor(vec8 / lanes); // j * vec8s + c
+    const block = Math.floor(turn / vec8s) * lanes + vec8 % lanes;
+    return 4 * block + turn % vec8s * wordsPerVec8 + i % wordsPerVec8;
   });
 }
 
 /** Place of each group's word in a row. */
 function groupOrder(cols: number, lanes: number, format: Prequantized): Uint32Array {
-  const chunks = CHUNKS[format];
+  const vec8s = BLOCK_VEC8S[format];
   const quads = Math.max(1, lanes / 4);
   return Uint32Array.from({ length: cols / 32 }, (_, group) => {
     const turn = Math.floor(group / quads);
-    return (Math.floor(turn / chunks) * quads + group % quads) * chunks + turn % chunks;
+    return (Math.floor(turn / vec8s) * quads + group % quads) * vec8s + turn % vec8s;
   });
 }
