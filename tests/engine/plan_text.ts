@@ -1,5 +1,6 @@
 // Plans as text for golden files: one line a dispatch, what repeats told once.
-import { describe, type Dispatch, type Operand, type Plan } from "../../src/gpu/kernel.ts";
+import type { Dispatch, Operand, Plan } from "../../src/gpu/kernel.ts";
+import { describe } from "../reference/describe.ts";
 
 /** One of several plans of a name, that differ in `shape`: in rows, say. */
 export interface ShapedPlan {
