@@ -26,7 +26,7 @@ export function plansText(plans: readonly ShapedPlan[]): string {
   }).join("\n\n");
 }
 
-/** Where in its slab an operand lies is no part of a plan; a label says which one it is. */
+/** Where in its arena an operand lies is no part of a plan; a label says which one it is. */
 function placed(launch: Dispatch): Dispatch {
   const bare = ({ offset = 0, label, ...rest }: Operand) =>
     label === undefined ? { ...rest, offset } : { ...rest, label };
