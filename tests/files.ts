@@ -1,6 +1,7 @@
 /** What `deno task test` runs: its arguments, the test files they name, the order of these. */
-import { globSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { resolve } from "node:path";
+import { UsageError } from "../src/errors.ts";
 
 /** The arguments apart. */
 export interface Asked {
@@ -43,11 +44,14 @@ export function readArguments(args: readonly string[]): Asked {
  * Test files under the paths, from the root of the checkout, in the order to begin them.
  *
  * @param root the checkout's path; paths may be absolute too.
- * @throws Error where a path is not there.
+ * @throws UsageError where a path is not there.
  */
 export function testFiles(paths: readonly string[], root: string): string[] {
   const found = paths.flatMap((path) => {
     const name = path.replace(/^\.\//, "").replace(/\/$/, "");
+    if (!existsSync(resolve(root, name))) {
+      throw new UsageError(`Cannot open "${path}": no such file`);
+    }
     if (Deno.statSync(resolve(root, name)).isFile) return [name];
     return globSync(`${name}/**/*_test.ts`, { cwd: root }).toSorted();
   });

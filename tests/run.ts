@@ -3,6 +3,7 @@
  * file in a process of its own, a few at a time, holds all WGSL that was compiled to the
  * specification, and ends with the line `N passed, N failed`.
  */
+import { UsageError } from "../src/errors.ts";
 import { type Asked, readArguments, testFiles } from "./files.ts";
 import {
   type Counts,
@@ -53,9 +54,10 @@ async function setUp(): Promise<void> {
   if (code !== 0) say("No WebGPU adapter: the tests that need one will fail.");
 }
 
+/** @throws UsageError where a path is not there, or no tests are. */
 function jobsOf({ flags, paths }: Asked): Job[] {
   const files = testFiles(paths.length > 0 ? paths : ["tests"], ROOT.pathname);
-  if (files.length === 0) throw new Error(`no tests in ${paths}`);
+  if (files.length === 0) throw new UsageError(`Cannot test "${paths.join(" ")}": no tests there`);
   const docs = { name: "code in comments", args: [...flags, "--doc", ...DOCUMENTED] };
   return [
     ...files.map((file) => ({ name: file, args: [...flags, file] })),
@@ -64,8 +66,7 @@ function jobsOf({ flags, paths }: Asked): Job[] {
 }
 
 /** Checks types once, then runs the jobs, then adds one more test: all WGSL that they compiled. */
-async function run(asked: Asked): Promise<Ended[]> {
-  const jobs = jobsOf(asked);
+async function run(asked: Asked, jobs: readonly Job[]): Promise<Ended[]> {
   const files = asked.paths.length > 0 ? jobs.map(({ name }) => name) : [];
   const { code } = await deno(["check", "--quiet", ...files]);
   if (code !== 0) return [{ name: "types", counts: countTests([], code), tests: [] }];
@@ -139,14 +140,25 @@ function say(text: string): void {
   Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
-if (import.meta.main) {
+async function main(args: readonly string[]): Promise<number> {
+  const asked = readArguments(args);
+  const jobs = jobsOf(asked); // before what takes long
   await setUp();
-  const ended = await run(readArguments(Deno.args));
+  const ended = await run(asked, jobs);
   say(
     `\nThe slowest tests:\n${slowestLines(ended.flatMap(({ tests }) => tests), 20).join("\n")}\n`,
   );
   const failed = ended.filter(({ counts }) => counts.failed > 0);
   for (const { name, counts } of failed) say(`FAILED ${name}: ${countsLine(counts)}`);
   say(countsLine(sumCounts(ended.map(({ counts }) => counts))));
-  Deno.exit(failed.length > 0 ? 1 : 0);
+  return failed.length > 0 ? 1 : 0;
+}
+
+if (import.meta.main) {
+  const code = await main(Deno.args).catch((error: unknown) => {
+    if (!(error instanceof UsageError)) throw error;
+    Deno.stderr.writeSync(new TextEncoder().encode(`${error.message}\n`));
+    return 2;
+  });
+  Deno.exit(code);
 }

@@ -9,6 +9,14 @@ const FILES = {
   throws: `throw new Error("why it does not load");`,
 };
 
+function runner(...args: readonly string[]): Promise<Deno.CommandOutput> {
+  return new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "tests/run.ts", ...args],
+    cwd: new URL("..", import.meta.url),
+    env: { NO_COLOR: "1" },
+  }).output();
+}
+
 async function run(files: Readonly<Record<string, string>>, ...flags: string[]) {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-run-test-" });
   try {
@@ -16,11 +24,7 @@ async function run(files: Readonly<Record<string, string>>, ...flags: string[]) 
       await Deno.writeTextFile(`${folder}/${name}_test.ts`, code);
     }
     const paths = Object.keys(files).map((name) => `${folder}/${name}_test.ts`);
-    const { code, stdout } = await new Deno.Command(Deno.execPath(), {
-      args: ["run", "-A", "tests/run.ts", ...paths, ...flags],
-      cwd: new URL("..", import.meta.url),
-      env: { NO_COLOR: "1" },
-    }).output();
+    const { code, stdout } = await runner(...paths, ...flags);
     const text = new TextDecoder().decode(stdout);
     return { code, text, last: text.trimEnd().split("\n").at(-1) };
   } finally {
@@ -51,4 +55,12 @@ Deno.test("the runner hands flags on, and types are checked before anything runs
   const wrong = await run({ passes, wrong: `const n: number = "x"; Deno.test("" + n, () => {});` });
   equal(wrong.last, "0 passed, 1 failed");
   match(wrong.text, /FAILED types/);
+});
+
+Deno.test("the runner tells a file that is not there in one line", async () => {
+  const { code, stdout, stderr } = await runner("tests/missing_test.ts");
+  const text = new TextDecoder().decode(stderr);
+  equal(text, 'Cannot open "tests/missing_test.ts": no such file\n');
+  equal(stdout.length, 0);
+  equal(code, 2);
 });

@@ -133,15 +133,3 @@ export function bytesOf({ buffer, offset = 0, size = buffer.size - offset }: Ope
 export function labelOf({ buffer, label = buffer.label }: Operand): string {
   return label;
 }
-
-/** One line a dispatch, to read what a refactor changed. */
-export function describe(plan: Plan): string {
-  return plan.map(({ kernel, buffers, constants, workgroups, label }) => {
-    const operands = kernel.bindings.map((name) => {
-      const operand = buffers[name];
-      return `${name}=${operand && labelOf(operand)}${operand?.offset ? `+${operand.offset}` : ""}`;
-    });
-    const numbers = kernel.constants.map((name) => `${name}=${constants[name]}`);
-    return [label, kernel.name, `[${workgroups}]`, ...operands, ...numbers].join(" ");
-  }).join("\n");
-}

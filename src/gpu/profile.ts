@@ -84,6 +84,11 @@ async function openStamps(gpu: Gpu, queries: number): Promise<Stamps> {
   };
 }
 
+/** The middle one of several times, of an even number the larger of both; NaN of none. */
+export function medianTime(times: readonly number[]): number {
+  return times.toSorted((a, b) => a - b)[times.length >> 1] ?? NaN;
+}
+
 /** A program for each dispatch. */
 export function apart({ steps }: Program): Program[] {
   return steps.map((step) => ({ steps: [step] }));

@@ -5,7 +5,6 @@ import {
   unionSteps,
   withInitialSteps,
 } from "./adaptive_config.ts";
-import { repr } from "./python_text.ts";
 
 /** Speculation arguments as given, SGLang's names; undefined where they were not. */
 export interface SpeculationArguments {
@@ -80,11 +79,11 @@ function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
   if (!tiers.includes(numSteps)) {
     throw new AdaptiveConfigError(
       `--speculative-num-steps=${numSteps} is not in the adaptive config candidate_steps ` +
-        `${repr(tiers)}. Pass one of those values.`,
+        `[${tiers.join(", ")}]. Pass one of those values.`,
     );
   }
   const added = `Adding initial speculative_num_steps=${numSteps} to ` +
-    `candidate_steps=${repr(listed)} so the pre-built runtime state is reused.`;
+    `candidate_steps=[${listed.join(", ")}] so the pre-built runtime state is reused.`;
   const { numDraftTokens, warnings } = chain(args, numSteps);
   return {
     policy: "adaptive",

@@ -1,5 +1,4 @@
 import { PolicyError } from "./policy.ts";
-import { repr, typeName } from "./python_text.ts";
 
 /** An adaptive config or argument that cannot be used. */
 export class AdaptiveConfigError extends PolicyError {
@@ -264,4 +263,30 @@ function isIntegerFrom(value: unknown, least: number): value is number {
 
 function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Python's name for the type of a JSON value that is no object. */
+function typeName(value: unknown): string {
+  if (value === null) return "NoneType";
+  if (Array.isArray(value)) return "list";
+  if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
+  return typeof value === "string" ? "str" : "bool";
+}
+
+/** A JSON value as Python prints it: SGLang's error texts quote what they got so. */
+function repr(value: unknown): string {
+  if (value === null || value === undefined) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "string") return quoted(value);
+  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
+  if (!isObject(value)) return String(value);
+  const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${repr(item)}`);
+  return `{${items.join(", ")}}`;
+}
+
+/** Python prefers single quotes, unless only those occur in the text. */
+function quoted(text: string): string {
+  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
+  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
+  return quote + (quote === "'" ? inside.replaceAll("'", "\\'") : inside) + quote;
 }

@@ -35,15 +35,6 @@ export function hash32(seed: number, position: number, token: number): number {
   return mix32(mix32(token ^ row) + row);
 }
 
-/**
- * An exponential variate of rate 1 from 32 random bits: E = -log1p(-v), v = (h + 0.5) / 2^32, which
- * lies within [1.2e-10, 22.9]. The token with the largest `logit - log(E)` follows softmax(logit)
- * exactly: the first of a race of exponentials, which is the Gumbel-max trick.
- */
-export function exponential(h: number): number {
-  return -Math.log1p(-(h + 0.5) / 2 ** 32);
-}
-
 /** What policies draw from: hash32(seed, round, purpose). */
 export function policyRandom(seed: number): (round: number, purpose: number) => number {
   return (round, purpose) => hash32(seed, round, purpose);

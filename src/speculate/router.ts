@@ -14,16 +14,6 @@ export function slotIndex({ slots, buckets }: Routing, batchSize: number): numbe
   return Math.max(0, slots.findLastIndex((slot) => slot.batchSize <= padded));
 }
 
-/**
- * The buckets at which a tier can ever run, so that no other needs its programs (SGLang's
- * `cuda_graph_bs_for_step`); undefined without buckets.
- */
-export function bucketsForStep(routing: Routing, steps: number): readonly number[] | undefined {
-  return routing.buckets?.filter((bucket) =>
-    routing.slots[slotIndex(routing, bucket)]?.candidateSteps.includes(steps)
-  );
-}
-
 /** The smallest bucket that holds the batch; a batch larger than all stays as it is. */
 function padTo(buckets: readonly number[], batchSize: number): number {
   const holding = buckets.filter((bucket) => bucket >= batchSize);

@@ -9,10 +9,11 @@ import type { SchedulerCore } from "../../src/engine/schedule/scheduler.ts";
 import { type Sequence, slotOf } from "../../src/engine/device/sequence.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { proposalFault } from "../../src/engine/device/proposals.ts";
-import type { Acceptance } from "../../src/speculate/acceptance.ts";
 import type { TierShape } from "../../src/speculate/round_shape.ts";
-import { acceptTree, pathTo, type Proposal } from "../../src/speculate/trees.ts";
+import { pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
+import type { Acceptance } from "../reference/acceptance.ts";
+import { acceptTree } from "../reference/trees.ts";
 
 export const VOCAB = 97;
 export const FAKE_EOS = 1;

@@ -1,5 +1,6 @@
 // Plans as text for golden files: one line a dispatch, what repeats told once.
-import { describe, type Dispatch, type Operand, type Plan } from "../../src/gpu/kernel.ts";
+import type { Dispatch, Operand, Plan } from "../../src/gpu/kernel.ts";
+import { describe } from "../reference/describe.ts";
 
 /** One of several plans of a name, that differ in `shape`: in rows, say. */
 export interface ShapedPlan {
@@ -25,7 +26,7 @@ export function plansText(plans: readonly ShapedPlan[]): string {
   }).join("\n\n");
 }
 
-/** Where in its slab an operand lies is no part of a plan; a label says which one it is. */
+/** Where in its arena an operand lies is no part of a plan; a label says which one it is. */
 function placed(launch: Dispatch): Dispatch {
   const bare = ({ offset = 0, label, ...rest }: Operand) =>
     label === undefined ? { ...rest, offset } : { ...rest, label };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { neighbours, packProposal, proposalFault } from "../../src/engine/device/proposals.ts";
-import { chainOf, type Proposal } from "../../src/speculate/trees.ts";
+import type { Proposal } from "../../src/speculate/trees.ts";
+import { chainOf } from "../reference/trees.ts";
 
 const ROOM = { depth: 40, width: 2, rows: 41, vocabSize: 10 };
 

@@ -20,7 +20,8 @@ import { gpuMemory } from "../../src/gpu/memory.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { chainOf, NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
+import { NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
+import { chainOf } from "../reference/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
 

@@ -4,10 +4,10 @@ import type { Core } from "../../src/engine/device/core.ts";
 import { prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { distribution } from "../../src/speculate/choose.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
+import { distribution } from "../reference/choose.ts";
 import { gTest } from "../statistics.ts";
 import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 

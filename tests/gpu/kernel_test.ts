@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { describe, dispatch, kernel, type Operand, workAt } from "../../src/gpu/kernel.ts";
+import { dispatch, kernel, type Operand, workAt } from "../../src/gpu/kernel.ts";
+import { describe } from "../reference/describe.ts";
 
 const CODE = `
 override SCALE: f32; // may be any number

@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
-import { apart, openProfiler } from "../../src/gpu/profile.ts";
+import { apart, medianTime, openProfiler } from "../../src/gpu/profile.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openDevice } from "./device.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
+
+Deno.test("profile: a median is the middle time, the larger of two", () => {
+  assert.equal(medianTime([3, 10, 2]), 3);
+  assert.equal(medianTime([4, 1, 3, 2]), 3);
+  assert.ok(Number.isNaN(medianTime([])));
+});
 
 const COUNT_UP = kernel(
   "count_up",

@@ -9,8 +9,8 @@ import {
   resultWords,
   ROW_WORDS,
 } from "../../src/model/plan/rows_layout.ts";
-import { drawAccepted } from "../../src/speculate/simulated.ts";
 import { openDevice } from "../gpu/device.ts";
+import { drawAccepted } from "../reference/simulated.ts";
 import { packRows, packSlots } from "./rows.ts";
 
 const device = await openDevice();

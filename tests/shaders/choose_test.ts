@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
-import { allowed, choose as reference } from "../../src/speculate/choose.ts";
-import { exponential, hash32 } from "../../src/speculate/noise.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
+import { allowed, choose as reference } from "../reference/choose.ts";
+import { exponential } from "../reference/noise.ts";
 import { packRows, packSlots } from "./rows.ts";
 
 const device = await openDevice();
@@ -125,7 +126,7 @@ function isSure({ logits, sampling, position }: Row): boolean {
 
 // A software adapter folds 256 lanes slowly, so they get fewer rows.
 for (const [lanes, draws] of [[16, 256], [256, 24]] as const) {
-  Deno.test(`choose: sampling is that of src/speculate/choose.ts, ${lanes} lanes`, async () => {
+  Deno.test(`choose: sampling is that of tests/reference/choose.ts, ${lanes} lanes`, async () => {
     const rows = SETTINGS.flatMap((setting, s) =>
       Array.from({ length: draws }, (_, i) => ({
         logits: logitsOf(i % 4, i % 16),

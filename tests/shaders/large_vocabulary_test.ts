@@ -14,12 +14,12 @@ import { type Matrix, type Table, type Tuning, tuning } from "../../src/gpu/matr
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import type { Loader } from "../../src/model/weights/loader.ts";
-import { choose as reference } from "../../src/speculate/choose.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { loader } from "../model/loaders.ts";
+import { choose as reference } from "../reference/choose.ts";
 import { PLACED_ROWS, placing } from "./placed.ts";
 import { packRows, packSlots } from "./rows.ts";
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import noise from "../../shaders/fragments/noise.wgsl" with { type: "text" };
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
-import { exponential, hash32 } from "../../src/speculate/noise.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
+import { exponential } from "../reference/noise.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());

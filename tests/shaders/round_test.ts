@@ -10,9 +10,9 @@ import {
   SLOT_LIMIT,
   SLOT_WORDS,
 } from "../../src/model/plan/rows_layout.ts";
-import { acceptChain } from "../../src/speculate/acceptance.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
+import { acceptChain } from "../reference/acceptance.ts";
 import { packRows, packSlots, type RowFields, type SlotFields } from "./rows.ts";
 
 const device = await openDevice();

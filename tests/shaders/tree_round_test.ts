@@ -13,17 +13,11 @@ import {
 } from "../../src/model/plan/rows_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
-import {
-  acceptTree as expectedOf,
-  chainOf,
-  depthsOf,
-  NO_PROPOSAL,
-  pathTo,
-  type Proposal,
-} from "../../src/speculate/trees.ts";
+import { depthsOf, NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { openDevice } from "../gpu/device.ts";
 import { buildTree } from "../reference/eagle_tree.ts";
 import { TREE_CASES } from "../reference/eagle_tree_cases.ts";
+import { acceptTree as expectedOf, chainOf } from "../reference/trees.ts";
 import { blockTable, packRows, packSlots, type RowFields } from "./rows.ts";
 
 const device = await openDevice();

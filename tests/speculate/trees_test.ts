@@ -1,17 +1,11 @@
 import assert from "node:assert/strict";
-import { acceptChain } from "../../src/speculate/acceptance.ts";
 import { chain, isChain, MOST_ROWS } from "../../src/speculate/round_shape.ts";
-import {
-  acceptTree,
-  chainOf,
-  depthsOf,
-  NO_PROPOSAL,
-  pathTo,
-  type Proposal,
-} from "../../src/speculate/trees.ts";
+import { depthsOf, NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
+import { acceptChain } from "../reference/acceptance.ts";
 import { buildTree, levelParents, links, organizeDrafts } from "../reference/eagle_tree.ts";
 import { TREE_CASES } from "../reference/eagle_tree_cases.ts";
+import { acceptTree, chainOf } from "../reference/trees.ts";
 
 for (const [i, { levels, length, expected }] of TREE_CASES.entries()) {
   Deno.test(`EAGLE's tree, golden request ${i}`, () => {

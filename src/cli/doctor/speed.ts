@@ -1,4 +1,5 @@
 /** How fast the device answers and copies. A decoding round pays the readback once. */
+import { medianTime } from "../../gpu/profile.ts";
 
 /** Measured on an idle device; medians. */
 export interface Speed {
@@ -106,6 +107,7 @@ function mapUnawaited(buffer: GPUBuffer): void {
   buffer.unmap();
 }
 
+/** Milliseconds of a run. */
 async function median(count: number, run: () => void | Promise<void>): Promise<number> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {
@@ -113,5 +115,5 @@ async function median(count: number, run: () => void | Promise<void>): Promise<n
     await run();
     times.push(performance.now() - start);
   }
-  return times.toSorted((a, b) => a - b)[count >> 1] ?? NaN;
+  return medianTime(times);
 }

@@ -1,7 +1,7 @@
 import { readWords } from "../../../shaders/fragments/read_words.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Context, workAt } from "../../gpu/kernel.ts";
-import { apart, openProfiler, type Profiler } from "../../gpu/profile.ts";
+import { apart, medianTime, openProfiler, type Profiler } from "../../gpu/profile.ts";
 import { compiler, type Program, type Step } from "../../gpu/program.ts";
 import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
@@ -195,8 +195,7 @@ async function readBandwidth(gpu: Gpu, profiler: Profiler): Promise<number> {
     await read();
     const start = performance.now();
     while (performance.now() - start < WARM_MS) await read();
-    const ms = (await read()).toSorted((a, b) => a - b)[READ_TIMES / 2] ?? NaN;
-    return size / 1e6 / ms;
+    return size / 1e6 / medianTime(await read());
   } finally {
     words.buffer.destroy();
     out.buffer.destroy();

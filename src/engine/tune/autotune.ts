@@ -4,6 +4,7 @@ import { axes, chooseLaunch, type Timed } from "../../../shaders/matmul/matmul_t
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Launch, Launches, Tuning } from "../../gpu/matrix.ts";
+import { medianTime } from "../../gpu/profile.ts";
 import { type Compiler, compiler, type Program } from "../../gpu/program.ts";
 import { type LaunchTimer, openLaunchTimer } from "./launch_timer.ts";
 import { type Matmul, type MatmulGroup, unmeasured } from "./matmuls.ts";
@@ -183,10 +184,6 @@ async function medians(
   const times = await timer.time(order.map(({ program }) => program));
   return launches.map((_, launch) => {
     const runs = times.filter((_, i) => order[i]?.launch === launch).slice(WARM_UP);
-    return runs.length > 0 ? median(runs) : Infinity;
+    return runs.length > 0 ? medianTime(runs) : Infinity;
   });
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Infinity;
 }

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { parseAdaptiveConfig } from "../../../src/speculate/adaptive_config.ts";
 import { changeText, ema, type EmaState } from "../../../src/speculate/policies/ema.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
-import { bucketsForStep } from "../../../src/speculate/router.ts";
+import { bucketsForStep } from "../../reference/router.ts";
 import { policyContract } from "../policy_contract.ts";
 import { contextOf, outcomeOf } from "../rounds.ts";
 import { SGLANG_DEFAULT } from "../sglang_default.ts";

@@ -1,5 +1,6 @@
-import { exponential, hash32 } from "./noise.ts";
-import type { Sampling } from "./sampling.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import type { Sampling } from "../../src/speculate/sampling.ts";
+import { exponential } from "./noise.ts";
 
 /**
  * The token that the target takes at one row: the reference, in float64, of shaders/choose/choose.wgsl.
