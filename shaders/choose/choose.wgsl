@@ -6,7 +6,7 @@
 //
 // Kept: top-k = the k largest logits and their ties; of these top-p = tokens before which (in
 // falling order) less than top_p of the probability is; of these min-p = at least min_p times
-// the largest probability. src/speculate/choose.ts is the same rule in float64.
+// the largest probability. tests/reference/choose.ts is the same rule in float64.
 //
 // One workgroup per row; the largest logit is found in the row's partial argmaxes. A logit of NaN or plus
 // infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice.

@@ -1,7 +1,7 @@
 // Draft `step` of the slot is accepted with probability P<step>, given that the ones before it were:
 // u < P<step>, u = 24 bits of hash32(seed, position of the drafted token, PURPOSE) / 2^24. What the
 // target chose has no say, so the text is worthless and only the time is true. A rule of
-// accept_chain.wgsl; src/speculate/simulated.ts is the same on the host, to the bit.
+// accept_chain.wgsl; tests/reference/simulated.ts is the same on the host, to the bit.
 //
 // Overrides and no buffer: accept_commit.wgsl binds the 8 storage buffers that any adapter has.
 
