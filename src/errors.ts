@@ -1,4 +1,4 @@
-/** What the person at the keyboard can mend: told in one line, exit code 2, no stack. */
+/** What the person at the keyboard can mend: reported in one line, exit code 2, no stack. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

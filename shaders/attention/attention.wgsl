@@ -1,5 +1,5 @@
 // Flash-decoding: sum, total and peak of softmax(cap(SCALE q . K)) V over one KV split (64 cells), for
-// rows that lie next to each other and belong to one slot. attention_combine.wgsl adds the KV splits.
+// rows that are neighbours and belong to one slot. attention_combine.wgsl adds the KV splits.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
 // split): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
@@ -10,10 +10,10 @@
 //   values   invocation (part, i) sums cells part, part + $PARTS, ... of vec8 i, the parts are added
 //            in order. The first $EARLY of its $CELLS cells are read before the scores, the other $LATE after.
 // Logical cells go to splits, lanes and parts by their index alone and every sum has one order, so a row
-// has the same bits whatever rows are in flight and wherever its cells lie. Chunks of which no row sees
+// has the same bits whatever rows are in flight and wherever its cells are stored. KV splits of which no row sees
 // a cell do nothing.
 //
-// Rows of a tile share the reads of splits whose cells lie at the same place for all of them. A split
+// Rows of a tile share the reads of splits whose cells are stored at the same place for all of them. A split
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
 // first $PATH_GROUPS along z, two for each row of the tile. Tiles of one row need none of these.
 //
@@ -71,7 +71,7 @@ fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
   return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
 }
 
-// The row of keys and of values where a cell lies.
+// The row of keys and of values where a cell is stored.
 fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
   let page = pages[slot * TABLE_PAGES + cell / PAGE];
   return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;

@@ -4,7 +4,7 @@
 // One workgroup per (key-value head, row): $GROUP query heads share its keys and values. Lane l
 // takes cells l, l + LANES, ... with a softmax of its own, q and sums in registers ($VEC8S vec8s a
 // head); the lanes are combined in order at the end. Logical cells go to lanes by their index alone, so
-// the order of every sum is the same for any number of rows and wherever the cells of a path lie.
+// the order of every sum is the same for any number of rows and wherever the cells of a path are stored.
 //
 // Slot:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,

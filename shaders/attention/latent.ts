@@ -21,7 +21,7 @@ export interface LatentHeads {
   readonly value: number;
   /** `kv_lora_rank`, a multiple of 8, at most 2048. */
   readonly rank: number;
-  /** Rope pairs lie side by side. */
+  /** Rope pairs are stored side by side. */
   readonly interleaved: boolean;
 }
 

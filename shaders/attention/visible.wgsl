@@ -1,6 +1,6 @@
 // Which logical cells a row sees: the WINDOW ones that end with its own, or all up to there. And where
-// they lie: cells of other nodes of a tree may come between. Sums go by logical cell alone, so that a
-// row has the same bits wherever its cells lie.
+// they are stored: cells of other nodes of a tree may come between. Sums go by logical cell alone, so that a
+// row has the same bits wherever its cells are stored.
 
 //use fragments/rows
 
@@ -15,12 +15,12 @@ fn visible_end(row: Row) -> u32 {
   return (row.position + 1u) * row.live;
 }
 
-// Whether some of the cells below `to` that the row may see lie on its path; never for a chain.
+// Whether some of the cells below `to` that the row may see are on its path; never for a chain.
 fn scattered(row: Row, to: u32) -> bool {
   return row.base < min(to, visible_end(row));
 }
 
-// Where a logical cell that the row sees lies.
+// Where a logical cell that the row sees is stored.
 fn physical(row: Row, cell: u32) -> u32 {
   let i = cell - row.base;
   let offset = (row.path[(i >> 2u) & 3u] >> (8u * (i & 3u))) & 0xffu;

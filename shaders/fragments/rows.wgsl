@@ -6,10 +6,10 @@ struct Row {
   position: u32, // in the text: for rope and for the noise; the row sees logical cells 0 .. position
   slot: u32,
   cell: u32, // where its key and value go, counted in tokens from the start of the slot's pages
-  base: u32, // logical cells below lie at the cell of the same number, the others on the path
+  base: u32, // logical cells below are stored at the cell of the same number, the others on the path
   live: u32, // 0: padding; computes, but stores no key and no value
   zero: vec2<u32>,
-  path: vec4<u32>, // byte i: logical cell base + i lies at cell base + this, for base + i <= position
+  path: vec4<u32>, // byte i: logical cell base + i is stored at cell base + this, for base + i <= position
 }
 
 // The row of a token that follows the ones in the cells before its own: its path is empty.

@@ -9,7 +9,7 @@
 override ROWS: u32; // verify rows a sequence
 override KEPT_ROWS: u32; // extend rows a sequence
 override KEPT: u32; // where the kept rows begin in `last`
-override HEADS: u32; // cells of a page lie together for each of these
+override HEADS: u32; // cells of a page are stored together for each of these
 override WORDS: u32; // u32 words of a cell and head
 override TABLE_PAGES: u32; // pages per slot in the block table
 

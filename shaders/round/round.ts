@@ -60,7 +60,7 @@ interface RowSources {
   readonly rows: Operand;
 }
 
-/** Rows of a forward, and how what is drafted for a slot lies in memory. */
+/** Rows of a forward, and how what is drafted for a slot is laid out. */
 interface VerifyRowsShape {
   readonly batch: number;
   /** Verify rows a sequence, the pending token included. */

@@ -107,7 +107,7 @@ export interface BenchSession extends Disposable {
   readonly runCell: RunCell;
 }
 
-/** Which models on which adapter, and who hears of the loading. */
+/** Which models on which adapter, and who is notified of the loading. */
 export interface ModelRequest {
   readonly model?: string;
   readonly draft?: string;

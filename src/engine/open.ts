@@ -62,7 +62,7 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly roundsPerSync?: RoundsPerSync;
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
-  /** The caller's flags for sizes, told where the GPU's memory is too small. */
+  /** The caller's flags for sizes, named where the GPU's memory is too small. */
   readonly sizeFlags?: SizeFlags;
   readonly adapter?: AdapterChoice;
   /** True when messages wait that only a turn of the event loop brings: the engine takes one then. */
@@ -133,7 +133,7 @@ export interface Engine extends Disposable {
  * requests get by default, where the policy is adaptive of all tiers; others when a round wants them.
  *
  * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
- * too small: before loading where its size is known, else when a buffer cannot be had.
+ * too small: before loading where its size is known, else when a buffer cannot be allocated.
  */
 export async function openEngine(
   options: OpenOptions,

@@ -20,7 +20,7 @@ export interface Gpu extends Disposable {
   readonly info: DeviceInfo;
   /**
    * Throws the first error the device reported since the last call, if any: OutOfMemory where a
-   * buffer could not be had. What is reported now is heard in a later turn of the event loop.
+   * buffer could not be allocated. What is reported now arrives in a later turn of the event loop.
    */
   check(): void;
 }

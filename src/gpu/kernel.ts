@@ -5,7 +5,7 @@ export interface Operand {
   readonly offset?: number;
   /** Bytes; absent = to the end of the buffer. */
   readonly size?: number;
-  /** What lies there, where the buffer's label does not say it. */
+  /** What is stored there, where the buffer's label does not say it. */
   readonly label?: string;
 }
 

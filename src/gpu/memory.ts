@@ -75,7 +75,7 @@ function hostMemory(): GpuMemory {
   const { total, available } = Deno.systemMemoryInfo();
   const limit = Number(readText("/sys/fs/cgroup/memory.max")?.trim() ?? NaN);
   const most = Number.isFinite(limit) ? Math.min(total, limit) : total;
-  // Apple's systems compress and move out what others hold: all of it can be had.
+  // Apple's systems compress and move out what others hold: all of it can be allocated.
   return { total: most, free: Deno.build.os === "darwin" ? most : Math.min(most, available) };
 }
 

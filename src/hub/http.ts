@@ -1,4 +1,4 @@
-/** Requests to the hub: one attempt each, with its refusals told in a person's words. */
+/** Requests to the hub: one attempt each, with its refusals in plain words. */
 import { reason, UsageError } from "../errors.ts";
 import { MAIN, type ModelName, modelText } from "./names.ts";
 import type { HubSettings } from "./settings.ts";

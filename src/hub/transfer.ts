@@ -88,7 +88,7 @@ async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
   const there = handle.statSync().size;
   if (there > file.size) restart();
   const buffer = new Uint8Array(READ_BYTES);
-  // Awaited reads: hashing gigabytes must not keep Ctrl+C from being heard.
+  // Awaited reads: hashing gigabytes must not keep Ctrl+C from being handled.
   while (there <= file.size && size < there) {
     const count = await handle.read(buffer.subarray(0, there - size));
     if (count === null) break;
@@ -183,7 +183,7 @@ function tooLong(url: string, { size }: RemoteFile): UsageError {
   return new UsageError(`Cannot download "${url}": it has more than the ${size} bytes listed`);
 }
 
-/** A signal that aborts when nothing was heard for `idleMs`. */
+/** A signal that aborts when nothing was received for `idleMs`. */
 function watchIdle(idleMs: number) {
   const silence = new AbortController();
   const stop = () => silence.abort(new Error(`nothing came for ${idleMs / 1000} s`));

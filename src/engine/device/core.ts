@@ -104,7 +104,7 @@ export async function openCore(
 ): Promise<Core> {
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
-  // A buffer that could not be had would be used from here on.
+  // A buffer that could not be allocated would be used from here on.
   await throwDeviceErrors(gpu);
   const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
   const words = capacity.batch * resultWords(mostRows(capacity));

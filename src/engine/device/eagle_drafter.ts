@@ -68,7 +68,7 @@ function levels(
   }).flat();
 }
 
-/** Features of the extend rows of trees, whose verify rows lie apart. */
+/** Features of the extend rows of trees, whose verify rows are not neighbours. */
 function gatherKept(draft: SpeculativeDraft, buffers: RoundBuffers, rows: number): Dispatch {
   const { features: x, keptFeatures: out, featureCols: cols } = draft;
   const index = keptRows(buffers.last);

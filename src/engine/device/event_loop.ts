@@ -6,9 +6,9 @@ const TURN_MS = 100;
 
 /**
  * Turns of the event loop, at once and then every TURN_MS. In a thread of its own, which says when
- * there is `mail`, the engine takes one for each message too (0.4 ms) and hears no signals: two
+ * there is `mail`, the engine takes one for each message too (0.4 ms) and handles no signals: two
  * immediates (2 us) are enough for the device's reports. Otherwise a turn waits for a timer (2 ms):
- * an immediate would come back before Deno has heard a signal.
+ * an immediate would come back before Deno has handled a signal.
  */
 export function yieldToEventLoop(mail?: () => boolean): () => Promise<void> {
   let last = -Infinity;

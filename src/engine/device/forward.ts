@@ -8,7 +8,7 @@ import { storageBuffer } from "./buffers.ts";
 import type { Core } from "./core.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
-/** Logits of this many rows at a time: eight rows of any width lie 256 bytes aligned. */
+/** Logits of this many rows at a time: eight rows of any width are 256-byte aligned. */
 const HEAD_ROWS = 8;
 
 /** Name of what enters layer `layer`; after the last one, of what leaves the final norm. */
@@ -86,7 +86,7 @@ async function floats(gpu: Gpu, source: Operand): Promise<Float32Array> {
   return new Float32Array(await readBuffer(gpu, source));
 }
 
-/** HEAD_ROWS rows of `stride`, without what lies past `width`. */
+/** HEAD_ROWS rows of `stride`, without what is past `width`. */
 function unpad(values: Float32Array, stride: number, width: number): Float32Array {
   if (stride === width) return values;
   const out = new Float32Array(HEAD_ROWS * width);

@@ -79,7 +79,7 @@ function verification({ buffers, mostRows }: RoundParts, shape: RoundShape): Dis
   return record({ batchSlots, slots, drafts, rows }, { ...shape, mostRows });
 }
 
-/** Acceptance; of trees also the moves of what was kept, which lies apart. */
+/** Acceptance; of trees also the moves of what was kept, whose cells are not neighbours. */
 function acceptance(
   { target, buffers, mostRows }: RoundParts,
   { shape, acceptance }: RoundKind,
@@ -101,7 +101,7 @@ function acceptance(
   ];
 }
 
-/** What the target keeps of every cell, by how it lies in memory. */
+/** What the target keeps of every cell, by its layout in memory. */
 function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers[] {
   const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
   for (const [i, { keys, values }] of kv.entries()) {
@@ -131,7 +131,7 @@ export function promptPlans({ target, drafter, buffers }: RoundParts, count: num
     body: targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
     head: [
       ...targetHeadAt(target, last),
-      // The one row to choose for lies in draftRows, see `writePrompt`.
+      // The one row to choose for is in draftRows, see `writePrompt`.
       ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, 1),
       acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }),
     ],

@@ -107,7 +107,7 @@ function readDraft(
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
   if (draft === "none" || algorithm === "NONE") return undefined;
   if (draft !== undefined) return openCheckpoint(draft);
-  // The NextN layer lies in the target's own files, the embedded model has none.
+  // The NextN layer is in the target's own files, the embedded model has none.
   if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
   if (model === undefined) return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
   if (algorithm === undefined) return undefined;
@@ -151,7 +151,7 @@ export async function loadWith(
     pause: () => Promise.resolve(),
   });
   const arena = openArena(gpu, "weights", measure.items);
-  // What the GPU has no memory for is heard here, so that reading is spared.
+  // What the GPU has no memory for is reported here, so that reading is spared.
   await throwDeviceErrors(gpu);
   const yieldNow = yieldToEventLoop();
   const weights = await makeWeights(models, sources, {

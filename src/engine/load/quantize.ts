@@ -33,7 +33,7 @@ export function quantizeWarnings(
   ];
 }
 
-/** What lies on the GPU of both models. */
+/** What the GPU holds of both models. */
 export interface WeightReport {
   readonly quantize: Quantization | undefined;
   readonly quantizeDraft: Quantization | undefined;

@@ -20,7 +20,7 @@ export interface RequestState {
   readonly drafted: Drafted;
 }
 
-/** What policies are told of a request's rounds. */
+/** What policies receive of a request's rounds. */
 export interface Drafted {
   /** Its number among all requests, from 0. */
   readonly id: number;

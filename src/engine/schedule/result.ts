@@ -42,7 +42,7 @@ export function generateResult(
   };
 }
 
-/** The setting told is the deepest that a round ran with, else the one asked for. */
+/** The setting reported is the deepest that a round ran with, else the one asked for. */
 function summary(
   algorithm: SpeculativeStats["algorithm"],
   asked: number,

@@ -43,7 +43,7 @@ export function tuningPath(
 }
 
 /**
- * What measurements hold for: adapter and driver as far as they can be told, the Deno that turns
+ * What measurements hold for: adapter and driver as far as they are known, the Deno that turns
  * WGSL into the driver's language, and the kernels.
  *
  * @param driver see `driverVersion`.
@@ -67,7 +67,7 @@ export function driverVersion(): string {
 /**
  * The file's tables; none where there is no file.
  *
- * @param onWarning hears of a file that cannot be read or is none of ours; it counts as none.
+ * @param onWarning is called for a file that cannot be read or is none of ours; it counts as none.
  */
 export function readTuning(path: string, onWarning: (line: string) => void): TuningTable {
   try {

@@ -17,7 +17,7 @@ export type ToEngine =
   | { readonly kind: "close" };
 
 export type FromEngine =
-  /** Messages are heard from now on. */
+  /** Messages are received from now on. */
   | { readonly kind: "ready" }
   | { readonly kind: "progress"; readonly progress: LoadProgress }
   | { readonly kind: "warning"; readonly line: string }

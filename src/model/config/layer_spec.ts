@@ -54,7 +54,7 @@ export interface LatentAttention {
   readonly queryRank: number | undefined;
   /** Of scores. */
   readonly scale: number;
-  /** Rope pairs lie side by side. */
+  /** Rope pairs are stored side by side. */
   readonly interleaved: boolean;
   readonly window: undefined;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */

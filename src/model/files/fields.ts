@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 
 /** A JSON object of a checkpoint under inspection. */
 export interface Fields {
-  /** Who is told about: the checkpoint's name. */
+  /** What messages name: the checkpoint. */
   readonly name: string;
   /** Which file or part of it, for messages: `config.json`, `config.json rope_scaling`. */
   readonly where: string;

@@ -12,7 +12,7 @@ export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL" | "OTHER" | 
 /** Rows of weights and the words of their groups: the views of src/model/quantized. */
 export type GroupedDType = "GROUPED_U4" | "GROUPED_I8" | "GROUPED_F8";
 
-/** One tensor of a checkpoint: where its bytes lie. */
+/** One tensor of a checkpoint: where its bytes are. */
 export interface TensorInfo {
   readonly name: string;
   readonly dtype: DType;
@@ -85,7 +85,8 @@ export function headerSize(first: Uint8Array, file: SafetensorsFile): number {
 }
 
 /**
- * The tensors a JSON header names, in file order, each checked to lie in the file and alone.
+ * The tensors a JSON header names, in file order, each checked to be inside the file and to
+ * overlap no other.
  * @throws UsageError naming file and tensor.
  */
 export function parseHeader(header: Uint8Array, file: SafetensorsFile): TensorInfo[] {

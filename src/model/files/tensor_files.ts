@@ -4,7 +4,7 @@ import { type ByteSource, diskFolder, type Folder, readJson } from "./folder.ts"
 import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
 import { readTorchFile } from "./torch_file.ts";
 
-/** The tensors of a checkpoint and the open files they lie in. */
+/** The tensors of a checkpoint and the open files that hold them. */
 export interface TensorFiles extends Disposable {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   /** Reads `into.length` bytes of the tensor from byte `offset` on. */

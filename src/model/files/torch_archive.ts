@@ -18,7 +18,7 @@ const TAR_MAGIC_AT = 257;
 /** An opened archive. */
 export interface TorchArchive {
   readonly pickle: Uint8Array;
-  /** Where the storage of this key lies. @throws Error when there is none. */
+  /** Where the storage of this key is. @throws Error when there is none. */
   storage(key: string): { readonly begin: number; readonly size: number };
 }
 

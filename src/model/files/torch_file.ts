@@ -89,13 +89,13 @@ class Storage {
   }
 }
 
-/** A view of a storage whose elements lie row after row. */
+/** A view of a storage whose elements are stored row after row. */
 class Tensor {
   readonly dtype: string;
   readonly shape: readonly number[];
   readonly begin: number;
   readonly size: number;
-  /** Why it cannot be read, told with its name once that is known. */
+  /** Why it cannot be read, reported with its name once that is known. */
   readonly fault: string | undefined;
 
   constructor(storage: Storage, view: View, dtype: string) {

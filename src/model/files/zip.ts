@@ -1,6 +1,6 @@
 /**
  * The directory of a zip archive whose entries are stored, not compressed: then an entry's bytes
- * lie in the file as they are, and any part of them can be read alone.
+ * are stored in the file as they are, and any part of them can be read alone.
  * Source: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT (sections 4.3.7 to 4.3.16)
  */
 import { quote } from "./fields.ts";
@@ -11,9 +11,9 @@ export interface ZipEntry {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
-  /** Where its local header lies; see `entryStart`. */
+  /** Where its local header is; see `entryStart`. */
   readonly headerAt: number;
-  /** Its bytes lie in the file as they are: neither compressed nor encrypted. */
+  /** Its bytes are stored in the file as they are: neither compressed nor encrypted. */
   readonly stored: boolean;
 }
 

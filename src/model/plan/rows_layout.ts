@@ -40,7 +40,7 @@ export function resultWords(rows: number): number {
 }
 
 /**
- * What is drafted for a slot of at most `rows` rows lies in this many u32 words: how many drafts
+ * What is drafted for a slot of at most `rows` rows takes this many u32 words: how many drafts
  * are to be verified, their tokens, their parents' rows. See shaders/fragments/drafts.wgsl.
  */
 export function draftWords(rows: number): number {

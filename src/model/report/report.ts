@@ -111,7 +111,7 @@ export interface MemoryReport {
   readonly tiers: readonly { readonly numSteps: readonly number[]; readonly bytes: number }[];
 }
 
-/** The default `--max-batch`, for which the tiers are told. */
+/** The default `--max-batch`, for which the tiers are listed. */
 export const TIER_BATCH = 8;
 
 const TIER_SETS = [[0], [1], [1, 3], [1, 3, 7], [0, 1, 3, 7]];
@@ -126,7 +126,7 @@ export interface ModelReport {
 /** Rows that get logits in a round of the default num_steps, in whole matmul tiles. */
 const VERIFY_ROWS = 8;
 
-/** The report on a target and its draft; a draft that does not fit is told, not thrown. */
+/** The report on a target and its draft; a draft that does not fit is reported, not thrown. */
 export function inspectReport(
   target: Inspected<ModelConfig>,
   draft: Inspected<DraftConfig> | null,
@@ -177,7 +177,7 @@ function partReport(
   specs: readonly TensorSpec[],
   kvDtype: KvDtype,
 ): PartReport {
-  // What differs between layers besides the window is told by the first alone.
+  // What differs between layers besides the window is reported for the first alone.
   const { attention } = config.layers[0] as LayerSpec;
   const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
   const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);

@@ -31,7 +31,7 @@ export interface Loader {
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
   /** A matrix to look rows up in; never quantized. */
   table(label: string, tensor: TensorInfo): Table;
-  /** Stacks tensors of heads so that the halves of a head lie half a shard apart (q, k and v). */
+  /** Stacks tensors of heads, the halves of a head half a shard apart (q, k and v). */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
   experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;

@@ -7,7 +7,7 @@ import type { Run } from "./shards.ts";
 
 /** Packs float rows into quantized matrices on the GPU, a staging buffer full at a time. */
 export interface Quantizer extends Disposable {
-  /** Where rows to be packed lie, one after the other from the start. */
+  /** Where rows to be packed are stored, one after the other from the start. */
   readonly staging: GPUBuffer;
   /** Rows of `rowBytes` that are staged at a time. */
   rows(rowBytes: number): number;

@@ -86,7 +86,7 @@ export interface HeadShape {
 
 /**
  * Tensors of whole heads: each shard has the first halves of its heads and then the second halves,
- * so that a rope pair lies half a shard apart. Where the rope turns but a part of the head, the
+ * so that a rope pair is stored half a shard apart. Where the rope turns but a part of the head, the
  * halves of the part come first and those of the rest follow: q and k keep their dot product.
  */
 export function headHalves(
@@ -119,7 +119,7 @@ function headRuns(
   }).flat();
 }
 
-/** Rows of one tensor that lie half a shard before as many of another. */
+/** Rows of one tensor that are stored half a shard before as many of another. */
 interface PairedRun {
   readonly rows: number;
   /** Tensor and its first row. */

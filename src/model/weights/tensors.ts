@@ -182,7 +182,7 @@ function isZeroBias(checkpoint: Checkpoint, { name, ...tensor }: TensorInfo): bo
 }
 
 /**
- * What a spec asks for, as it lies in the checkpoint; of a fused tensor the spec's rows alone.
+ * What a spec asks for, as the checkpoint stores it; of a fused tensor the spec's rows alone.
  * Undefined when it is missing.
  */
 export function findTensor(

@@ -26,7 +26,7 @@ export function gptqWords(stored: Uint32Array, { rows, cols }: Shape): Uint32Arr
   return out;
 }
 
-/** Bit where the nibble of column c of eight lies in a word of AWQ; the inverse of its order_map. */
+/** First bit of the nibble of column c of eight in a word of AWQ; the inverse of its order_map. */
 const AWQ_SHIFTS = [0, 16, 4, 20, 8, 24, 12, 28];
 
 /**

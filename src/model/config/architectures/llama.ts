@@ -1,7 +1,7 @@
 import type { Family } from "../types.ts";
 import { flag, unusable } from "../../files/fields.ts";
 
-/** Llama 2, 3, 3.1 to 3.3, and what follows their layout: the layer that others are told from. */
+/** Llama 2, 3, 3.1 to 3.3, and what follows their layout: the layer that others differ from. */
 export const LLAMA: Family = {
   architecture: "LlamaForCausalLM",
   modelType: "llama",
