@@ -12,8 +12,8 @@ import {
 } from "../../files/fields.ts";
 
 /**
- * Where the numbers of a matrix are stored. `gptq` and `awq`: 4-bit, transposed; `packed`: rows of integers in
- * words; `integers` and `fp8`: rows of bytes.
+ * Where the numbers of a matrix are stored. `gptq` and `awq`: 4-bit, transposed; `packed`: rows of
+ * integers in words; `integers` and `fp8`: rows of bytes.
  */
 export type StoredLayout = "gptq" | "awq" | "packed" | "integers" | "fp8";
 
