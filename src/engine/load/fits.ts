@@ -2,7 +2,7 @@
 import { UsageError } from "../../errors.ts";
 import { type DeviceInfo, type Gpu, OutOfMemory } from "../../gpu/device.ts";
 import type { GpuMemory } from "../../gpu/memory.ts";
-import { bytesText } from "../../model/files/bytes.ts";
+import { bytesText } from "../../text/numbers.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import {
   capacityOf,
