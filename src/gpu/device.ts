@@ -5,7 +5,7 @@ export type AdapterChoice = "high-performance" | "low-power" | "software";
 /** What the machine offers, in words for `--json` and `doctor`. */
 export interface DeviceInfo {
   readonly adapter: string;
-  /** Vendor, device and architecture as WebGPU tells them: what else there is to know it again by. */
+  /** Vendor, device and architecture as WebGPU reports them: what else identifies it. */
   readonly hardware: string;
   readonly backend: string;
   readonly software: boolean;
@@ -134,7 +134,7 @@ function describeAdapter(adapter: GPUAdapter, device: GPUDevice): DeviceInfo {
   return { adapter: name, hardware, backend: backend(), software, features };
 }
 
-// wgpu does not tell; these are the ones it prefers.
+// wgpu does not report it; these are the ones it prefers.
 function backend(): string {
   return { linux: "vulkan", windows: "vulkan", darwin: "metal" }[Deno.build.os as "linux"] ??
     "unknown";

@@ -1,4 +1,4 @@
-/** How much memory the adapter has. WebGPU does not tell, so the system is asked where it can. */
+/** How much memory the adapter has. WebGPU does not report it, so the system is asked where it can. */
 import type { DeviceInfo } from "./device.ts";
 
 /** Bytes. */
@@ -31,7 +31,7 @@ const NVIDIA_QUERY = [
 ];
 
 /**
- * The memory that buffers of this adapter come from, undefined where nobody tells. Software
+ * The memory that buffers of this adapter come from, undefined where it is not reported. Software
  * adapters and Apple's GPUs use the system's. Of several cards with the adapter's name the one with
  * most free memory counts: which of them WebGPU opened is not known.
  *

@@ -27,7 +27,7 @@ export interface DownloadProgress {
   readonly before: number;
 }
 
-/** Where to look, and whom to tell. */
+/** Where to look, and whom to notify. */
 export interface Hub {
   readonly settings: HubSettings;
   readonly signal?: AbortSignal;

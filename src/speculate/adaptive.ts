@@ -1,9 +1,9 @@
 import { AdaptiveConfigError, type AdaptiveSlot } from "./adaptive_config.ts";
 
-/** What one batch-size slot has learned (SGLang `AdaptiveSpeculativeParams`). */
+/** What one batch-size bracket has learned (SGLang `AdaptiveSpeculativeParams`). */
 export interface SlotState {
   readonly slot: AdaptiveSlot;
-  /** The active num_steps, one of the slot's candidates. */
+  /** The active num_steps, one of the bracket's candidates. */
   readonly current: number;
   /** Moving average of the accepted drafts a request and round, the bonus not counted. */
   readonly ema: number;

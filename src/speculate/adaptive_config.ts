@@ -30,7 +30,7 @@ export interface AdaptiveSlot {
   readonly flat: boolean;
 }
 
-/** A checked config: at least one slot, ascending by batch size. */
+/** A checked config: at least one bracket (a "slot" of SGLang's file), ascending by batch size. */
 export interface AdaptiveConfig {
   readonly slots: readonly AdaptiveSlot[];
 }
@@ -103,7 +103,7 @@ export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
   return freeze(slots.toSorted((a, b) => a.batchSize - b.batchSize));
 }
 
-/** The num_steps of all slots together, ascending: the tiers to build. */
+/** The num_steps of all brackets together, ascending: the tiers to build. */
 export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
   return ascending(slots.flatMap(({ candidateSteps }) => candidateSteps));
 }
@@ -111,7 +111,7 @@ export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
 /**
  * The steps to start with where none are asked for.
  *
- * @throws AdaptiveConfigError when the config has no slot.
+ * @throws AdaptiveConfigError when the config has no bracket.
  */
 export function middleSteps(config: AdaptiveConfig): number {
   const steps = unionSteps(config);
@@ -123,7 +123,7 @@ export function middleSteps(config: AdaptiveConfig): number {
 /**
  * Refuses candidates that no tier can be built for.
  *
- * @throws AdaptiveConfigError naming the slot and the candidate.
+ * @throws AdaptiveConfigError naming the bracket and the candidate.
  */
 export function checkDeepest({ slots }: AdaptiveConfig, maxNumSteps: number): void {
   for (const { batchSize, candidateSteps, flat } of slots) {

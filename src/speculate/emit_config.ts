@@ -1,7 +1,7 @@
 /** The steps that won at one batch size. */
 export interface Winner {
   readonly batchSize: number;
-  /** One of them holds the slot at it; of several, acceptance chooses while it runs. */
+  /** One of them holds the bracket at it; of several, acceptance chooses while it runs. */
   readonly steps: readonly number[];
 }
 

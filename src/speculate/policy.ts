@@ -18,7 +18,7 @@ export interface Policy<State = unknown> {
   holds(state: State, context: RoundContext): number;
   /** Takes in what a round came to. */
   learn(state: State, outcome: RoundOutcome): Learned<State>;
-  /** What `--json` and `--stats` tell of it. */
+  /** What `--json` and `--stats` report of it. */
   report(state: State): PolicyReport;
 }
 
@@ -76,10 +76,10 @@ export interface SequenceContext {
   readonly lag: number;
 }
 
-/** Rounds that a `SequenceContext` tells of. */
+/** Rounds that a `SequenceContext` describes. */
 export const RECENT_ROUNDS = 8;
 
-/** What a finished round tells. */
+/** What a finished round reports. */
 export interface RoundOutcome {
   /** It ran with this. Where `pick` gives another by now, it was launched before a change. */
   readonly tier: TierShape;
@@ -116,7 +116,7 @@ export interface RoundTimes {
   readonly host: number;
 }
 
-/** What a policy tells of itself; its names are a public format. No number in it is NaN. */
+/** What a policy reports of itself; its names are a public format. No number in it is NaN. */
 export interface PolicyReport {
   /** Its part of the object of `--json`. */
   readonly json: Readonly<Record<string, Plain>>;

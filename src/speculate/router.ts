@@ -1,6 +1,6 @@
 import type { AdaptiveSlot } from "./adaptive_config.ts";
 
-/** Which slot a batch belongs to (SGLang's adaptive step router). An `AdaptiveConfig` is one. */
+/** Which bracket a batch belongs to (SGLang's adaptive step router). An `AdaptiveConfig` is one. */
 export interface Routing {
   /** Ascending by batch size. */
   readonly slots: readonly Pick<AdaptiveSlot, "batchSize" | "candidateSteps">[];
@@ -8,7 +8,7 @@ export interface Routing {
   readonly buckets?: readonly number[] | undefined;
 }
 
-/** The last slot at or below the padded batch; the first one for batches below all. */
+/** The last bracket at or below the padded batch; the first one for batches below all. */
 export function slotIndex({ slots, buckets }: Routing, batchSize: number): number {
   const padded = padTo(buckets ?? [], batchSize);
   return Math.max(0, slots.findLastIndex((slot) => slot.batchSize <= padded));

@@ -11,7 +11,7 @@ import { type Sequence, slotOf } from "./sequence.ts";
 /** Logits of this many rows at a time: eight rows of any width are 256-byte aligned. */
 const HEAD_ROWS = 8;
 
-/** Name of what enters layer `layer`; after the last one, of what leaves the final norm. */
+/** Name of what enters layer `layer`; after the last one, of what the final norm returns. */
 export function hidden(layer: number): string {
   return `hidden_states.${layer}`;
 }

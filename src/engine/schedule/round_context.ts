@@ -9,7 +9,7 @@ import {
 import type { RoundResult, SequenceResult } from "../device/round_result.ts";
 import { askedSteps, type RequestState } from "./request_state.ts";
 
-/** What a context tells beside the requests of the round. */
+/** What a context has beside the requests of the round. */
 export type RoundSurroundings = Pick<
   RoundContext,
   "waiting" | "freePages" | "totalPages" | "roundsPerSync"
@@ -52,7 +52,7 @@ export function roundOutcome(
   return { ...round, sequences, ms: roundTimes(times) };
 }
 
-/** What the round did for a request; contexts will tell it. */
+/** What the round did for a request; later contexts contain it. */
 function sequenceOutcome(
   { request, output, drafted }: RequestState,
   { drafts, accepted }: SequenceResult,

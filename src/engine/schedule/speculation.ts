@@ -40,7 +40,7 @@ export interface SpeculationReport {
   /** Milliseconds of rounds by number of steps. */
   readonly tier_ms: Readonly<Record<number, number>>;
   readonly switches: readonly TierSwitch[];
-  /** What the policy tells of itself. */
+  /** What the policy reports of itself. */
   readonly own: PolicyReport;
 }
 

@@ -72,9 +72,9 @@ interface Seen {
 }
 
 /**
- * Always the rounds that were asked for, or what two kinds of groups tell of each batch and depth: a
+ * Always the rounds that were asked for, or what two kinds of groups show of each batch and depth: a
  * group of one takes host + round, each further round takes a round. The host's part cannot be seen
- * otherwise: most of it is spent waiting for a device that is slow to begin and to tell its end.
+ * otherwise: most of it is spent waiting for a device that is slow to begin and to report its end.
  */
 export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();

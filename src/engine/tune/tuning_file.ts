@@ -53,7 +53,7 @@ export function adapterKey({ adapter, hardware, backend }: DeviceInfo, driver: s
   return [...parts.filter(Boolean), `kernels ${KERNEL_VERSION}`].join(", ");
 }
 
-/** WebGPU in Deno tells no driver's version; NVIDIA's on Linux does itself. */
+/** WebGPU in Deno has no driver version; NVIDIA's driver on Linux reports its own. */
 export function driverVersion(): string {
   if (Deno.build.os !== "linux") return "";
   try {

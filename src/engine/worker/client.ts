@@ -11,7 +11,7 @@ export const INTERRUPT_MS = 100;
 /** How long the end of a round in flight is waited for when the engine is closed. */
 const CLOSE_MS = 5000;
 
-/** Nothing tells when an ended thread has given its device back: 200 ms were enough on an H200. */
+/** Nothing reports when an ended thread has given its device back: 200 ms were enough on an H200. */
 const TEARDOWN_MS = 300;
 
 /** Opens engines in workers, whose module `url` calls `serveEngine`. */

@@ -21,7 +21,7 @@ type HeadAlgorithm = Exclude<Algorithm, "NEXTN">;
 
 /**
  * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
- * authors' own files name the target's for both kinds; then the width of `fc` tells.
+ * authors' own files name the target's for both kinds; then the width of `fc` decides.
  */
 const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   LlamaForCausalLM: undefined,
@@ -36,7 +36,7 @@ const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   Eagle3DraftModel: "EAGLE3",
 };
 
-/** Kinds of layer; what tells them apart in a draft, norms of q and k and biases, is in the tensors. */
+/** Kinds of layer; what distinguishes them in a draft, norms of q and k and biases, is in the tensors. */
 const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3"];
 
 /** Modules of variants that would be left out of the forward, and the key that switches them on. */
@@ -101,7 +101,7 @@ export function parseDraftConfig(
   });
 }
 
-/** The draft's one layer; the tensors tell whether it norms q and k, and whether they have biases. */
+/** The draft's one layer; the tensors show whether it norms q and k, and whether they have biases. */
 function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerSpec {
   const { attention, mlp, norms } = layer as LayerSpec;
   if (attention.kind === "latent") return layer as LayerSpec;

@@ -12,7 +12,7 @@ export interface LayerSpec {
   readonly norms: "before" | "after" | "around";
 }
 
-/** Kinds of attention; `kind` also tells the weights and the plan. */
+/** Kinds of attention; `kind` also decides the weights and the plan. */
 export type AttentionSpec = HeadAttention | LatentAttention;
 
 /** softmax(cap(scale q k^T)) v with keys and values a head. */

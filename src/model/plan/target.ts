@@ -85,7 +85,7 @@ export interface Target extends DecoderContext {
   readonly partials: Operand;
 }
 
-/** Where a forward leaves copies of the residual stream entering a layer. */
+/** Where a forward writes copies of the residual stream entering a layer. */
 export interface AuxHidden {
   readonly layer: number;
   readonly out: Operand;

@@ -1,4 +1,4 @@
-/** What `eyrie inspect` tells of the kinds of layers a model has. */
+/** What `eyrie inspect` reports of the kinds of layers a model has. */
 import type { ModelConfig } from "../config/types.ts";
 import type { AttentionSpec, HeadAttention } from "../config/layer_spec.ts";
 

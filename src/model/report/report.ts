@@ -1,4 +1,4 @@
-/** Everything `eyrie inspect` tells, as a value: headers and configs only, no weights. */
+/** Everything `eyrie inspect` reports, as a value: headers and configs only, no weights. */
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";

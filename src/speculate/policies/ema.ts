@@ -12,19 +12,19 @@ import { chain, chains } from "../round_shape.ts";
 import { slotIndex } from "../router.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 
-/** One state a slot, in the config's order: slots share nothing. */
+/** One state a bracket, in the config's order: brackets share nothing. */
 export type EmaState = readonly SlotState[];
 
 export interface EmaOptions {
-  /** num_steps at which the slots start that have it among their candidates. */
+  /** num_steps at which the brackets start that have it among their candidates. */
   readonly initialSteps: number;
   /** Batch sizes that the engine pads to. */
   readonly buckets?: readonly number[];
 }
 
-/** A slot in the report. */
+/** A bracket in the report. */
 export interface SlotReport {
-  /** Smallest batch of the slot. */
+  /** Smallest batch of the bracket. */
   readonly batch_size: number;
   readonly num_steps: number;
   readonly ema_accept_len: number;
@@ -46,10 +46,10 @@ export const EMA: PolicyKind<AdaptiveConfig> = policyKind({
 });
 
 /**
- * SGLang's adaptive controller and router: each batch size has a slot, and each slot walks along its
+ * SGLang's adaptive controller and router: each batch size has a bracket, which walks along its
  * candidates by a moving average of the accepted drafts.
  *
- * @throws AdaptiveConfigError when the config has no slot.
+ * @throws AdaptiveConfigError when the config has no bracket.
  */
 export function ema(
   config: AdaptiveConfig,
