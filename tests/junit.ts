@@ -48,9 +48,10 @@ export function countTests(tests: readonly TestCase[], exitCode: number): Counts
 }
 
 /**
- * Whether `deno test` printed that all tests of the process passed. Mesa's software driver (22.3.6)
- * corrupts its heap now and then while a process ends: a crash after this line is the driver's. What
- * processes of ours do at their end is tested by those that start them.
+ * Whether `deno test` printed that all tests of the process passed. With Mesa's software driver
+ * (22.3.6) a process aborts now and then at its end ("double free or corruption"). The cause was not
+ * traced; it is taken for the driver's, so a signal after this line is reported and not counted. How
+ * processes of ours end is tested by those that start them.
  */
 export function endedWell(text: string): boolean {
   // deno-lint-ignore no-control-regex
