@@ -7,8 +7,6 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
 
-/** Most candidates of a node. */
-export const MOST_WIDTH = 16;
 /** Invocations of a workgroup. */
 const LANES = 64;
 
@@ -17,38 +15,32 @@ export interface TreeShape {
   readonly batch: number;
   /** Draft levels. */
   readonly depth: number;
-  /** Candidates of each node, and nodes that each level goes on from; 1 to MOST_WIDTH. */
+  /** Candidates of each node, and nodes that each level goes on from. */
   readonly width: number;
-  /** Verify rows a sequence, at most `poolSize` + 1. */
+  /** Verify rows a sequence, at most `pool` + 1. */
   readonly rows: number;
-}
-
-/**
- * Candidates that a tree chooses its nodes from: width + (depth - 1) width^2 (EAGLE-2; SGLang
- * `organize_draft_results`).
- */
-export function poolSize({ depth, width }: Pick<TreeShape, "depth" | "width">): number {
-  return width + (depth - 1) * width * width;
+  /** Candidates that the nodes are chosen from, see pool.wgsl. */
+  readonly pool: number;
 }
 
 /** What the levels of a round's trees write. */
 export interface TreeBuffers {
-  /** (token, bits of its score), u32 [batch, poolSize, 2] */
+  /** (token, bits of its score), u32 [batch, pool, 2] */
   readonly pool: Operand;
   /** Places in the pool, u32 [batch, depth, width]. */
   readonly frontier: Operand;
 }
 
-const levelKernels = new Map<boolean, Kernel>();
+const levelKernels = new Map<string, Kernel>();
 
-function levelKernel(first: boolean): Kernel {
-  return levelKernels.getOrInsertComputed(first, () => {
-    const name = `tree_level_${first ? "first" : "next"}`;
+function levelKernel(first: boolean, candidates: number): Kernel {
+  const name = `tree_level_${first ? "first" : "next"}`;
+  return levelKernels.getOrInsertComputed(`${name}_${candidates}`, () => {
     const code = shader("tree/tree_level", {
       slots: { candidates: `tree/${name}` },
-      counts: { MOST: MOST_WIDTH * MOST_WIDTH },
+      counts: { CANDIDATES: candidates },
     });
-    return kernel(name, code, {
+    return kernel(`${name}_${candidates}`, code, {
       bindings: ["batch_slots", "slots", "top", "pool", "frontier", "rows", "hidden"],
       constants: [
         ...["WIDTH", "LEVEL", "LEVELS", "POOL", "GOES_ON", "LANES"],
@@ -90,16 +82,16 @@ export function treeLevel(
     readonly rows: Operand;
     readonly hidden: Operand;
   },
-  { batch, depth, width, level, kept }: TreeShape & {
+  { batch, depth, width, pool: POOL, level, kept }: TreeShape & {
     readonly level: number;
     /** Tokens that `topTokens` kept for each slot. */
     readonly kept: number;
   },
 ): Dispatch {
-  return dispatch(levelKernel(level === 0), {
+  return dispatch(levelKernel(level === 0, level === 0 ? width : width * width), {
     buffers: { ...others, batch_slots: batchSlots, pool, frontier },
     constants: {
-      ...{ WIDTH: width, LEVEL: level, LEVELS: depth, POOL: poolSize({ depth, width }) },
+      ...{ WIDTH: width, LEVEL: level, LEVELS: depth, POOL },
       ...{ GOES_ON: Number(level + 1 < depth), LANES },
       ...level === 0 ? { KEPT: kept } : {},
     },
@@ -116,9 +108,8 @@ export function treeSelect(
     /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
     readonly drafts: Operand;
   },
-  { batch, depth, width, rows, mostRows }: TreeShape & { readonly mostRows: number },
+  { batch, depth, width, rows, pool: POOL, mostRows }: TreeShape & { readonly mostRows: number },
 ): Dispatch {
-  const POOL = poolSize({ depth, width });
   return dispatch(selectKernel(Math.ceil(POOL / 32)), {
     buffers: { batch_slots: batchSlots, ...tree, drafts },
     constants: { WIDTH: width, ROWS: rows, POOL, LEVELS: depth, LANES, MOST_ROWS: mostRows },

@@ -6,7 +6,7 @@
 //
 // One workgroup per sequence of the batch. Slot:
 //   candidates: `fn candidate(place, slot, c)`, (token, bits of its probability); `fn hidden_row(place, slot, parent)`, where
-//     its parent's hidden row is; `fn candidates()`, their number (tree_level_first.wgsl, tree_level_next.wgsl).
+//     its parent's hidden row is (tree_level_first.wgsl, tree_level_next.wgsl).
 
 //use fragments/rows
 //use tree/pool
@@ -18,7 +18,7 @@ override POOL: u32; // of a sequence
 override GOES_ON: u32; // 1: a further level follows
 override LANES: u32;
 
-var<workgroup> scores: array<f32, $MOST>;
+var<workgroup> scores: array<f32, $CANDIDATES>;
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
@@ -67,7 +67,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
   let first = place * POOL + pool_level(LEVEL);
-  for (var c = lane; c < candidates(); c += LANES) {
+  for (var c = lane; c < $CANDIDATESu; c += LANES) {
     let found = candidate(place, slot, c);
     var score = bitcast<f32>(found.y);
     if (LEVEL > 0u) {
@@ -80,9 +80,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (GOES_ON == 0u) {
     return;
   }
-  for (var c = lane; c < candidates(); c += LANES) {
+  for (var c = lane; c < $CANDIDATESu; c += LANES) {
     var rank = 0u;
-    for (var other = 0u; other < candidates() && rank < WIDTH; other++) {
+    for (var other = 0u; other < $CANDIDATESu && rank < WIDTH; other++) {
       rank += u32(scores[other] > scores[c] || (scores[other] == scores[c] && other < c));
     }
     if (rank < WIDTH) {

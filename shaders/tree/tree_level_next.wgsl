@@ -7,7 +7,3 @@ fn candidate(place: u32, slot: u32, c: u32) -> vec2<u32> {
 fn hidden_row(place: u32, slot: u32, parent: u32) -> u32 {
   return place * WIDTH + parent;
 }
-
-fn candidates() -> u32 {
-  return WIDTH * WIDTH;
-}

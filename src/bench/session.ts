@@ -9,7 +9,7 @@ import { openSpeculation, type Speculation } from "../engine/schedule/speculatio
 import { middleSteps, unionSteps } from "../speculate/adaptive_config.ts";
 import { ema } from "../speculate/policies/ema.ts";
 import { fixed } from "../speculate/policies/static.ts";
-import { chains } from "../speculate/round_shape.ts";
+import { chain, chains } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { sum } from "./statistics.ts";
@@ -47,7 +47,10 @@ function stepsOf(setting: Setting): readonly number[] {
 
 function speculationOf(setting: Setting, maxBatch: number): Speculation {
   if (setting.kind !== "preset") {
-    return openSpeculation("static", fixed(setting.kind === "static" ? setting.numSteps : 0));
+    return openSpeculation(
+      "static",
+      fixed(chain(setting.kind === "static" ? setting.numSteps : 0)),
+    );
   }
   const config = presetConfig(setting.name);
   const options = { initialSteps: middleSteps(config), buckets: batchBuckets(maxBatch) };

@@ -8,6 +8,7 @@ import type { WeightReport } from "./load/quantize.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
 import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
+import type { TierShape } from "../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../speculate/stats.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
@@ -27,10 +28,10 @@ export interface EngineFacts {
   readonly loadMs: number;
   readonly device: DeviceInfo;
   readonly hasChatTemplate: boolean;
-  /** Draft steps of a request that says nothing else. */
-  readonly numSteps: number;
+  /** Of a request that asks for no number of steps. */
+  readonly tier: TierShape;
   /** The tiers that were built and the bytes they add. */
-  readonly tiers: { readonly steps: readonly number[]; readonly bytes: number };
+  readonly tiers: { readonly shapes: readonly TierShape[]; readonly bytes: number };
 }
 
 /** What an engine did until now. Plain data. */

@@ -9,7 +9,7 @@ import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
-import { chains } from "../speculate/round_shape.ts";
+import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
@@ -82,9 +82,11 @@ export interface Machine {
 
 type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
 
-/** Every round `numSteps` deep, or as a request asks where `steps` names more. */
-export function statically(numSteps: number, steps: readonly number[] = [numSteps]): MakePlan {
-  return (algorithm) => algorithm === "NONE" ? staticPlan(0) : staticPlan(numSteps, steps);
+/** Every round of this tier, a number being a chain, or as deep as a request asks where `steps` has it. */
+export function statically(begin: number | TierShape, steps: readonly number[] = []): MakePlan {
+  const tier = typeof begin === "number" ? chain(begin) : begin;
+  return (algorithm) =>
+    algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, chains(steps));
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -110,10 +112,10 @@ export interface Engine extends Disposable {
   /** What is kept of earlier requests. */
   readonly cache: PrefixCache;
   readonly speculation: Speculation;
-  /** Draft steps of a request that says nothing else. */
-  readonly numSteps: number;
+  /** Of a request that asks for no number of steps. */
+  readonly tier: TierShape;
   /** The tiers that were built and the bytes they add. */
-  readonly tiers: { readonly steps: readonly number[]; readonly bytes: number };
+  readonly tiers: { readonly shapes: readonly TierShape[]; readonly bytes: number };
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(
     input: { readonly raw: string } | { readonly messages: readonly ChatMessage[] },
@@ -153,9 +155,9 @@ export async function openEngine(
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { numSteps, steps, warmed = [numSteps], speculation } = planOf(options, algorithm);
+  const { tier, tiers, warmed = [tier], speculation } = planOf(options, algorithm);
   const gpu = stack.use(await machine.openGpu(options.adapter));
-  const settings = { ...options, contextLength, steps };
+  const settings = { ...options, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
@@ -169,14 +171,14 @@ export async function openEngine(
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
     });
-    await opened.warmUp(chains(warmed));
+    await opened.warmUp(warmed);
     if (drafter) await opened.warmUp([...chains([0]), drafter.shape], true);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
   const { tokenizer } = text;
-  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, numSteps };
+  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
   const scheduler = openScheduler({
@@ -201,11 +203,11 @@ export async function openEngine(
     counts: scheduler.counts,
     cache,
     speculation,
-    numSteps,
+    tier,
     tiers: {
-      steps,
+      shapes: tiers,
       bytes: tierBytes(config, models.draft?.config, {
-        steps,
+        tiers,
         batch: capacity.batch,
         kvTokens: capacity.pages * PAGE,
       }),

@@ -3,8 +3,11 @@ import {
   AdaptiveConfigError,
   middleSteps,
   unionSteps,
+  unionTiers,
   withInitialSteps,
 } from "./adaptive_config.ts";
+import { chain, type TierShape } from "./round_shape.ts";
+import { treeShape } from "./tree_shape.ts";
 
 /** Speculation arguments as given, SGLang's names; undefined where they were not. */
 export interface SpeculationArguments {
@@ -22,13 +25,10 @@ export interface SpeculationArguments {
 }
 
 interface Resolved {
-  readonly eagleTopk: number;
-  /** The steps to start with. */
-  readonly numSteps: number;
-  /** Rows that verify takes for a request at `numSteps`. */
-  readonly numDraftTokens: number;
-  /** Every num_steps that a round may have, ascending. */
-  readonly tiers: readonly number[];
+  /** What rounds start with: num_steps levels, eagle_topk wide, num_draft_tokens rows. */
+  readonly tier: TierShape;
+  /** Every tier that a round may have, ascending. */
+  readonly tiers: readonly TierShape[];
   readonly warnings: readonly string[];
 }
 
@@ -75,23 +75,20 @@ function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
   const listed = unionSteps(args.config);
   const numSteps = args.numSteps ?? middleSteps(args.config);
   const config = withInitialSteps(args.config, numSteps);
-  const tiers = unionSteps(config);
-  if (!tiers.includes(numSteps)) {
+  const steps = unionSteps(config);
+  const tiers = unionTiers(config);
+  const tier = tiers.find(({ depth }) => depth === numSteps);
+  if (tier === undefined) {
     throw new AdaptiveConfigError(
       `--speculative-num-steps=${numSteps} is not in the adaptive config candidate_steps ` +
-        `[${tiers.join(", ")}]. Pass one of those values.`,
+        `[${steps.join(", ")}]. Pass one of those values.`,
     );
   }
   const added = `Adding initial speculative_num_steps=${numSteps} to ` +
     `candidate_steps=[${listed.join(", ")}] so the pre-built runtime state is reused.`;
-  const { numDraftTokens, warnings } = chain(args, numSteps);
+  const warnings = chainWarnings(args, numSteps);
   return {
-    policy: "adaptive",
-    config,
-    eagleTopk: 1,
-    numSteps,
-    numDraftTokens,
-    tiers,
+    ...{ policy: "adaptive", config, tier, tiers },
     warnings: listed.includes(numSteps) ? warnings : [added, ...warnings],
   };
 }
@@ -100,24 +97,33 @@ function staticSpeculation(
   args: SpeculationArguments,
   before: readonly string[],
 ): ResolvedSpeculation {
-  const eagleTopk = args.eagleTopk ?? 1;
-  const numSteps = args.numSteps ?? (args.algorithm === "NONE" ? 0 : DEFAULT_NUM_STEPS);
-  const { numDraftTokens, warnings } = eagleTopk === 1
-    ? chain(args, numSteps)
-    : { numDraftTokens: args.numDraftTokens ?? numSteps + 1, warnings: [] };
-  return {
-    policy: "fixed",
-    eagleTopk,
-    numSteps,
-    numDraftTokens,
-    tiers: [numSteps],
-    warnings: [...before, ...warnings],
-  };
+  const { algorithm, eagleTopk = 1, numDraftTokens } = args;
+  if (args.numSteps === undefined && algorithm !== "NONE") refuseWithoutSteps(args);
+  const numSteps = args.numSteps ?? (algorithm === "NONE" ? 0 : DEFAULT_NUM_STEPS);
+  if (eagleTopk > 1 && numSteps > 0) {
+    const tier = treeShape({ depth: numSteps, width: eagleTopk, rows: numDraftTokens });
+    return { policy: "fixed", tier, tiers: [tier], warnings: before };
+  }
+  const tier = chain(numSteps);
+  const warnings = [...before, ...chainWarnings(args, numSteps)];
+  return { policy: "fixed", tier, tiers: [tier], warnings };
+}
+
+/** As SGLang: without num_steps all three are chosen automatically. */
+function refuseWithoutSteps({ eagleTopk, numDraftTokens }: SpeculationArguments): void {
+  const given = eagleTopk !== undefined
+    ? "--speculative-eagle-topk"
+    : numDraftTokens !== undefined
+    ? "--speculative-num-draft-tokens"
+    : undefined;
+  if (given === undefined) return;
+  throw new AdaptiveConfigError(
+    `Cannot use ${given} without --speculative-num-steps: all three are chosen, or none`,
+  );
 }
 
 /** With topk 1 the drafts are a chain: a row for each and one for the token before them. */
-function chain({ numDraftTokens }: SpeculationArguments, numSteps: number) {
-  const rows = numSteps + 1;
-  const wrong = numDraftTokens !== undefined && numDraftTokens !== rows;
-  return { numDraftTokens: rows, warnings: wrong ? [ADJUSTED_DRAFT_TOKENS] : [] };
+function chainWarnings({ numDraftTokens }: SpeculationArguments, numSteps: number): string[] {
+  const wrong = numDraftTokens !== undefined && numDraftTokens !== numSteps + 1;
+  return wrong ? [ADJUSTED_DRAFT_TOKENS] : [];
 }

@@ -1,4 +1,6 @@
 import { PolicyError } from "./policy.ts";
+import { chain, distinctTiers, type TierShape } from "./round_shape.ts";
+import { treeShape } from "./tree_shape.ts";
 
 /** An adaptive config or argument that cannot be used. */
 export class AdaptiveConfigError extends PolicyError {
@@ -11,6 +13,11 @@ export interface AdaptiveSlot {
   readonly batchSize: number;
   /** `candidate_steps`, ascending and distinct: the num_steps to choose from. */
   readonly candidateSteps: readonly number[];
+  /**
+   * `candidate_trees` (ours, not SGLang's): tiers that are trees, each as [steps, topk, rows]. Their
+   * steps are candidates too.
+   */
+  readonly candidateTrees: readonly TierShape[];
   /** `ema_alpha`: weight of the newest round. */
   readonly emaAlpha: number;
   /** `update_interval`: rounds between decisions. */
@@ -55,9 +62,9 @@ const NUMBERS = {
 } as const;
 NUMBERS satisfies Readonly<Record<string, NumberRule>>;
 
-const SLOT_KEYS = ["candidate_steps", ...Object.keys(NUMBERS)];
+const SLOT_KEYS = ["candidate_steps", "candidate_trees", ...Object.keys(NUMBERS)];
 /** The ceiling came with the batch-size entries (PR #24055). */
-const FLAT_KEYS = SLOT_KEYS.filter((key) => key !== "ceiling_coeff");
+const FLAT_KEYS = SLOT_KEYS.filter((key) => key !== "ceiling_coeff" && key !== "candidate_trees");
 /** Read by SGLang's other strategy only (PR #28045); "ema" ignores them there as here. */
 const THROUGHPUT_KEYS = [
   "window_size",
@@ -106,6 +113,18 @@ export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
 /** The num_steps of all brackets together, ascending: the tiers to build. */
 export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
   return ascending(slots.flatMap(({ candidateSteps }) => candidateSteps));
+}
+
+/** The tiers of all brackets together, ascending. */
+export function unionTiers({ slots }: AdaptiveConfig): readonly TierShape[] {
+  return distinctTiers(
+    slots.flatMap((slot) => slot.candidateSteps.map((steps) => tierOf(slot, steps))),
+  );
+}
+
+/** The tier that a bracket has at one of its candidates. */
+export function tierOf({ candidateTrees }: AdaptiveSlot, steps: number): TierShape {
+  return candidateTrees.find(({ depth }) => depth === steps) ?? chain(steps);
 }
 
 /**
@@ -157,7 +176,11 @@ function flatConfig(json: Json): AdaptiveConfig {
       `candidate_steps must have at least 2 distinct values, got ${repr(json["candidate_steps"])}`,
     );
   }
-  return freeze([{ batchSize: 1, candidateSteps, ...numbers(json, ""), flat: true }]);
+  return freeze([{
+    ...{ batchSize: 1, candidateSteps, candidateTrees: [] },
+    ...numbers(json, ""),
+    flat: true,
+  }]);
 }
 
 function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
@@ -171,11 +194,16 @@ function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
       `${where}expected an object with candidate_steps, got ${repr(entry)}`,
     );
   }
-  const candidateSteps = candidates(entry["candidate_steps"], { least: 0, where });
+  const candidateTrees = trees(entry["candidate_trees"], where);
+  const listed = entry["candidate_steps"];
+  const steps = listed === undefined && candidateTrees.length > 0
+    ? []
+    : candidates(listed, { least: 0, where });
   checkKeys(entry, SLOT_KEYS, where);
   return {
     batchSize: Number(key),
-    candidateSteps,
+    candidateSteps: ascending([...steps, ...candidateTrees.map(({ depth }) => depth)]),
+    candidateTrees,
     ...numbers({ ...globals, ...entry }, where),
     flat: false,
   };
@@ -215,6 +243,29 @@ function candidates(
     } ints, ` +
       `got ${repr(value)}`,
   );
+}
+
+/** Trees of a bracket, [steps, topk, rows] each: one for each number of steps. */
+function trees(value: unknown, where: string): readonly TierShape[] {
+  if (value === undefined) return [];
+  const items: readonly unknown[] = Array.isArray(value) ? value : [undefined];
+  const found = items.map((item): TierShape => {
+    const numbers: readonly unknown[] = Array.isArray(item) ? item : [];
+    const [depth, width, rows] = numbers;
+    if (
+      numbers.length === 3 && isIntegerFrom(depth, 1) && isIntegerFrom(width, 2) &&
+      isIntegerFrom(rows, 2)
+    ) {
+      return treeShape({ depth, width, rows }, where);
+    }
+    throw new AdaptiveConfigError(
+      `${where}candidate_trees must be a list of [steps, topk, draft tokens], e.g. [[5, 4, 8]], ` +
+        `got ${repr(value)}`,
+    );
+  });
+  const twice = found.find(({ depth }, i) => found.findIndex((one) => one.depth === depth) < i);
+  if (twice === undefined) return Object.freeze(found);
+  throw new AdaptiveConfigError(`${where}candidate_trees has two trees of ${twice.depth} steps`);
 }
 
 function numbers(json: Json, where: string) {

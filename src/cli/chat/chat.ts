@@ -41,7 +41,7 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     messages: [],
     settings: settingsOf(options, {
       drafts: engine.draftName !== undefined,
-      numSteps: engine.numSteps,
+      numSteps: engine.tier.depth,
     }),
     attempt: 0,
     tokens: 0,

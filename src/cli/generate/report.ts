@@ -1,3 +1,4 @@
+import { isChain, tierText } from "../../speculate/round_shape.ts";
 import type { GenerateResult } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
@@ -144,7 +145,13 @@ function adaptiveReport(
   const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
   const told = { ...policy === "ema" ? {} : { policy }, ...report, ...own.json };
   return {
-    adaptive: { ...told, tiers: tiers.steps, tier_bytes: tiers.bytes, tier_ms, catch_up },
+    adaptive: {
+      ...told,
+      tiers: tiers.shapes.map((tier) => isChain(tier) ? tier.depth : tierText(tier)),
+      tier_bytes: tiers.bytes,
+      tier_ms,
+      catch_up,
+    },
   };
 }
 
@@ -154,7 +161,7 @@ function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [stri
   const { catchUps, catchUpMs } = counts;
   return [
     ...policy === "ema" ? [] : [["policy", policy] as [string, string]],
-    ["tiers", `${tiers.steps.join(", ")} steps, ${bytesText(tiers.bytes)}`],
+    ["tiers", `${tiers.shapes.map(tierText).join(", ")} steps, ${bytesText(tiers.bytes)}`],
     ["tier", `${active_num_steps} steps now`],
     ...own.rows.map(([name, text]): [string, string] => [name, text]),
     ["tier time", Object.entries(tier_ms).map(([n, ms]) => `${n}: ${seconds(ms)}`).join(", ")],

@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
-import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import type { RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
@@ -45,7 +45,7 @@ export interface Programs {
 
 /** Which round. */
 export interface RoundOf extends RoundShape {
-  /** Whether the host has drafted; default false. Trees always come from there. */
+  /** Whether the host has drafted; default false. */
   readonly proposed?: boolean;
   readonly cells?: number;
 }
@@ -115,7 +115,7 @@ export function enginePrograms(
     created,
     round({ batch, depth, width, rows, proposed = false, cells }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
-      const host = drafter && (proposed || !isChain({ depth, width, rows })) ? 1 : 0;
+      const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
       return round(cellBucket(cells), host, bucket, depth, width, rows);
     },

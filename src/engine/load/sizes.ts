@@ -16,7 +16,7 @@ import {
   verifyRowCount,
 } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chains, type TierShape } from "../../speculate/round_shape.ts";
+import { chain, distinctTiers, isChain, type TierShape } from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -30,8 +30,7 @@ export interface SizeFlags {
 export interface SizeSettings extends QuantizeChoice {
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  /** The `num_steps` of the tiers. */
-  readonly steps: readonly number[];
+  readonly tiers: readonly TierShape[];
   /** What is proposed on the host at most. */
   readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
   /** Sequences in flight; default 1. */
@@ -51,16 +50,26 @@ export function capacityOf(
   config: ModelConfig,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
-  const sized = { batch, shapes, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
+  const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
+  const sized = {
+    batch,
+    shapes,
+    treeShapes,
+    prefillRows: PREFILL_ROWS,
+    contextLength,
+    pages: 0,
+    kvDtype,
+  };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, kvDtype))) };
 }
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
-function shapesOf({ steps, drafter }: Pick<SizeSettings, "steps" | "drafter">): TierShape[] {
-  if (drafter === undefined) return chains(steps);
-  return [...chains([...new Set([0, ...steps])]), drafter.shape];
+function shapesOf(
+  { tiers, drafter }: Pick<SizeSettings, "tiers" | "drafter">,
+): readonly TierShape[] {
+  return drafter === undefined ? tiers : [...distinctTiers([chain(0), ...tiers]), drafter.shape];
 }
 
 /** Pages whose keys fit one binding of the adapter in every layer. */

@@ -1,4 +1,5 @@
 import type { Sampling } from "../../speculate/sampling.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 
 export type FinishReason = "stop" | "length" | "interrupt";
@@ -56,8 +57,8 @@ export type EngineEvent =
     readonly accepted: number;
     /** What was verified: token by token of a chain, the nodes of a tree in the order of their rows. */
     readonly drafts: readonly number[];
-    /** Draft levels of the round. Undefined for the token that prefill chose: that is no round. */
-    readonly numSteps: number | undefined;
+    /** Of the round. Undefined for the token that prefill chose: that is no round. */
+    readonly tier: TierShape | undefined;
   }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "finish"; readonly result: GenerateResult }

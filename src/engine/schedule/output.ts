@@ -1,5 +1,6 @@
 import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import { UsageError } from "../../errors.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
@@ -18,8 +19,8 @@ export interface Outputs {
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  /** Draft steps of a request that asks for none in particular. */
-  readonly numSteps: number;
+  /** Of a request that asks for no number of steps. */
+  readonly tier: TierShape;
 }
 
 /** What a round adds to it. */
@@ -28,7 +29,7 @@ export interface Taken {
   readonly accepted: number;
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
-  readonly numSteps: number | undefined;
+  readonly tier: TierShape | undefined;
 }
 
 /** Folds the rounds of one request into text, stops and counts. */
@@ -85,12 +86,10 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       }
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { numSteps, drafts } = round;
-      if (numSteps !== undefined) {
-        rounds.push({ drafts, accepted, emitted: kept.length, numSteps });
-      }
+      const { tier, drafts } = round;
+      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier });
       text += piece;
-      const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted, drafts, numSteps }];
+      const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted, drafts, tier }];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
     end(ended) {

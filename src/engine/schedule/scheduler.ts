@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import { chain, isChain, type TierShape } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
@@ -183,7 +183,7 @@ export function openScheduler(
     state.decoding = true;
     state.prefilled ??= performance.now();
     pages.share(sequence);
-    take(state, { ids: [token], accepted: 0, drafts: [], numSteps: undefined });
+    take(state, { ids: [token], accepted: 0, drafts: [], tier: undefined });
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
@@ -246,17 +246,17 @@ export function openScheduler(
    * Rounds to submit at once, with their pages reserved: fewer where pages are short, and no more
    * than the choice holds for. Rounds after a change of tier are not to run at the old one.
    */
-  function reserveGroup(states: readonly RequestState[], numSteps: number, holds: number): number {
+  function reserveGroup(states: readonly RequestState[], tier: TierShape, holds: number): number {
     const left = states.map(({ output }) => output.left);
     const admits = waiting.length > 0 && running.length < capacity.batch && !short;
     const useful = roundsUseful({
       left,
-      numSteps,
+      numSteps: tier.depth,
       prefilling: running.length > states.length || admits,
       waiting: waiting.length > 0,
       short,
     });
-    const count = Math.min(syncInterval.pick(states.length, numSteps), useful, holds);
+    const count = Math.min(syncInterval.pick(states.length, tier), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
 
@@ -268,13 +268,12 @@ export function openScheduler(
     const { chosen, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
     together = group.count;
     const began = performance.now();
-    const numSteps = group.shape.depth;
-    if (numSteps > 0) await catchUp(states);
+    const { shape, count } = group;
+    if (shape.depth > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
     const rounds = await core.rounds(sequences, group);
     const ended = performance.now();
-    const { shape, count } = group;
-    syncInterval.learn(states.length, numSteps, { count, ended });
+    syncInterval.learn(states.length, shape, { count, ended });
     takeGroup(states, rounds, { shape, chosen, began, ended });
   }
 
@@ -284,7 +283,7 @@ export function openScheduler(
     const load = { waiting: waiting.length, freePages, totalPages };
     const context = roundContext(states, { ...load, roundsPerSync: together });
     const { tier: shape, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
-    const count = reserveGroup(states, shape.depth, speculation.holds(context));
+    const count = reserveGroup(states, shape, speculation.holds(context));
     return { chosen: true, group: { shape, count, ...depths && { depths } } };
   }
 
@@ -321,8 +320,9 @@ export function openScheduler(
       if (chosen) speculation.learn(outcome);
       onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
       for (const { result, state } of taking) {
-        // A policy may give each its own depth; a drafter on the host proposes trees.
-        take(state, { ...result, numSteps: chosen ? result.drafts.length : numSteps });
+        // A policy may give each chain its own depth.
+        const own = chosen && isChain(shape) ? chain(result.drafts.length) : shape;
+        take(state, { ...result, tier: own });
       }
     }
   }

@@ -12,6 +12,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "../config/types.ts";
 import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
 const F32_BYTES = 4;
@@ -120,21 +121,21 @@ export function scratchBytes(
 export function tierBytes(
   target: ModelConfig,
   draft: DraftConfig | undefined,
-  { steps, batch, kvTokens }: {
-    /** `num_steps` of the tiers. */
-    readonly steps: readonly number[];
+  { tiers, batch, kvTokens }: {
+    readonly tiers: readonly TierShape[];
     readonly batch: number;
     /** Tokens whose keys and values are kept. */
     readonly kvTokens: number;
   },
 ): number {
-  const deepest = Math.max(...steps);
-  const rows = Math.ceil(batch * (deepest + 1) / 8) * 8;
-  const drafting = draft && deepest > 0;
+  const rows = Math.ceil(batch * Math.max(...tiers.map(({ rows }) => rows)) / 8) * 8;
+  const drafting = draft && tiers.some(({ depth }) => depth > 0);
   const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
   const beyond = Math.max(0, rows - PREFILL_ROWS);
   const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
-  const kept = drafting && steps.includes(0) ? kvTokens * featureBytes(target, draft) : 0;
+  const kept = drafting && tiers.some(({ depth }) => depth === 0)
+    ? kvTokens * featureBytes(target, draft)
+    : 0;
   return F32_BYTES * (logits + beyond * perRow) + kept;
 }
 
