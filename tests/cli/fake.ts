@@ -14,6 +14,7 @@ import {
   staticPlan,
 } from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 /** A terminal in memory; what was written is kept. */
 export interface FakeIo extends Io {
@@ -119,14 +120,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const prompts: FakeEngine["prompts"] = [];
   const opened: ClientOptions[] = [];
   let disposed = false;
-  let plan: SpeculationPlan = staticPlan(0);
-  const asOpened = (request: GenerateRequest) => ({ numSteps: plan.numSteps, ...request });
+  let plan: SpeculationPlan = staticPlan(chain(0));
+  const asOpened = (request: GenerateRequest) => ({ numSteps: plan.tier.depth, ...request });
   const engine: FakeEngine = {
-    get numSteps() {
-      return plan.numSteps;
+    get tier() {
+      return plan.tier;
     },
     get tiers() {
-      return { steps: plan.steps, bytes: 1000 };
+      return { shapes: plan.tiers, bytes: 1000 };
     },
     get status() {
       const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
@@ -213,7 +214,7 @@ async function* play(
     if (reason !== "stop") break;
     count += 1;
     text += word;
-    yield { kind: "round", ids: [count], accepted: 0, drafts: [], numSteps: 0 };
+    yield { kind: "round", ids: [count], accepted: 0, drafts: [], tier: chain(0) };
     yield { kind: "text", text: word };
   }
   yield { kind: "finish", result: result(request, { text, count, reason }) };

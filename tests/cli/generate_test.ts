@@ -3,6 +3,7 @@ import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
   const invocation = parseArguments(["generate", ...args]);
@@ -170,7 +171,7 @@ Deno.test("flags reach the engine", async () => {
     kvDtype: "bf16",
     roundsPerSync: 4,
   });
-  assert.deepEqual([engine.numSteps, engine.tiers.steps], [5, [5]]);
+  assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(5), [chain(5)]]);
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
@@ -185,7 +186,7 @@ Deno.test("without a draft nothing is drafted", async () => {
   for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
     const engine = fakeEngine({ draft: false });
     await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
-    assert.deepEqual([engine.numSteps, engine.tiers.steps], [0, [0]]);
+    assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(0), [chain(0)]]);
   }
 });
 

@@ -7,6 +7,7 @@ import { policyPlan, speculationPlan } from "../../src/engine/schedule/speculati
 import { fixed } from "../../src/speculate/policies/static.ts";
 import { slotsOf } from "../engine/slots.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 
 const CONFIG = JSON.stringify({
   "1": { candidate_steps: [0, 1, 3], update_interval: 2, warmup_batches: 0, down_hysteresis: 0 },
@@ -40,19 +41,23 @@ async function withConfig<T>(use: (file: string) => T | Promise<T>): Promise<T> 
 
 Deno.test("flags of speculation are plain data, which says all", async () => {
   const plain = planned([]);
-  assert.deepEqual([plain.numSteps, plain.steps, plain.warnings], [3, [3], []]);
+  assert.deepEqual([plain.tier, plain.tiers, plain.warnings], [chain(3), [chain(3)], []]);
   assert.equal(plain.speculation.report.policy, "static");
   const preset = planned(["--preset", "aggressive"], 8);
-  assert.deepEqual([preset.numSteps, preset.steps], [3, [1, 3, 7]]);
+  assert.deepEqual([preset.tier, preset.tiers], [chain(3), chains([1, 3, 7])]);
   assert.deepEqual(slotsOf(preset.speculation.report).map(({ batch_size }) => batch_size), [
     ...[1, 8, 64, 128],
   ]);
-  const tree = planned(["--speculative-eagle-topk", "4", "--preset", "aggressive"]);
+  const tree = planned([
+    ...["--speculative-eagle-topk", "4", "--num-steps", "5"],
+    ...["--speculative-num-draft-tokens", "16", "--preset", "aggressive"],
+  ]);
   assert.equal(tree.speculation.report.policy, "static");
-  assert.deepEqual(tree.warnings.length, 2);
+  assert.deepEqual(tree.tier, { depth: 5, width: 4, rows: 16 });
+  assert.deepEqual(tree.warnings.length, 1);
   await withConfig((file) => {
     const own = planned(["--speculative-adaptive-config", file, "--speculative-adaptive"]);
-    assert.deepEqual(own.steps, [0, 1, 3]);
+    assert.deepEqual(own.tiers, chains([0, 1, 3]));
     const unused = planned(["--speculative-adaptive-config", file]);
     assert.match(unused.warnings[0] ?? "", /^the speculative adaptive config is not used/);
   });
@@ -95,7 +100,7 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
   const { speculation } = policyPlan({
     name: "mine",
     policy: {
-      ...fixed(2),
+      ...fixed(chain(2)),
       report: () => ({ json: { drawn: { odd: 3 } }, rows: [["drawn", "3 odd ones"]] }),
     },
   }, { algorithm: "EAGLE3", maxBatch: 1, onWarning: () => {} });

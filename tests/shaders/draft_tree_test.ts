@@ -1,7 +1,8 @@
 // Trees drafted on the device: top tokens against a sort, levels and selection against SGLang's tables.
 import assert from "node:assert/strict";
 import { partialTopWords, topTokens } from "../../shaders/tree/top.ts";
-import { poolSize, treeLevel, treeSelect } from "../../shaders/tree/tree.ts";
+import { treeLevel, treeSelect } from "../../shaders/tree/tree.ts";
+import { poolSize } from "../../src/speculate/trees.ts";
 import { DRAFT_TOKENS, draftWords, NO_SLOT, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -140,11 +141,12 @@ async function drawn(lanes: readonly (Lane | undefined)[], rows: number) {
     return { length, limit };
   });
   const drafts = device.words(Array(slotCount * DRAFT_WORDS).fill(UNTOUCHED));
+  const pool = poolSize({ depth, width });
   const tree = {
-    pool: device.filled(2 * batch * poolSize({ depth, width })),
+    pool: device.filled(2 * batch * pool),
     frontier: device.filled(batch * depth * width),
   };
-  const shape = { batch, depth, width, rows, kept, mostRows: MOST_ROWS };
+  const shape = { batch, depth, width, rows, pool, kept, mostRows: MOST_ROWS };
   const buffers = {
     batchSlots: device.words(lanes.map((lane) => lane?.slot ?? NO_SLOT)),
     slots: device.words(packSlots(slots)),

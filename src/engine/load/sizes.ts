@@ -3,7 +3,12 @@ import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
-import { featureBytes, kvBytesPerToken, scratchBytes } from "../../model/report/memory.ts";
+import {
+  featureBytes,
+  kvBytesPerToken,
+  scratchBytes,
+  treeBytes,
+} from "../../model/report/memory.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import {
@@ -13,6 +18,7 @@ import {
   maxRows,
   reservedCells,
   tablePages,
+  treeWidth,
   verifyRowCount,
 } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
@@ -109,6 +115,7 @@ export function memoryNeed(
     context: tablePages(capacity) * PAGE,
     software,
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
-    (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0);
+    (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
+    (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0);
   return { weights, kv, scratch, total: weights + kv + scratch };
 }

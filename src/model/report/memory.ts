@@ -1,5 +1,6 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
 import { partialWords } from "../../../shaders/attention/attention.ts";
+import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {
   isQuantizable,
@@ -137,6 +138,14 @@ export function tierBytes(
     ? kvTokens * featureBytes(target, draft)
     : 0;
   return F32_BYTES * (logits + beyond * perRow) + kept;
+}
+
+/** Bytes that levels of trees take, of `rows` rows with `width` candidates each: logits, tokens, hidden rows. */
+export function treeBytes(draft: DraftConfig, rows: number, width: number): number {
+  if (rows === 0) return 0;
+  const { draftVocabSize, layer: { hiddenSize } } = draft;
+  const each = draftVocabSize + hiddenSize + partialTopWords(draftVocabSize, width);
+  return F32_BYTES * rows * each;
 }
 
 /** Bytes of the target's features of one token that are kept for the draft to catch up on. */

@@ -17,7 +17,7 @@ import { noPrefixCache, type PrefixCache } from "../../../src/engine/schedule/pr
 import { openScheduler, type Scheduler } from "../../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../../src/errors.ts";
-import { chains } from "../../../src/speculate/round_shape.ts";
+import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { FAKE_EOS, type FakeCore, fakeCore, POISON, tokenAfter, VOCAB } from "../fake_core.ts";
 
@@ -60,10 +60,17 @@ function openFake(
     vocabSize: VOCAB,
     algorithm: draft === "none" ? "NONE" : "EAGLE3",
     contextLength: core.capacity.contextLength,
-    numSteps: 3,
+    tier: chain(3),
   } as const;
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation: staticPlan(3).speculation, roundsPerSync, drafter },
+    ...{
+      core,
+      cache,
+      outputs,
+      speculation: staticPlan(chain(3)).speculation,
+      roundsPerSync,
+      drafter,
+    },
   });
   return { core, cache, scheduler, loop: engineLoop(scheduler) };
 }
