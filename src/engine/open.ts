@@ -155,7 +155,11 @@ export async function openEngine(
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
   const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { tier, tiers, warmed = [tier], speculation } = planOf(options, algorithm);
+  const { tier, tiers, warmed = [tier], speculation } = planOf(
+    options,
+    algorithm,
+    config.architecture,
+  );
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, config);
@@ -228,10 +232,14 @@ export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCa
   });
 }
 
-function planOf(options: OpenOptions, algorithm: Outputs["algorithm"]): SpeculationPlan {
+function planOf(
+  options: OpenOptions,
+  algorithm: Outputs["algorithm"],
+  architecture: string,
+): SpeculationPlan {
   const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
   if (typeof speculate === "function") return speculate(algorithm);
-  const of = { algorithm, maxBatch, onWarning };
+  const of = { algorithm, architecture, maxBatch, onWarning };
   return "policy" in speculate ? policyPlan(speculate, of) : speculationPlan(speculate, of);
 }
 

@@ -7,7 +7,7 @@ import {
   withInitialSteps,
 } from "./adaptive_config.ts";
 import { chain, type TierShape } from "./round_shape.ts";
-import { treeShape } from "./tree_shape.ts";
+import { automaticTree, treeShape } from "./tree_shape.ts";
 
 /** Speculation arguments as given, SGLang's names; undefined where they were not. */
 export interface SpeculationArguments {
@@ -22,6 +22,10 @@ export interface SpeculationArguments {
   readonly eagleTopk: number | undefined;
   readonly numSteps: number | undefined;
   readonly numDraftTokens: number | undefined;
+  /** `--draft-tree`: all three of them; "auto" is SGLang's choice for `architecture`. */
+  readonly tree?: TierShape | "auto" | undefined;
+  /** Of the target, as config.json names it. */
+  readonly architecture: string;
 }
 
 interface Resolved {
@@ -60,7 +64,7 @@ export function resolveAdaptive(args: SpeculationArguments): ResolvedSpeculation
   return staticSpeculation(args, [fallback]);
 }
 
-function unsupported({ algorithm, eagleTopk }: SpeculationArguments): string | undefined {
+function unsupported({ algorithm, eagleTopk, tree }: SpeculationArguments): string | undefined {
   // SGLang takes NEXTN as another name of EAGLE.
   if (!["EAGLE", "EAGLE3", "NEXTN"].includes(algorithm)) {
     return `speculative_algorithm=${algorithm} (only EAGLE/EAGLE3 are supported)`;
@@ -68,7 +72,8 @@ function unsupported({ algorithm, eagleTopk }: SpeculationArguments): string | u
   if (eagleTopk !== undefined && eagleTopk !== 1) {
     return `speculative_eagle_topk=${eagleTopk} (only topk=1 is supported)`;
   }
-  return undefined;
+  return tree &&
+    "--draft-tree is one fixed tier (candidate_trees of an adaptive config names trees)";
 }
 
 function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
@@ -97,7 +102,12 @@ function staticSpeculation(
   args: SpeculationArguments,
   before: readonly string[],
 ): ResolvedSpeculation {
-  const { algorithm, eagleTopk = 1, numDraftTokens } = args;
+  const { algorithm, eagleTopk = 1, numDraftTokens, tree, architecture } = args;
+  if (tree && algorithm !== "NONE") {
+    refuseBeside(args);
+    const tier = tree === "auto" ? automaticTree(architecture) : tree;
+    return { policy: "fixed", tier, tiers: [tier], warnings: before };
+  }
   if (args.numSteps === undefined && algorithm !== "NONE") refuseWithoutSteps(args);
   const numSteps = args.numSteps ?? (algorithm === "NONE" ? 0 : DEFAULT_NUM_STEPS);
   if (eagleTopk > 1 && numSteps > 0) {
@@ -107,6 +117,15 @@ function staticSpeculation(
   const tier = chain(numSteps);
   const warnings = [...before, ...chainWarnings(args, numSteps)];
   return { policy: "fixed", tier, tiers: [tier], warnings };
+}
+
+/** A tree is named whole or in parts. */
+function refuseBeside({ numSteps, eagleTopk, numDraftTokens }: SpeculationArguments): void {
+  if ((numSteps ?? eagleTopk ?? numDraftTokens) === undefined) return;
+  throw new AdaptiveConfigError(
+    "Cannot use --draft-tree with --speculative-num-steps, --speculative-eagle-topk or " +
+      "--speculative-num-draft-tokens: it says all three",
+  );
 }
 
 /** As SGLang: without num_steps all three are chosen automatically. */

@@ -94,7 +94,7 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/set top-p", /^Cannot set "top-p": it takes one value, a number above 0, at most 1$/],
   ["/set top-p 1 2", /it takes one value/],
   ["/set top-p 0", /^Cannot use "\/set top-p 0": allowed is a number above 0, at most 1$/],
-  ["/set num-steps 8", /allowed is an integer from 0 to 7/],
+  ["/set num-steps 17", /allowed is an integer from 0 to 16/],
   ["/set draft maybe", /^Cannot use "\/set draft maybe": allowed is on or off$/],
 ];
 

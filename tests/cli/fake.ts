@@ -188,7 +188,7 @@ function planOf(
   if (speculate === undefined) return undefined;
   // What crosses over to a worker.
   const copy = structuredClone(speculate);
-  const of = { algorithm, maxBatch, onWarning };
+  const of = { algorithm, architecture: "LlamaForCausalLM", maxBatch, onWarning };
   return "policy" in copy ? policyPlan(copy, of) : speculationPlan(copy, of);
 }
 

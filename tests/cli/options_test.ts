@@ -121,6 +121,7 @@ Deno.test("defaults of generate", () => {
       noPrefixCache: false,
       draft: undefined,
       draftRopeTheta: undefined,
+      draftTree: undefined,
       adapter: undefined,
       autotune: undefined,
       system: undefined,
@@ -216,7 +217,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["chat hello", 'Cannot run "chat": too many arguments, allowed is none'],
   ["generate a b", 'Cannot run "generate": too many arguments, allowed is one (quote it)'],
   ["generate --top-p 0", 'Cannot use "--top-p 0": allowed is a number above 0, at most 1'],
-  ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 7'],
+  ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 16'],
   [
     "generate --draft none --speculative-algorithm EAGLE3",
     'Cannot use "--speculative-algorithm EAGLE3" with "--draft none": it needs a draft; allowed is NONE',

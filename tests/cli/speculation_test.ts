@@ -26,7 +26,15 @@ function planned(args: readonly string[], maxBatch = 1) {
   assert.deepEqual(copy, choice);
   const warnings: string[] = [];
   const onWarning = (line: string) => warnings.push(line);
-  return { ...speculationPlan(copy, { algorithm: "EAGLE3", maxBatch, onWarning }), warnings };
+  return {
+    ...speculationPlan(copy, {
+      algorithm: "EAGLE3",
+      architecture: "LlamaForCausalLM",
+      maxBatch,
+      onWarning,
+    }),
+    warnings,
+  };
 }
 
 async function withConfig<T>(use: (file: string) => T | Promise<T>): Promise<T> {
@@ -55,6 +63,18 @@ Deno.test("flags of speculation are plain data, which says all", async () => {
   assert.equal(tree.speculation.report.policy, "static");
   assert.deepEqual(tree.tier, { depth: 5, width: 4, rows: 16 });
   assert.deepEqual(tree.warnings.length, 1);
+  assert.deepEqual(planned(["--draft-tree", "total_token=60,depth=7,top_k=10"]).tiers, [
+    { depth: 8, width: 10, rows: 60 },
+  ]);
+  assert.deepEqual(planned(["--draft-tree", "auto"]).tier, { depth: 5, width: 4, rows: 8 });
+  assert.throws(() => planned(["--draft-tree", "5:4"]), {
+    name: "UsageError",
+    message: /^--draft-tree: Cannot read "5:4": a tree is /,
+  });
+  assert.throws(() => planned(["--draft-tree", "auto", "--num-steps", "3"]), {
+    name: "UsageError",
+    message: /^Cannot use --draft-tree with --speculative-num-steps/,
+  });
   await withConfig((file) => {
     const own = planned(["--speculative-adaptive-config", file, "--speculative-adaptive"]);
     assert.deepEqual(own.tiers, chains([0, 1, 3]));
@@ -103,7 +123,7 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
       ...fixed(chain(2)),
       report: () => ({ json: { drawn: { odd: 3 } }, rows: [["drawn", "3 odd ones"]] }),
     },
-  }, { algorithm: "EAGLE3", maxBatch: 1, onWarning: () => {} });
+  }, { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 1, onWarning: () => {} });
   const { counts } = fakeEngine().status;
   const engine = { ...fakeEngine(), status: { counts, speculation: speculation.report } };
   const run = async (flag: string) => {

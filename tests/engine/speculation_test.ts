@@ -108,7 +108,7 @@ Deno.test("depths that no round can have are a bug of the policy", () => {
   assert.throws(() => choosing({ tier: tree, depths: [1, 2] }), /^Error: a policy gave depths/);
 });
 
-const PLAN = { algorithm: "EAGLE3", maxBatch: 4 } as const;
+const PLAN = { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 4 } as const;
 
 function planned(
   ...[asked, of = PLAN]: [
@@ -137,8 +137,8 @@ Deno.test("a plan by a policy's name: what cannot be used is a usage error", () 
     assert.throws(() => planned(asked), { name: "UsageError", message });
   fails({ policy: "best" }, 'Cannot use policy "best": there are static, ema');
   fails(
-    { policy: "static", options: { num_steps: 8 } },
-    'Cannot use policy "static": it has 8 steps, at most 7 are supported',
+    { policy: "static", options: { num_steps: 17 } },
+    'Cannot use policy "static": it has 17 steps, at most 16 are supported',
   );
   fails(
     { policy: "ema", options: { "1": { candidate_steps: [1, 3] } }, numSteps: 2 },
@@ -148,11 +148,17 @@ Deno.test("a plan by a policy's name: what cannot be used is a usage error", () 
 
 Deno.test("a policy of the caller's own; nothing is drafted without a draft", () => {
   const policy: Policy = { ...fixed(chain(3)), tiers: chains([1, 3]) };
-  const expected = { numSteps: 3, steps: [1, 3], warmed: [1, 3], name: "own", warnings: [] };
+  const expected = {
+    tier: chain(3),
+    tiers: chains([1, 3]),
+    warmed: chains([1, 3]),
+    name: "own",
+    warnings: [],
+  };
   assert.deepEqual(planned({ policy }), expected);
   const none = planned({ policy, name: "mine" }, { ...PLAN, algorithm: "NONE" });
   assert.deepEqual(none, {
-    ...{ numSteps: 0, steps: [0], name: "static" },
+    ...{ tier: chain(0), tiers: [chain(0)], name: "static" },
     warnings: ['policy "mine" is not used: there is no draft'],
   });
 });

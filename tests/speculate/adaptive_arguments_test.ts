@@ -19,6 +19,7 @@ function resolve(given: Partial<SpeculationArguments>) {
     eagleTopk: undefined,
     numSteps: undefined,
     numDraftTokens: undefined,
+    architecture: "LlamaForCausalLM",
     ...given,
   });
 }

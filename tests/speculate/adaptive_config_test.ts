@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { tierText } from "../../src/speculate/round_shape.ts";
 import {
   checkDeepest,
   parseAdaptiveConfig,
   unionSteps,
+  unionTiers,
   withInitialSteps,
 } from "../../src/speculate/adaptive_config.ts";
 import { SGLANG_DEFAULT } from "./sglang_default.ts";
@@ -22,6 +24,7 @@ Deno.test("adaptive config: entries by batch size, ascending, with SGLang's defa
   assert.deepEqual(slots[1], {
     batchSize: 8,
     candidateSteps: [0, 1, 3],
+    candidateTrees: [],
     emaAlpha: 0.2,
     updateInterval: 5,
     warmupBatches: 10,
@@ -131,6 +134,7 @@ Deno.test("adaptive config: the flat format", () => {
   assert.deepEqual(config.slots, [{
     batchSize: 1,
     candidateSteps: [1, 3, 7],
+    candidateTrees: [],
     emaAlpha: 0.3,
     updateInterval: 5,
     warmupBatches: 10,
@@ -172,4 +176,21 @@ Deno.test("adaptive config: a checked config cannot be changed", () => {
   const config = parseAdaptiveConfig(SGLANG_DEFAULT);
   for (const value of [config, config.slots, ...config.slots]) assert(Object.isFrozen(value));
   for (const slot of config.slots) assert(Object.isFrozen(slot.candidateSteps));
+});
+
+Deno.test("adaptive config: trees of our own beside SGLang's steps", () => {
+  const { slots } = parseAdaptiveConfig({
+    "1": { candidate_steps: [1, 3], candidate_trees: [[5, 4, 8], [3, 2, 6]] },
+  });
+  assert.deepEqual(slots[0]?.candidateSteps, [1, 3, 5]);
+  assert.deepEqual(unionTiers({ slots }).map(tierText), ["1", "3:2:6", "5:4:8"]);
+  const fails = (candidate_trees: unknown, message: RegExp) =>
+    assert.throws(() => parseAdaptiveConfig({ "4": { candidate_steps: [1], candidate_trees } }), {
+      name: /PolicyError|AdaptiveConfigError/,
+      message,
+    });
+  fails([[5, 4]], /^BS 4: candidate_trees must be a list of \[steps, topk, draft tokens\]/);
+  fails("5:4:8", /^BS 4: candidate_trees must be a list/);
+  fails([[2, 2, 9]], /^BS 4: Cannot verify 9 draft tokens .* allowed are 2 to 7$/);
+  fails([[3, 2, 4], [3, 4, 8]], /^BS 4: candidate_trees has two trees of 3 steps$/);
 });

@@ -1,4 +1,5 @@
 // The rows of the option table, in the groups that commands share.
+import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
 
 /** Where the weights come from and what runs them. */
 export const TARGET = {
@@ -102,7 +103,7 @@ export const SPECULATION = {
     alias: "--num-steps",
     type: "integer",
     min: 0,
-    max: 7,
+    max: MOST_STEPS as number,
     help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
     absent: "3, or the middle candidate of an adaptive config",
     example: "--num-steps 5",
@@ -111,19 +112,26 @@ export const SPECULATION = {
     flag: "--speculative-eagle-topk",
     type: "integer",
     min: 1,
-    max: 64,
-    help: "branches of the draft; only chains (1) are built yet, more is a warning",
+    max: MOST_TOPK as number,
+    help: "candidates of each drafted token: 1 drafts a chain, more a tree",
     absent: "1",
-    example: "--speculative-eagle-topk 1",
+    example: "--num-steps 5 --speculative-eagle-topk 4",
   },
   numDraftTokens: {
     flag: "--speculative-num-draft-tokens",
     type: "integer",
     min: 1,
-    max: 64,
-    help: "rows a round verifies; always num-steps + 1 for a chain",
-    absent: "num-steps + 1",
-    example: "--speculative-num-draft-tokens 4",
+    max: MOST_ROWS as number,
+    help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
+    absent: "num-steps + 1; of a tree 8, or that where it is more",
+    example: "--num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
+  },
+  draftTree: {
+    flag: "--draft-tree",
+    type: "text",
+    help:
+      "the three above as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
+    example: "--draft-tree 5:4:8",
   },
   adaptive: {
     flag: "--speculative-adaptive",

@@ -7,17 +7,18 @@ import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { Outputs } from "./output.ts";
 import { DEEPEST, usage } from "./presets.ts";
 import { batchBuckets } from "../device/programs.ts";
-import { chain, chains, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
+import { chain, chains, distinctTiers, MOST_STEPS, type TierShape } from "../../speculate/round_shape.ts";
 import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
 /** Depths that a request may ask for where all are built. */
-const ALL_STEPS = [0, 1, 2, 3, 4, 5, 6, 7];
+const ALL_STEPS = Array.from({ length: MOST_STEPS + 1 }, (_, steps) => steps);
 
 /**
  * How to speculate, as it was asked for and before it is known what the draft is. Plain data, which
  * structuredClone copies whole: it may be sent to a worker.
  */
-export interface SpeculationChoice extends Omit<SpeculationArguments, "algorithm"> {
+export interface SpeculationChoice
+  extends Omit<SpeculationArguments, "algorithm" | "architecture"> {
   /** Build every static depth, because requests may ask for any. */
   readonly allSteps: boolean;
 }
@@ -43,6 +44,8 @@ export interface OwnPolicy {
 interface PlanFor {
   /** What the draft is. */
   readonly algorithm: Outputs["algorithm"];
+  /** Of the target, as config.json names it. */
+  readonly architecture: string;
   /** Sequences in flight: a policy goes by the batch sizes that are built for them. */
   readonly maxBatch: number;
   /** Told what is not done as asked. */
@@ -82,9 +85,9 @@ export function staticPlan(tier: TierShape, others: readonly TierShape[] = []): 
  */
 export function speculationPlan(
   { allSteps, ...choice }: SpeculationChoice,
-  { algorithm, maxBatch, onWarning }: PlanFor,
+  { algorithm, architecture, maxBatch, onWarning }: PlanFor,
 ): SpeculationPlan {
-  const resolved = usage(() => resolveAdaptive({ ...choice, algorithm }));
+  const resolved = usage(() => resolveAdaptive({ ...choice, algorithm, architecture }));
   for (const line of resolved.warnings) onWarning(line);
   const { tier, tiers } = resolved;
   if (resolved.policy === "adaptive") {
