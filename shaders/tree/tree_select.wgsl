@@ -57,7 +57,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
   for (var at = lane; at < POOL; at += LANES) {
-    if ((atomicLoad(&selected[at / 32u]) >> (at % 32u) & 1u) == 0u) {
+    if (((atomicLoad(&selected[at / 32u]) >> (at % 32u)) & 1u) == 0u) {
       continue;
     }
     let i = index_of(at);

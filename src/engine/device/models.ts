@@ -7,7 +7,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { type Launches, MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
+import { type Launches, MOST_SPLIT_K, tuning } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type {
   DecoderContext,

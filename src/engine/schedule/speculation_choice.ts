@@ -7,7 +7,13 @@ import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { Outputs } from "./output.ts";
 import { DEEPEST, usage } from "./presets.ts";
 import { batchBuckets } from "../device/programs.ts";
-import { chain, chains, distinctTiers, MOST_STEPS, type TierShape } from "../../speculate/round_shape.ts";
+import {
+  chain,
+  chains,
+  distinctTiers,
+  MOST_STEPS,
+  type TierShape,
+} from "../../speculate/round_shape.ts";
 import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
 /** Depths that a request may ask for where all are built. */

@@ -75,6 +75,30 @@ export function readTorchFile(source: ByteSource, { path, file }: TorchFile): Te
   }
 }
 
+/**
+ * Token ids that torch.save wrote: a list of integers, or a tensor of them with one dimension.
+ * @throws UsageError naming the file and what is wrong with it.
+ */
+export function readTorchIds(source: ByteSource, { path }: TorchFile): Iterable<number> {
+  try {
+    const archive = openTorchArchive(source);
+    const found = unpickle(archive.pickle, torchRules(archive));
+    if (Array.isArray(found)) return found.map(Number);
+    const whole = found instanceof Tensor && found.fault === undefined && found.shape.length === 1;
+    if (!whole || !["I64", "I32"].includes(found.dtype)) {
+      throw new Error("it holds no list of integers and no tensor of them with one dimension");
+    }
+    const bytes = new Uint8Array(found.size);
+    source.read(found.begin, bytes);
+    return found.dtype === "I32"
+      ? new Int32Array(bytes.buffer)
+      : Array.from(new BigInt64Array(bytes.buffer), Number);
+  } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
+    throw new UsageError(`Cannot read ${quote(path)}: ${reason(cause)}`, { cause });
+  }
+}
+
 /** A run of elements in the file. */
 class Storage {
   readonly dtype: string;
