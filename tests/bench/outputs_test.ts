@@ -140,6 +140,10 @@ Deno.test("the page stands without drafts, with one block, with several groups, 
   const plain = await sampleRows({ batch: [1], numSteps: [], presets: [], blocks: 1 });
   const page = html(plain, FACTS);
   ok(!/NaN|undefined|Infinity/.test(page.replace(/<style>.*?<\/style>/gs, "")), "no holes");
+  ok(
+    !/Speed over plain|Accept length over time|Acceptance by position/.test(page),
+    "nothing empty",
+  );
   const groups = html([...ROWS, ...ROWS.map((row) => ({ ...row, depth: 1024 }))], FACTS);
   match(groups, /<h2>Speed: depth 0<\/h2>/);
   match(groups, /<h2>Speed: depth 1024<\/h2>/);

@@ -22,14 +22,15 @@ export function timelineChart(
   const { timeline, setting } = row;
   const accept = timeline.accept.map(({ t_ms, length }) => ({ t: t_ms / 1000, length }));
   const steps = timeline.steps.map(({ t_ms, num_steps }) => ({ t: t_ms / 1000, num_steps }));
+  const ticks = Math.min(top, 5); // whole numbers
   const tier = { x: "t", y: "num_steps", curve: "step-after" } as const;
   return page.chart({
     ...SMALL,
     marginLeft: 32,
     x: { label: "seconds", zero: true },
-    y: { label: "tokens a round; draft steps", domain: [0, top], ticks: 5, tickFormat: "d" },
+    y: { label: "tokens a round; draft steps", domain: [0, top], ticks, tickFormat: "d" },
     marks: [
-      gridY({ ticks: 5 }),
+      gridY({ ticks }),
       areaY(steps, { ...tier, fill: "var(--tier)", fillOpacity: 0.25 }),
       lineY(steps, { ...tier, stroke: "var(--tier)" }),
       lineY(accept, { x: "t", y: "length", stroke: looks.get(setting)?.colour ?? "currentColor" }),

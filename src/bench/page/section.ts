@@ -38,7 +38,9 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
       "div",
       { class: "wide" },
       both("Tokens/s, 95 % intervals", throughputChart),
-      both("Speed over plain, 95 % intervals; band: A/A noise", speedupChart),
+      ...rows.some(isDrafting)
+        ? [both("Speed over plain, 95 % intervals; band: A/A noise", speedupChart)]
+        : [],
     ),
     element(
       "div",
@@ -49,11 +51,16 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   ];
 }
 
+function isDrafting({ setting_kind }: BenchRow): boolean {
+  return setting_kind === "static" || setting_kind === "preset";
+}
+
 /** Of the presets; of the widest fixed setting where no preset was measured. */
 function timelines(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
   const presets = rows.filter(({ setting_kind }) => setting_kind === "preset");
   const most = Math.max(...rows.map(({ num_steps }) => num_steps ?? 0));
-  const shown = (presets.length > 0 ? presets : rows.filter(({ num_steps }) => num_steps === most))
+  const deepest = rows.filter(({ num_steps }) => most > 0 && num_steps === most);
+  const shown = (presets.length > 0 ? presets : deepest)
     .filter(({ timeline }) => timeline.accept.length > 0)
     .slice(0, TIMELINES);
   const tops = shown.flatMap(({ timeline }) => [
