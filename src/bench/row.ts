@@ -157,6 +157,11 @@ export function isStatic({ setting_kind }: BenchRow): boolean {
   return setting_kind === "plain" || setting_kind === "static";
 }
 
+/** Is this row neither plain decoding nor plain decoding again? */
+export function isDrafting({ setting_kind }: Pick<BenchRow, "setting_kind">): boolean {
+  return setting_kind !== "plain" && setting_kind !== "plain again";
+}
+
 /**
  * Fills in the gaps of a case's rows. The best static setting is the one with the largest mean
  * log-ratio; gaps are paired by block, and have no interval where blocks cannot be paired.

@@ -1,11 +1,11 @@
-import type { BenchRow } from "./row.ts";
+import { type BenchRow, isDrafting, isStatic } from "./row.ts";
 import { average, FEWEST_BLOCKS, pairedRatio, type Ratio, standardError } from "./statistics.ts";
 
 /** One setting against plain decoding, over all cases it is judged in. */
 export interface Standing {
   readonly setting: string;
   readonly numSteps: number | null;
-  readonly kind: BenchRow["setting_kind"];
+  readonly setting_kind: BenchRow["setting_kind"];
   readonly speedup: Ratio;
   /** Mean log-ratio of the cases, a number for each block. */
   readonly logs: readonly number[];
@@ -35,7 +35,7 @@ interface Interval {
  */
 export function verdictOf(rows: readonly BenchRow[]): Verdict {
   const standings = standingsOf(rows);
-  const drafting = standings.filter(({ kind }) => kind === "static" || kind === "preset");
+  const drafting = standings.filter(isDrafting);
   if (drafting.length === 0) return { kind: "nothing to compare" };
   const blocks = Math.min(...standings.map(({ logs }) => logs.length));
   if (blocks < FEWEST_BLOCKS) return { kind: "too few blocks", blocks };
@@ -51,19 +51,19 @@ function standingsOf(rows: readonly BenchRow[]): Standing[] {
   const bySetting = [...Map.groupBy(rows, ({ setting }) => setting).values()];
   const cases = Math.max(0, ...bySetting.map((rows) => rows.length));
   return bySetting.filter((rows) => rows.length === cases).map((rows) => {
-    const { setting, setting_kind: kind, num_steps: numSteps } = rows[0] as BenchRow;
+    const { setting, setting_kind, num_steps: numSteps } = rows[0] as BenchRow;
     const byCase = rows.map(({ speedup }) => speedup.log_ratios);
     const blocks = Math.min(...byCase.map((logs) => logs.length));
     const logs = Array.from(
       { length: blocks },
       (_, block) => average(byCase.map((logs) => logs[block] ?? NaN)),
     );
-    return { setting, kind, numSteps, logs, speedup: pairedRatio(logs) };
+    return { setting, setting_kind, numSteps, logs, speedup: pairedRatio(logs) };
   });
 }
 
 function noiseOf(standings: readonly Standing[]): Interval {
-  const again = standings.find(({ kind }) => kind === "plain again")?.speedup;
+  const again = standings.find(({ setting_kind }) => setting_kind === "plain again")?.speedup;
   return { low: Math.min(1, again?.low ?? 1), high: Math.max(1, again?.high ?? 1) };
 }
 
@@ -76,13 +76,13 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
  * by more than that: so a fixed winner is the emitted config's too.
  */
 function winner(best: readonly Standing[]): Verdict {
-  const [bestFixed, bestPreset] = (["static", "preset"] as const)
-    .map((wanted) => best.find(({ kind }) => kind === wanted));
-  const fixed = bestFixed && best
-    .filter((one) => one.kind === "static" && isWithin(one, bestFixed))
+  const fixed = best.filter(({ setting_kind }) => setting_kind === "static");
+  const [bestFixed] = fixed;
+  const fewest = bestFixed && fixed.filter((one) => isWithin(one, bestFixed))
     .toSorted((a, b) => (a.numSteps ?? 0) - (b.numSteps ?? 0))[0];
-  const preset = fixed && bestPreset && isWithin(fixed, bestPreset) ? undefined : bestPreset;
-  const fastest = (preset ?? fixed) as Standing;
+  const other = best.find(({ setting_kind }) => setting_kind !== "static");
+  const preset = fewest && other && isWithin(fewest, other) ? undefined : other;
+  const fastest = (preset ?? fewest) as Standing;
   return { kind: "drafting", fastest, also: best.slice(0, best.indexOf(fastest)) };
 }
 
@@ -97,6 +97,6 @@ function isWithin(own: Standing, best: Standing): boolean {
 
 /** The fixed steps that a static schedule should run at this batch size; 0 is no drafting. */
 export function fixedSteps(rows: readonly BenchRow[]): number {
-  const verdict = verdictOf(rows.filter(({ setting_kind }) => setting_kind !== "preset"));
+  const verdict = verdictOf(rows.filter((row) => isStatic(row) || !isDrafting(row)));
   return verdict.kind === "drafting" ? verdict.fastest.numSteps ?? 0 : 0;
 }

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
 import { csv } from "../../src/bench/csv.ts";
-import { digits } from "../../src/bench/columns.ts";
+import { columnsFor, digits } from "../../src/bench/columns.ts";
 import { markdown } from "../../src/bench/markdown.ts";
 import { html } from "../../src/bench/page/page.ts";
 import { keyOfRow, rowKey } from "../../src/bench/row.ts";
@@ -43,6 +43,20 @@ Deno.test("a column for what differs", () => {
   const text = markdown([{ ...first!, temperature: 0.7 }, ...rest]);
   match(text, /\| temperature \| batch \|/);
   ok(!/^model.*temperature/.test(text));
+});
+
+Deno.test("tables of docs/bench.md have headings that are printed, in that order", async () => {
+  const text = await Deno.readTextFile(new URL("../../docs/bench.md", import.meta.url));
+  const titles = columnsFor(ROWS).columns.map(({ title }) => title);
+  const heads = [...text.matchAll(/^(\|.*\|)\n\| :?-/gm)].map(([, head = ""]) =>
+    head.split("|").slice(1, -1).map((cell) => cell.trim())
+  );
+  ok(heads.length > 5);
+  for (const head of heads) deepEqual(head, titles.filter((title) => head.includes(title)));
+  for (const title of titles) {
+    const words = title.replace(/ (p50.*|\[.*|ms|%)$/, "");
+    ok(text.includes(words), `no word on ${title}`);
+  }
 });
 
 Deno.test("csv: flat columns, as many in each line", () => {

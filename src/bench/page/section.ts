@@ -1,5 +1,5 @@
 import type { Group } from "../cases.ts";
-import type { BenchRow } from "../row.ts";
+import { type BenchRow, isDrafting } from "../row.ts";
 import { sum } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
@@ -49,10 +49,6 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
         .filter((part) => part !== undefined),
     ),
   ];
-}
-
-function isDrafting({ setting_kind }: BenchRow): boolean {
-  return setting_kind === "static" || setting_kind === "preset";
 }
 
 /** Of the presets; of the widest fixed setting where no preset was measured. */

@@ -1,6 +1,6 @@
 import { dot, lineX, type SymbolType } from "@observablehq/plot";
 import { shortName } from "../columns.ts";
-import type { BenchRow } from "../row.ts";
+import { type BenchRow, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 
 /** How a setting is drawn: told by shape and dashes as well as by colour. */
@@ -27,7 +27,7 @@ const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
  */
 export function looksOf(rows: readonly BenchRow[]): Looks {
   const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];
-  const drafting = settings.filter(({ setting_kind }) => !setting_kind.startsWith("plain"));
+  const drafting = settings.filter(isDrafting);
   return new Map(settings.map((row) => {
     const colour = colourOf(row, settings);
     const at = drafting.indexOf(row);

@@ -1,7 +1,7 @@
 import { barX, dot, gridX, gridY, lineY, type Markish, rect } from "@observablehq/plot";
 import { ruleX, ruleY, tickX } from "@observablehq/plot";
 import { digits, ratioText } from "../columns.ts";
-import type { BenchRow } from "../row.ts";
+import { type BenchRow, isDrafting } from "../row.ts";
 import { positiveInterval } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 import { type Looks, namesAxis, seriesScales } from "./series.ts";
@@ -127,7 +127,7 @@ export function speedupChart(rows: readonly BenchRow[], options: SpeedOptions): 
 type Speedups = ReturnType<typeof speedupsOf>;
 
 function speedupsOf(rows: readonly BenchRow[]) {
-  const points = rows.filter(({ setting_kind }) => !setting_kind.startsWith("plain"))
+  const points = rows.filter(isDrafting)
     .map(({ batch, setting, speedup }) => ({
       batch,
       setting,
