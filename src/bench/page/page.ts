@@ -77,7 +77,7 @@ function header(
       : [],
     element("dl", {}, ...terms),
     element("h2", {}, "Which setting is fastest"),
-    element("dl", {}, ...won.flatMap(term({ class: "line" }))),
+    element("dl", { class: "won" }, ...won.flatMap(term({ class: "line" }))),
     ...noise === undefined ? [] : [element("p", {}, `${noise}.`)],
   ];
 }

@@ -16,8 +16,11 @@ export interface SpeedOptions {
   readonly name: string;
 }
 
-/** Pixels between the settings of one batch size, so that their intervals do not overlap. */
-const DODGE = 5;
+/** Most pixels between the settings of one batch size, so that their intervals do not overlap. */
+const DODGE = 12;
+/** Of the room of a batch size, the part that its settings spread over. */
+const SPREAD = 0.6;
+const MARGIN = 52;
 const TALL = 320;
 
 const ratioTick = (value: number) => `${Number(value.toFixed(2))}x`;
@@ -86,9 +89,11 @@ function speedLines(
   { page, looks, width, name }: SpeedOptions,
 ): PageNode {
   const settings = [...new Set(speeds.map(({ setting }) => setting))];
+  // Settings times batch sizes, nearly: one may be missing after Ctrl+C.
+  const dodge = Math.min(DODGE, SPREAD * (width - 1.5 * MARGIN) / speeds.length);
   const marks = settings.flatMap((setting, at) => {
     const points = speeds.filter((speed) => speed.setting === setting);
-    const dx = (at - (settings.length - 1) / 2) * DODGE;
+    const dx = (at - (settings.length - 1) / 2) * dodge;
     const place = { x: "batch", stroke: "setting", dx } as const;
     const strokeDasharray = looks.get(setting)?.dash ?? "";
     return [
@@ -103,7 +108,7 @@ function speedLines(
     ];
   });
   return page.chart({
-    ...{ width, height: TALL, marginLeft: 52, ...seriesScales(looks) },
+    ...{ width, height: TALL, marginLeft: MARGIN, ...seriesScales(looks) },
     x: { type: "point", label: "batch size" },
     y: { label: "tokens/s", domain: [0, topOf(speeds)], nice: true, ticks: 6 },
     marks: [gridY({ ticks: 6 }), ruleY([0]), ...marks],
@@ -169,7 +174,7 @@ function facets(
   { page, looks, width, name }: SpeedOptions,
 ): PageNode {
   return page.chart({
-    ...{ width, height: TALL, marginLeft: 52, ...seriesScales(looks) },
+    ...{ width, height: TALL, marginLeft: MARGIN, ...seriesScales(looks) },
     fx: { label: "batch size", padding: 0.15 },
     x: { type: "point", axis: null, domain: [...new Set(points.map(({ setting }) => setting))] },
     y: { label: "speed over plain", nice: true, ticks: 6, tickFormat: ratioTick },
