@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
+import { checkTensors } from "../../src/model/weights/tensors.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
@@ -142,8 +143,6 @@ for (
   const [what, weightMap, ...parts] of [
     ["no map", undefined, "no weight_map"],
     ["a missing shard", { a: "s3.safetensors" }, '"s3.safetensors"', "no such file"],
-    ["a tensor elsewhere", { a: "s2.safetensors" }, 'tensor "a"', "none of the shards"],
-    ["a tensor in another shard", { a: "s1.safetensors", b: "s1.safetensors" }, 'tensor "b"'],
     ["a path upwards", { a: "../s1.safetensors" }, 'tensor "a"', "expected a file of the folder"],
     ["an absolute path", { a: "/etc/passwd" }, "/etc/passwd", "expected a file of the folder"],
     ["a Windows path", { a: "..\\s1" }, "expected a file of the folder"],
@@ -154,6 +153,21 @@ for (
     rejectsFiles({ ...SHARDS, [INDEX]: { weight_map: weightMap } }, INDEX, ...parts);
   });
 }
+
+Deno.test("an index that is wrong about tensors is a warning: the shards decide", () => {
+  const weight_map = { a: "s1.safetensors", gone: "s2.safetensors", b: "s1.safetensors" };
+  withFolder({ ...SHARDS, [INDEX]: { weight_map } }, (folder) => {
+    using checkpoint = openCheckpoint(folder);
+    assert.deepEqual([...checkpoint.tensors.keys()], ["a", "b"]);
+    assert.deepEqual(checkpoint.warnings, [
+      `${folder}: ${INDEX} puts tensor "gone" in "s2.safetensors", but it is in none of the ` +
+      "shards; it is wrong about 1 more",
+    ]);
+    assert.deepEqual(checkTensors(checkpoint, []).slice(0, 1), checkpoint.warnings);
+    const needed = [{ role: "gone", name: "gone", shape: [1], kind: "vector" }] as const;
+    assert.throws(() => checkTensors(checkpoint, needed), { message: /"gone" is missing$/ });
+  });
+});
 
 Deno.test("torch's shards are found through their index", () => {
   const tensor = (key: string): TorchTensor => ({

@@ -59,12 +59,12 @@ export function hubOfEnvironment(): HubSettings {
 }
 
 /** A hub as the environment has it, drawing on `status`. */
-function openHub({ io }: Notices, status: StatusLine): Hub {
+function openHub({ io, quiet }: Notices, status: StatusLine): Hub {
   return {
     settings: hubOfEnvironment(),
     signal: io.signal,
     onProgress: status.download,
-    onWarning: (line) => warn(line, { io, status }),
+    onWarning: (line) => warn(line, { io, status, quiet }),
   };
 }
 
