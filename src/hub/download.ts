@@ -4,6 +4,7 @@ import { reason, UsageError } from "../errors.ts";
 import {
   cachedCommit,
   linkBlob,
+  lstatOf,
   readText,
   type RepoFolders,
   repoFolders,
@@ -53,6 +54,8 @@ export interface Snapshot {
 /** Files received side by side. */
 const PARALLEL = 4;
 const IDLE_MS = 30_000;
+/** The index of a model of a million tensors is smaller. */
+const MOST_JSON = 256 << 20;
 
 /**
  * Makes sure that the cache has what Eyrie reads of a model.
@@ -75,7 +78,7 @@ export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
 }
 
 async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise<Snapshot> {
-  const { endpoint } = hub.settings;
+  const { endpoint, token } = hub.settings;
   const stop = new AbortController();
   const signal = hub.signal ? AbortSignal.any([hub.signal, stop.signal]) : stop.signal;
   const persistence: Persistence = {
@@ -84,7 +87,7 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
     ...hub.onWarning ? { onWait: hub.onWarning } : {},
   };
   const ask = asker(name, hub.settings);
-  const { commit, files } = await listRepository(name, { endpoint, ask, persistence });
+  const { commit, files } = await listRepository(name, { endpoint, token, ask, persistence });
   const place = { name, commit, folders, endpoint };
   const fetching = { ask, persistence, idleMs: hub.idleMs ?? IDLE_MS, stop };
   const texts = await fetchFiles(textFiles(files), place, hub, fetching);
@@ -203,6 +206,10 @@ function cachedSnapshot(
 
 /** @throws UsageError when the file is not JSON. */
 function readJson(path: string): unknown {
+  const size = sizeOf(path) ?? 0;
+  if (size > MOST_JSON) {
+    throw new UsageError(`Cannot read "${path}": ${size} bytes, expected at most ${MOST_JSON}`);
+  }
   try {
     return JSON.parse(readText(path) ?? "null") as unknown;
   } catch (error) {
@@ -214,8 +221,8 @@ function readJson(path: string): unknown {
 
 function partialBytes(files: readonly RemoteFile[], { blobs }: RepoFolders): number {
   return files.reduce((total, { etag, size }) => {
-    const there = sizeOf(`${blobs}/${etag}.incomplete`) ?? 0;
-    return total + (there <= size ? there : 0);
+    const found = lstatOf(`${blobs}/${etag}.incomplete`);
+    return total + (found?.isFile && found.size <= size ? found.size : 0);
   }, 0);
 }
 
