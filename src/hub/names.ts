@@ -32,6 +32,11 @@ export function modelText({ repo, revision }: ModelName): string {
   return `${repo}@${isCommit(revision) ? revision.slice(0, 7) : revision}`;
 }
 
+/** The same in full, as a command takes it. */
+export function modelArgument({ repo, revision }: ModelName): string {
+  return revision === MAIN ? repo : `${repo}@${revision}`;
+}
+
 /**
  * Reads `org/name`, `org/name@revision` and `hf://` before either; `name` alone too, as the cache
  * may hold such a model.

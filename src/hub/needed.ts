@@ -76,7 +76,9 @@ export function lacking(
   if (has(single)) return undefined;
   if (index === "") return single;
   const shards = shardsOf(readIndex(index));
-  return shards.length === 0 ? `the shards that ${index} names` : shards.find((f) => !has(f));
+  const [first, ...others] = shards.filter((file) => !has(file));
+  if (shards.length === 0) return `the shards that ${index} names`;
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
 function weightsOf(files: readonly RemoteFile[]) {

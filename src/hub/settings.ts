@@ -11,8 +11,11 @@ export interface HubSettings {
   readonly tokenFrom?: string;
   /** Ask the cache only. */
   readonly offline: boolean;
+  /** A proxy stands between this machine and the hub; absent = none. */
+  readonly proxied?: boolean;
 }
 
+const PROXIES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 const ENDPOINT = "https://huggingface.co";
 
 /**
@@ -34,6 +37,7 @@ export function hubSettings(
     endpoint: (get("HF_ENDPOINT") ?? ENDPOINT).replace(/\/+$/, ""),
     ...tokenOf(get) ?? { token: readFile(tokenPath)?.trim() || undefined, tokenFrom: tokenPath },
     offline: isTrue(get("HF_HUB_OFFLINE") ?? get("TRANSFORMERS_OFFLINE")),
+    proxied: PROXIES.some((name) => (get(name) ?? get(name.toLowerCase())) !== undefined),
   };
 }
 

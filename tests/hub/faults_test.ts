@@ -46,11 +46,15 @@ Deno.test("cuts without end are given up; the beginning is kept and gone on from
   server.fail("/model.safetensors", ...Array<Fault>(4).fill({ kind: "cut", after: 32_768 }));
   await assert.rejects(download(TOY, cache.hub(server)), {
     name: "UsageError",
-    message: /^Cannot download ".*\/model\.safetensors": .*, 4 times$/,
+    message: /^Cannot download ".*": .*, 4 times; eyrie pull org\/toy goes on from what is there$/,
   });
   const there = Deno.statSync(`${cache.path}/${BLOB}.incomplete`).size;
   assert.ok(there > 32_768 && there <= 4 * 32_768, `${there}`);
   assert.ok(!cache.tree().some((path) => path === BLOB || path.includes("/refs/")));
+  await assert.rejects(download(TOY, cache.hub(server, { offline: true })), {
+    message: `Cannot use "org/toy": HF_HUB_OFFLINE is set, and "${cache.path}/models--org--toy" ` +
+      "has no model.safetensors; without it eyrie pull org/toy goes on",
+  });
   const sent = server.sent();
   await download(TOY, cache.hub(server));
   assert.equal(server.sent() - sent, WEIGHTS.length - there);

@@ -1,7 +1,8 @@
 /** Turns what `--model` and `--draft` name into folders before anything is opened. */
 import { reason, UsageError } from "../../errors.ts";
 import { readText } from "../../hub/cache.ts";
-import { download, type Hub, type Snapshot } from "../../hub/download.ts";
+import { download, type Hub } from "../../hub/download.ts";
+import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parsePlace, type Place } from "../../hub/names.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { knownDraft } from "./drafts.ts";
