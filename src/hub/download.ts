@@ -78,12 +78,18 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
   const ask = asker(name, hub.settings);
   const { connect } = hub;
   await reach(`Cannot get "${modelText(name)}"`, hub.settings, { ...persistence, connect });
-  const { commit, files } = await listRepository(name, { endpoint, token, ask, persistence });
+  const { commit, files, madeFrom } = await listRepository(name, {
+    endpoint,
+    token,
+    ask,
+    persistence,
+  });
   const place = { name, commit, folders, endpoint };
   const fetching = { ask, persistence, idleMs: hub.idleMs ?? IDLE_MS, stop };
   const texts = await fetchFiles(textFiles(files), place, hub, fetching);
   const snapshot = `${folders.snapshots}/${commit}`;
-  const weights = weightFiles(modelText(name), files, (file) => readJson(`${snapshot}/${file}`));
+  const readIndex = (file: string) => readJson(`${snapshot}/${file}`);
+  const weights = weightFiles(modelText(name), files, readIndex, madeFrom);
   const rest = await fetchFiles(weights, place, hub, fetching);
   if (!isCommit(name.revision)) writeRef(folders, name.revision, commit);
   return { name, commit, folder: snapshot, downloaded: texts + rest };

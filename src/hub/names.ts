@@ -63,6 +63,13 @@ export function parsePlace(text: string, isFolder: (path: string) => boolean): P
     : { kind: "hub", name };
 }
 
+/** The model that a card or a file names, by `org/name` or its page; undefined where it names none. */
+export function namedRepo(text: unknown): string | undefined {
+  if (typeof text !== "string") return undefined;
+  const repo = text.replace(/^https?:\/\/(huggingface\.co|hf\.co)\//, "").replace(/\/+$/, "");
+  return repo.includes("/") ? readName(repo)?.repo : undefined;
+}
+
 function readName(text: string): ModelName | undefined {
   const at = text.indexOf("@");
   const repo = at < 0 ? text : text.slice(0, at);

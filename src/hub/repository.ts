@@ -1,7 +1,7 @@
 /** What the hub says about a model: which commit a revision is, and the files of it. */
 import { reason, UsageError } from "../errors.ts";
 import { type Ask, withoutToken } from "./http.ts";
-import { isCommit, type ModelName, modelText } from "./names.ts";
+import { isCommit, type ModelName, modelText, namedRepo } from "./names.ts";
 import type { RemoteFile } from "./needed.ts";
 import { persist, type Persistence } from "./retry.ts";
 import type { HubSettings } from "./settings.ts";
@@ -10,6 +10,8 @@ import type { HubSettings } from "./settings.ts";
 export interface Listing {
   readonly commit: string;
   readonly files: readonly RemoteFile[];
+  /** The model that the card names as its base. */
+  readonly madeFrom: string | undefined;
 }
 
 const ANSWER_MS = 30_000;
@@ -39,9 +41,9 @@ export async function listRepository(
   const options = { hubUrl: endpoint, fetch: bounded(answer, `${cannot}: ${endpoint}`) };
   const { listFiles, modelInfo } = await import("@huggingface/hub");
   try {
-    const additionalFields = ["sha"] as const;
+    const additionalFields = ["sha", "cardData"] as const;
     const { repo, revision } = name;
-    const { sha } = await modelInfo({
+    const { sha, cardData } = await modelInfo({
       ...options,
       name: repo,
       revision,
@@ -56,7 +58,11 @@ export async function listRepository(
         recursive: true,
       }),
     );
-    return { commit: sha, files: entries.filter(({ type }) => type === "file").map(remoteFile) };
+    return {
+      commit: sha,
+      files: entries.filter(({ type }) => type === "file").map(remoteFile),
+      madeFrom: baseModel(cardData),
+    };
   } catch (error) {
     persistence.signal?.throwIfAborted();
     if (error instanceof UsageError) throw error;
@@ -65,6 +71,12 @@ export async function listRepository(
       cause: error,
     });
   }
+}
+
+/** One name, or the first of several. */
+function baseModel(card: unknown): string | undefined {
+  const named = (card as { base_model?: unknown } | null | undefined)?.base_model;
+  return namedRepo(Array.isArray(named) ? named[0] : named);
 }
 
 /** `fetch` that gives up on answers without end; the package would hold them all in memory. */

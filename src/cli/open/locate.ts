@@ -6,6 +6,8 @@ import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parsePlace, type Place } from "../../hub/names.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { knownDraft } from "./drafts.ts";
+import { refuseGguf } from "./gguf.ts";
+import { checkFolder, isThere, meantFolder } from "./missing.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
@@ -37,7 +39,7 @@ export async function locate<Options extends Named>(
   notices: Notices,
 ): Promise<Options> {
   const { model, algorithm } = options;
-  const target = model === undefined ? undefined : parsePlace(model, isFolder);
+  const target = model === undefined ? undefined : parsePlace(model, isThere);
   const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
   const places: { -readonly [K in "model" | "draft"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
@@ -45,7 +47,7 @@ export async function locate<Options extends Named>(
     if (target !== undefined) places.model = await folderOf(target, notices, status);
     if (draft === "none") places.draft = draft;
     else if (draft !== undefined) {
-      places.draft = await folderOf(parsePlace(draft, isFolder), notices, status);
+      places.draft = await folderOf(parsePlace(draft, isThere), notices, status);
     }
   } finally {
     status.clear();
@@ -82,13 +84,16 @@ export async function fetchModel(
       status.clear();
       io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
     }
-    throw error;
+    const folder = error instanceof UsageError ? meantFolder(name.repo) : "";
+    throw folder === "" ? error : new UsageError(reason(error) + folder, { cause: error });
   }
 }
 
 async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
-  if (place.kind === "folder") return place.path;
-  return (await fetchModel(place.name, notices, status)).folder;
+  if (place.kind === "hub") return (await fetchModel(place.name, notices, status)).folder;
+  checkFolder(place.path);
+  refuseGguf(place.path);
+  return place.path;
 }
 
 function draftOf(
@@ -117,13 +122,5 @@ function nameInConfig(folder: string): string | undefined {
     return place?.kind === "hub" ? modelText({ ...place.name, revision: "main" }) : undefined;
   } catch (error) {
     throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
-  }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false;
   }
 }

@@ -37,7 +37,7 @@ export function openTensors(folder: Folder): TensorFiles {
   const tensors = new Map<string, TensorInfo>();
   const include = (file: string, source: ByteSource): void => {
     sources.set(file, stack.use(source));
-    for (const tensor of readTensors(`${folder.name}/${file}`, file, source)) {
+    for (const tensor of readWhole(folder, file, source)) {
       const before = tensors.get(tensor.name);
       if (before !== undefined) {
         throw unreadable(folder, `tensor ${quote(tensor.name)} is in ${before.file} and ${file}`);
@@ -96,7 +96,8 @@ function includeShards(folder: Folder, index: string, { tensors, include }: {
   for (const file of new Set(weightMap.values())) {
     const source = folder.open(file);
     if (source === undefined) {
-      throw unreadable(folder, `${index} names ${quote(file)}, and there is no such file`);
+      const why = `${index} names ${quote(file)}, and there is no such file`;
+      throw unreadable(folder, folder.remedy === undefined ? why : `${why}; ${folder.remedy}`);
     }
     include(file, source);
   }
@@ -130,6 +131,18 @@ function readIndex(folder: Folder, index: string): ReadonlyMap<string, string> {
 function staysInside(file: string): boolean {
   const parts = file.split("/");
   return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
+}
+
+/** `readTensors`; of a file that was cut it says what brings it back. */
+function readWhole(folder: Folder, file: string, source: ByteSource): TensorInfo[] {
+  try {
+    return readTensors(`${folder.name}/${file}`, file, source);
+  } catch (error) {
+    if (!(error instanceof UsageError) || !/truncated/.test(error.message)) throw error;
+    throw new UsageError(`${error.message}; ${folder.remedy ?? "it is not whole"}`, {
+      cause: error,
+    });
+  }
 }
 
 /** The tensors of one file of either format, by its name. */

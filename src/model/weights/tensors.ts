@@ -58,6 +58,11 @@ function withPrefixes(spec: TensorSpec, prefixes: readonly string[]): TensorSpec
   return { ...spec, name, ...aliases.length > 0 ? { aliases } : {} };
 }
 
+/** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
+export function isEagleHead({ tensors }: Pick<Checkpoint, "tensors">): boolean {
+  return tensors.has("fc.weight") || tensors.has("model.fc.weight");
+}
+
 /** The tensors of an EAGLE head, in the order of the forward pass; its layer is `layers.0`. */
 export function draftTensors(config: DraftConfig): TensorSpec[] {
   const { layer, prefix, draftVocabSize } = config;
