@@ -64,7 +64,7 @@ export function testCache(): TestCache {
           ...tokenFrom === undefined ? {} : { tokenFrom },
         },
         waits: [1, 1, 1],
-        idleMs: 300,
+        idleMs: 30_000,
         onWarning: (line) => warnings.push(line),
         onProgress: (each) => progress.push(each),
         ...more,

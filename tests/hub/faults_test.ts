@@ -26,7 +26,8 @@ for (const [name, faults] of Object.entries(MENDED)) {
     await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
     using cache = testCache();
     server.fail("/model.safetensors", ...faults);
-    const { folder } = await download(TOY, cache.hub(server));
+    const idleMs = name === "silence" ? { idleMs: 300 } : {};
+    const { folder } = await download(TOY, cache.hub(server, idleMs));
     assert.deepEqual(Deno.readFileSync(`${folder}/model.safetensors`), WEIGHTS);
     assert.equal(cache.progress.at(-1)?.bytes, WEIGHTS.length);
     assert.deepEqual(cache.tree().filter((path) => path.endsWith(".incomplete")), []);
@@ -120,7 +121,7 @@ const REFUSALS: readonly [string, Partial<Hub["settings"]>, string][] = [
     "org/gguf",
     {},
     'Cannot get "org/gguf": no weights that Eyrie reads (model.safetensors or pytorch_model.bin); ' +
-    "it has q4.gguf",
+    "it has q4.gguf; it was made from org/original",
   ],
 ];
 
@@ -128,7 +129,11 @@ Deno.test("refusals say what is to be done", async () => {
   await using server = startHub({
     "org/toy": [{ files: FILES, commit: COMMIT }],
     "org/gated": [{ files: FILES, commit: COMMIT, gated: true }],
-    "org/gguf": [{ files: { "q4.gguf": WEIGHTS }, commit: COMMIT }],
+    "org/gguf": [{
+      files: { "q4.gguf": WEIGHTS },
+      commit: COMMIT,
+      card: { base_model: ["org/original"] },
+    }],
   });
   using cache = testCache();
   for (const [name, settings, message] of REFUSALS) {
