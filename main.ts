@@ -130,11 +130,19 @@ async function run(
 
 /** The engine runs in a worker, which this module is too: one file is a whole program. */
 async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
-  // A thread that may not read its module ends with a report of Deno's own: here it is one line.
-  if (import.meta.url.startsWith("file:")) Deno.statSync(new URL(import.meta.url));
+  checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const { located } = await import("./src/cli/open/locate.ts");
   return located(engineInWorker(import.meta.url), { io, quiet });
+}
+
+/** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */
+function checkReadable(module: string): void {
+  try {
+    if (module.startsWith("file:")) Deno.statSync(new URL(module));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) throw error;
+  }
 }
 
 /** Those of SIGINT. */

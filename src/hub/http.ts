@@ -73,7 +73,12 @@ function cause(error: unknown): string {
 }
 
 function originOf(endpoint: string): string {
-  if (URL.canParse(endpoint) && /^https?:/.test(endpoint)) return new URL(endpoint).origin;
+  const url = URL.parse(endpoint);
+  // It would stand in messages, and a token is what the hub asks for.
+  if (url?.username || url?.password) {
+    throw new UsageError("Cannot use HF_ENDPOINT: it has a user name or a password in it");
+  }
+  if (url && /^https?:$/.test(url.protocol)) return url.origin;
   throw new UsageError(`Cannot use HF_ENDPOINT "${endpoint}": not an http or https URL`);
 }
 

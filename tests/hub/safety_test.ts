@@ -64,6 +64,13 @@ Deno.test("a server that repeats the token does not get it printed", async () =>
   }
 });
 
+Deno.test("a password in HF_ENDPOINT is told of and not shown", async () => {
+  using cache = testCache();
+  const endpoint = `https://me:${SECRET}@hub.example`;
+  const { message } = await failure(download(TOY, cache.hub(undefined, { endpoint })));
+  assert.equal(message, "Cannot use HF_ENDPOINT: it has a user name or a password in it");
+});
+
 Deno.test("who has a token set is not told to set one", async () => {
   await using server = serve(() => new Response("no", { status: 401 }));
   using cache = testCache();
