@@ -4,6 +4,7 @@ import { readText } from "../../hub/cache.ts";
 import { download, type Hub } from "../../hub/download.ts";
 import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parsePlace, type Place } from "../../hub/names.ts";
+import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { knownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
@@ -91,7 +92,7 @@ export async function fetchModel(
 
 async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
   if (place.kind === "hub") return (await fetchModel(place.name, notices, status)).folder;
-  checkFolder(place.path);
+  checkFolder(place.path, () => cachedRepos(hubOfEnvironment().cache));
   refuseGguf(place.path);
   return place.path;
 }

@@ -3,11 +3,20 @@ import { basename, dirname } from "node:path";
 import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
 
-/** @throws UsageError for a path at which there is nothing, with what is near it. */
-export function checkFolder(path: string): void {
+/**
+ * @param cached names of the models in the cache: one may have been meant without its organisation.
+ * @throws UsageError for a path at which there is nothing, with what is near it.
+ */
+export function checkFolder(path: string, cached: () => readonly string[]): void {
   if (isThere(path)) return;
-  const bare = /[/\\]/.test(path) ? "" : "; a model of the hub is org/name";
-  throw new UsageError(`Cannot open "${path}": no such folder${nearIt(path) || bare}`);
+  const near = nearIt(path) || (/[/\\]/.test(path) ? "" : namedLike(path, cached()));
+  throw new UsageError(`Cannot open "${path}": no such folder${near}`);
+}
+
+function namedLike(text: string, cached: readonly string[]): string {
+  const near = nearest(text, cached).slice(0, 3).map((name) => `"${name}"`);
+  const has = near.length === 0 ? "" : `, the cache has ${near.join(", ")}`;
+  return `; a model of the hub is org/name${has}`;
 }
 
 /** For `org/name` that no hub has and whose first part is a folder here: it may have been meant. */

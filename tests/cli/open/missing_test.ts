@@ -22,7 +22,9 @@ Deno.test("a folder that is not there: what is near it, and where the path leave
   const env = { HF_HUB_OFFLINE: "1", HF_HUB_CACHE: `${at}/cache` };
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
   try {
-    for (const folder of ["model", "models/fledgling/target", "notes"]) {
+    for (
+      const folder of ["cache/models--org--toy-8b", "model", "models/fledgling/target", "notes"]
+    ) {
       Deno.mkdirSync(`${at}/${folder}`, { recursive: true });
     }
     Deno.symlinkSync("/nowhere", `${at}/models/link`);
@@ -34,6 +36,7 @@ Deno.test("a folder that is not there: what is near it, and where the path leave
       [`${at}/xyz`, none(`${at}/xyz`)],
       ["modle", `${none("modle")}; "." has no "modle", but "model", "models"`],
       ["Qwen3-4B", `${none("Qwen3-4B")}; a model of the hub is org/name`],
+      ["toy", `${none("toy")}; a model of the hub is org/name, the cache has "org/toy-8b"`],
       [
         "models/fledglin/target",
         `${none("models/fledglin/target")}; "models" has no "fledglin", but "fledgling"`,
