@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard, WeightFormat } from "../../src/gpu/matrix.ts";
 import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
+import { openQuantizer } from "../../src/model/weights/quantizer.ts";
 import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BYTES, checkpointInMemory, join } from "./checkpoint_in_memory.ts";
@@ -241,4 +242,18 @@ Deno.test("a table that is quantized becomes float32", async () => {
   assert.equal(table.format, "f32");
   const words = await device.readWords(table.shards[0]!.operand);
   assert.deepEqual(new Float32Array(words.buffer), values.get(name));
+});
+
+Deno.test("quantized rows beside rows that are not become float32, and stay so", async () => {
+  const { quantized, values } = bothOf(LAYOUTS["awq, groups of 128"]!);
+  const [gate, embed] = ["model.layers.0.mlp.gate_proj.weight", "model.embed_tokens.weight"]
+    .map((name) => quantized.tensors.get(name)!) as [TensorInfo, TensorInfo];
+  using quantizer = openQuantizer(device.gpu);
+  const options = { quantize: { to: "q8", quantizer } } as const;
+  const matrix = loader(device.gpu, quantized, options).matrix("mixed", [gate, embed]);
+  assert.equal(matrix.format, "f32");
+  const plain = new Uint8Array(embed.size);
+  quantized.read(embed, 0, plain);
+  const words = new Uint8Array(values.get(gate.name)!.slice().buffer);
+  await assertShards(matrix, [[words, new Uint8Array(widen(plain, embed.dtype).buffer)]]);
 });
