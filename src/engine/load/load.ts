@@ -86,7 +86,8 @@ export function checkModels(
   return {
     target: { checkpoint: target, config },
     draft: head,
-    warnings,
+    // NEXTN opens the target's files twice.
+    warnings: [...new Set(warnings)],
     [Symbol.dispose]: () => {
       target[Symbol.dispose]();
       draft?.[Symbol.dispose]();
