@@ -12,7 +12,7 @@ import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
 import { loadTarget } from "../../model/plan/target.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
-import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
+import { checkDraft, checkTarget, isEagleHead } from "../../model/weights/tensors.ts";
 import { type Loader, loader, shapesAlone, type WeightSource } from "../../model/weights/loader.ts";
 import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -86,7 +86,8 @@ export function checkModels(
   return {
     target: { checkpoint: target, config },
     draft: head,
-    warnings,
+    // NEXTN opens the target's files twice.
+    warnings: [...new Set(warnings)],
     [Symbol.dispose]: () => {
       target[Symbol.dispose]();
       draft?.[Symbol.dispose]();
@@ -99,9 +100,14 @@ function readDraft(
   target: ModelConfig,
   { draftRopeTheta, algorithm }: Pick<ModelChoice, "draftRopeTheta" | "algorithm">,
 ): DraftConfig {
-  return algorithm === "NEXTN"
-    ? parseNextnConfig(checkpoint, draftRopeTheta)
-    : parseDraftConfig(checkpoint, target, draftRopeTheta);
+  if (algorithm !== "NEXTN") return parseDraftConfig(checkpoint, target, draftRopeTheta);
+  if (isEagleHead(checkpoint)) {
+    throw new UsageError(
+      `Cannot use --speculative-algorithm NEXTN: the draft "${checkpoint.name}" is an EAGLE head; ` +
+        "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
+    );
+  }
+  return parseNextnConfig(checkpoint, draftRopeTheta);
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
