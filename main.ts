@@ -1,27 +1,37 @@
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenEngine } from "./src/cli/open/engine.ts";
-import { denoIo, INTERRUPTED, type Io } from "./src/cli/terminal/io.ts";
+import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
-import { UsageError } from "./src/errors.ts";
+import { UsageError, withoutPermission } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const { parseArguments } = await import("./src/cli/options/parse.ts");
     return await run(parseArguments(args), { io, args });
-  } catch (error) {
+  } catch (thrown) {
+    const error = withoutPermission(thrown);
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
     if (error instanceof Deno.errors.BrokenPipe) return 0;
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    const text = mistake || !(error instanceof Error)
-      ? String(error)
-      : error.stack ?? error.message;
-    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${text}\n`);
+    say(mistake || error instanceof OutputError ? `eyrie: ${error.message}` : stackOf(error), io);
     return mistake ? 2 : 1;
+  }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? error.stack ?? error.message : String(error);
+}
+
+function say(line: string, { stderr }: Io): void {
+  try {
+    stderr.write(`${line}\n`);
+  } catch {
+    // stderr cannot be written either: the code has to do.
   }
 }
 
@@ -120,9 +130,19 @@ async function run(
 
 /** The engine runs in a worker, which this module is too: one file is a whole program. */
 async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
+  checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const { located } = await import("./src/cli/open/locate.ts");
   return located(engineInWorker(import.meta.url), { io, quiet });
+}
+
+/** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */
+function checkReadable(module: string): void {
+  try {
+    if (module.startsWith("file:")) Deno.statSync(new URL(module));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) throw error;
+  }
 }
 
 /** Those of SIGINT. */

@@ -1,5 +1,5 @@
 import { hash32 } from "../speculate/noise.ts";
-import type { Case, CellSpec, Setting, Subject } from "./runner.ts";
+import type { Case, CellSpec, Setting } from "./runner.ts";
 
 /** A setting under the name that its rows have. */
 export interface Arm {
@@ -81,19 +81,4 @@ export function caseText(one: Case): string {
     ...one.depth === 0 ? [] : [`depth ${one.depth}`],
     ...typeof one.roundsPerSync === "number" ? [`${one.roundsPerSync} rounds a sync`] : [],
   ].join(", ");
-}
-
-/** What makes two rows the same measurement: `--resume` compares it. */
-export function rowKey(
-  subject: Subject,
-  one: Case,
-  { label, seed }: { label: string; seed: number },
-): string {
-  const { model, draft, device, simulated } = subject;
-  const { workload, batch, promptTokens, outputTokens, temperature, depth } = one;
-  const { roundsPerSync = "auto" } = one;
-  return JSON.stringify([
-    ...[model, draft ?? null, device, simulated, workload, batch, promptTokens ?? null],
-    ...[outputTokens, temperature, depth, roundsPerSync, seed, label],
-  ]);
 }

@@ -60,11 +60,17 @@ export interface BlockPair {
   readonly plain: CellResult;
 }
 
+interface Place {
+  readonly subject: Subject;
+  readonly one: Case;
+  readonly seed: number;
+}
+
 /** Everything of a row but the gap, which needs the other rows of its case. */
 export function rowOf(
   arm: Arm,
   pairs: readonly BlockPair[],
-  place: { readonly subject: Subject; readonly one: Case; readonly seed: number },
+  place: Place,
 ): BenchRow {
   const own = pairs.map((pair) => pair.own);
   const rounds = own.flatMap((block) => block.rounds);
@@ -94,10 +100,7 @@ export function rowOf(
   };
 }
 
-function identity(
-  { label, setting }: Arm,
-  { subject, one, seed }: { subject: Subject; one: Case; seed: number },
-) {
+function identity({ label, setting }: Arm, place: Place) {
   const steps = {
     plain: 0,
     static: setting.kind === "static" ? setting.numSteps : 0,
@@ -105,6 +108,22 @@ function identity(
   };
   return {
     format: ROW_FORMAT,
+    ...caseFields(place),
+    setting: label,
+    setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
+    num_steps: steps[setting.kind],
+  } as const;
+}
+
+/** All that identifies a row but its setting: a new axis of cases is a line here. */
+type CaseFields = Pick<
+  BenchRow,
+  | ("acceptance" | "model" | "draft" | "device" | "workload" | "batch" | "prompt_tokens")
+  | ("output_tokens" | "temperature" | "depth" | "rounds_per_sync" | "seed")
+>;
+
+function caseFields({ subject, one, seed }: Place): CaseFields {
+  return {
     acceptance: subject.simulated ? "SIMULATED" : "measured",
     model: subject.model,
     draft: subject.draft ?? null,
@@ -117,10 +136,7 @@ function identity(
     depth: one.depth,
     rounds_per_sync: one.roundsPerSync ?? "auto",
     seed,
-    setting: label,
-    setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
-    num_steps: steps[setting.kind],
-  } as const;
+  };
 }
 
 function tokensPerSecond({ tokens, seconds }: CellResult): number {
@@ -139,6 +155,11 @@ function latencies(blocks: readonly CellResult[]) {
 /** Can this row be a slot of a static schedule: plain decoding (0 steps) or fixed steps. */
 export function isStatic({ setting_kind }: BenchRow): boolean {
   return setting_kind === "plain" || setting_kind === "static";
+}
+
+/** Is this row neither plain decoding nor plain decoding again? */
+export function isDrafting({ setting_kind }: Pick<BenchRow, "setting_kind">): boolean {
+  return setting_kind !== "plain" && setting_kind !== "plain again";
 }
 
 /**
@@ -164,11 +185,21 @@ function gap(row: BenchRow, best: BenchRow): Ratio {
   return pairedRatio(own.map((ratio, block) => ratio - (others[block] ?? NaN)));
 }
 
-/** Identifies a row of a file the way `rowKey` does for a measurement to come. */
-export function keyOfRow(row: BenchRow): string {
+/** What makes two rows the same measurement: `--resume` compares it. */
+export function keyOfRow(row: CaseFields & Pick<BenchRow, "setting">): string {
+  const { acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens } = row;
+  const { temperature, depth, rounds_per_sync, seed, setting } = row;
   return JSON.stringify([
-    ...[row.model, row.draft, row.device, row.acceptance === "SIMULATED", row.workload, row.batch],
-    ...[row.prompt_tokens, row.output_tokens, row.temperature, row.depth, row.rounds_per_sync],
-    ...[row.seed, row.setting],
+    ...[acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens],
+    ...[temperature, depth, rounds_per_sync, seed, setting],
   ]);
+}
+
+/** The key of a measurement to come. */
+export function rowKey(
+  subject: Subject,
+  one: Case,
+  { label, seed }: { label: string; seed: number },
+): string {
+  return keyOfRow({ ...caseFields({ subject, one, seed }), setting: label });
 }

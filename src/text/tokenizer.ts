@@ -41,7 +41,10 @@ export function loadTokenizer(
   modelVocab: number = Infinity,
 ): Tokenizer {
   if (tokenizerJson === undefined) {
-    throw new UsageError(`Cannot load the tokenizer of "${name}": no tokenizer.json`);
+    throw new UsageError(
+      `Cannot load the tokenizer of "${name}": no tokenizer.json; where there is a tokenizer.model, ` +
+        "transformers makes one of it: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
+    );
   }
   const config = tokenizerConfig ?? {};
   if (!isObject(tokenizerJson) || !isObject(config)) {

@@ -199,11 +199,14 @@ Deno.test("a temperature too small to divide by is greedy", async () => {
 Deno.test("system, raw, and a checkpoint without a template", async () => {
   const engine = fakeEngine({ hasChatTemplate: false });
   const io = fakeIo({ stdin: "" });
-  await run(["hi", "--quiet"], engine, io);
-  assert.match(io.err(), /^warning: the checkpoint has no chat template/);
+  await run(["hi"], engine, io);
+  assert.match(io.err(), /^warning: the checkpoint has no chat template/m);
+  const quiet = fakeIo({ stdin: "" });
+  await run(["hi", "--quiet"], engine, quiet);
+  assert.equal(quiet.err(), "");
   await assert.rejects(run(["hi", "--system", "s"], engine, fakeIo({ stdin: "" })), UsageError);
   await run(["hi", "--raw"], engine, fakeIo({ stdin: "" }));
-  assert.deepEqual(engine.prompts, ["hi", "hi"]);
+  assert.deepEqual(engine.prompts, ["hi", "hi", "hi"]);
   const chatty = fakeEngine();
   await run(["hi", "--system", "s"], chatty, fakeIo({ stdin: "" }));
   assert.deepEqual(chatty.prompts, [[

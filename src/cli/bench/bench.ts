@@ -3,6 +3,7 @@ import { emitConfig } from "../../bench/emit_config.ts";
 import { armsOf, caseText, type Plan } from "../../bench/plan.ts";
 import type { BenchRow } from "../../bench/row.ts";
 import type { BenchRequest, Case, ModelRequest } from "../../bench/runner.ts";
+import { FEWEST_BLOCKS } from "../../bench/statistics.ts";
 import { sweep, type SweepEvent } from "../../bench/sweep.ts";
 import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
@@ -63,6 +64,12 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
     throw new UsageError(
       `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
         `allowed is --workload random`,
+    );
+  }
+  if (options.emitConfig !== undefined && options.repeat < FEWEST_BLOCKS) {
+    throw new UsageError(
+      `Cannot use "--emit-config" with "--repeat ${options.repeat}": too few blocks to choose by; ` +
+        `allowed is --repeat ${FEWEST_BLOCKS} or more`,
     );
   }
   const numSteps = options.numSteps ?? (hasDraft({ ...options }) ? DEFAULT_STEPS : [0]);

@@ -54,7 +54,8 @@ export function promptInput(
         `Cannot use "--system" with "${engine.name}": the checkpoint has no chat template`,
       );
     }
-    warn("the checkpoint has no chat template; the prompt is used as with --raw", { io });
+    const line = "the checkpoint has no chat template; the prompt is used as with --raw";
+    warn(line, { io, quiet: options.quiet });
     return { raw: prompt };
   }
   const system: ChatMessage[] = options.system === undefined

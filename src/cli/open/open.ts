@@ -25,7 +25,7 @@ export async function openWithProgress(
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
-  const onWarning = (line: string) => warn(line, { io, status });
+  const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
   const opening = open({
     maxBatch,
     speculate: speculationOf(options, speculating),

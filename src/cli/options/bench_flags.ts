@@ -162,8 +162,14 @@ export const BENCH_OUTPUT = {
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
-    absent: "md",
+    absent: "md, on a terminal a short table that fits",
     example: "--output html",
+  },
+  wide: {
+    flag: "--wide",
+    type: "switch",
+    help: "all columns on a terminal too, as in files and pipes",
+    example: "--wide",
   },
   outputFile: {
     flag: "--output-file",
@@ -196,6 +202,7 @@ const SWEEP_ONLY = {
   temperatures: BENCH_AXES.temperatures,
   roundsPerSync: BENCH_AXES.roundsPerSync,
   workload: BENCH_RUN.workload,
+  wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };

@@ -256,7 +256,7 @@ export const TALK = {
   quiet: {
     flag: "--quiet",
     type: "switch",
-    help: "no progress, notes or statistics; warnings and errors stay",
+    help: "no progress, notes, warnings or statistics; errors stay",
     example: "--quiet",
   },
 } as const;

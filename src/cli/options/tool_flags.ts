@@ -42,7 +42,7 @@ export const DOCTOR = {
   fix: {
     flag: "--fix",
     type: "switch",
-    help: "install the software Vulkan driver where there is no adapter (Debian-like, as root)",
+    help: "install Mesa's Vulkan drivers where no Vulkan answers (Debian-like, as root)",
     example: "--fix",
   },
 } as const;

@@ -1,10 +1,20 @@
+import { reason } from "../../errors.ts";
+
 /** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
 export const INTERRUPTED = 130;
+
+/** A stream of the process that takes no more: a full disk. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+}
 
 /** A text stream of the process. */
 export interface Output {
   readonly isTerminal: boolean;
-  /** Writes all of it before returning; throws `Deno.errors.BrokenPipe` when nobody reads. */
+  /**
+   * Writes all of it before returning; throws `Deno.errors.BrokenPipe` when nobody reads, else
+   * `OutputError`.
+   */
   write(text: string): void;
   columns(): number;
 }
@@ -33,7 +43,7 @@ export interface Io {
  */
 export function denoIo(onInterrupt: () => AbortSignal): Io {
   let signal: AbortSignal | undefined;
-  const stderr = denoOutput(Deno.stderr);
+  const stderr = denoOutput(Deno.stderr, "standard error");
   return {
     stdin: {
       isTerminal: Deno.stdin.isTerminal(),
@@ -42,7 +52,7 @@ export function denoIo(onInterrupt: () => AbortSignal): Io {
       },
       setRaw: (on) => Deno.stdin.setRaw(on),
     },
-    stdout: denoOutput(Deno.stdout),
+    stdout: denoOutput(Deno.stdout, "standard output"),
     stderr,
     colour: stderr.isTerminal && !Deno.noColor,
     get signal() {
@@ -51,13 +61,18 @@ export function denoIo(onInterrupt: () => AbortSignal): Io {
   };
 }
 
-function denoOutput(file: typeof Deno.stdout): Output {
+function denoOutput(file: typeof Deno.stdout, name: string): Output {
   const isTerminal = file.isTerminal();
   return {
     isTerminal,
     write(text) {
       let bytes = new TextEncoder().encode(text);
-      while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
+      try {
+        while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
+      } catch (error) {
+        if (error instanceof Deno.errors.BrokenPipe) throw error;
+        throw new OutputError(`Cannot write to ${name}: ${reason(error)}`, { cause: error });
+      }
     },
     columns: () => isTerminal ? Deno.consoleSize().columns : 80,
   };

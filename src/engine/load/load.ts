@@ -18,6 +18,7 @@ import {
   checkDraft,
   checkTarget,
   findTensor,
+  isEagleHead,
   targetTensors,
   type TensorSpec,
 } from "../../model/weights/tensors.ts";
@@ -98,7 +99,8 @@ export function checkModels(
   return {
     target: { checkpoint: target, config },
     draft: head,
-    warnings,
+    // NEXTN opens the target's files twice.
+    warnings: [...new Set(warnings)],
     [Symbol.dispose]: () => {
       target[Symbol.dispose]();
       draft?.[Symbol.dispose]();
@@ -133,9 +135,14 @@ function readDraft(
   target: ModelConfig,
   { draftRopeTheta, algorithm }: Pick<ModelChoice, "draftRopeTheta" | "algorithm">,
 ): DraftConfig {
-  return algorithm === "NEXTN"
-    ? parseNextnConfig(checkpoint, draftRopeTheta)
-    : parseDraftConfig(checkpoint, target, draftRopeTheta);
+  if (algorithm !== "NEXTN") return parseDraftConfig(checkpoint, target, draftRopeTheta);
+  if (isEagleHead(checkpoint)) {
+    throw new UsageError(
+      `Cannot use --speculative-algorithm NEXTN: the draft "${checkpoint.name}" is an EAGLE head; ` +
+        "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
+    );
+  }
+  return parseNextnConfig(checkpoint, draftRopeTheta);
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {

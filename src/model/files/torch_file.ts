@@ -52,6 +52,9 @@ const DTYPE_NAMES: Readonly<Record<string, string>> = {
   float8_e5m2: "F8_E5M2",
 };
 
+/** NumPy's limit; tensors of models have up to 4. */
+const MOST_DIMENSIONS = 64;
+
 /** A file of a checkpoint, as for safetensors. */
 export interface TorchFile {
   /** For messages: folder and file. */
@@ -216,8 +219,9 @@ function isCount(value: PickleValue): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
+/** Sizes or strides. A pickle may name one tuple for every tensor, so what is walked here is bounded. */
 function isCounts(value: PickleValue): value is readonly number[] {
-  return isTuple(value) && value.every(isCount);
+  return isTuple(value) && value.length <= MOST_DIMENSIONS && value.every(isCount);
 }
 
 /** The tensors of a state dict, or of `state_dict` in it. */

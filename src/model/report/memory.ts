@@ -30,8 +30,9 @@ export function activeParameterCount(specs: readonly TensorSpec[]): number {
 }
 
 /**
- * Bytes of the weights on the GPU: matrices and tables as the checkpoint has them, vectors (norms, biases)
- * widened to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
+ * Bytes of the weights on the GPU: matrices and tables as the checkpoint has them, f32 where tensors of
+ * several types share a matrix; vectors (norms, biases) widened to f32, ids narrowed to 32 bits.
+ * Tensors that are absent count nothing.
  *
  * @param quantize what matrices become where their width allows it.
  */
@@ -40,6 +41,7 @@ export function weightBytes(
   specs: readonly TensorSpec[],
   quantize?: Quantization,
 ): number {
+  const mixed = mixedMatrices(checkpoint, specs);
   return sum(specs.map((spec) => {
     const tensor = findTensor(checkpoint, spec);
     if (tensor === undefined) return 0;
@@ -47,9 +49,36 @@ export function weightBytes(
     const [rows = 0, cols = 0] = spec.shape;
     if (spec.kind === "table" && isGrouped(tensor.dtype)) return F32_BYTES * elements(spec);
     const stays = spec.kind !== "matrix" || !isQuantizable(cols) || isGrouped(tensor.dtype);
+    const dtypes = mixed.get(matrixOf(spec));
+    if (dtypes && (!quantize || stays || dtypes.some(isGrouped))) return F32_BYTES * elements(spec);
     if (!quantize || stays) return tensor.size;
     return rows * (cols * WEIGHT_BYTES[quantize] + scaleBytes(quantize, cols));
   }));
+}
+
+/** Roles whose tensors are rows of one matrix: q, k and v; gate and up; those of all experts. */
+const SHARED =
+  /^(.*\.)(?:([qkv])|(gate|up)|(shared(?:Gate|Up))|(expert(?:Gate|Up)\.\d+)|(expertDown\.\d+))$/;
+
+/** The matrix that a tensor is rows of. */
+function matrixOf({ role }: TensorSpec): string {
+  const [, place, ...kinds] = SHARED.exec(role) ?? [];
+  return place === undefined ? role : `${place}${kinds.findIndex((kind) => kind !== undefined)}`;
+}
+
+/** Matrices whose tensors are of several types, with these. */
+function mixedMatrices(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+): ReadonlyMap<string, readonly string[]> {
+  const groups = Map.groupBy(specs.filter(({ kind }) => kind === "matrix"), matrixOf);
+  const dtypes = (group: readonly TensorSpec[]) => [
+    ...new Set(group.flatMap((spec) => findTensor(checkpoint, spec)?.dtype ?? [])),
+  ];
+  return new Map(
+    [...groups].map(([matrix, group]) => [matrix, dtypes(group)] as const)
+      .filter(([, found]) => found.length > 1),
+  );
 }
 
 /** Matrices that stay as they are although `quantize` was asked for. */
