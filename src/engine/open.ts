@@ -82,11 +82,14 @@ export interface Machine {
 
 type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
 
-/** Every round of this tier, a number being a chain, or as deep as a request asks where `steps` has it. */
-export function statically(begin: number | TierShape, steps: readonly number[] = []): MakePlan {
-  const tier = typeof begin === "number" ? chain(begin) : begin;
-  return (algorithm) =>
-    algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, chains(steps));
+/** Every round of this tier, numbers being chains, or as deep as a request asks where `others` has it. */
+export function statically(
+  begin: number | TierShape,
+  others: readonly (number | TierShape)[] = [],
+): MakePlan {
+  const [tier = chain(0), ...tiers] = [begin, ...others]
+    .map((each) => typeof each === "number" ? chain(each) : each);
+  return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
 }
 
 /** A target, its draft and a device, ready for requests. */

@@ -8,6 +8,7 @@ const SETTINGS: Setting[] = [
   { kind: "plain" },
   { kind: "static", numSteps: 3 },
   { kind: "preset", name: "conservative" },
+  { kind: "tree", tier: { depth: 3, width: 2, rows: 6 } },
 ];
 
 function request(workload: string, one: Partial<Case>, rest: Partial<BenchRequest> = {}) {

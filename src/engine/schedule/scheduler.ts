@@ -28,6 +28,8 @@ export interface Job {
 export interface RoundSample extends Omit<RoundResult, "sequences"> {
   /** Depth of its shape. */
   readonly numSteps: number;
+  /** Drafts of a sequence that it had rows for. */
+  readonly drafted: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
   /** Drafts accepted by each of them. */
@@ -318,7 +320,16 @@ export function openScheduler(
       const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
       const outcome = roundOutcome(round, taking, { ...times, ms });
       if (chosen) speculation.learn(outcome);
-      onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
+      onRound({
+        ...times,
+        numSteps,
+        drafted: shape.rows - 1,
+        batch,
+        accepted,
+        together: rounds.length,
+        ms,
+        at,
+      });
       for (const { result, state } of taking) {
         // A policy may give each chain its own depth.
         const own = chosen && isChain(shape) ? chain(result.drafts.length) : shape;
