@@ -243,8 +243,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--batch-sizes 0": allowed is integers from 1 to 128, as in 1,2 or 1-4',
   ],
   [
-    "bench --num-steps 1-8",
-    'Cannot use "--num-steps 1-8": allowed is integers from 0 to 7, as in 1,2 or 1-4',
+    "bench --num-steps 1-17",
+    'Cannot use "--num-steps 1-17": allowed is integers from 0 to 16, as in 1,2 or 1-4',
   ],
   [
     "bench --depth 1.5",
