@@ -111,6 +111,11 @@ async function run(
       const { model: from } = await locate({ model: invocation.from }, { io, quiet });
       return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
     }
+    case "completion": {
+      const { completionScript } = await import("./src/cli/completion/completion.ts");
+      io.stdout.write(completionScript(invocation.shell));
+      return 0;
+    }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor/doctor.ts");
       return await runDoctor(invocation.options, io.stdout.write);

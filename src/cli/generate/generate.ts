@@ -22,7 +22,8 @@ export async function runGenerate(
   if (options.batch !== undefined) {
     return await runBatch({ file: options.batch, prompt: argument, options }, context);
   }
-  const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
+  const source = { argument, file: options.promptFile };
+  const prompt = await unlessAborted(readPrompt(source, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
   await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
   if (engine === undefined) return INTERRUPTED;
