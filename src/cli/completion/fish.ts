@@ -26,7 +26,9 @@ function flagArguments({ spellings, help, value, values }: CompletedFlag): strin
   const names = spellings.map((spelling) =>
     spelling.startsWith("--") ? `-l ${spelling.slice(2)}` : `-s ${spelling.slice(1)}`
   );
-  const offered = value === "" ? [] : ["-r", offer(values)].filter(Boolean);
+  // A value, and no files beside what is offered.
+  const takes = values === "files" ? "-r" : "-x";
+  const offered = value === "" ? [] : [takes, offer(values)].filter(Boolean);
   return [...names, ...offered, `-d ${quoted(help)}`].join(" ");
 }
 
