@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import denoJson from "../../deno.json" with { type: "json" };
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -147,6 +148,29 @@ Deno.test("--json prints the object of the specification", async () => {
       accepted_per_round: [3, 0, 2],
     },
     device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    request: {
+      messages: [{ role: "user", content: "hi" }],
+      temperature: 0.7,
+      top_k: 0,
+      top_p: 1,
+      min_p: 0,
+      seed: 77,
+      max_tokens: 512,
+      stop: [],
+      ignore_eos: false,
+    },
+    run: {
+      version: denoJson.version,
+      deno: Deno.version.deno,
+      model: "fake",
+      draft: "fake-eagle3",
+      quantize: null,
+      quantize_draft: null,
+      kv_dtype: "f32",
+      adapter: "none",
+      backend: "vulkan",
+      flags: {},
+    },
   });
   assert.equal(io.err(), "");
 });

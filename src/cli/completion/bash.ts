@@ -1,4 +1,4 @@
-import type { CompletedCommand, Values } from "./completion.ts";
+import type { CompletedCommand, Values } from "./completed.ts";
 
 /** For bash 3.2 and later: macOS has no newer one. */
 export function bashScript(commands: readonly CompletedCommand[]): string {

@@ -1,4 +1,4 @@
-import type { CompletedCommand, CompletedFlag, Values } from "./completion.ts";
+import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
 
 export function fishScript(commands: readonly CompletedCommand[]): string {
   const names = commands.flatMap(({ names, help }) =>

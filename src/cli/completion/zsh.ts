@@ -1,4 +1,4 @@
-import type { CompletedCommand, CompletedFlag, Values } from "./completion.ts";
+import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
 
 /** For a file `_eyrie` in a folder of `fpath`, or to be sourced after compinit. */
 export function zshScript(commands: readonly CompletedCommand[]): string {
