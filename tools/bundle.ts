@@ -16,11 +16,22 @@ export async function bundle(output: string): Promise<void> {
   try {
     const embedded = await writeEmbeddedModule(new URL("models/fledgling/", ROOT), folder);
     const map = `${folder}/import_map.json`;
-    await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded) }));
+    await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded.path) }));
     await runBundle(map, output);
+    const code = ascii(await Deno.readTextFile(output));
+    await Deno.writeTextFile(output, code + embedded.holders);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+/** One letter that is not ASCII would make V8 keep two bytes for each letter of the file. */
+function ascii(code: string): string {
+  // deno-lint-ignore no-control-regex
+  return code.replaceAll(
+    /[^\x00-\x7f]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 // --import-map takes the place of deno.json's imports, so those are repeated.
