@@ -18,20 +18,28 @@ export async function bundle(output: string): Promise<void> {
     const map = `${folder}/import_map.json`;
     await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded.path) }));
     await runBundle(map, output);
-    const code = ascii(await Deno.readTextFile(output));
+    const code = ascii(withoutRequire(await Deno.readTextFile(output)));
     await Deno.writeTextFile(output, code + embedded.holders);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
+/**
+ * Deno makes a `require` for this file's URL, which may be no file's. All that wants one is linkedom,
+ * which does without the package canvas.
+ */
+function withoutRequire(code: string): string {
+  return code.replace(
+    /^import \{ createRequire as (\w+) \} from "node:module";\nvar __require = \1\(.*\);$/m,
+    "var __require = (name) => { throw new Error(`${name} is not in the bundle`); };",
+  );
+}
+
 /** One letter that is not ASCII would make V8 keep two bytes for each letter of the file. */
 function ascii(code: string): string {
-  // deno-lint-ignore no-control-regex
-  return code.replaceAll(
-    /[^\x00-\x7f]/g,
-    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  const escape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return code.replaceAll(/[\u0080-\uffff]/g, escape);
 }
 
 // --import-map takes the place of deno.json's imports, so those are repeated.
