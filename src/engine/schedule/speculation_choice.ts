@@ -93,7 +93,7 @@ export function speculationPlan(
   }
   const { eagleTopk } = choice;
   if ((eagleTopk ?? 1) > 1) {
-    onWarning(`draft trees are not built yet: speculative_eagle_topk is 1, not ${eagleTopk}`);
+    onWarning(`draft trees are not built yet: --speculative-eagle-topk is 1, not ${eagleTopk}`);
   }
   return staticPlan(numSteps, allSteps && algorithm !== "NONE" ? ALL_STEPS : [numSteps]);
 }
