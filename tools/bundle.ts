@@ -2,6 +2,7 @@
  * `deno task bundle`: one JavaScript file that needs nothing beside it. The module that reads the
  * embedded model from disk is swapped, through an import map, by one that holds it as base64.
  */
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { writeEmbeddedModule } from "./embedded_module.ts";
 import denoJson from "../deno.json" with { type: "json" };
 
@@ -45,11 +46,11 @@ function ascii(code: string): string {
 // --import-map takes the place of deno.json's imports, so those are repeated.
 function importMap(embedded: string): Record<string, string> {
   const swapped = new URL("src/model/checkpoint/embedded_files.ts", ROOT).href;
-  return { ...denoJson.imports, [swapped]: new URL(embedded, ROOT).href };
+  return { ...denoJson.imports, [swapped]: pathToFileURL(embedded).href };
 }
 
 async function runBundle(map: string, output: string): Promise<void> {
-  const main = new URL("main.ts", ROOT).pathname;
+  const main = fileURLToPath(new URL("main.ts", ROOT));
   const child = new Deno.Command(Deno.execPath(), {
     args: ["bundle", "--quiet", "--import-map", map, "--output", output, main],
     cwd: ROOT,
@@ -60,7 +61,7 @@ async function runBundle(map: string, output: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const output = new URL("dist/eyrie.js", ROOT).pathname;
+  const output = fileURLToPath(new URL("dist/eyrie.js", ROOT));
   await Deno.mkdir(new URL("dist", ROOT), { recursive: true });
   await bundle(output);
   const { size } = await Deno.stat(output);
