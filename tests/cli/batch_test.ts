@@ -58,7 +58,7 @@ Deno.test("batch: no made id equals one that is given", () => {
 Deno.test("batch: --output has the lines as they finish, and no file that holds something goes", async () => {
   const folder = await Deno.makeTempDir();
   const output = `${folder}/answers.jsonl`;
-  const ask = async (io: FakeIo, beforeWord = () => Promise.resolve()) => {
+  const ask = async (io: FakeIo, beforeWord = (_: string) => Promise.resolve()) => {
     const invocation = parseArguments(["generate", "--batch", "-", "--output", output]);
     assert.ok(invocation.command === "generate");
     return await runGenerate(invocation, { open: fakeEngine({ beforeWord }).open, io });
@@ -71,7 +71,8 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     assert.deepEqual(await Array.fromAsync(Deno.readDir(folder)), [], "nothing written, no file");
 
     const io = fakeIo({ stdin: '{"prompt": ""}\n' + prompts });
-    const code = await ask(io, () => {
+    const code = await ask(io, (word) => {
+      if (word === "answer ") return Promise.resolve();
       // The line that failed is there while the others are answered.
       assert.equal(parsed(Deno.readTextFileSync(output)).length, 1);
       io.interrupt();
@@ -82,7 +83,8 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     const kept = Deno.readTextFileSync(output);
     const reasons = parsed(kept).map(({ error, finish_reason }) => finish_reason ?? error);
     const refused = "Cannot use line 1: prompt is not a text, or empty";
-    assert.deepEqual(reasons, [refused, "interrupt", "interrupt"]);
+    assert.deepEqual(reasons, [refused, "interrupt"], "no line for what had no token yet");
+    assert.match(io.err(), /^2 of 3 requests, 1 failed/m);
 
     await assert.rejects(ask(fakeIo({ stdin: prompts })), {
       name: "UsageError",

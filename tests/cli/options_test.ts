@@ -209,6 +209,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot run "genrate": no such command, did you mean generate? (eyrie --help lists them)',
   ],
   ["mod", 'Cannot run "mod": no such command, did you mean models? (eyrie --help lists them)'],
+  ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
     'Cannot run "fly": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor, completion; see eyrie --help',

@@ -82,7 +82,10 @@ function openRun(
         const { input, request } = await requestOf(engine, { line: asked, options, io, drawSeed });
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;
-        interrupted ||= result.finishReason === "interrupt";
+        const stopped = result.finishReason === "interrupt";
+        interrupted ||= stopped;
+        // It was still waiting.
+        if (stopped && result.outputIds.length === 0) return;
         end({ id, line, ...resultReport(result), request: requestReport(input, request), run });
       } catch (error) {
         // A line that Ctrl+C came before has no result.

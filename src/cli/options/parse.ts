@@ -68,6 +68,9 @@ function print(text: string): Invocation {
 
 function commandNamed(name: string): CommandName {
   if (Object.hasOwn(COMMANDS, name)) return name as CommandName;
+  if (name.startsWith("-")) {
+    throw new UsageError(`Cannot use "${name}" here: a command comes first, see eyrie --help`);
+  }
   const specs = Object.entries(COMMANDS);
   const found = specs.find(([, { alias }]) => alias === name);
   if (found !== undefined) return found[0] as CommandName;
