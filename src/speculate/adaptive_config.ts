@@ -82,28 +82,28 @@ const GLOBAL_KEYS = [...Object.keys(NUMBERS), "strategy", ...THROUGHPUT_KEYS];
  * `candidate_steps` at the top), or entries by batch size (PR #24055; later with 0 as a candidate
  * and a `strategy`).
  *
- * @throws AdaptiveConfigError with SGLang's text, where SGLang has one.
+ * @throws AdaptiveConfigError
  */
 export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
   if (!isObject(json)) {
-    throw new AdaptiveConfigError(
-      `speculative adaptive config must be a JSON object, got ${typeName(json)}`,
-    );
+    throw new AdaptiveConfigError(`it must be a JSON object, got ${shown(json)}`);
   }
   const keys = Object.keys(json).filter(isBatchSize);
   if (keys.length === 0 && Object.hasOwn(json, "candidate_steps")) return flatConfig(json);
   checkStrategy(json);
   if (keys.length === 0) {
     throw new AdaptiveConfigError(
-      "speculative_adaptive_config must contain at least one integer-string BS key, e.g. " +
-        `{"1": {"candidate_steps": [1,3,7]}}. Got keys: ${repr(Object.keys(json))}`,
+      'it needs a batch size as a key, as in {"1": {"candidate_steps": [1, 3, 7]}}; ' +
+        `its keys are ${shown(Object.keys(json))}`,
     );
   }
   const rest = Object.entries(json).filter(([key]) => !isBatchSize(key));
   const globals: Json = Object.fromEntries(rest);
   if (Object.hasOwn(globals, "candidate_steps")) {
     // SGLang drops it without a word.
-    throw new AdaptiveConfigError("candidate_steps beside BS keys has no effect: each has its own");
+    throw new AdaptiveConfigError(
+      "candidate_steps beside batch sizes has no effect: each has its own",
+    );
   }
   checkKeys(globals, GLOBAL_KEYS, "");
   const slots = keys.map((key) => batchSlot(key, globals, json[key]));
@@ -136,7 +136,7 @@ export function middleSteps(config: AdaptiveConfig): number {
   const steps = unionSteps(config);
   const middle = steps[Math.floor(steps.length / 2)];
   if (middle !== undefined) return middle;
-  throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+  throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
 }
 
 /**
@@ -148,7 +148,7 @@ export function checkDeepest({ slots }: AdaptiveConfig, maxNumSteps: number): vo
   for (const { batchSize, candidateSteps, flat } of slots) {
     const deep = candidateSteps.find((steps) => steps > maxNumSteps);
     if (deep !== undefined) {
-      const where = flat ? "" : `BS ${batchSize}: `;
+      const where = flat ? "" : `batch size ${batchSize}: `;
       throw new AdaptiveConfigError(
         `${where}candidate_steps has ${deep}, at most ${maxNumSteps} steps are supported`,
       );
@@ -173,7 +173,7 @@ function flatConfig(json: Json): AdaptiveConfig {
   const candidateSteps = candidates(json["candidate_steps"], { least: 1, where: "" });
   if (candidateSteps.length < 2) {
     throw new AdaptiveConfigError(
-      `candidate_steps must have at least 2 distinct values, got ${repr(json["candidate_steps"])}`,
+      `candidate_steps must have at least 2 distinct values, got ${shown(json["candidate_steps"])}`,
     );
   }
   return freeze([{
@@ -184,14 +184,14 @@ function flatConfig(json: Json): AdaptiveConfig {
 }
 
 function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
-  const where = `BS ${key}: `;
+  const where = `batch size ${key}: `;
   // Digits alone are an array index and unique; "01" is a second spelling of "1".
   if (key !== String(Number(key))) {
     throw new AdaptiveConfigError(`${where}write the batch size as "${Number(key)}"`);
   }
   if (!isObject(entry)) {
     throw new AdaptiveConfigError(
-      `${where}expected an object with candidate_steps, got ${repr(entry)}`,
+      `${where}expected an object with candidate_steps, got ${shown(entry)}`,
     );
   }
   const candidateTrees = trees(entry["candidate_trees"], where);
@@ -215,19 +215,20 @@ function checkStrategy(json: Json): void {
   if (strategy === "ema") return;
   throw new AdaptiveConfigError(
     strategy === "throughput_aware"
-      ? "speculative adaptive config 'strategy' 'throughput_aware' is not supported yet, use 'ema'"
-      : "speculative adaptive config 'strategy' must be 'ema' or 'throughput_aware', " +
-        `got ${repr(strategy)}`,
+      ? 'strategy "throughput_aware" is not supported yet, use "ema"'
+      : `strategy must be "ema", got ${shown(strategy)}`,
   );
 }
 
 function checkKeys(json: Json, known: readonly string[], where: string): void {
   const unknown = Object.keys(json).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  throw new AdaptiveConfigError(`${where}unknown key ${repr(unknown)}, known: ${known.join(", ")}`);
+  throw new AdaptiveConfigError(
+    `${where}unknown key ${shown(unknown)}, known: ${known.join(", ")}`,
+  );
 }
 
-/** Python's bool is an int, so SGLang takes `true` for 1. */
+/** SGLang takes `true` for 1. */
 function candidates(
   value: unknown,
   { least, where }: { readonly least: 0 | 1; readonly where: string },
@@ -240,8 +241,8 @@ function candidates(
   throw new AdaptiveConfigError(
     `${where}candidate_steps must be a list of ${
       least === 0 ? "non-negative" : "positive"
-    } ints, ` +
-      `got ${repr(value)}`,
+    } integers, ` +
+      `got ${shown(value)}`,
   );
 }
 
@@ -260,7 +261,7 @@ function trees(value: unknown, where: string): readonly TierShape[] {
     }
     throw new AdaptiveConfigError(
       `${where}candidate_trees must be a list of [steps, topk, draft tokens], e.g. [[5, 4, 8]], ` +
-        `got ${repr(value)}`,
+        `got ${shown(value)}`,
     );
   });
   const twice = found.find(({ depth }, i) => found.findIndex((one) => one.depth === depth) < i);
@@ -291,7 +292,7 @@ function number(json: Json, key: keyof typeof NUMBERS, where: string): number {
   const kind = integer ? "an integer" : "a number";
   const range = most < Infinity ? ` from ${least} to ${most}` : ` of at least ${least}`;
   throw new AdaptiveConfigError(
-    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${repr(value)}`,
+    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${shown(value)}`,
   );
 }
 
@@ -316,28 +317,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Python's name for the type of a JSON value that is no object. */
-function typeName(value: unknown): string {
-  if (value === null) return "NoneType";
-  if (Array.isArray(value)) return "list";
-  if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
-  return typeof value === "string" ? "str" : "bool";
-}
-
-/** A JSON value as Python prints it: SGLang's error texts quote what they got so. */
-function repr(value: unknown): string {
-  if (value === null || value === undefined) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "string") return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
-  if (!isObject(value)) return String(value);
-  const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${repr(item)}`);
-  return `{${items.join(", ")}}`;
-}
-
-/** Python prefers single quotes, unless only those occur in the text. */
-function quoted(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
-  return quote + (quote === "'" ? inside.replaceAll("'", "\\'") : inside) + quote;
+/** A value as the file has it. */
+function shown(value: unknown): string {
+  return JSON.stringify(value) ?? "nothing";
 }

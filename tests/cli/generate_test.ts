@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import denoJson from "../../deno.json" with { type: "json" };
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -36,6 +37,22 @@ for (const { name, args, prompt, ...place } of PROMPTS) {
   });
 }
 
+Deno.test("--prompt-file takes the place of standard input, which is - there", async () => {
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, "a\nb\n");
+  const engine = fakeEngine();
+  for (const args of [["-f", file], ["-f", file, "Sum up."], ["-f", "-", "-p", "Sum up."]]) {
+    assert.equal(await run(args, engine, fakeIo({ stdin: "piped\n" })), 0);
+  }
+  await Deno.remove(file);
+  const said = engine.prompts.map((messages) => (messages[0] as { content: string }).content);
+  assert.deepEqual(said, ["a\nb", "a\nb\n\nSum up.", "piped\n\nSum up."]);
+  await assert.rejects(run(["-f", file], engine, fakeIo({ stdin: "" })), {
+    name: "UsageError",
+    message: `Cannot open "${file}": no such file`,
+  });
+});
+
 Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   const engine = fakeEngine({ contextLength: 3 });
   const empty = /^Cannot generate from "": the prompt is empty/;
@@ -49,7 +66,7 @@ Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   const broken = fakeIo({ stdin: new Uint8Array([0x61, 0xff, 0x62]) });
   await assert.rejects(run(["x"], engine, broken), {
     name: "UsageError",
-    message: 'Cannot read the prompt from "standard input": it is not valid UTF-8',
+    message: 'Cannot read the prompt from "standard input": it is not UTF-8',
   });
   assert.equal(engine.opened.length, 0, "nothing is loaded for a bad prompt");
   await assert.rejects(run(["a b c"], engine, fakeIo({ stdin: "" })), {
@@ -132,6 +149,29 @@ Deno.test("--json prints the object of the specification", async () => {
       accepted_per_round: [3, 0, 2],
     },
     device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    request: {
+      messages: [{ role: "user", content: "hi" }],
+      temperature: 0.7,
+      top_k: 0,
+      top_p: 1,
+      min_p: 0,
+      seed: 77,
+      max_tokens: 512,
+      stop: [],
+      ignore_eos: false,
+    },
+    run: {
+      version: denoJson.version,
+      deno: Deno.version.deno,
+      model: "fake",
+      draft: "fake-eagle3",
+      quantize: null,
+      quantize_draft: null,
+      kv_dtype: "f32",
+      adapter: "none",
+      backend: "vulkan",
+      flags: {},
+    },
   });
   assert.equal(io.err(), "");
 });

@@ -79,7 +79,7 @@ function renderInspect(report: ModelReport): string {
     ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
       line(
         i === 0 ? "tiers" : "",
-        `${bytes(size)} for num_steps ${numSteps} at batch ${TIER_BATCH}`,
+        `${bytes(size)} for ${numSteps} draft steps at batch ${TIER_BATCH}`,
       )
     ),
     line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),

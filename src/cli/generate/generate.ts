@@ -4,6 +4,7 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../engine/schedule/events.ts";
+import type { PromptInput } from "../../engine/client.ts";
 import { runBatch } from "./batch.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -11,6 +12,7 @@ import { type CommandContext, openWithProgress, randomSeed, samplingOf } from ".
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
+import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 
 /** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
@@ -22,19 +24,23 @@ export async function runGenerate(
   if (options.batch !== undefined) {
     return await runBatch({ file: options.batch, prompt: argument, options }, context);
   }
-  const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
+  const source = { argument, file: options.promptFile };
+  const prompt = await unlessAborted(readPrompt(source, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
   await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
   if (engine === undefined) return INTERRUPTED;
+  const input = promptInput(engine, { prompt, options, io });
   const request = requestOf(options, {
-    promptIds: await encode(engine, { prompt, options, io }),
+    promptIds: await encode(engine, { prompt, input, io }),
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
   const result = await stream(engine, { request, options, io });
   const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
-  if (options.json) io.stdout.write(`${JSON.stringify(jsonReport({ engine, result }))}\n`);
-  else if (!result.text.endsWith("\n")) io.stdout.write("\n");
+  if (options.json) {
+    const repeat = { request: requestReport(input, request), run: runReport(engine, options) };
+    io.stdout.write(`${JSON.stringify({ ...jsonReport({ engine, result }), ...repeat })}\n`);
+  } else if (!result.text.endsWith("\n")) io.stdout.write("\n");
   if (options.stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
   else if (!options.quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
   return result.finishReason === "interrupt" ? INTERRUPTED : 0;
@@ -42,9 +48,9 @@ export async function runGenerate(
 
 async function encode(
   engine: Engine,
-  { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
+  { prompt, input, io }: { prompt: string; input: PromptInput; io: Io },
 ): Promise<readonly number[]> {
-  const ids = await engine.encodePrompt(promptInput(engine, { prompt, options, io }), io.signal);
+  const ids = await engine.encodePrompt(input, io.signal);
   if (ids.length >= engine.contextLength) {
     throw new UsageError(
       `Cannot generate from "${start(prompt)}": the prompt has ${ids.length} tokens, ` +

@@ -2,6 +2,7 @@ import { isChain, tierText } from "../../speculate/round_shape.ts";
 import type { GenerateResult } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
+import { shownName } from "../open/reference.ts";
 
 /** A finished request: what the statistics describe. */
 export interface Finished {
@@ -36,7 +37,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
   const { device } = engine;
   const prefilled = promptIds.length - result.cachedTokens;
   const rows: [string, string][] = [
-    ["model", engine.name],
+    ["model", shownName(engine.name)],
     ["draft", draftText(engine, result)],
     ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
     ...weightRows(engine),
@@ -92,9 +93,10 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
 
 function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
   if (draftName === undefined) return "none";
+  const name = shownName(draftName);
   return speculative.num_steps === 0
-    ? `${draftName}, not used`
-    : `${draftName}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+    ? `${name}, not used`
+    : `${name}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
 }
 
 /** The object of `generate --json`; its field names are a public format. */

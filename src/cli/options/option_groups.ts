@@ -5,6 +5,7 @@ import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts
 export const TARGET = {
   model: {
     flag: "--model",
+    short: "-m",
     type: "model",
     help: "target model: a checkpoint folder, or a name on the Hugging Face hub",
     absent: "the embedded fledgling",
@@ -124,7 +125,7 @@ export const SPECULATION = {
     max: MOST_ROWS as number,
     help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
     absent: "num-steps + 1; of a tree 8, or that where it is more",
-    example: "--num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
+    example: "--speculative-num-draft-tokens 16",
   },
   draftTree: {
     flag: "--draft-tree",
@@ -137,7 +138,6 @@ export const SPECULATION = {
     flag: "--speculative-adaptive",
     type: "switch",
     help: "choose num-steps while it runs, by what is accepted at each batch size",
-    example: "--speculative-adaptive",
   },
   adaptiveConfig: {
     flag: "--speculative-adaptive-config",
@@ -196,6 +196,7 @@ export const SAMPLING = {
   },
   seed: {
     flag: "--seed",
+    short: "-s",
     type: "integer",
     min: 0,
     max: 4_294_967_295,
@@ -205,6 +206,7 @@ export const SAMPLING = {
   },
   maxTokens: {
     flag: "--max-tokens",
+    short: "-n",
     type: "integer",
     min: 1,
     max: 1_000_000,
@@ -223,7 +225,6 @@ export const SAMPLING = {
     flag: "--ignore-eos",
     type: "switch",
     help: "go on after an end-of-sequence token",
-    example: "--ignore-eos",
   },
 } as const;
 
@@ -237,12 +238,30 @@ export const SYSTEM = {
   },
 } as const;
 
+export const PROMPT = {
+  prompt: {
+    flag: "--prompt",
+    short: "-p",
+    type: "text",
+    help: "the prompt, as PROMPT",
+    absent: "PROMPT",
+    example: "-p 'Why is the sky blue?'",
+  },
+  promptFile: {
+    flag: "--prompt-file",
+    short: "-f",
+    type: "file",
+    help: "file that the prompt is read from, - is standard input; PROMPT comes after its text",
+    absent: "standard input where it is piped",
+    example: "-f article.txt 'Sum this up.'",
+  },
+} as const;
+
 export const RAW = {
   raw: {
     flag: "--raw",
     type: "switch",
     help: "give the prompt to the model as it is, without its chat template",
-    example: "--raw",
   },
 } as const;
 
@@ -251,13 +270,11 @@ export const TALK = {
     flag: "--stats",
     type: "switch",
     help: "all statistics at the end, on stderr",
-    example: "--stats",
   },
   quiet: {
     flag: "--quiet",
     type: "switch",
     help: "no progress, notes, warnings or statistics; errors stay",
-    example: "--quiet",
   },
 } as const;
 
@@ -266,6 +283,5 @@ export const JSON_OUTPUT = {
     flag: "--json",
     type: "switch",
     help: "print one JSON object instead of text",
-    example: "--json",
   },
 } as const;

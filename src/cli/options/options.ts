@@ -1,4 +1,5 @@
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
+import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
 import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
@@ -7,6 +8,7 @@ import {
   DRAFT,
   JSON_OUTPUT,
   KV,
+  PROMPT,
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
@@ -30,6 +32,7 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
+  & Pick<typeof PROMPT, "promptFile">
   & typeof SYSTEM
   & typeof RAW
   & typeof JSON_OUTPUT
@@ -40,7 +43,10 @@ export type GenerateOptions = Values<
 >;
 
 /** Values of `eyrie chat`. */
-export type ChatOptions = Omit<GenerateOptions, "raw" | "json" | keyof typeof BATCH>;
+export type ChatOptions = Omit<
+  GenerateOptions,
+  "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH
+>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -100,35 +106,11 @@ export type ModelsOptions = Values<typeof JSON_OUTPUT>;
 /** Values of `eyrie rm`. */
 export type RemoveOptions = Values<typeof REMOVAL>;
 
-export type CommandName =
-  | "generate"
-  | "chat"
-  | "bench"
-  | "check"
-  | "inspect"
-  | "convert"
-  | "pull"
-  | "models"
-  | "rm"
-  | "doctor";
-
-/** A positional argument. */
-export interface Operand {
-  readonly name: string;
-  readonly help: string;
-  readonly required?: true;
-  /** May be given again; only the last one. */
-  readonly many?: true;
-}
-
-/** One command: its line in the overview and its flags in groups, in the order help shows them. */
-export interface CommandSpec {
-  readonly summary: string;
-  readonly usage: string;
-  /** Positional arguments in order: name and help. */
-  readonly operands?: readonly Operand[];
-  readonly groups: Readonly<Record<string, FlagTable>>;
-}
+const MODEL_OPERAND = {
+  name: "MODEL",
+  help: "what --model says: a checkpoint folder or org/name[@revision]",
+  folder: true,
+} as const;
 
 /** The models of a command that answers, and what opening them takes. */
 const MODEL = {
@@ -154,7 +136,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     }],
     groups: {
       Model: MODEL,
-      Prompt: { ...SYSTEM, ...RAW },
+      Prompt: { ...PROMPT, ...SYSTEM, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
@@ -163,7 +145,12 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   chat: {
     summary: "talk with the model; /help inside lists its commands",
-    usage: "eyrie chat [flags]",
+    alias: "run",
+    usage: "eyrie chat [flags] [MODEL [PROMPT]]",
+    operands: [
+      MODEL_OPERAND,
+      { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
+    ],
     groups: {
       Model: MODEL,
       Prompt: SYSTEM,
@@ -204,7 +191,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   inspect: {
     summary: "what a checkpoint is and the memory it needs; uses no GPU",
-    usage: "eyrie inspect [flags]",
+    usage: "eyrie inspect [flags] [MODEL]",
+    operands: [MODEL_OPERAND],
     groups: {
       Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV },
       Output: JSON_OUTPUT,
@@ -214,8 +202,18 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
     usage: "eyrie convert [flags] IN OUT",
     operands: [
-      { name: "IN", help: "checkpoint folder or org/name[@revision] to read", required: true },
-      { name: "OUT", help: "folder to make; config and tokenizer files go along", required: true },
+      {
+        name: "IN",
+        help: "checkpoint folder or org/name[@revision] to read",
+        required: true,
+        folder: true,
+      },
+      {
+        name: "OUT",
+        help: "folder to make; config and tokenizer files go along",
+        required: true,
+        folder: true,
+      },
     ],
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
   },
@@ -229,6 +227,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   models: {
     summary: "the models in the Hugging Face cache, and which run here",
+    alias: "ls",
     usage: "eyrie models [flags]",
     groups: { Output: JSON_OUTPUT },
   },
@@ -247,6 +246,17 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "can this machine run eyrie, and how fast is its GPU",
     usage: "eyrie doctor [flags]",
     groups: { Machine: DOCTOR, Output: JSON_OUTPUT },
+  },
+  completion: {
+    summary: "print the shell's script that completes commands, flags and values",
+    usage: "eyrie completion bash|zsh|fish",
+    operands: [{
+      name: "SHELL",
+      help: "bash, zsh or fish",
+      required: true,
+      choices: ["bash", "zsh", "fish"],
+    }],
+    groups: {},
   },
 };
 

@@ -34,7 +34,6 @@ export const CONVERT = {
     flag: "--force",
     type: "switch",
     help: "replace the checkpoint that is at OUT",
-    example: "--force",
   },
 } as const;
 
@@ -43,16 +42,14 @@ export const DOCTOR = {
     flag: "--fix",
     type: "switch",
     help: "install Mesa's Vulkan drivers where no Vulkan answers (Debian-like, as root)",
-    example: "--fix",
   },
 } as const;
 
 export const REMOVAL = {
   yes: {
     flag: "--yes",
-    alias: "-y",
+    short: "-y",
     type: "switch",
     help: "remove without asking",
-    example: "--yes",
   },
 } as const;

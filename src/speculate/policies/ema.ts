@@ -57,7 +57,7 @@ export function ema(
 ): Policy<EmaState> {
   const { slots } = withInitialSteps(config, initialSteps);
   if (slots.length === 0) {
-    throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+    throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
   }
   const routing = { slots, buckets };
   return {
