@@ -5,6 +5,7 @@ import {
   ADAPTER,
   AUTOTUNE,
   DRAFT,
+  HISTORY,
   JSON_OUTPUT,
   KV,
   QUANTIZE,
@@ -40,7 +41,9 @@ export type GenerateOptions = Values<
 >;
 
 /** Values of `eyrie chat`. */
-export type ChatOptions = Omit<GenerateOptions, "raw" | "json" | keyof typeof BATCH>;
+export type ChatOptions =
+  & Omit<GenerateOptions, "raw" | "json" | keyof typeof BATCH>
+  & Partial<Values<typeof HISTORY>>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -166,7 +169,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie chat [flags]",
     groups: {
       Model: MODEL,
-      Prompt: SYSTEM,
+      Prompt: { ...SYSTEM, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
       Output: TALK,
