@@ -1,4 +1,5 @@
-import { INTERRUPTED } from "../terminal/io.ts";
+import { wrapNote } from "../terminal/wrap.ts";
+import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
 import { type Entry, type Next, obey } from "./commands.ts";
@@ -44,7 +45,7 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
     lines,
     interactive,
     drawSeed: context.randomSeed ?? randomSeed,
-    say: (text) => io.stderr.write(io.colour ? `\x1b[2m${text}\x1b[22m\n` : `${text}\n`),
+    say: (text) => say(io, text),
   };
   if (interactive && !options.quiet) chat.say(greeting(engine));
   await converse(chat, {
@@ -58,6 +59,11 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
     tokens: 0,
   });
   return io.signal.aborted ? INTERRUPTED : 0;
+}
+
+function say({ stderr, colour }: Io, text: string): void {
+  const note = stderr.isTerminal ? wrapNote(text, stderr.columns()) : text;
+  stderr.write(colour ? `\x1b[2m${note}\x1b[22m\n` : `${note}\n`);
 }
 
 function historyOf({ noHistory }: ChatOptions, { historyFile, io }: ChatContext): History {

@@ -62,7 +62,7 @@ export function openHistory(path: string, onWarning: (line: string) => void): Hi
   return {
     lines: memory.lines,
     add(text) {
-      if (text.trim() === "") return;
+      if (text.trim() === "" || text === memory.lines[0]) return;
       memory.add(text);
       attempt((file) => write(file, `${JSON.stringify(text)}\n`));
     },
