@@ -20,7 +20,7 @@ export function complete(line: string, list: ListFolder = listFolder): Completio
     return [starting(spelled, name), name];
   }
   const takes = SLASH_COMMANDS.find(([command]) => command === name)?.[1] ?? "";
-  if (takes.includes("FILE")) return completeFile(rest, list);
+  if (takes.includes("FILE")) return completeFile(rest.replace(/^-f\s+/, ""), list);
   if (name === "/set" && !/\s/.test(rest)) {
     return [starting(SETTING_NAMES.map((setting) => `${setting} `), rest), rest];
   }

@@ -34,7 +34,10 @@ export function terminalModes(io: Io, editor: Interface, screen: Screen): Dispos
     setTimeout(() => stopped && goOn(), NOT_STOPPED_MS);
   });
   const cleanup = new DisposableStack();
-  cleanup.defer(giveBack);
+  cleanup.defer(() => {
+    stopped = false;
+    giveBack();
+  });
   cleanup.use(io.onSignal("SIGCONT", goOn));
   cleanup.use(io.onSignal("SIGWINCH", () => {
     // Terminals wrap what they show anew, so the cursor is now as far down as the new width makes it.

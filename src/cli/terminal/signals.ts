@@ -61,10 +61,31 @@ export function onSignal(name: "SIGCONT" | "SIGWINCH", listener: () => void): Di
 }
 
 /**
- * Stops the process and the rest of its job (`deno task`, a pipe's other end), as a cooked terminal
- * does at Ctrl+Z; returns when it goes on, or at once where no shell could let it go on.
+ * Stops the process and the rest of its job, as a cooked terminal does at Ctrl+Z; returns when it goes
+ * on, or at once where no shell could let it go on.
  */
 export function suspend(): void {
-  // Process 0 is the caller's process group.
-  if (Deno.build.os !== "windows") Deno.kill(0, "SIGTSTP");
+  if (Deno.build.os === "windows") return;
+  // `deno task` catches SIGTSTP and would go on, so that the shell waits for ever; nothing catches
+  // SIGSTOP. The system ignores SIGTSTP where there is no shell. 0 is the caller's process group.
+  Deno.kill(0, hasShell() ? "SIGSTOP" : "SIGTSTP");
+}
+
+/** Has the job a parent in its session, which sees it stop? As far as Linux tells. */
+function hasShell(): boolean {
+  try {
+    const { group, session } = processStat("self");
+    return processStat(processStat(group).parent).session === session;
+  } catch {
+    return false;
+  }
+}
+
+/** proc(5): after the name in parentheses come the state and these. */
+function processStat(id: string): { parent: string; group: string; session: string } {
+  const stat = Deno.readTextFileSync(`/proc/${id}/stat`);
+  const [, parent = "", group = "", session = ""] = stat.slice(stat.lastIndexOf(")") + 2).split(
+    " ",
+  );
+  return { parent, group, session };
 }
