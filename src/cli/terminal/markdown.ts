@@ -1,7 +1,7 @@
 import stringWidth from "string-width";
 import { beginLine, type Line, NO_BLOCKS } from "./blocks.ts";
 import { emphasize, NO_EMPHASIS } from "./emphasis.ts";
-import type { Io } from "./io.ts";
+import type { Output } from "./io.ts";
 import { graphemes, lastBreak, type Paint, WordWrap } from "./wrap.ts";
 
 /** Codes of Select Graphic Rendition. */
@@ -120,10 +120,12 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
   };
 }
 
-/** How a model's text is written to stdout: laid out on a terminal, else byte for byte. */
-export function answerText({ stdout, colour }: Io, look: Pick<TextLook, "dim"> = {}): TerminalText {
-  if (!stdout.isTerminal) return { write: (text) => text, end: () => "" };
-  return terminalText({ ...look, columns: stdout.columns, colour });
+/** Byte for byte. */
+export const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
+
+/** How a model's text is written to an output: laid out on a terminal, else as it is. */
+export function laidOut(output: Output, look: Omit<TextLook, "columns">): TerminalText {
+  return output.isTerminal ? terminalText({ ...look, columns: output.columns }) : AS_IT_IS;
 }
 
 /** A model may not move the cursor or talk to the terminal. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import stringWidth from "string-width";
-import { answerText, terminalText, type TextLook } from "../../../src/cli/terminal/markdown.ts";
+import { laidOut, terminalText, type TextLook } from "../../../src/cli/terminal/markdown.ts";
 import { fakeIo } from "../fake.ts";
 
 /** All of what is written for a text that comes in these pieces. */
@@ -154,7 +154,7 @@ Deno.test("dim text is dim throughout", () => {
 });
 
 Deno.test("to a pipe a text goes as it is, at once", () => {
-  const text = answerText(fakeIo());
+  const text = laidOut(fakeIo().stdout, { colour: true });
   for (const piece of ["**a\x1b[1m", "b\r\n``", "`"]) assert.equal(text.write(piece), piece);
   assert.equal(text.end(), "");
 });
