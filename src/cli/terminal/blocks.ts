@@ -30,6 +30,9 @@ const TEXT: Line = { wrapped: true, hang: 0 };
 /** Wrapped, the columns of a table would be lost. */
 const ROW: Line = { wrapped: false, hang: 0 };
 
+/** The begin of a fence, a heading or an item of a list, if what follows makes it one. */
+const MAY_BE_MARK = /^(`{1,2}|~{1,2}|#{1,6}|[-*+]|\d{1,9}[.)]?)$/;
+
 /**
  * Which Markdown line begins with `text`; undefined while more of it must come to tell.
  *
@@ -40,11 +43,11 @@ export function beginLine(text: string, blocks: Blocks, ended: boolean): Begun |
   const [start = "", ...more] = text.split("\n", 2);
   const whole = ended || more.length > 0;
   if (blocks.fence !== undefined) return inFence(start, { blocks, fence: blocks.fence, whole });
-  const [, lead = "", first = "", rest = ""] = /^([ \t]*)(\S*)([^]*)$/.exec(start) ?? [];
+  const [, lead = "", first = "", rest = ""] = /^([ \t]*)([^ \t]*)([^]*)$/.exec(start) ?? [];
   const indent = stringWidth(lead.replaceAll("\t", "    "));
   if (indent >= 4 && blocks.gap && !blocks.list) return { line: CODE, blocks };
   if (first === "") return whole ? { line: TEXT, blocks: { ...blocks, gap: true } } : undefined;
-  if (!whole && rest === "" && /^[`~#>*+\-\d|]/.test(first)) return undefined;
+  if (!whole && rest === "" && MAY_BE_MARK.test(first)) return undefined;
   const within = { ...blocks, gap: false, list: blocks.list && (indent > 0 || !blocks.gap) };
   const fence = /^(`{3,}(?=[^`]*$)|~{3,})/.exec(first + rest)?.[0];
   if (fence !== undefined) {

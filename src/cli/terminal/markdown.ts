@@ -72,7 +72,7 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
   function word(look: Line["look"], ended: boolean): string | undefined {
     const [blanks = ""] = /^[ \t]*/.exec(held) ?? [];
     wrap.space(drop(blanks.length));
-    const end = held.search(/\s/);
+    const end = held.search(/[ \t\n]/);
     const known = end >= 0 || ended;
     const length = known ? (end < 0 ? held.length : end) : begunWord();
     if (length === 0) return known || blanks !== "" ? "" : undefined;

@@ -71,6 +71,10 @@ const WRAPPED: readonly (readonly [name: string, text: string, lines: string[]])
     "| one | two | three | four |",
     "|--|--|--|--|",
   ]],
+  ["blanks that are no breaks", "one two three four\u00a0five", [
+    "one two three",
+    "four\u00a0five",
+  ]],
   ["control characters", "a\x1b[31mb\x07\r\nc", ["a\uFFFD[31mb\uFFFD", "c"]],
 ];
 
@@ -86,7 +90,8 @@ const withoutColour = (text: string) => text.replace(/\x1b\[[\d;]*m/g, "");
 
 Deno.test("wrapped: any text in any pieces, nothing lost, no line too long", () => {
   const word = fc.constantFrom(
-    ..."a bc **d** _e `f` ``` # - 1. 中文， 🎉 | > \t \n \n\n".split(" "),
+    ..."a bc **d** _e `f` ``` # - 1. 中文， 🎉 | > \u3000x \u00a0 2\u00a0a \u00a0\n 3年 \t \n \n\n"
+      .split(" "),
   );
   const texts = fc.array(word, { maxLength: 40 }).map((words) => words.join(" "));
   fc.assert(fc.property(texts, fc.integer({ min: 1, max: 7 }), (text, size) => {
@@ -114,6 +119,11 @@ Deno.test("wrapped: what is held back is a word at most", () => {
   assert.equal(text.write("中文字"), " 中文");
   assert.equal(text.write("\n```js\nlet"), "字\n\x1b[2m```js\x1b[0m\n\x1b[36mlet\x1b[0m");
   assert.equal(text.end(), "");
+  const chinese = terminalText({ columns: () => 80, colour: false });
+  assert.equal(chinese.write("2024年是"), "2024年");
+  for (const begun of ["`", "12.", "##", "-", "~~"]) {
+    assert.equal(terminalText({ columns: () => 80, colour: false }).write(begun), "", begun);
+  }
 });
 
 Deno.test("wrapped: a new width holds from the next word on", () => {
