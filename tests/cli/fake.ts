@@ -22,6 +22,12 @@ export interface FakeIo extends Io {
   readonly err: () => string;
   /** Presses Ctrl+C as a signal. */
   readonly interrupt: () => void;
+  /** Sends the process another signal. */
+  readonly raise: (name: "SIGCONT" | "SIGWINCH") => void;
+  /** Makes the terminal this wide. */
+  readonly resize: (columns: number) => void;
+  /** Raw on and off, and stops by Ctrl+Z, in their order. */
+  readonly modes: readonly (boolean | "stop")[];
   /** Keys or piped bytes that come later. */
   readonly type: (text: string) => void;
   readonly endInput: () => void;
@@ -37,7 +43,10 @@ interface FakeIoOptions {
 }
 
 export function fakeIo(options: FakeIoOptions = {}): FakeIo {
-  const { stdin, terminal = false, columns = 80 } = options;
+  const { stdin, terminal = false } = options;
+  let { columns = 80 } = options;
+  const listeners = new Set<readonly [string, () => void]>();
+  const modes: (boolean | "stop")[] = [];
   const interrupt = new AbortController();
   const encoder = new TextEncoder();
   let input!: ReadableStreamDefaultController<Uint8Array>;
@@ -70,11 +79,20 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   const stdout = output(options.stdoutBreaks ?? false);
   const stderr = output(false);
   return {
-    stdin: { isTerminal: terminal, bytes, setRaw: () => {} },
+    stdin: { isTerminal: terminal, bytes, setRaw: (on) => void modes.push(on) },
     stdout,
     stderr,
     colour: false,
     signal: interrupt.signal,
+    onSignal(name, listener) {
+      const entry = [name, listener] as const;
+      listeners.add(entry);
+      return { [Symbol.dispose]: () => void listeners.delete(entry) };
+    },
+    suspend: () => void modes.push("stop"),
+    raise: (name) => listeners.forEach(([of, listener]) => of === name && listener()),
+    resize: (wide) => void (columns = wide),
+    modes,
     out: stdout.text,
     err: stderr.text,
     interrupt: () => interrupt.abort(),

@@ -163,6 +163,12 @@ Deno.test("defaults of generate", () => {
   });
 });
 
+Deno.test("a chat keeps its history in a file unless it is told not to", () => {
+  assert.equal(options(["chat"])["noHistory"], false);
+  assert.equal(options(["chat", "--no-history"])["noHistory"], true);
+  assert.match(message(["generate", "--no-history"]), /^Cannot use "--no-history" with generate/);
+});
+
 Deno.test("operands: prompt, dash, after --", () => {
   const prompt = (args: string[]) => {
     const invocation: Invocation = parseArguments(["generate", ...args]);

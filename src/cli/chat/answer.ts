@@ -8,6 +8,7 @@ import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { samplingOf } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
+import { laidOut } from "../terminal/markdown.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { statsLine } from "../generate/report.ts";
 import type { LineSource } from "../terminal/lines.ts";
@@ -93,14 +94,16 @@ function requestOf(
 async function stream(chat: Chat, request: GenerateRequest): Promise<GenerateResult> {
   const { engine, io, options } = chat;
   const status = statusLine(io.stderr, { shown: chat.interactive && !options.quiet });
+  const shown = laidOut(io.stdout, io);
   try {
     return await resultOf(engine.generate(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total);
       else status.clear();
-      if (event.kind === "text") io.stdout.write(event.text);
+      if (event.kind === "text") io.stdout.write(shown.write(event.text));
     });
   } finally {
     status.clear();
+    io.stdout.write(shown.end());
   }
 }
 

@@ -1,7 +1,12 @@
-import { INTERRUPTED } from "../terminal/io.ts";
+import { wrapNote } from "../terminal/wrap.ts";
+import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
 import { type Entry, type Next, obey } from "./commands.ts";
+import { complete } from "./completion.ts";
+import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
+import { markNewlines } from "../terminal/paste.ts";
+import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
 import { pipedLines } from "../terminal/lines.ts";
@@ -12,8 +17,13 @@ import type { Engine } from "../open/engine.ts";
 import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
 
+export interface ChatContext extends CommandContext {
+  /** Where the history is kept across chats. */
+  readonly historyFile?: string | undefined;
+}
+
 /** `eyrie chat`. Returns the exit code. */
-export async function runChat(options: ChatOptions, context: CommandContext): Promise<number> {
+export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
   const { io } = context;
   // `/set num-steps` may ask for any of them.
   await using engine = await openWithProgress(options, context, { allSteps: true });
@@ -25,7 +35,9 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     );
   }
   const interactive = io.stdin.isTerminal && io.stderr.isTerminal;
-  using lines = interactive ? terminalLines(io) : pipedLines(io);
+  using lines = interactive
+    ? terminalLines(io, { history: historyOf(options, context), complete })
+    : pipedLines(io);
   const chat: Chat = {
     engine,
     options,
@@ -33,7 +45,7 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     lines,
     interactive,
     drawSeed: context.randomSeed ?? randomSeed,
-    say: (text) => io.stderr.write(io.colour ? `\x1b[2m${text}\x1b[22m\n` : `${text}\n`),
+    say: (text) => say(io, text),
   };
   if (interactive && !options.quiet) chat.say(greeting(engine));
   await converse(chat, {
@@ -49,6 +61,16 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
   return io.signal.aborted ? INTERRUPTED : 0;
 }
 
+function say({ stderr, colour }: Io, text: string): void {
+  const note = stderr.isTerminal ? wrapNote(text, stderr.columns()) : text;
+  stderr.write(colour ? `\x1b[2m${note}\x1b[22m\n` : `${note}\n`);
+}
+
+function historyOf({ noHistory }: ChatOptions, { historyFile, io }: ChatContext): History {
+  if (noHistory || historyFile === undefined) return memoryHistory();
+  return openHistory(historyFile, (line) => warn(line, { io }));
+}
+
 async function converse(chat: Chat, start: ChatState): Promise<void> {
   let state: ChatState | undefined = start;
   while (state !== undefined) {
@@ -62,6 +84,7 @@ async function converse(chat: Chat, start: ChatState): Promise<void> {
 /** The next message or command; undefined at the end of the input. */
 async function nextEntry(chat: Chat): Promise<Entry | undefined> {
   let pending: Pending;
+  const typed: string[] = [];
   while (true) {
     const line = await chat.lines.next(pending === undefined ? ">>> " : "... ");
     if (line.kind === "end") {
@@ -73,10 +96,15 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
       chat.io.stderr.write("\n");
       if (line.empty && pending === undefined) chat.say("Use Ctrl+D or /bye to leave.");
       pending = undefined;
+      typed.length = 0;
       continue;
     }
+    typed.push(line.text);
     const fed = feed(pending, line.text);
-    if ("entry" in fed) return fed.entry;
+    if ("entry" in fed) {
+      chat.lines.remember(typed.join("\n"));
+      return fed.entry;
+    }
     pending = fed.pending;
   }
 }
@@ -106,6 +134,9 @@ async function act(
     case "show":
       chat.say(showText(chat.engine, changed));
       return changed;
+    case "history":
+      chat.say(historyText(chat.lines.history.slice(0, next.count)));
+      return changed;
     case "save":
       await saveChat(next.path, changed, chat.engine.name);
       chat.say(`Saved to ${next.path}.`);
@@ -120,6 +151,11 @@ async function act(
     case "leave":
       return undefined;
   }
+}
+
+/** The text of `/history`, oldest first as a terminal scrolls. */
+function historyText(newest: readonly string[]): string {
+  return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(markNewlines).join("\n");
 }
 
 function greeting(engine: Engine): string {

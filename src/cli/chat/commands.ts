@@ -9,6 +9,8 @@ export type Next =
   | { readonly kind: "answer" }
   | { readonly kind: "show" }
   | { readonly kind: "save" | "load"; readonly path: string }
+  /** The newest `count` lines of the history. */
+  | { readonly kind: "history"; readonly count: number }
   | { readonly kind: "leave" };
 
 /** A new state and what to do with it. */
@@ -54,8 +56,17 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   "/save": { argument: "FILE", help: "write the conversation as JSON", run: file("save") },
   "/load": { argument: "FILE", help: "go on with a saved conversation", run: file("load") },
   "/regen": { help: "answer the newest message again", run: regen },
+  "/history": {
+    argument: "[COUNT]",
+    help: "the newest lines typed; Ctrl+R searches them",
+    run: recent,
+  },
   "/bye": { help: "leave (so does Ctrl+D)", run: (state) => [state, { kind: "leave" }] },
 };
+
+/** Names of all commands, with what each takes. */
+export const SLASH_COMMANDS: readonly (readonly [name: string, argument: string | undefined])[] =
+  Object.entries(COMMANDS).map(([name, { argument }]) => [name, argument]);
 
 /** Understands one entry: a command changes the state, anything else is a question. */
 export function obey(state: ChatState, entry: Entry, context: Context): Step {
@@ -113,6 +124,17 @@ function file(kind: "save" | "load"): SlashCommand["run"] {
     if (path === "") throw new UsageError(`Cannot run "/${kind}": FILE is missing`);
     return [state, { kind, path }];
   };
+}
+
+/** Lines that `/history` shows where no number is said. */
+const RECENT = 20;
+
+function recent(state: ChatState, argument: string): Step {
+  const count = argument === "" ? RECENT : Number(argument);
+  if (!Number.isSafeInteger(count) || count < 1) {
+    throw new UsageError(`Cannot run "/history ${argument}": COUNT is an integer from 1`);
+  }
+  return [state, { kind: "history", count }];
 }
 
 function regen(state: ChatState): Step {

@@ -278,6 +278,15 @@ export const TALK = {
   },
 } as const;
 
+export const HISTORY = {
+  noHistory: {
+    flag: "--no-history",
+    type: "switch",
+    help: "keep what is typed for this chat only: no file, nothing of earlier chats",
+    example: "--no-history",
+  },
+} as const;
+
 export const JSON_OUTPUT = {
   json: {
     flag: "--json",

@@ -6,6 +6,7 @@ import {
   ADAPTER,
   AUTOTUNE,
   DRAFT,
+  HISTORY,
   JSON_OUTPUT,
   KV,
   PROMPT,
@@ -43,10 +44,9 @@ export type GenerateOptions = Values<
 >;
 
 /** Values of `eyrie chat`. */
-export type ChatOptions = Omit<
-  GenerateOptions,
-  "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH
->;
+export type ChatOptions =
+  & Omit<GenerateOptions, "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH>
+  & Partial<Values<typeof HISTORY>>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -153,7 +153,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     ],
     groups: {
       Model: MODEL,
-      Prompt: SYSTEM,
+      Prompt: { ...SYSTEM, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
       Output: TALK,
