@@ -5,9 +5,11 @@ import { type Entry, type Next, obey } from "./commands.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
 import { pipedLines } from "../terminal/lines.ts";
-import { settingsOf, settingTexts } from "./settings.ts";
+import { givenSettings, settingsOf, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
-import { loadChat, saveChat } from "./store.ts";
+import { isThere, loadChat, saveChat } from "./store.ts";
+import { draftWatch } from "../generate/notes.ts";
+import { templateArguments } from "../open/template.ts";
 import type { Engine } from "../open/engine.ts";
 import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
@@ -15,6 +17,7 @@ import type { ChatOptions } from "../options/options.ts";
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: CommandContext): Promise<number> {
   const { io } = context;
+  templateArguments(options); // a mistake is told before anything is opened
   // `/set num-steps` may ask for any of them.
   await using engine = await openWithProgress(options, context, { allSteps: true });
   if (engine === undefined) return INTERRUPTED;
@@ -33,16 +36,14 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     lines,
     interactive,
     drawSeed: context.randomSeed ?? randomSeed,
+    watchDraft: draftWatch(),
     say: (text) => io.stderr.write(io.colour ? `\x1b[2m${text}\x1b[22m\n` : `${text}\n`),
   };
   if (interactive && !options.quiet) chat.say(greeting(engine));
   await converse(chat, {
     system: options.system,
     messages: [],
-    settings: settingsOf(options, {
-      drafts: engine.draftName !== undefined,
-      numSteps: engine.numSteps,
-    }),
+    settings: settingsOf(options, engine),
     attempt: 0,
     tokens: 0,
   });
@@ -107,19 +108,44 @@ async function act(
       chat.say(showText(chat.engine, changed));
       return changed;
     case "save":
-      await saveChat(next.path, changed, chat.engine.name);
-      chat.say(`Saved to ${next.path}.`);
+      await save(chat, changed, next);
       return changed;
-    case "load": {
-      const loaded = await loadChat(next.path, changed);
-      chat.say(`Loaded ${loaded.messages.length} messages from ${next.path}.`);
-      return loaded;
-    }
+    case "load":
+      return await load(chat, changed, next.path);
     case "answer":
       return await answer(chat, { before, asked: changed });
     case "leave":
       return undefined;
   }
+}
+
+/** Writes the file; over one that is there only if the person says so. */
+async function save(
+  { engine, interactive, lines, say }: Chat,
+  state: ChatState,
+  { path, force }: { readonly path: string; readonly force: boolean },
+): Promise<void> {
+  if (!force && await isThere(path)) {
+    if (!interactive) {
+      throw new UsageError(
+        `Cannot save "${path}": it is there already; /save -f ${path} replaces it`,
+      );
+    }
+    const line = await lines.next(`${path} is there already. Replace it? [y/N] `);
+    if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
+  }
+  await saveChat(path, state, engine.name);
+  say(`Saved to ${path}.`);
+}
+
+/** The chat of a file; settings of the command line stay. */
+async function load({ engine, options, say }: Chat, now: ChatState, path: string) {
+  const { state, model } = await loadChat(path, now, givenSettings(options));
+  say(`Loaded ${state.messages.length} messages from ${path}.`);
+  if (model !== undefined && model !== engine.name) {
+    say(`It was held with ${model}; ${engine.name} goes on with it.`);
+  }
+  return state;
 }
 
 function greeting(engine: Engine): string {

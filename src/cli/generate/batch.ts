@@ -1,16 +1,17 @@
 import { UsageError } from "../../errors.ts";
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../engine/schedule/events.ts";
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import { type Answered, answered } from "./answer_writer.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
+import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
+import { templateArguments } from "../open/template.ts";
+import { draftWatch } from "./notes.ts";
 import { promptInput } from "./prompt.ts";
+import { warn } from "../terminal/warn.ts";
 
 /**
  * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each on
@@ -74,6 +75,7 @@ function openRun(
   let failed = 0;
   let tokens = 0;
   let interrupted = false;
+  const watch = draftWatch();
 
   function end(line: Record<string, unknown>): void {
     left--;
@@ -98,7 +100,9 @@ function openRun(
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;
         interrupted ||= result.finishReason === "interrupt";
-        end(resultLine(id, result));
+        end(resultLine(id, answered(engine, result)));
+        const warning = watch(result.speculative);
+        if (warning !== undefined) warn(warning, { io, status });
       } catch (error) {
         // A line that Ctrl+C came before has no result.
         if (!(io.signal.aborted && error === io.signal.reason)) fail(id, error);
@@ -132,22 +136,24 @@ async function requestOf(
   const { prompt, messages, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
-    : { messages };
+    : { messages, templateArguments: templateArguments(options) };
+  const sampling = { ...samplingChoice(options, engine), seed: options.seed, ...own.sampling };
   return {
     promptIds: await engine.encodePrompt(input, io.signal),
-    sampling: samplingOf({ ...options, ...own.sampling }, drawSeed),
-    maxTokens: own.maxTokens ?? options.maxTokens,
+    sampling: samplingOf(sampling, drawSeed),
+    maxTokens: own.maxTokens ?? options.maxTokens ?? MAX_TOKENS,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
     signal: io.signal,
   };
 }
 
-function resultLine(id: unknown, result: GenerateResult): Record<string, unknown> {
-  const { text, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
+function resultLine(id: unknown, result: Answered): Record<string, unknown> {
+  const { text, reasoning, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
   return {
     id,
     text,
+    ...reasoning === "" ? {} : { reasoning },
     finish_reason: finishReason,
     usage: {
       prompt_tokens: promptIds.length,

@@ -5,7 +5,7 @@ import type { Engine } from "../open/engine.ts";
 /** A finished request: what the statistics describe. */
 export interface Finished {
   readonly engine: Engine;
-  readonly result: GenerateResult;
+  readonly result: GenerateResult & { readonly reasoning?: string };
   /** The noise key that was used; undefined when decoding was greedy. */
   readonly seed: number | undefined;
 }
@@ -102,6 +102,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
   const { adapter, backend, software, features } = engine.device;
   return {
     text: result.text,
+    ...result.reasoning ? { reasoning: result.reasoning } : {},
     prompt_ids: result.promptIds,
     output_ids: result.outputIds,
     finish_reason: result.finishReason,

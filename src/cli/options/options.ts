@@ -15,6 +15,7 @@ import {
   SYSTEM,
   TALK,
   TARGET,
+  TEMPLATE,
 } from "./option_groups.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
@@ -31,6 +32,7 @@ export type GenerateOptions = Values<
   & typeof ROUNDS
   & typeof SAMPLING
   & typeof SYSTEM
+  & typeof TEMPLATE
   & typeof RAW
   & typeof JSON_OUTPUT
   & typeof TALK
@@ -154,7 +156,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     }],
     groups: {
       Model: MODEL,
-      Prompt: { ...SYSTEM, ...RAW },
+      Prompt: { ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
@@ -166,7 +168,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie chat [flags]",
     groups: {
       Model: MODEL,
-      Prompt: SYSTEM,
+      Prompt: { ...SYSTEM, ...TEMPLATE },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
       Output: TALK,
