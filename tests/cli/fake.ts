@@ -115,6 +115,8 @@ interface FakeEngineOptions {
   readonly draft?: boolean;
   /** Drafts that its rounds accept; default 15. */
   readonly accepted?: number;
+  /** Default 10. */
+  readonly rounds?: number;
   readonly generation?: Engine["generation"];
   /** A template that has no switch for thinking. */
   readonly unswitchable?: boolean;
@@ -218,7 +220,7 @@ type Stepped = GenerateRequest & { readonly numSteps: number };
 async function* play(
   request: Stepped,
   answer: string,
-  { beforeWord = () => Promise.resolve(), accepted = 15 }: FakeEngineOptions,
+  { beforeWord = () => Promise.resolve(), accepted = 15, rounds = 10 }: FakeEngineOptions,
 ): AsyncGenerator<EngineEvent, void, void> {
   const total = request.promptIds.length;
   yield { kind: "prefill", done: total, total, cached: 0 };
@@ -237,16 +239,17 @@ async function* play(
     yield { kind: "round", ids: [count], accepted: 0, drafts: [], numSteps: 0 };
     yield { kind: "text", text: word };
   }
-  yield { kind: "finish", result: result(request, { text, count, reason, accepted }) };
+  yield { kind: "finish", result: result(request, { text, count, reason, accepted, rounds }) };
 }
 
 function result(
   request: Stepped,
-  { text, count, reason, accepted }: {
+  { text, count, reason, accepted, rounds }: {
     text: string;
     count: number;
     reason: FinishReason;
     accepted: number;
+    rounds: number;
   },
 ): GenerateResult {
   return {
@@ -266,8 +269,8 @@ function result(
       num_steps: request.numSteps,
       eagle_topk: 1,
       num_draft_tokens: request.numSteps + 1,
-      rounds: 10,
-      draft_tokens: request.numSteps * 10,
+      rounds,
+      draft_tokens: request.numSteps * rounds,
       accepted_tokens: accepted,
       mean_accept_length: 2.5,
       draft_acceptance_rate: 0.5,
