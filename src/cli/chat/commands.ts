@@ -48,7 +48,11 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
         ? [{ ...state, system: undefined }, say("System message removed.")]
         : [{ ...state, system: text }, say("System message set.")],
   },
-  "/set": { argument: "[NAME VALUE]", help: SETTING_NAMES.join(", "), run: set },
+  "/set": {
+    argument: "[NAME VALUE]",
+    help: `list the settings, or change one: ${SETTING_NAMES.join(", ")}`,
+    run: set,
+  },
   "/show": {
     help: "model, context and settings",
     run: (state) => [state, { kind: "show" }],

@@ -29,7 +29,7 @@ export function draftWatch(): (stats: SpeculativeStats) => string | undefined {
     accepted += stats.accepted_tokens;
     if (told || accepted > 0 || rounds < MANY_ROUNDS) return undefined;
     told = true;
-    return `none of ${drafted} drafted tokens was accepted in ${rounds} rounds: the draft belongs to ` +
-      "another model or its weights are broken; --draft none is faster";
+    return `none of ${drafted} drafted tokens was accepted in ${rounds} rounds: is the draft one for ` +
+      "this model, are its weights whole? --draft none is faster";
   };
 }
