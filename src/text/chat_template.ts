@@ -58,7 +58,8 @@ export function renderChat(
   options: ChatOptions,
 ): string {
   try {
-    const { parsed } = new Template(template);
+    // Jinja reads line ends of any kind as "\n".
+    const { parsed } = new Template(template.replace(/\r\n?/g, "\n"));
     const result: unknown = new Interpreter(environment(messages, options)).run(parsed);
     return String(field(result, "value"));
   } catch (error) {
