@@ -121,7 +121,7 @@ async function act(
 
 /** Writes the file; over one that is there only if the person says so. */
 async function save(
-  { engine, interactive, lines, say }: Chat,
+  { engine, interactive, io, lines, say }: Chat,
   state: ChatState,
   { path, force }: { readonly path: string; readonly force: boolean },
 ): Promise<void> {
@@ -132,6 +132,7 @@ async function save(
       );
     }
     const line = await lines.next(`${path} is there already. Replace it? [y/N] `);
+    if (line.kind !== "line") io.stderr.write("\n");
     if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
   }
   await saveChat(path, state, engine.name);
