@@ -243,7 +243,8 @@ Deno.test("a template without a switch is told of", async () => {
   const { err } = await piped(["a"], { unswitchable: true }, ["--think", "off"]);
   const line = 'the chat template of "fake" has no switch for thinking; --think off does nothing';
   assert.equal(err, `warning: ${line}\n`);
-  assert.equal((await piped(["a"], { unswitchable: true })).err, "");
+  const set = await piped(["/set think auto", "/set think on"], { unswitchable: true });
+  assert.equal(set.err, "think = auto\nthink = on; the chat template has no switch for it\n");
 });
 
 Deno.test("a draft that never guesses right is told of once", async () => {

@@ -85,7 +85,9 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
 /** Does what the entry asks; a person's mistake is a line, and nothing is lost. */
 async function heed(chat: Chat, state: ChatState, entry: Entry): Promise<ChatState | undefined> {
   try {
-    const [changed, next] = obey(state, entry, { drafts: chat.engine.draftName !== undefined });
+    const { draftName, reasoning } = chat.engine;
+    const context = { drafts: draftName !== undefined, thinks: reasoning.switchable };
+    const [changed, next] = obey(state, entry, context);
     return await act(chat, { before: state, changed, next });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

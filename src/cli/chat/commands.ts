@@ -32,6 +32,8 @@ interface SlashCommand {
 interface Context {
   /** A draft is loaded. */
   readonly drafts: boolean;
+  /** The chat template asks whether to think; default true. */
+  readonly thinks?: boolean;
 }
 
 const COMMANDS: Readonly<Record<string, SlashCommand>> = {
@@ -112,7 +114,7 @@ function say(text: string): Next {
   return { kind: "say", text };
 }
 
-function set(state: ChatState, argument: string, { drafts }: Context): Step {
+function set(state: ChatState, argument: string, { drafts, thinks = true }: Context): Step {
   const [, name = "", value = ""] = /^(\S*)\s*([^]*)$/.exec(argument) ?? [];
   if (name === "") return [state, say(settingRows(state))];
   if (!SETTING_NAMES.includes(name)) {
@@ -127,7 +129,9 @@ function set(state: ChatState, argument: string, { drafts }: Context): Step {
       'Cannot use "/set draft on": no draft is loaded; start with --draft MODEL',
     );
   }
-  return [{ ...state, settings }, say(`${name} = ${value}`)];
+  const idle = name === "think" && settings.think !== "auto" && !thinks;
+  const note = idle ? "; the chat template has no switch for it" : "";
+  return [{ ...state, settings }, say(`${name} = ${value}${note}`)];
 }
 
 /** The text of `/set` alone. */
