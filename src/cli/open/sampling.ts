@@ -1,12 +1,14 @@
-import type { Sampling } from "../../speculate/sampling.ts";
+import { GREEDY, type Sampling } from "../../speculate/sampling.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import type { Engine } from "./engine.ts";
 
 /** What a request is sampled with besides its seed. */
 export type SamplingChoice = Omit<Sampling, "seed">;
 
+const { seed: _, ...OFF } = GREEDY;
+
 /** Where neither a flag nor generation_config.json says. */
-const FALLBACK: SamplingChoice = { temperature: 0.7, topK: 0, topP: 1, minP: 0 };
+const FALLBACK: SamplingChoice = { ...OFF, temperature: 0.7 };
 
 /** Tokens of an answer, where nobody says, that no person waits for: one that never ends must end. */
 export const MAX_TOKENS = 512;
@@ -18,14 +20,10 @@ export function samplingChoice(
   options: SamplingFlags,
   { generation }: Pick<Engine, "generation">,
 ): SamplingChoice {
-  const defaults = options.generationConfig === "none" ? {} : generation;
-  const choose = (key: keyof SamplingChoice) => options[key] ?? defaults[key] ?? FALLBACK[key];
-  return {
-    temperature: choose("temperature"),
-    topK: choose("topK"),
-    topP: choose("topP"),
-    minP: choose("minP"),
-  };
+  const defaults: Partial<SamplingChoice> = options.generationConfig === "none" ? {} : generation;
+  const keys = Object.keys(FALLBACK) as (keyof SamplingChoice)[];
+  const entries = keys.map((key) => [key, options[key] ?? defaults[key] ?? FALLBACK[key]]);
+  return Object.fromEntries(entries) as SamplingChoice;
 }
 
 /** What generation_config.json asks for and the engine does not do. */
