@@ -6,8 +6,12 @@ import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
-async function run(text: string, flags: readonly string[] = []) {
-  const engine = fakeEngine();
+async function run(
+  text: string,
+  flags: readonly string[] = [],
+  options: Parameters<typeof fakeEngine>[0] = {},
+) {
+  const engine = fakeEngine(options);
   const io = fakeIo({ stdin: text });
   const invocation = parseArguments(["generate", "--batch", "-", ...flags]);
   assert.ok(invocation.command === "generate");
@@ -36,6 +40,28 @@ Deno.test("batch: one line a request, with its id or its line number", async () 
   assert.deepEqual([second?.sampling.temperature, second?.ignoreEos], [0, true]);
   assert.deepEqual([first?.stop, second?.stop], [["x"], []]);
   assert.deepEqual([engine.opened[0]?.maxBatch, engine.opened[0]?.maxKvTokens], [2, 64]);
+});
+
+Deno.test("batch: reasoning is apart, the template gets its variables, the model its sampling", async () => {
+  const { lines, engine } = await run(
+    '{"prompt": "a"}\n{"messages": [{"role": "user", "content": "b"}], "top_k": 3}\n',
+    ["--think", "on"],
+    {
+      answer: (n) => n === 1 ? "<think>hm</think>one" : "two",
+      generation: { temperature: 0.6, topK: 20 },
+    },
+  );
+  const [first, second] = lines;
+  assert.deepEqual([first.text, first.reasoning], ["one", "hm"]);
+  assert.deepEqual([second.text, "reasoning" in second], ["two", false]);
+  const on = { enable_thinking: true, thinking: true };
+  assert.deepEqual(engine.templateArguments, [on, on]);
+  assert.deepEqual(
+    engine.requests.map((
+      { sampling, maxTokens },
+    ) => [sampling.temperature, sampling.topK, maxTokens]),
+    [[0.6, 20, 512], [0.6, 3, 512]],
+  );
 });
 
 Deno.test("batch: a bad line is an error of that line alone", async () => {

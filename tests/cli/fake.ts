@@ -13,7 +13,8 @@ import {
   speculationPlan,
   staticPlan,
 } from "../../src/engine/schedule/speculation_choice.ts";
-import type { ChatMessage } from "../../src/text/chat_template.ts";
+import type { ChatMessage, TemplateArguments } from "../../src/text/chat_template.ts";
+import { REASONING_MARKS } from "../../src/text/reasoning.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 /** A terminal in memory; what was written is kept. */
@@ -111,10 +112,15 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   };
 }
 
+/** A token that no other word has. */
+const OPEN_ID = 151667;
+
 /** An engine that plays back a script, a token a word; `requests` has what it was asked. */
 export interface FakeEngine extends Engine {
   readonly requests: GenerateRequest[];
   readonly prompts: (string | readonly ChatMessage[])[];
+  /** What the template was given for each prompt. */
+  readonly templateArguments: (TemplateArguments | undefined)[];
   readonly opened: ClientOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
@@ -126,6 +132,13 @@ interface FakeEngineOptions {
   readonly contextLength?: number;
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
+  /** Drafts that its rounds accept; default 15. */
+  readonly accepted?: number;
+  /** Default 10. */
+  readonly rounds?: number;
+  readonly generation?: Engine["generation"];
+  /** A template that has no switch for thinking. */
+  readonly unswitchable?: boolean;
   readonly weights?: Engine["weights"];
   readonly tuned?: Engine["tuned"];
   /** Waits before each word: lets a test interrupt. */
@@ -136,6 +149,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const { answer = (n: number) => `answer ${n}`, contextLength = 1000, draft = true } = options;
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
+  const templateArguments: FakeEngine["templateArguments"] = [];
   const opened: ClientOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
@@ -168,6 +182,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     algorithm: draft ? "EAGLE3" : "NONE",
     hasChatTemplate: options.hasChatTemplate ?? true,
+    // A prompt whose last word is "<think>" opens the reasoning.
+    reasoning: {
+      marks: REASONING_MARKS[0],
+      openings: [[OPEN_ID]],
+      switchable: !options.unswitchable,
+    },
+    generation: options.generation ?? {},
+    templateArguments,
     requests,
     prompts,
     opened,
@@ -180,13 +202,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     encodePrompt(input) {
       prompts.push("raw" in input ? input.raw : input.messages);
+      templateArguments.push("raw" in input ? undefined : input.templateArguments);
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
       const words = texts.flatMap((text) => text.split(/\s+/));
-      return Promise.resolve(words.map((word) => word.length));
+      return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));
     },
     generate: (request) => {
       requests.push(request);
-      return play(asOpened(request), answer(requests.length), options.beforeWord);
+      return play(asOpened(request), answer(requests.length), options);
     },
     disposed: () => disposed,
     terminate: () => Promise.resolve(),
@@ -216,7 +239,7 @@ type Stepped = GenerateRequest & { readonly numSteps: number };
 async function* play(
   request: Stepped,
   answer: string,
-  beforeWord: (word: string) => Promise<void> = () => Promise.resolve(),
+  { beforeWord = () => Promise.resolve(), accepted = 15, rounds = 10 }: FakeEngineOptions,
 ): AsyncGenerator<EngineEvent, void, void> {
   const total = request.promptIds.length;
   yield { kind: "prefill", done: total, total, cached: 0 };
@@ -235,12 +258,18 @@ async function* play(
     yield { kind: "round", ids: [count], accepted: 0, drafts: [], tier: chain(0) };
     yield { kind: "text", text: word };
   }
-  yield { kind: "finish", result: result(request, { text, count, reason }) };
+  yield { kind: "finish", result: result(request, { text, count, reason, accepted, rounds }) };
 }
 
 function result(
   request: Stepped,
-  { text, count, reason }: { text: string; count: number; reason: FinishReason },
+  { text, count, reason, accepted, rounds }: {
+    text: string;
+    count: number;
+    reason: FinishReason;
+    accepted: number;
+    rounds: number;
+  },
 ): GenerateResult {
   return {
     text,
@@ -259,9 +288,9 @@ function result(
       num_steps: request.numSteps,
       eagle_topk: 1,
       num_draft_tokens: request.numSteps + 1,
-      rounds: 10,
-      draft_tokens: request.numSteps * 10,
-      accepted_tokens: 15,
+      rounds,
+      draft_tokens: request.numSteps * rounds,
+      accepted_tokens: accepted,
       mean_accept_length: 2.5,
       draft_acceptance_rate: 0.5,
       acceptance_per_position: [0.8, 0.5, 0.2],

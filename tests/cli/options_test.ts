@@ -131,6 +131,8 @@ Deno.test("defaults of generate", () => {
       autotune: undefined,
       promptFile: undefined,
       system: undefined,
+      think: undefined,
+      templateArg: [],
       raw: false,
       contextLength: undefined,
       batch: undefined,
@@ -148,12 +150,13 @@ Deno.test("defaults of generate", () => {
       quantizeDraft: false,
       kvDtype: undefined,
       roundsPerSync: undefined,
-      temperature: 0.7,
-      topK: 0,
-      topP: 1,
-      minP: 0,
+      generationConfig: undefined,
+      temperature: undefined,
+      topK: undefined,
+      topP: undefined,
+      minP: undefined,
       seed: undefined,
-      maxTokens: 512,
+      maxTokens: undefined,
       stop: [],
       ignoreEos: false,
       json: false,
@@ -243,7 +246,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "generate --temp 0",
-    'Cannot use "--temp": generate has no such flag, did you mean --temperature? (eyrie generate --help lists them)',
+    'Cannot use "--temp": generate has no such flag, did you mean --temperature, --template-arg? (eyrie generate --help lists them)',
   ],
   [
     "generate --steps 3",
@@ -360,6 +363,14 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --raw --system s",
     'Cannot use "--system" with "--raw": a raw prompt has no system message; write it into the prompt',
+  ],
+  [
+    "generate --raw --think off",
+    'Cannot use "--think" with "--raw": a raw prompt goes through no chat template',
+  ],
+  [
+    "generate --raw --template-arg a=1",
+    'Cannot use "--template-arg" with "--raw": a raw prompt goes through no chat template',
   ],
   ["generate --quiet --stats", 'Cannot use "--stats" with "--quiet": allowed is one of them'],
 ];

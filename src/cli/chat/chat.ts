@@ -10,9 +10,11 @@ import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
 import { pipedLines } from "../terminal/lines.ts";
-import { settingsOf, settingTexts } from "./settings.ts";
+import { givenSettings, settingsOf, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
-import { loadChat, saveChat } from "./store.ts";
+import { isThere, loadChat, saveChat } from "./store.ts";
+import { draftWatch } from "../generate/notes.ts";
+import { templateArguments } from "../open/template.ts";
 import type { Engine } from "../open/engine.ts";
 import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
@@ -25,6 +27,7 @@ export interface ChatContext extends CommandContext {
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
   const { io } = context;
+  templateArguments(options); // a mistake is told before anything is opened
   // `/set num-steps` may ask for any of them.
   await using engine = await openWithProgress(options, context, { allSteps: true });
   if (engine === undefined) return INTERRUPTED;
@@ -45,16 +48,14 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
     lines,
     interactive,
     drawSeed: context.randomSeed ?? randomSeed,
+    watchDraft: draftWatch(),
     say: (text) => say(io, text),
   };
   if (interactive && !options.quiet) chat.say(greeting(engine));
   await converse(chat, {
     system: options.system,
     messages: [],
-    settings: settingsOf(options, {
-      drafts: engine.draftName !== undefined,
-      numSteps: engine.tier.depth,
-    }),
+    settings: settingsOf(options, engine),
     attempt: 0,
     tokens: 0,
   });
@@ -112,7 +113,9 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
 /** Does what the entry asks; a person's mistake is a line, and nothing is lost. */
 async function heed(chat: Chat, state: ChatState, entry: Entry): Promise<ChatState | undefined> {
   try {
-    const [changed, next] = obey(state, entry, { drafts: chat.engine.draftName !== undefined });
+    const { draftName, reasoning } = chat.engine;
+    const context = { drafts: draftName !== undefined, thinks: reasoning.switchable };
+    const [changed, next] = obey(state, entry, context);
     return await act(chat, { before: state, changed, next });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
@@ -138,14 +141,10 @@ async function act(
       chat.say(historyText(chat.lines.history.slice(0, next.count)));
       return changed;
     case "save":
-      await saveChat(next.path, changed, chat.engine.name);
-      chat.say(`Saved to ${next.path}.`);
+      await save(chat, changed, next);
       return changed;
-    case "load": {
-      const loaded = await loadChat(next.path, changed);
-      chat.say(`Loaded ${loaded.messages.length} messages from ${next.path}.`);
-      return loaded;
-    }
+    case "load":
+      return await load(chat, changed, next.path);
     case "answer":
       return await answer(chat, { before, asked: changed });
     case "leave":
@@ -156,6 +155,36 @@ async function act(
 /** The text of `/history`, oldest first as a terminal scrolls. */
 function historyText(newest: readonly string[]): string {
   return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(markNewlines).join("\n");
+}
+
+/** Writes the file; over one that is there only if the person says so. */
+async function save(
+  { engine, interactive, io, lines, say }: Chat,
+  state: ChatState,
+  { path, force }: { readonly path: string; readonly force: boolean },
+): Promise<void> {
+  if (!force && await isThere(path)) {
+    if (!interactive) {
+      throw new UsageError(
+        `Cannot save "${path}": it is there already; /save -f ${path} replaces it`,
+      );
+    }
+    const line = await lines.next(`${path} is there already. Replace it? [y/N] `);
+    if (line.kind !== "line") io.stderr.write("\n");
+    if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
+  }
+  await saveChat(path, state, engine.name);
+  say(`Saved to ${path}.`);
+}
+
+/** The chat of a file; settings of the command line stay. */
+async function load({ engine, options, say }: Chat, now: ChatState, path: string) {
+  const { state, model } = await loadChat(path, now, givenSettings(options));
+  say(`Loaded ${state.messages.length} messages from ${path}.`);
+  if (model !== undefined && model !== engine.name) {
+    say(`It was held with ${model}; ${engine.name} goes on with it.`);
+  }
+  return state;
 }
 
 function greeting(engine: Engine): string {

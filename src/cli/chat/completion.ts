@@ -1,6 +1,7 @@
 import type { Completion } from "../terminal/editor.ts";
 import { SLASH_COMMANDS } from "./commands.ts";
 import { SETTING_NAMES } from "./settings.ts";
+import { expandHome } from "./store.ts";
 
 /** A name in a folder. */
 export interface Name {
@@ -40,12 +41,6 @@ function completeFile(typed: string, list: ListFolder): Completion {
 
 function starting(candidates: readonly string[], begun: string): string[] {
   return candidates.filter((candidate) => candidate.startsWith(begun)).toSorted();
-}
-
-/** The home folder for the `~` that a path begins with. */
-function expandHome(path: string): string {
-  const home = Deno.env.get(Deno.build.os === "windows" ? "USERPROFILE" : "HOME");
-  return home && path.startsWith("~/") ? home + path.slice(1) : path;
 }
 
 function listFolder(path: string): Name[] {

@@ -1,10 +1,7 @@
 import { UsageError } from "../../errors.ts";
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../engine/schedule/events.ts";
-import type { PromptInput } from "../../engine/client.ts";
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
+import { type Answered, answered } from "./answer_writer.ts";
 import { type Asked, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
 import { type BatchOutput, openOutput } from "./batch_output.ts";
@@ -13,8 +10,12 @@ import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
+import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
+import { templateArguments } from "../open/template.ts";
+import { draftWatch } from "./notes.ts";
 import { promptInput, readInput } from "./prompt.ts";
 import { requestReport, runReport } from "./repeat.ts";
+import { warn } from "../terminal/warn.ts";
 
 /**
  * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each in the
@@ -67,6 +68,7 @@ function openRun(
   let failed = 0;
   let tokens = 0;
   let interrupted = false;
+  const watch = draftWatch();
 
   function end(line: Record<string, unknown>): void {
     left--;
@@ -86,7 +88,10 @@ function openRun(
         interrupted ||= stopped;
         // It was still waiting.
         if (stopped && result.outputIds.length === 0) return;
-        end({ id, line, ...resultReport(result), request: requestReport(input, request), run });
+        const report = resultReport(answered(engine, result));
+        end({ id, line, ...report, request: requestReport(input, request), run });
+        const warning = watch(result.speculative);
+        if (warning !== undefined) warn(warning, { io, status });
       } catch (error) {
         // A line that Ctrl+C came before has no result.
         if (io.signal.aborted && error === io.signal.reason) return;
@@ -124,11 +129,12 @@ async function requestOf(
   const { prompt, messages, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
-    : { messages };
+    : { messages, templateArguments: templateArguments(options) };
+  const sampling = { ...samplingChoice(options, engine), seed: options.seed, ...own.sampling };
   const request = {
     promptIds: await engine.encodePrompt(input, io.signal),
-    sampling: samplingOf({ ...options, ...own.sampling }, drawSeed),
-    maxTokens: own.maxTokens ?? options.maxTokens,
+    sampling: samplingOf(sampling, drawSeed),
+    maxTokens: own.maxTokens ?? options.maxTokens ?? MAX_TOKENS,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
     signal: io.signal,
@@ -136,10 +142,11 @@ async function requestOf(
   return { input, request };
 }
 
-function resultReport(result: GenerateResult): Record<string, unknown> {
-  const { text, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
+function resultReport(result: Answered): Record<string, unknown> {
+  const { text, reasoning, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
   return {
     text,
+    ...reasoning === "" ? {} : { reasoning },
     finish_reason: finishReason,
     usage: {
       prompt_tokens: promptIds.length,

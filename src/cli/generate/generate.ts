@@ -1,19 +1,20 @@
 import { UsageError } from "../../errors.ts";
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../engine/schedule/events.ts";
-import type { PromptInput } from "../../engine/client.ts";
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
+import { type Answered, answered, answerWriter } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
+import { cutNote, draftWatch } from "./notes.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
+import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
+import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
 import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
+import { warn } from "../terminal/warn.ts";
 
 /** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
 export async function runGenerate(
@@ -21,6 +22,7 @@ export async function runGenerate(
   context: CommandContext,
 ): Promise<number> {
   const { io } = context;
+  templateArguments(options); // a mistake is told before anything is opened
   if (options.batch !== undefined) {
     return await runBatch({ file: options.batch, prompt: argument, options }, context);
   }
@@ -30,20 +32,41 @@ export async function runGenerate(
   await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
   if (engine === undefined) return INTERRUPTED;
   const input = promptInput(engine, { prompt, options, io });
-  const request = requestOf(options, {
+  const request = requestOf(engine, options, {
     promptIds: await encode(engine, { prompt, input, io }),
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
   const result = await stream(engine, { request, options, io });
-  const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
-  if (options.json) {
+  report({ engine, input, request, result, options, io });
+  return result.finishReason === "interrupt" ? INTERRUPTED : 0;
+}
+
+/** What follows the text. */
+function report(
+  { engine, input, request, result, options, io }: {
+    readonly engine: Engine;
+    readonly input: PromptInput;
+    readonly request: GenerateRequest;
+    readonly result: Answered;
+    readonly options: GenerateOptions;
+    readonly io: Io;
+  },
+): void {
+  const { stats, quiet, json } = options;
+  const nothing = result.finishReason === "interrupt" && result.outputIds.length === 0;
+  if (json) {
     const repeat = { request: requestReport(input, request), run: runReport(engine, options) };
     io.stdout.write(`${JSON.stringify({ ...jsonReport({ engine, result }), ...repeat })}\n`);
-  } else if (!result.text.endsWith("\n")) io.stdout.write("\n");
-  if (options.stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
-  else if (!options.quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
-  return result.finishReason === "interrupt" ? INTERRUPTED : 0;
+  } else if (!nothing && !result.text.endsWith("\n")) io.stdout.write("\n");
+  const note = cutNote(engine, result, { tokens: "--max-tokens", context: "--context-length" });
+  if (note !== undefined && !quiet && (stats || io.stderr.isTerminal)) io.stderr.write(`${note}\n`);
+  const warning = draftWatch()(result.speculative);
+  if (warning !== undefined) warn(warning, { io });
+  if (nothing) return;
+  const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
+  if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
+  else if (!quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
 }
 
 async function encode(
@@ -61,6 +84,7 @@ async function encode(
 }
 
 function requestOf(
+  engine: Engine,
   options: GenerateOptions,
   rest: {
     promptIds: readonly number[];
@@ -68,10 +92,10 @@ function requestOf(
     signal: AbortSignal;
   },
 ): GenerateRequest {
-  const { maxTokens, stop, ignoreEos } = options;
+  const { maxTokens = MAX_TOKENS, stop, ignoreEos, seed } = options;
   return {
     promptIds: rest.promptIds,
-    sampling: samplingOf(options, rest.drawSeed),
+    sampling: samplingOf({ ...samplingChoice(options, engine), seed }, rest.drawSeed),
     maxTokens,
     stop,
     ignoreEos,
@@ -83,14 +107,19 @@ function requestOf(
 async function stream(
   engine: Engine,
   { request, options, io }: { request: GenerateRequest; options: GenerateOptions; io: Io },
-): Promise<GenerateResult> {
-  const status = statusLine(io.stderr, { shown: !options.quiet });
+): Promise<Answered> {
+  const { quiet, json } = options;
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const shown = { reasoning: !quiet && !json, answer: !json };
+  const writer = answerWriter(engine, request.promptIds, { io, shown });
   try {
-    return await resultOf(engine.generate(request), (event) => {
+    const result = await resultOf(engine.generate(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total);
       else status.clear();
-      if (event.kind === "text" && !options.json) io.stdout.write(event.text);
+      if (event.kind === "text") writer.write(event.text);
     });
+    writer.end();
+    return answered(engine, result);
   } finally {
     status.clear();
   }

@@ -1,7 +1,9 @@
 import { reason, UsageError } from "../../errors.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
+import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -72,7 +74,7 @@ function withoutLastNewline(text: string): string {
 export function promptInput(
   engine: Engine,
   { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
-): { raw: string } | { messages: ChatMessage[] } {
+): PromptInput {
   if (options.raw) return { raw: prompt };
   if (!engine.hasChatTemplate) {
     if (options.system !== undefined) {
@@ -87,5 +89,6 @@ export function promptInput(
   const system: ChatMessage[] = options.system === undefined
     ? []
     : [{ role: "system", content: options.system }];
-  return { messages: [...system, { role: "user", content: prompt }] };
+  const messages: ChatMessage[] = [...system, { role: "user", content: prompt }];
+  return { messages, templateArguments: templateArguments(options) };
 }

@@ -1,6 +1,6 @@
 /** What `--json` and the lines of a batch tell so that a run can be repeated. */
 import denoJson from "../../../deno.json" with { type: "json" };
-import type { PromptInput } from "../../engine/client.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
 import type { GenerateRequest } from "../../engine/schedule/events.ts";
 import type { Engine } from "../open/engine.ts";
 import { modelReference } from "../open/reference.ts";
@@ -58,6 +58,10 @@ function givenFlags(options: GenerateOptions): Record<string, unknown> {
   const values = new Map<string, unknown>(Object.entries(options));
   return Object.fromEntries(
     Object.entries(flags).map(([key, { flag }]) => [flag.slice(2), values.get(key)] as const)
-      .filter(([, value]) => value !== undefined && value !== false),
+      .filter(([, value]) => value !== undefined && value !== false && !isEmpty(value)),
   );
+}
+
+function isEmpty(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }

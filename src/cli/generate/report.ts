@@ -7,7 +7,7 @@ import { shownName } from "../open/reference.ts";
 /** A finished request: what the statistics describe. */
 export interface Finished {
   readonly engine: Engine;
-  readonly result: GenerateResult;
+  readonly result: GenerateResult & { readonly reasoning?: string };
   /** The noise key that was used; undefined when decoding was greedy. */
   readonly seed: number | undefined;
 }
@@ -105,6 +105,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
   const { adapter, backend, software, features } = engine.device;
   return {
     text: result.text,
+    ...result.reasoning ? { reasoning: result.reasoning } : {},
     prompt_ids: result.promptIds,
     output_ids: result.outputIds,
     finish_reason: result.finishReason,

@@ -4,7 +4,9 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
+import { samplingWarnings } from "./sampling.ts";
 import { speculationOf } from "./speculation.ts";
+import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** What a command that generates is given besides its options. */
@@ -47,7 +49,11 @@ export async function openWithProgress(
     onWarning,
   });
   try {
-    return await unlessAborted(opening, io.signal);
+    const engine = await unlessAborted(opening, io.signal);
+    if (engine === undefined) return undefined;
+    for (const line of samplingWarnings(options, engine)) onWarning(line);
+    for (const line of templateWarnings(options, engine)) onWarning(line);
+    return engine;
   } finally {
     status.clear();
   }

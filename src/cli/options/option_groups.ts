@@ -157,12 +157,20 @@ export const SPECULATION = {
 } as const;
 
 export const SAMPLING = {
+  generationConfig: {
+    flag: "--generation-config",
+    type: "choice",
+    choices: ["auto", "none"],
+    help: "take what no flag says of sampling from the model's generation_config.json, or do not",
+    absent: "auto",
+    example: "--generation-config none",
+  },
   temperature: {
     flag: "--temperature",
     type: "number",
     min: 0,
     max: 100,
-    default: 0.7,
+    absent: "generation_config.json, else 0.7",
     help: "flattens (above 1) or sharpens the choice; 0 = greedy",
     example: "--temperature 0",
   },
@@ -171,7 +179,7 @@ export const SAMPLING = {
     type: "integer",
     min: 0,
     max: 1_000_000,
-    default: 0,
+    absent: "generation_config.json, else 0",
     help: "first filter, after the temperature: keep the k most probable tokens; 0 = all",
     example: "--top-k 40",
   },
@@ -181,7 +189,7 @@ export const SAMPLING = {
     min: 0,
     max: 1,
     above: true,
-    default: 1,
+    absent: "generation_config.json, else 1",
     help: "then the most probable until they have p of what top-k kept; 1 = all",
     example: "--top-p 0.95",
   },
@@ -190,7 +198,7 @@ export const SAMPLING = {
     type: "number",
     min: 0,
     max: 1,
-    default: 0,
+    absent: "generation_config.json, else 0",
     help: "then those with at least p times the top probability; 0 = all",
     example: "--min-p 0.05",
   },
@@ -210,8 +218,8 @@ export const SAMPLING = {
     type: "integer",
     min: 1,
     max: 1_000_000,
-    default: 512,
     help: "most tokens to generate; the context bounds it too",
+    absent: "512; in chat what the context has left",
     example: "--max-tokens 64",
   },
   stop: {
@@ -254,6 +262,25 @@ export const PROMPT = {
     help: "file that the prompt is read from, - is standard input; PROMPT comes after its text",
     absent: "standard input where it is piped",
     example: "-f article.txt 'Sum this up.'",
+  },
+} as const;
+
+/** What the chat template is given besides the messages. */
+export const TEMPLATE = {
+  think: {
+    flag: "--think",
+    type: "choice",
+    choices: ["auto", "on", "off"],
+    help: "tell the chat template to let the model think before it answers, or not to",
+    absent: "auto: as the template has it",
+    example: "--think off",
+  },
+  templateArg: {
+    flag: "--template-arg",
+    type: "list",
+    help: "NAME=JSON, a variable of the chat template; may be repeated",
+    absent: "none",
+    example: "--template-arg 'reasoning_effort=\"high\"'",
   },
 } as const;
 

@@ -18,6 +18,7 @@ import {
   SYSTEM,
   TALK,
   TARGET,
+  TEMPLATE,
 } from "./option_groups.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
@@ -35,6 +36,7 @@ export type GenerateOptions = Values<
   & typeof SAMPLING
   & Pick<typeof PROMPT, "promptFile">
   & typeof SYSTEM
+  & typeof TEMPLATE
   & typeof RAW
   & typeof JSON_OUTPUT
   & typeof TALK
@@ -136,7 +138,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     }],
     groups: {
       Model: MODEL,
-      Prompt: { ...PROMPT, ...SYSTEM, ...RAW },
+      Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
@@ -153,7 +155,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     ],
     groups: {
       Model: MODEL,
-      Prompt: { ...SYSTEM, ...HISTORY },
+      Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: SAMPLING,
       Output: TALK,

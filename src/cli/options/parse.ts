@@ -193,6 +193,10 @@ function refuseImpossible(given: Given): void {
   if (given["raw"] === true && given["system"] !== undefined) {
     clash("--system", "--raw", "a raw prompt has no system message; write it into the prompt");
   }
+  const template = given["think"] !== undefined ? "--think" : "--template-arg";
+  if (given["raw"] === true && (given["think"] ?? given["templateArg"]) !== undefined) {
+    clash(template, "--raw", "a raw prompt goes through no chat template");
+  }
   if (given["quiet"] === true && given["stats"] === true) {
     clash("--stats", "--quiet", "allowed is one of them");
   }

@@ -102,13 +102,16 @@ export interface SchedulerOptions {
   /** Asked before every round; rounds then run one a sync. */
   readonly drafter?: HostDrafter | undefined;
   readonly roundsPerSync?: RoundsPerSync;
+  /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
+  readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
+  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", ...options }:
     SchedulerOptions,
 ): Scheduler {
+  const { chunkRows = core.capacity.prefillRows, onRound = () => {} } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
@@ -176,7 +179,7 @@ export function openScheduler(
     const { sequence } = state;
     await catchUp([state]);
     syncInterval.pause();
-    const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
+    const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
     const token = await core.prefill(sequence, to);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
