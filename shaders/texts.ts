@@ -7,11 +7,16 @@ import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
+import adjust from "./choose/adjust.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import mask from "./choose/mask.wgsl" with { type: "text" };
+import maskNone from "./choose/mask_none.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
+import penalty from "./choose/penalty.wgsl" with { type: "text" };
+import penaltyNone from "./choose/penalty_none.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
@@ -123,11 +128,16 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
   "attention/visible": visible,
+  "choose/adjust": adjust,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
+  "choose/mask": mask,
+  "choose/mask_none": maskNone,
   "choose/partial_argmax": partialArgmax,
+  "choose/penalty": penalty,
+  "choose/penalty_none": penaltyNone,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_tiled": expertJobsTiled,
