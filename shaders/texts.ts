@@ -1,3 +1,9 @@
+import adjust from "./adjust/adjust.wgsl" with { type: "text" };
+import countTokens from "./adjust/count_tokens.wgsl" with { type: "text" };
+import mask from "./adjust/mask.wgsl" with { type: "text" };
+import maskNone from "./adjust/mask_none.wgsl" with { type: "text" };
+import penalty from "./adjust/penalty.wgsl" with { type: "text" };
+import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
@@ -7,16 +13,11 @@ import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
-import adjust from "./choose/adjust.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
-import mask from "./choose/mask.wgsl" with { type: "text" };
-import maskNone from "./choose/mask_none.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
-import penalty from "./choose/penalty.wgsl" with { type: "text" };
-import penaltyNone from "./choose/penalty_none.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
@@ -119,6 +120,12 @@ import weightsU4 from "./weights/weights_u4.wgsl" with { type: "text" };
 
 /** Every WGSL file of this folder, by its path without ".wgsl": what `//use` lines name. */
 export const TEXTS: Readonly<Record<string, string>> = {
+  "adjust/adjust": adjust,
+  "adjust/count_tokens": countTokens,
+  "adjust/mask": mask,
+  "adjust/mask_none": maskNone,
+  "adjust/penalty": penalty,
+  "adjust/penalty_none": penaltyNone,
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
@@ -128,16 +135,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
   "attention/visible": visible,
-  "choose/adjust": adjust,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
-  "choose/mask": mask,
-  "choose/mask_none": maskNone,
   "choose/partial_argmax": partialArgmax,
-  "choose/penalty": penalty,
-  "choose/penalty_none": penaltyNone,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_tiled": expertJobsTiled,

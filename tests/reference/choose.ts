@@ -38,6 +38,29 @@ export function masked(logits: ArrayLike<number>, mask: ArrayLike<number>): numb
   return Array.from(logits, (logit, token) => isAllowed(mask, token) ? logit : -Infinity);
 }
 
+/**
+ * What the target chooses from after bias and penalties, in this order: logit bias; repetition penalty
+ * over prompt and output; frequency and presence penalty over the output.
+ */
+export function penalized(
+  logits: ArrayLike<number>,
+  sampling: Pick<
+    Sampling,
+    "repetitionPenalty" | "frequencyPenalty" | "presencePenalty" | "logitBias"
+  >,
+  { prompt, output }: { readonly prompt: readonly number[]; readonly output: readonly number[] },
+): number[] {
+  const { repetitionPenalty, frequencyPenalty, presencePenalty, logitBias } = sampling;
+  return Array.from(logits, (logit, token) => {
+    let x = logit + (logitBias[token] ?? 0);
+    const times = output.filter((id) => id === token).length;
+    if (times > 0 || prompt.includes(token)) {
+      x = x > 0 ? x / repetitionPenalty : x * repetitionPenalty;
+    }
+    return x - times * frequencyPenalty - (times > 0 ? presencePenalty : 0);
+  });
+}
+
 /** Whether a token's bit is set in a row's mask. */
 export function isAllowed(mask: ArrayLike<number>, token: number): boolean {
   return ((mask[token >>> 5] ?? 0) >>> (token & 31) & 1) === 1;

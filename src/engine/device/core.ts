@@ -16,7 +16,7 @@ import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
-import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice.ts";
+import { type Choice, openChoice } from "./choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
@@ -57,8 +57,16 @@ export interface Core {
   /**
    * Sets how the sequence's tokens are chosen, and the tokens after which the device does no further
    * round of it, up to MOST_STOPS of them: until this is called again.
+   *
+   * @param promptTokens leading ids that penalties take for the prompt; absent: all that the next
+   * prefill stores.
    */
-  setSampling(sequence: Sequence, sampling: Sampling, stopIds?: readonly number[]): void;
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds?: readonly number[],
+    promptTokens?: number,
+  ): void;
   /**
    * Stores the next chunk of the sequence's ids, up to `to`; their pages are reserved. The chunk that
    * stores all of them adds the first token to the ids and returns it; the others return undefined.
@@ -152,6 +160,8 @@ class DeviceCore implements Core {
   readonly #inputs: Inputs;
   readonly #buffers: RoundBuffers;
   readonly #choice: Choice;
+  /** What setSampling was told, by slot. */
+  readonly #promptTokens = new Map<number, number>();
 
   constructor({ gpu, models, capacity, buffers, choice, programs, submitter }: Parts) {
     this.gpu = gpu;
@@ -185,6 +195,7 @@ class DeviceCore implements Core {
 
   closeSlot(sequence: Sequence): void {
     this.#free.push(slotOf(sequence));
+    this.#choice.setPenalties(slotOf(sequence));
     sequence.slot = undefined;
     this.pool.release(sequence.pages.splice(0));
     rewind(sequence, 0);
@@ -223,22 +234,32 @@ class DeviceCore implements Core {
     this.#inputs.writePages(sequence, 0);
   }
 
-  setSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[] = []): void {
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds: readonly number[] = [],
+    promptTokens = Infinity,
+  ): void {
     const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
     words.set([sampling.seed, sampling.topK]);
     new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
     words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
     words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
     this.#inputs.writeSlot(sequence, SLOT_SEED, words);
+    this.#choice.setPenalties(slotOf(sequence), sampling);
+    this.#promptTokens.set(slotOf(sequence), promptTokens);
   }
 
   async prefill(sequence: Sequence, to: number, mask?: Uint32Array): Promise<number | undefined> {
     const { ids, stored: from } = sequence;
     const cells = mostCells([sequence]);
     const done = to === ids.length;
-    const choice = { masked: done && mask !== undefined };
+    const slot = slotOf(sequence);
+    const penalized = done && this.#choice.isPenalized(slot);
+    const choice = { masked: done && mask !== undefined, penalized };
     const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, choice);
     if (done && mask) this.#choice.setMasks(mask, 1);
+    if (penalized) this.#choice.setCounts(slot, ids, this.#promptTokens.get(slot) ?? Infinity);
     this.#inputs.writePrompt(sequence, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
     const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
@@ -269,7 +290,8 @@ class DeviceCore implements Core {
       throw new Error(`${count} rounds of the same proposals`);
     }
     const batch = sequences.length;
-    const choice: ChoiceKind = masked ? { masked } : PLAIN_CHOICE;
+    const penalized = sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence)));
+    const choice = { masked, penalized };
     const work = await this.programs.round({ ...shape, batch, proposed, choice, cells });
     this.#inputs.setBatch(sequences.map(slotOf));
     if (proposals) this.#inputs.setProposals(sequences, proposals);

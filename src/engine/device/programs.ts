@@ -152,12 +152,12 @@ function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[])
 }
 
 /** A kind as a number, and back. */
-function kindKey({ masked }: ChoiceKind): number {
-  return masked ? 1 : 0;
+function kindKey({ masked, penalized }: ChoiceKind): number {
+  return Number(masked) + 2 * Number(penalized);
 }
 
 function kindOf(key: number): ChoiceKind {
-  return { masked: key === 1 };
+  return { masked: key % 2 === 1, penalized: key >= 2 };
 }
 
 function cellBucket(cells = Infinity): number {

@@ -16,7 +16,7 @@ export function maskWords(vocab: number): number {
   return Math.ceil(vocab / 32);
 }
 
-/** What penalties are made of, see choose/penalty.wgsl. */
+/** What penalties are made of, see adjust/penalty.wgsl. */
 export interface PenaltyBuffers {
   /** [slots, 4]: repetition, frequency, presence, and a u32 that is 0 where a slot has none. */
   readonly penalties: Operand;
@@ -35,10 +35,10 @@ function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   const name = `adjust${masked ? "_mask" : ""}${penalized ? "_penalty" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
-      mask: masked ? "choose/mask" : "choose/mask_none",
-      penalty: penalized ? "choose/penalty" : "choose/penalty_none",
+      mask: masked ? "adjust/mask" : "adjust/mask_none",
+      penalty: penalized ? "adjust/penalty" : "adjust/penalty_none",
     };
-    return kernel(name, shader("choose/adjust", { slots }), {
+    return kernel(name, shader("adjust/adjust", { slots }), {
       bindings: [
         ...["logits", "adjusted"],
         ...masked ? ["masks"] : [],
