@@ -45,6 +45,14 @@ Deno.test("batch: penalties and biases of a line, else those of the command line
   assert.equal(second?.presencePenalty, 1);
 });
 
+Deno.test("batch: log-probabilities of a line, else as the command line says", async () => {
+  const text = '{"prompt": "a"}\n{"prompt": "b", "logprobs": 0}\n';
+  const { lines } = await run(text, ["--logprobs", "1"]);
+  const tops = lines.map(({ logprobs }) => logprobs[0].top_logprobs.length);
+  assert.deepEqual(tops, [1, 0]);
+  assert.equal((await run(text)).lines[0].logprobs, undefined);
+});
+
 Deno.test("batch: a bad line is an error of that line alone", async () => {
   const { code, lines, err } = await run('nonsense\n{"prompt": "fine"}\n{"prompt": ""}\n');
   assert.equal(code, 1);

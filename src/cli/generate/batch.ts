@@ -11,6 +11,7 @@ import { type CommandContext, openWithProgress, randomSeed, samplingOf } from ".
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput } from "./prompt.ts";
+import { logprobsReport } from "./report.ts";
 
 /**
  * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each on
@@ -129,7 +130,7 @@ async function requestOf(
     readonly drawSeed: () => number;
   },
 ): Promise<GenerateRequest> {
-  const { prompt, messages, ...own } = line;
+  const { prompt, messages, logprobs = options.logprobs, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages };
@@ -139,6 +140,7 @@ async function requestOf(
     maxTokens: own.maxTokens ?? options.maxTokens,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
     signal: io.signal,
   };
 }
@@ -149,6 +151,7 @@ function resultLine(id: unknown, result: GenerateResult): Record<string, unknown
     id,
     text,
     finish_reason: finishReason,
+    ...logprobsReport(result),
     usage: {
       prompt_tokens: promptIds.length,
       completion_tokens: outputIds.length,

@@ -15,6 +15,7 @@ export interface BatchLine {
   readonly maxTokens?: number;
   readonly stop?: readonly string[];
   readonly ignoreEos?: boolean;
+  readonly logprobs?: number;
 }
 
 /** Number fields of a line and the flag whose range they share. */
@@ -28,6 +29,7 @@ const NUMBERS = {
   presence_penalty: "presencePenalty",
   seed: "seed",
   max_tokens: "maxTokens",
+  logprobs: "logprobs",
 } as const;
 
 const FIELDS = [
@@ -65,7 +67,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   if (ignoreEos !== undefined && typeof ignoreEos !== "boolean") {
     fail("ignore_eos is not a boolean");
   }
-  const { maxTokens, ...sampling } = numbersOf(values, fail);
+  const { maxTokens, logprobs, ...sampling } = numbersOf(values, fail);
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
@@ -75,6 +77,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     ...stops === undefined ? {} : { stop: stops as string[] },
     ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
     ...maxTokens === undefined ? {} : { maxTokens },
+    ...logprobs === undefined ? {} : { logprobs },
     sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },
   };
 }
@@ -100,7 +103,7 @@ function numbersOf(values: Record<string, unknown>, fail: (why: string) => never
     if (typeof value !== "number") fail(`${field} is not a number`);
     found[key] = inRange(flagNamed(key), field, value as number, fail);
   }
-  return found as Partial<Sampling> & { maxTokens?: number };
+  return found as Partial<Sampling> & { maxTokens?: number; logprobs?: number };
 }
 
 /** The ranges are those of the flags. */

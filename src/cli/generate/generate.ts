@@ -62,13 +62,14 @@ function requestOf(
     signal: AbortSignal;
   },
 ): GenerateRequest {
-  const { maxTokens, stop, ignoreEos } = options;
+  const { maxTokens, stop, ignoreEos, logprobs } = options;
   return {
     promptIds: rest.promptIds,
     sampling: samplingOf(options, rest.drawSeed),
     maxTokens,
     stop,
     ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
     signal: rest.signal,
   };
 }
