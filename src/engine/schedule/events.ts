@@ -1,4 +1,4 @@
-import type { TokenLogprob } from "../device/logprobs.ts";
+import type { TokenLogprob } from "../device/choice/logprobs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 

@@ -1,11 +1,11 @@
-import { draftWords } from "../../model/plan/rows_layout.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
-import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
-import type { RoundPrograms } from "./programs.ts";
-import { unpackProposal } from "./proposals.ts";
-import { type Sequence, slotOf } from "./sequence.ts";
-import type { Ran, Submitter } from "./submit.ts";
+import { draftWords } from "../../../model/plan/rows_layout.ts";
+import type { TierShape } from "../../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
+import { type Capacity, mostRows, type RoundBuffers } from "../buffers.ts";
+import type { RoundPrograms } from "../programs.ts";
+import { unpackProposal } from "../proposals.ts";
+import { type Sequence, slotOf } from "../sequence.ts";
+import type { Ran, Submitter } from "../submit.ts";
 
 /** What runs a round in two submissions, and what it drafts into. */
 interface Device {
