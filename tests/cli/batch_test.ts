@@ -64,6 +64,25 @@ Deno.test("batch: reasoning is apart, the template gets its variables, the model
   );
 });
 
+Deno.test("batch: penalties and biases of a line, else those of the command line", async () => {
+  const { engine } = await run(
+    '{"prompt": "a", "presence_penalty": -1, "logit_bias": {"5": 2}}\n{"prompt": "b"}\n',
+    ["--presence-penalty", "1", "--frequency-penalty", "0.5", "--logit-bias", "7=3"],
+  );
+  const [first, second] = engine.requests.map(({ sampling }) => sampling);
+  assert.deepEqual([first?.presencePenalty, first?.frequencyPenalty], [-1, 0.5]);
+  assert.deepEqual([first?.logitBias, second?.logitBias], [{ 5: 2 }, { 7: 3 }]);
+  assert.equal(second?.presencePenalty, 1);
+});
+
+Deno.test("batch: log-probabilities of a line, else as the command line says", async () => {
+  const text = '{"prompt": "a"}\n{"prompt": "b", "logprobs": 0}\n';
+  const { lines } = await run(text, ["--logprobs", "1"]);
+  const tops = lines.map(({ logprobs }) => logprobs[0].top_logprobs.length);
+  assert.deepEqual(tops, [1, 0]);
+  assert.equal((await run(text)).lines[0].logprobs, undefined);
+});
+
 Deno.test("batch: a bad line is an error of that line alone", async () => {
   const { code, lines, err } = await run('nonsense\n\n{"prompt": "fine"}\n{"prompt": ""}\n');
   assert.equal(code, 1);
@@ -146,6 +165,10 @@ Deno.test("batch: files that cannot be read, and a prompt beside it", async () =
 for (
   const [text, why] of [
     ["[]", "it is not a JSON object"],
+    [
+      '{"prompt": "x", "logit_bias": [5]}',
+      "logit_bias is no object of token ids and values from -100 to 100",
+    ],
     ["{}", "it needs one of prompt and messages"],
     ['{"prompt": "a", "messages": []}', "it needs one of prompt and messages"],
     ['{"messages": []}', "messages is not a list"],

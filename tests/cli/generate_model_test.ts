@@ -1,5 +1,6 @@
 // What generate takes from the model: its sampling, its reasoning, and what it says of an answer.
 import assert from "node:assert/strict";
+import { GREEDY } from "../../src/speculate/sampling.ts";
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
@@ -18,26 +19,25 @@ Deno.test("generation_config.json has the word where no flag has it", async () =
     await run(["hi", "--seed", "1", ...flags], engine, fakeIo({ stdin: "" }));
     return engine.requests[0]?.sampling;
   };
-  const asked = { temperature: 0.6, topK: 20, topP: 0.95, minP: 0, seed: 1 };
+  const asked = { ...GREEDY, temperature: 0.6, topK: 20, topP: 0.95, seed: 1 };
   assert.deepEqual(await sampling(), asked);
   assert.deepEqual(await sampling("--top-k", "0", "--min-p", "0.1"), {
     ...asked,
     ...{ topK: 0, minP: 0.1 },
   });
-  const own = { temperature: 0.7, topK: 0, topP: 1, minP: 0, seed: 1 };
+  const own = { ...GREEDY, temperature: 0.7, seed: 1 };
   assert.deepEqual(await sampling("--generation-config", "none"), own);
 });
 
-Deno.test("a repetition penalty that is not applied is told of once, unless it is not wanted", async () => {
-  const told = async (repetitionPenalty: number, ...flags: string[]) => {
-    const io = fakeIo({ stdin: "" });
-    await run(["hi", ...flags], fakeEngine({ generation: { repetitionPenalty } }), io);
-    return io.err();
+Deno.test("the repetition penalty of generation_config.json is the default", async () => {
+  const used = async (...flags: string[]) => {
+    const engine = fakeEngine({ generation: { repetitionPenalty: 1.05 } });
+    await run(["hi", ...flags], engine, fakeIo({ stdin: "" }));
+    return engine.requests[0]?.sampling.repetitionPenalty;
   };
-  const line = 'generation_config.json of "fake" has repetition_penalty 1.05, which is not applied';
-  assert.ok((await told(1.05)).includes(`warning: ${line}\n`));
-  assert.ok(!(await told(1.05, "--generation-config", "none")).includes("warning"));
-  assert.ok(!(await told(1)).includes("warning"));
+  assert.equal(await used(), 1.05);
+  assert.equal(await used("--repetition-penalty", "1.2"), 1.2);
+  assert.equal(await used("--generation-config", "none"), 1);
 });
 
 const THOUGHT = { answer: () => "<think>I see.</think>\n\none two" };

@@ -155,6 +155,10 @@ Deno.test("--json prints the object of the specification", async () => {
       top_k: 0,
       top_p: 1,
       min_p: 0,
+      repetition_penalty: 1,
+      frequency_penalty: 0,
+      presence_penalty: 0,
+      logit_bias: {},
       seed: 77,
       max_tokens: 512,
       stop: [],
@@ -176,6 +180,16 @@ Deno.test("--json prints the object of the specification", async () => {
   assert.equal(io.err(), "");
 });
 
+Deno.test("--logprobs reaches the engine, and --json has what it tells", async () => {
+  const io = fakeIo({ stdin: "" });
+  const engine = fakeEngine();
+  await run(["hi", "--json", "--logprobs", "2", "--max-tokens", "1"], engine, io);
+  assert.equal(engine.requests[0]?.logprobs, 2);
+  const [first, second] = [1, 2].map((id) => ({ id, token: `word ${id}`, logprob: -id / 4 }));
+  const wanted = [{ ...first, top_logprobs: [first, second] }];
+  assert.deepEqual(JSON.parse(io.out()).logprobs, wanted);
+});
+
 Deno.test("--stats and --json tell what the weights became", async () => {
   const weights = { quantize: "q8", quantizeDraft: undefined, bytes: 7_100_000 } as const;
   const io = fakeIo({ stdin: "" });
@@ -193,7 +207,8 @@ Deno.test("flags reach the engine", async () => {
   const flags =
     "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software --autotune off " +
     "--context-length 64 --no-prefix-cache --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
-    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
+    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos " +
+    "--repetition-penalty 1.5 --frequency-penalty 0.5 --presence-penalty -1 --logit-bias 7=2";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
   const { onProgress: _, onWarning: __, speculate: ___, signal: ____, ...opened } =
     engine.opened[0] ?? assert.fail();
@@ -215,7 +230,15 @@ Deno.test("flags reach the engine", async () => {
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
-    sampling: { temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+    sampling: {
+      ...{ temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+      ...{
+        repetitionPenalty: 1.5,
+        frequencyPenalty: 0.5,
+        presencePenalty: -1,
+        logitBias: { 7: 2 },
+      },
+    },
     maxTokens: 6,
     stop: ["X"],
     ignoreEos: true,

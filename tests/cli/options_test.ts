@@ -38,6 +38,7 @@ function needed(command: CommandName, but: Flag): string[] {
   required.push(...operands.map(({ name, choices }) => choices?.[0] ?? name));
   const batched = command === "generate" && ["--max-batch", "--output"].includes(but.flag);
   if (batched) return ["--batch", "x", ...required];
+  if (but.flag === "--logprobs") return ["--json", ...required];
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -51,6 +52,7 @@ const GOOD: Record<Flag["type"], string> = {
   list: "END",
   axis: "1",
   names: "a,b",
+  bias: "7=-1.5",
   choice: "",
   switch: "",
 };
@@ -69,6 +71,7 @@ for (const { command, key, flag } of ALL) {
         list: [value],
         axis: [1],
         names: ["a", "b"],
+        bias: { 7: -1.5 },
       };
       const list = lists[flag.type] ?? value;
       for (const name of spellingsOf(flag)) {
@@ -155,10 +158,15 @@ Deno.test("defaults of generate", () => {
       topK: undefined,
       topP: undefined,
       minP: undefined,
+      repetitionPenalty: undefined,
+      frequencyPenalty: undefined,
+      presencePenalty: undefined,
+      logitBias: {},
       seed: undefined,
       maxTokens: undefined,
       stop: [],
       ignoreEos: false,
+      logprobs: undefined,
       json: false,
       stats: false,
       quiet: false,
@@ -211,6 +219,25 @@ Deno.test("second names: run MODEL, run MODEL PROMPT, ls, inspect MODEL", () => 
   );
   assert.deepEqual(parseArguments(["ls"]), parseArguments(["models"]));
   assert.deepEqual(parseArguments(["inspect", "m"]), parseArguments(["inspect", "--model", "m"]));
+});
+
+Deno.test("--logprobs without a place to print them is refused", () => {
+  assert.equal(
+    message(["generate", "--logprobs", "2"]),
+    'Cannot use "--logprobs 2" alone: it goes with --json or --batch',
+  );
+  assert.equal(options(["generate", "--logprobs", "2", "--batch", "f"])["logprobs"], 2);
+});
+
+Deno.test("--logit-bias: pairs and objects add up, the last of an id counts", () => {
+  const bias = (...given: string[]) =>
+    options(["generate", ...given.flatMap((one) => ["--logit-bias", one])])["logitBias"];
+  assert.deepEqual(bias("3=1", '{"4": -100, "5": 0.5}', "3=2"), { 3: 2, 4: -100, 5: 0.5 });
+  for (
+    const bad of ["3", "3=", "3=x", "=1", "-3=1", "3=101", "1.5=1", "[1]", '{"a": 1}', '{"3": "1"}']
+  ) {
+    assert.match(message(["generate", `--logit-bias=${bad}`]), /allowed is ID=VALUE with a value/);
+  }
 });
 
 const MISTAKES: readonly (readonly [string, string])[] = [

@@ -19,7 +19,9 @@ export interface ChatState {
 /** What an answer at temperature 0 depends on besides the messages. */
 export function asksFor({ system, settings }: ChatState): string {
   const { temperature, maxTokens, stop, think } = settings;
-  return JSON.stringify([system, temperature, maxTokens, stop, think]);
+  const { repetitionPenalty, frequencyPenalty, presencePenalty, logitBias } = settings;
+  const penalties = [repetitionPenalty, frequencyPenalty, presencePenalty, logitBias];
+  return JSON.stringify([system, temperature, maxTokens, stop, think, ...penalties]);
 }
 
 /** What the template is given. */

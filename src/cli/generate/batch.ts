@@ -15,6 +15,7 @@ import { templateArguments } from "../open/template.ts";
 import { draftWatch } from "./notes.ts";
 import { promptInput, readInput } from "./prompt.ts";
 import { requestReport, runReport } from "./repeat.ts";
+import { logprobsReport } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
 
 /**
@@ -126,7 +127,7 @@ async function requestOf(
     readonly drawSeed: () => number;
   },
 ): Promise<{ readonly input: PromptInput; readonly request: GenerateRequest }> {
-  const { prompt, messages, ...own } = line;
+  const { prompt, messages, logprobs = options.logprobs, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages, templateArguments: templateArguments(options) };
@@ -137,6 +138,7 @@ async function requestOf(
     maxTokens: own.maxTokens ?? options.maxTokens ?? MAX_TOKENS,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
     signal: io.signal,
   };
   return { input, request };
@@ -148,6 +150,7 @@ function resultReport(result: Answered): Record<string, unknown> {
     text,
     ...reasoning === "" ? {} : { reasoning },
     finish_reason: finishReason,
+    ...logprobsReport(result),
     usage: {
       prompt_tokens: promptIds.length,
       completion_tokens: outputIds.length,

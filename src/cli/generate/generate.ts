@@ -92,13 +92,14 @@ function requestOf(
     signal: AbortSignal;
   },
 ): GenerateRequest {
-  const { maxTokens = MAX_TOKENS, stop, ignoreEos, seed } = options;
+  const { maxTokens = MAX_TOKENS, stop, ignoreEos, logprobs, seed } = options;
   return {
     promptIds: rest.promptIds,
     sampling: samplingOf({ ...samplingChoice(options, engine), seed }, rest.drawSeed),
     maxTokens,
     stop,
     ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
     signal: rest.signal,
   };
 }

@@ -9,19 +9,25 @@ import { COMMANDS, type GenerateOptions } from "../options/options.ts";
 /** A request as a line that `--batch` takes: the prompt, and sampling as it was used. */
 export function requestReport(
   input: PromptInput,
-  { sampling, maxTokens, stop, ignoreEos }: GenerateRequest,
+  { sampling, maxTokens, stop, ignoreEos, logprobs }: GenerateRequest,
 ): Record<string, unknown> {
-  const { temperature, topK, topP, minP, seed } = sampling;
+  const { temperature, topK, topP, minP, seed, logitBias } = sampling;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = sampling;
   return {
     ..."raw" in input ? { prompt: input.raw } : { messages: input.messages },
     temperature,
     top_k: topK,
     top_p: topP,
     min_p: minP,
+    repetition_penalty: repetitionPenalty,
+    frequency_penalty: frequencyPenalty,
+    presence_penalty: presencePenalty,
+    logit_bias: logitBias,
     seed,
     max_tokens: maxTokens,
     stop,
     ignore_eos: ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
   };
 }
 

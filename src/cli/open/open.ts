@@ -4,7 +4,6 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { samplingWarnings } from "./sampling.ts";
 import { speculationOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
@@ -51,7 +50,6 @@ export async function openWithProgress(
   try {
     const engine = await unlessAborted(opening, io.signal);
     if (engine === undefined) return undefined;
-    for (const line of samplingWarnings(options, engine)) onWarning(line);
     for (const line of templateWarnings(options, engine)) onWarning(line);
     return engine;
   } finally {
@@ -77,8 +75,12 @@ export function samplingOf(
   values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
   drawSeed: () => number,
 ): Sampling {
-  const { topK, topP, minP } = values;
+  const { topK, topP, minP, logitBias } = values;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = values;
   const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
   const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
-  return { temperature, topK, topP, minP, seed };
+  return {
+    ...{ temperature, topK, topP, minP, seed },
+    ...{ repetitionPenalty, frequencyPenalty, presencePenalty, logitBias },
+  };
 }

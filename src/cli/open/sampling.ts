@@ -25,15 +25,3 @@ export function samplingChoice(
   const entries = keys.map((key) => [key, options[key] ?? defaults[key] ?? FALLBACK[key]]);
   return Object.fromEntries(entries) as SamplingChoice;
 }
-
-/** What generation_config.json asks for and the engine does not do. */
-export function samplingWarnings(
-  { generationConfig }: Pick<GenerateOptions, "generationConfig">,
-  { name, generation: { repetitionPenalty = 1 } }: Pick<Engine, "name" | "generation">,
-): string[] {
-  if (generationConfig === "none" || repetitionPenalty === 1) return [];
-  return [
-    `generation_config.json of "${name}" has repetition_penalty ${repetitionPenalty}, ` +
-    "which is not applied",
-  ];
-}

@@ -20,6 +20,7 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
+import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -35,6 +36,7 @@ export type GenerateOptions = Values<
   & typeof ROUNDS
   & typeof SAMPLING
   & Pick<typeof PROMPT, "promptFile">
+  & typeof PENALTIES
   & typeof SYSTEM
   & typeof TEMPLATE
   & typeof RAW
@@ -43,6 +45,7 @@ export type GenerateOptions = Values<
   & typeof CONTEXT
   & typeof CACHE
   & typeof BATCH
+  & typeof LOGPROBS
 >;
 
 /** Values of `eyrie chat`. */
@@ -141,8 +144,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: SAMPLING,
-      Output: { ...JSON_OUTPUT, ...TALK },
+      Sampling: { ...SAMPLING, ...PENALTIES },
+      Output: { ...JSON_OUTPUT, ...LOGPROBS, ...TALK },
     },
   },
   chat: {
@@ -157,7 +160,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Model: MODEL,
       Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: SAMPLING,
+      Sampling: { ...SAMPLING, ...PENALTIES },
       Output: TALK,
     },
   },
@@ -268,6 +271,8 @@ export function flagsOf(command: CommandName): FlagTable {
 }
 
 /** One flag of the sampling and speculation groups: `/set` in chat checks values by the same rows. */
-export function flagNamed(name: keyof typeof SAMPLING | "numSteps"): Flag {
-  return name === "numSteps" ? SPECULATION.numSteps : SAMPLING[name];
+export function flagNamed(
+  name: keyof typeof SAMPLING | keyof typeof PENALTIES | "logprobs" | "numSteps",
+): Flag {
+  return { ...SAMPLING, ...PENALTIES, ...LOGPROBS, numSteps: SPECULATION.numSteps }[name];
 }

@@ -141,6 +141,7 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
     if (flag.type === "switch") values[key] = given[key] === true;
+    else if (flag.type === "bias") values[key] = given[key] ?? {};
     else if (flag.type === "list" || flag.type === "names") values[key] = given[key] ?? [];
     else values[key] = given[key] ?? ("default" in flag ? flag.default : undefined);
   }
@@ -196,6 +197,12 @@ function refuseImpossible(given: Given): void {
   const template = given["think"] !== undefined ? "--think" : "--template-arg";
   if (given["raw"] === true && (given["think"] ?? given["templateArg"]) !== undefined) {
     clash(template, "--raw", "a raw prompt goes through no chat template");
+  }
+  const read = given["json"] === true || given["batch"] !== undefined;
+  if (given["logprobs"] !== undefined && !read) {
+    throw new UsageError(
+      `Cannot use "--logprobs ${given["logprobs"]}" alone: it goes with --json or --batch`,
+    );
   }
   if (given["quiet"] === true && given["stats"] === true) {
     clash("--stats", "--quiet", "allowed is one of them");

@@ -92,6 +92,7 @@ function valueOf(flag: Flag, { rawName, value }: OptionToken, previous: unknown)
   // node:util takes `-m=x` for the value `=x`.
   const text = rawName.startsWith("--") ? value : value.replace(/^=/, "");
   const read = parseValue(flag, text, rawName);
+  if (flag.type === "bias") return Object.assign({}, previous, read);
   return flag.type === "list" ? [...(previous as string[] | undefined ?? []), read] : read;
 }
 

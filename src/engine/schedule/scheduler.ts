@@ -8,7 +8,7 @@ import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { mostLogprobs, type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
 import { proposalOf } from "./proposing.ts";
@@ -168,7 +168,8 @@ export function openScheduler(
     waiting.shift();
     running.push(state);
     const { sampling, ignoreEos } = state.request;
-    core.setSampling(state.sequence, sampling, ignoreEos ? [] : outputs.eosTokenIds);
+    const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
+    core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
     state.cached ??= state.sequence.stored;
     tellPrefill(state);
   }
@@ -180,7 +181,7 @@ export function openScheduler(
     await catchUp([state]);
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
-    const token = await core.prefill(sequence, to);
+    const token = await core.prefill(sequence, to, undefined, state.request.logprobs);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -188,7 +189,8 @@ export function openScheduler(
     state.decoding = true;
     state.prefilled ??= performance.now();
     pages.share(sequence);
-    take(state, { ids: [token], accepted: 0, drafts: [], tier: undefined });
+    const logprobs = token.logprobs && [token.logprobs];
+    take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
@@ -276,7 +278,7 @@ export function openScheduler(
     const { shape, count } = group;
     if (shape.depth > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, group);
+    const rounds = await core.rounds(sequences, { ...group, logprobs: mostLogprobs(states) });
     const ended = performance.now();
     syncInterval.learn(states.length, shape, { count, ended });
     takeGroup(states, rounds, { shape, chosen, began, ended });
