@@ -154,6 +154,7 @@ Deno.test("defaults of generate", () => {
       kvDtype: undefined,
       roundsPerSync: undefined,
       generationConfig: undefined,
+      tokenMap: undefined,
       temperature: undefined,
       topK: undefined,
       topP: undefined,

@@ -22,7 +22,7 @@ export async function openWithProgress(
   { open, io }: CommandContext,
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
-  const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
+  const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
@@ -33,6 +33,7 @@ export async function openWithProgress(
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
+    ...tokenMap === undefined ? {} : { tokenMap },
     ...algorithm === undefined ? {} : { algorithm },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},

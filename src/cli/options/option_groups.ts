@@ -134,6 +134,14 @@ export const SPECULATION = {
       "the three above as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
     example: "--draft-tree 5:4:8",
   },
+  tokenMap: {
+    flag: "--speculative-token-map",
+    type: "file",
+    help:
+      "tokens that an EAGLE-1/2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json, also org/name/FILE of the hub",
+    absent: "all",
+    example: "--speculative-token-map freq_32768.pt",
+  },
   adaptive: {
     flag: "--speculative-adaptive",
     type: "switch",
