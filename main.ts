@@ -123,6 +123,12 @@ async function run(
       const { model: from } = await locate({ model: invocation.from }, { io, quiet });
       return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
     }
+    case "token-map": {
+      const { runTokenMap } = await import("./src/cli/checkpoint/token_map.ts");
+      const { locate } = await import("./src/cli/open/locate.ts");
+      const { quiet } = invocation.options;
+      return runTokenMap(await locate(invocation.options, { io, quiet }), io);
+    }
     case "completion": {
       const { completionScript } = await import("./src/cli/completion/completion.ts");
       io.stdout.write(completionScript(invocation.shell));

@@ -7,6 +7,7 @@ export type CommandName =
   | "check"
   | "inspect"
   | "convert"
+  | "token-map"
   | "pull"
   | "models"
   | "rm"

@@ -26,6 +26,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie convert ./model ./model-safetensors",
     "eyrie convert --max-shard-size 2 org/name ./model",
   ],
+  "token-map": [
+    "eyrie token-map -m ./Llama-2-7b --corpus chats.jsonl --output map.json",
+    "eyrie token-map --corpus a.txt,b.txt --size 1024 --output map.json",
+  ],
   pull: [
     "eyrie pull Qwen/Qwen3-4B AngelSlim/Qwen3-4B_eagle3",
     "eyrie pull Qwen/Qwen3-4B@main",

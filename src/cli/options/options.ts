@@ -21,7 +21,7 @@ import {
   TEMPLATE,
 } from "./option_groups.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
-import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
+import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
@@ -98,6 +98,9 @@ export type BenchOptions = Values<
   & Pick<typeof TALK, "quiet">
   & Pick<typeof SPECULATION, "algorithm">
 >;
+
+/** Values of `eyrie token-map`. */
+export type TokenMapOptions = Values<typeof TARGET & typeof TOKEN_MAP & Pick<typeof TALK, "quiet">>;
 
 /** Values of `eyrie doctor`. */
 export type DoctorOptions = Values<typeof DOCTOR & typeof JSON_OUTPUT>;
@@ -221,6 +224,11 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       },
     ],
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
+  },
+  "token-map": {
+    summary: "list the tokens that a corpus has most often, for --speculative-token-map",
+    usage: "eyrie token-map --corpus FILES --output FILE [flags]",
+    groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
   },
   pull: {
     summary: "download models into the Hugging Face cache; prints their folders",

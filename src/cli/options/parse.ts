@@ -17,6 +17,7 @@ import {
   type ModelsOptions,
   type PullOptions,
   type RemoveOptions,
+  type TokenMapOptions,
 } from "./options.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
 
@@ -43,6 +44,7 @@ export type Invocation =
     readonly to: string;
     readonly options: ConvertOptions;
   }
+  | { readonly command: "token-map"; readonly options: TokenMapOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   | { readonly command: "completion"; readonly shell: Shell }
   /** Help: print the text and exit. */
