@@ -1,11 +1,11 @@
 import {
   type AdaptiveConfig,
-  AdaptiveConfigError,
   middleSteps,
   unionSteps,
   unionTiers,
   withInitialSteps,
 } from "./adaptive_config.ts";
+import { AdaptiveConfigError } from "./adaptive_fields.ts";
 import { chain, type TierShape } from "./round_shape.ts";
 import { automaticTree, treeShape } from "./tree_shape.ts";
 

@@ -14,13 +14,13 @@ import {
   QUANTIZE_DRAFT,
   RAW,
   SAMPLING,
-  SPECULATION,
   SYSTEM,
   TALK,
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
+import { SPECULATION } from "./option_speculation.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */

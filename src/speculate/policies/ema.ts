@@ -1,13 +1,13 @@
 import { roundsToDecision, type SlotState, startSlot, updateSlot } from "../adaptive.ts";
 import {
   type AdaptiveConfig,
-  AdaptiveConfigError,
   middleSteps,
   parseAdaptiveConfig,
   tierOf,
   unionTiers,
   withInitialSteps,
 } from "../adaptive_config.ts";
+import { AdaptiveConfigError } from "../adaptive_fields.ts";
 import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
 import { slotIndex } from "../router.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
