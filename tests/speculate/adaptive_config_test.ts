@@ -201,8 +201,8 @@ Deno.test("adaptive config: trees of our own beside SGLang's steps", () => {
       name: /PolicyError|AdaptiveConfigError/,
       message,
     });
-  fails([[5, 4]], /^BS 4: candidate_trees must be a list of \[steps, topk, draft tokens\]/);
-  fails("5:4:8", /^BS 4: candidate_trees must be a list/);
-  fails([[2, 2, 9]], /^BS 4: Cannot verify 9 draft tokens .* allowed are 2 to 7$/);
-  fails([[3, 2, 4], [3, 4, 8]], /^BS 4: candidate_trees has two trees of 3 steps$/);
+  fails([[5, 4]], /^batch size 4: candidate_trees must be a list of \[steps, topk, draft tokens\]/);
+  fails("5:4:8", /^batch size 4: candidate_trees must be a list/);
+  fails([[2, 2, 9]], /^batch size 4: Cannot verify 9 draft tokens .* allowed are 2 to 7$/);
+  fails([[3, 2, 4], [3, 4, 8]], /^batch size 4: candidate_trees has two trees of 3 steps$/);
 });
