@@ -8,7 +8,9 @@ import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_cho
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
+import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
+import type { NgramRange } from "../draft/ngram.ts";
 import { chains } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
@@ -41,8 +43,13 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
    * this process once it is known what the draft is. Default: not at all.
    */
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
-  /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
+  /**
+   * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
+   * what `algorithm` names.
+   */
   readonly drafter?: HostDrafter;
+  /** How many tokens NGRAM, and HYBRID's, must and may match. */
+  readonly ngram?: Partial<NgramRange>;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -141,7 +148,7 @@ export async function openEngine(
 ): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random, drafter } = options;
+  const { random, drafter = drafterOf(options) } = options;
   if (drafter) checkDrafter(drafter, options);
   using models = random ? openRandomModels(random) : openModels(options);
   checkQuantize(options);
@@ -152,10 +159,13 @@ export async function openEngine(
   const text = random
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
-  const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { numSteps, steps, warmed = [numSteps], speculation } = planOf(options, algorithm);
+  const device = models.draft?.config.algorithm ?? "NONE";
+  const algorithm = drafter?.name ?? device;
+  const plan = planOf(options, device, drafter);
+  const { steps, warmed = [plan.numSteps], speculation } = plan;
+  const numSteps = models.draft ? plan.numSteps : drafter?.shapes.at(-1)?.depth ?? plan.numSteps;
   const gpu = stack.use(await machine.openGpu(options.adapter));
-  const settings = { ...options, contextLength, steps };
+  const settings = { ...options, drafter, contextLength, steps };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
@@ -168,9 +178,10 @@ export async function openEngine(
       profile: options.profile ?? false,
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(chains(warmed));
-    if (drafter) await opened.warmUp([...chains([0]), drafter.shape], true);
+    if (drafter) await opened.warmUp([...chains([0]), ...drafter.shapes], true);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
@@ -226,11 +237,33 @@ export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCa
   });
 }
 
-function planOf(options: OpenOptions, algorithm: Outputs["algorithm"]): SpeculationPlan {
+/** What `--speculative-algorithm` names, where that drafts on the host. */
+function drafterOf({ algorithm, speculate, ngram, draft }: OpenOptions): HostDrafter | undefined {
+  if (!isHostAlgorithm(algorithm)) return undefined;
+  const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
+    typeof speculate === "object" && "adaptive" in speculate ? speculate : {};
+  // Beside a draft model the steps are the model's.
+  const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
+  const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
+  return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
+}
+
+/** What is drafted on the device. */
+function planOf(
+  options: OpenOptions,
+  algorithm: string,
+  drafter: HostDrafter | undefined,
+): SpeculationPlan {
   const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
   if (typeof speculate === "function") return speculate(algorithm);
   const of = { algorithm, maxBatch, onWarning };
-  return "policy" in speculate ? policyPlan(speculate, of) : speculationPlan(speculate, of);
+  if ("policy" in speculate) return policyPlan(speculate, of);
+  if (drafter === undefined) return speculationPlan(speculate, of);
+  // Rows are the host's; without a draft model so are the steps.
+  const asked = { ...speculate, numDraftTokens: undefined };
+  if (algorithm !== "NONE") return speculationPlan(asked, of);
+  const named = { ...of, algorithm: drafter.name };
+  return speculationPlan({ ...asked, numSteps: 0, allSteps: false }, named);
 }
 
 function contextOf(asked: number | undefined, most: number): number {

@@ -74,7 +74,7 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
       { contextLength: 1024, steps: [3] },
       { contextLength: 1024, steps: [0, 3], maxBatch: 8, kvDtype: "bf16" },
       { contextLength: 256, steps: [7], maxBatch: 64 },
-      { contextLength: 256, steps: [3], maxBatch: 16, drafter: { shape: TREES } },
+      { contextLength: 256, steps: [3], maxBatch: 16, drafter: { shapes: [TREES] } },
     ] satisfies SizeSettings[]
   ) {
     using opened = await openGpu();

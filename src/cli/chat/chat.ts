@@ -40,7 +40,7 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     system: options.system,
     messages: [],
     settings: settingsOf(options, {
-      drafts: engine.draftName !== undefined,
+      drafts: engine.algorithm !== "NONE",
       numSteps: engine.numSteps,
     }),
     attempt: 0,
@@ -123,8 +123,9 @@ async function act(
 }
 
 function greeting(engine: Engine): string {
-  const { draftName, device } = engine;
-  const draft = draftName === undefined ? "no draft" : `${draftName} (${engine.algorithm})`;
+  const { draftName, device, algorithm } = engine;
+  const without = algorithm === "NONE" ? "no draft" : `drafts by ${algorithm}`;
+  const draft = draftName === undefined ? without : `${draftName} (${algorithm})`;
   return `${engine.name}, ${draft}, ${device.adapter}. /help lists the commands.`;
 }
 

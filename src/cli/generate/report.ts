@@ -89,11 +89,13 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
   ];
 }
 
-function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
-  if (draftName === undefined) return "none";
-  return speculative.num_steps === 0
-    ? `${draftName}, not used`
-    : `${draftName}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+function draftText(
+  { draftName, algorithm }: Engine,
+  { speculative: { num_steps: steps } }: GenerateResult,
+): string {
+  if (algorithm === "NONE") return "none";
+  const named = draftName === undefined ? algorithm : `${draftName}, ${algorithm}`;
+  return steps === 0 ? `${draftName ?? algorithm}, not used` : `${named}, ${steps} steps`;
 }
 
 /** The object of `generate --json`; its field names are a public format. */

@@ -1,6 +1,6 @@
 import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import type { Created } from "../../gpu/program.ts";
+import { type Created, submit } from "../../gpu/program.ts";
 import {
   MOST_STOPS,
   PAGE,
@@ -76,13 +76,21 @@ export interface RoundsAsked {
   readonly shape: TierShape;
   /** 1 to MOST_ROUNDS. */
   readonly count: number;
-  /** Draft tokens to verify of each sequence, 0 to the shape's depth; default: all. Chains only. */
+  /**
+   * Draft tokens to verify of each sequence that the device drafts for, 0 to the shape's depth;
+   * default: all. Chains only.
+   */
   readonly depths?: readonly number[];
   /**
    * What the host drafted for each sequence, which fits the shape (`proposalFault`); absent: the
    * device drafts. For one round: `count` is 1.
    */
-  readonly proposals?: readonly Proposal[];
+  readonly proposals?: readonly (Proposal | undefined)[];
+  /**
+   * Tokens that the device drafts for each sequence whose proposal is undefined, 0 to the shape's
+   * depth. Such a round's shape is a chain.
+   */
+  readonly deviceDepth?: number;
 }
 
 /**
@@ -95,9 +103,11 @@ export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
-  { profile = false, acceptance, mail }: {
+  { profile = false, acceptance, mail, meanwhile }: {
     readonly profile?: boolean;
     readonly mail?: () => boolean;
+    /** What the host does while the device works. */
+    readonly meanwhile?: (() => void) | undefined;
     /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
     readonly acceptance?: readonly number[];
   } = {},
@@ -109,7 +119,7 @@ export async function openCore(
   const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
   const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
-    ...{ words, profile },
+    ...{ words, profile, meanwhile },
     ...mail ? { mail } : {},
   });
   return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });
@@ -241,20 +251,25 @@ class DeviceCore implements Core {
 
   async rounds(
     sequences: readonly Sequence[],
-    { shape, count, depths, proposals }: RoundsAsked,
+    { shape, count, proposals, ...device }: RoundsAsked,
   ): Promise<RoundResult[]> {
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;
     if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
     const batch = sequences.length;
-    const work = await this.programs.round({ ...shape, batch, proposed, cells });
+    const { deviceDepth: levels = 0 } = device;
+    const work = await this.programs.round({ ...shape, batch, proposed, levels, cells });
+    const depths = proposals?.map((one, i) => one?.tokens.length ?? device.depths?.[i] ?? levels) ??
+      device.depths;
     this.#inputs.setBatch(sequences.map(slotOf));
+    if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
+    // The device drafts for all; then the host's drafts replace some.
+    if (levels > 0) submit(this.gpu, work.draft);
     if (proposals) this.#inputs.setProposals(sequences, proposals);
-    else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
     const runs = await this.#submitter.repeat(work, count);
     const asked = {
       shape,
-      depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
+      depths,
       extended: this.models.draft !== undefined && shape.depth > 0,
     };
     return runs.map((ran) => roundResult(sequences, asked, ran));

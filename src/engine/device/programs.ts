@@ -47,8 +47,12 @@ export interface Programs {
 export interface RoundOf extends RoundShape {
   /** Whether the host has drafted; default false. Trees always come from there. */
   readonly proposed?: boolean;
+  /** Tokens that the device drafts before, where the host has drafted for some only; default 0. */
+  readonly levels?: number;
   readonly cells?: number;
 }
+
+const NOTHING: Program = { steps: [] };
 
 /** Cells by which programs grow. */
 const CELL_BUCKET = 256;
@@ -85,9 +89,9 @@ export function enginePrograms(
   const { target, draft } = models;
   const drafter = draft && eagleDrafter(draft, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
-  const whole = once(async (proposed = 0, ...key) => {
+  const whole = once(async (proposed = 0, levels = 0, ...key) => {
     const plans = roundPlans(parts, {
-      ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
+      ...{ shape: shapeOf(key), proposed: proposed === 1, levels, acceptance },
     });
     return {
       draft: await compile(plans.draft),
@@ -95,9 +99,10 @@ export function enginePrograms(
       extend: await compile(plans.extend),
     };
   });
-  const round = once(async (cells = 0, proposed = 0, ...key) => {
-    const { draft, verify, extend } = allWithin(await whole(proposed, ...key), cells);
-    const programs = [draft, verify, extend];
+  const round = once(async (cells = 0, proposed = 0, levels = 0, ...key) => {
+    const { draft, verify, extend } = allWithin(await whole(proposed, levels, ...key), cells);
+    // Between these drafts and the rest the host writes its own.
+    const programs = [levels > 0 ? NOTHING : draft, verify, extend];
     const { batch, rows } = shapeOf(key);
     return { draft, verify, extend, programs, words: batch * resultWords(rows) };
   });
@@ -113,11 +118,11 @@ export function enginePrograms(
   const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   return {
     created,
-    round({ batch, depth, width, rows, proposed = false, cells }) {
+    round({ batch, depth, width, rows, proposed = false, levels = 0, cells }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && (proposed || !isChain({ depth, width, rows })) ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
-      return round(cellBucket(cells), host, bucket, depth, width, rows);
+      return round(cellBucket(cells), host, drafter ? levels : 0, bucket, depth, width, rows);
     },
     async prompt(rows, cells) {
       const programs = { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };

@@ -33,7 +33,7 @@ export interface SizeSettings extends QuantizeChoice {
   /** The `num_steps` of the tiers. */
   readonly steps: readonly number[];
   /** What is proposed on the host at most. */
-  readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
+  readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -60,7 +60,7 @@ export function capacityOf(
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
 function shapesOf({ steps, drafter }: Pick<SizeSettings, "steps" | "drafter">): TierShape[] {
   if (drafter === undefined) return chains(steps);
-  return [...chains([...new Set([0, ...steps])]), drafter.shape];
+  return [...chains([...new Set([0, ...steps])]), ...drafter.shapes];
 }
 
 /** Pages whose keys fit one binding of the adapter in every layer. */

@@ -1,3 +1,4 @@
+import { isHostAlgorithm } from "../../draft/algorithms.ts";
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
 import type { FinishReason, GenerateRequest, GenerateResult } from "./events.ts";
 
@@ -51,8 +52,10 @@ function summary(
   const steps = rounds.length > 0
     ? Math.max(...rounds.map(({ numSteps }) => numSteps))
     : (algorithm === "NONE" ? 0 : asked);
+  // A drafter on the host may have had nothing to propose.
+  const drafting = steps > 0 || (asked > 0 && isHostAlgorithm(algorithm));
   const setting = {
-    algorithm: steps > 0 ? algorithm : "NONE",
+    algorithm: drafting ? algorithm : "NONE",
     num_steps: steps,
     eagle_topk: steps > 0 ? 1 : 0,
     num_draft_tokens: steps > 0 ? steps + 1 : 0,
