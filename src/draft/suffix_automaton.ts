@@ -111,7 +111,9 @@ export class SuffixAutomaton {
     const added = this.#state(this.lengthOf(from) + 1);
     let at = from;
     for (; at >= 0 && this.#find(at, token) < 0; at = this.link(at)) this.#edge(at, token, added);
-    this.#link[added] = at < 0 ? ROOT : this.#exact(at, token, this.next(at, token));
+    // First: it may replace the array.
+    const link = at < 0 ? ROOT : this.#exact(at, token, this.next(at, token));
+    this.#link[added] = link;
     return added;
   }
 

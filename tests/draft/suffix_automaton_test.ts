@@ -35,10 +35,17 @@ function ends(texts: readonly Text[], part: Text): [text: number, end: number][]
 }
 
 /** Few different tokens: substrings repeat and overlap. */
-const TEXTS = fc.array(fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 24 }), {
-  minLength: 1,
-  maxLength: 3,
-});
+const TEXTS = fc.oneof(
+  fc.array(fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 24 }), {
+    minLength: 1,
+    maxLength: 3,
+  }),
+  // More states than there is room for at first.
+  fc.array(fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 60, maxLength: 90 }), {
+    minLength: 1,
+    maxLength: 2,
+  }),
+);
 
 function substrings(texts: readonly Text[], longest: number): Text[] {
   const found = new Map<string, Text>();
