@@ -122,7 +122,7 @@ async function run(
 async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const { located } = await import("./src/cli/open/locate.ts");
-  return located(engineInWorker(import.meta.url), { io, quiet });
+  return located(engineInWorker(import.meta.url), { io, quiet, draftsAlone: true });
 }
 
 /** Those of SIGINT. */

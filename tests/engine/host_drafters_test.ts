@@ -11,25 +11,31 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
 
+/** Tokens of an output, and of one that is to grow. */
 const MOST = 40;
+const LONG = 96;
 /** Counting and tables repeat, words and numbers do not. */
 const PROMPTS = [0, 5, 8, 12, 9, 6];
 
-function request(engine: Engine, n: number): GenerateRequest {
+function request(engine: Engine, n: number, maxTokens = MOST): GenerateRequest {
   const content = generatedPrompt(PROMPTS[n] as number);
   const sampled = { ...GREEDY, temperature: 0.8, seed: n, topP: 0.9 };
   return {
     promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
-    maxTokens: MOST,
+    maxTokens,
     stop: [],
     ignoreEos: true,
   };
 }
 
-async function together(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+async function together(
+  engine: Engine,
+  which: readonly number[],
+  maxTokens = MOST,
+): Promise<GenerateResult[]> {
   const results = await Promise.all(
-    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+    which.map((n) => resultOf(engine.generate(request(engine, n, maxTokens)))),
   );
   assertNothingHeld(engine);
   return results;
@@ -37,12 +43,14 @@ async function together(engine: Engine, which: readonly number[]): Promise<Gener
 
 const plain = await (async () => {
   using engine = await openEngine({ draft: "none", maxBatch: 6 });
-  return (await together(engine, [...PROMPTS.keys()])).map(({ outputIds }) => outputIds.join());
+  return (await together(engine, [...PROMPTS.keys()], LONG)).map(({ outputIds }) => outputIds);
 })();
 
 function assertSame(results: readonly GenerateResult[], which: readonly number[]): void {
   for (const [i, n] of which.entries()) {
-    assert.equal(results[i]?.outputIds.join(), plain[n], `${n}`);
+    const { outputIds = [] } = results[i] ?? {};
+    assert.ok(outputIds.length >= MOST);
+    assert.deepEqual(outputIds, plain[n]?.slice(0, outputIds.length), `prompt ${n}`);
   }
 }
 
@@ -87,12 +95,12 @@ for (const [name, options] of CASES) {
     const { engine } = await open({
       ...options,
       maxBatch: 4,
-      maxKvTokens: 320,
+      maxKvTokens: 288,
       contextLength: 256,
     });
     using _ = engine;
-    const which = [0, 1, 2, 3, 4, 5, 1, 0, 2];
-    assertSame(await together(engine, which), which);
+    const which = [0, 1, 2, 3, 4, 5];
+    assertSame(await together(engine, which, LONG), which);
     assert.ok(engine.counts.preemptions > 0);
   });
 }
@@ -121,7 +129,7 @@ Deno.test("a request that asks for no drafts gets none, and says so", async () =
   const { outputIds, speculative } = await resultOf(
     engine.generate({ ...request(engine, 0), numSteps: 0 }),
   );
-  assert.equal(outputIds.join(), plain[0]);
+  assert.deepEqual(outputIds, plain[0]?.slice(0, MOST));
   assert.deepEqual([speculative.algorithm, speculative.draft_tokens], ["NONE", 0]);
 });
 

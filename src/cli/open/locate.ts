@@ -4,7 +4,8 @@ import { readText } from "../../hub/cache.ts";
 import { download, type Hub, type Snapshot } from "../../hub/download.ts";
 import { modelText, parsePlace, type Place } from "../../hub/names.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
-import { knownDraft } from "./drafts.ts";
+import { isHostAlgorithm } from "../../draft/algorithms.ts";
+import { knownDraft, unknownDraft } from "./drafts.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
@@ -20,6 +21,8 @@ interface Named {
 export interface Notices {
   readonly io: Io;
   readonly quiet: boolean;
+  /** Whether there is drafting without a draft model, for a model that none is known for. */
+  readonly draftsAlone?: boolean;
 }
 
 /** `open`, for options whose models may be names of the hub: downloads what is not there. */
@@ -37,7 +40,8 @@ export async function locate<Options extends Named>(
 ): Promise<Options> {
   const { model, algorithm } = options;
   const target = model === undefined ? undefined : parsePlace(model, isFolder);
-  const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
+  const alone = ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "");
+  const { draft, ...chosen } = alone ? options : draftOf(options, target, notices);
   const places: { -readonly [K in "model" | "draft"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
   try {
@@ -50,7 +54,7 @@ export async function locate<Options extends Named>(
     status.clear();
   }
   const { model: _, draft: __, ...rest } = options;
-  return { ...rest, ...places } as Options;
+  return { ...rest, ...chosen, ...places } as Options;
 }
 
 /** Where the cache and the hub are. */
@@ -90,19 +94,27 @@ async function folderOf(place: Place, notices: Notices, status: StatusLine): Pro
   return (await fetchModel(place.name, notices, status)).folder;
 }
 
+/** The draft; where `auto` finds none, the algorithm that goes without. */
 function draftOf(
   { model, draft, algorithm }: Named,
   target: Place | undefined,
-  { io, quiet }: Notices,
-): string | undefined {
+  { io, quiet, draftsAlone = false }: Notices,
+): Pick<Named, "draft" | "algorithm"> {
+  if (draft !== "auto") return draft === undefined ? {} : { draft };
   // The embedded model has its own heads: one of them is the default.
-  if (draft !== "auto" || model === undefined || target === undefined) {
-    return draft === "auto" ? undefined : draft;
-  }
+  if (model === undefined || target === undefined) return {};
+  const tell = (line: string) => quiet || io.stderr.write(`--draft auto: ${line}\n`);
   const name = target.kind === "hub" ? target.name.repo : nameInConfig(target.path);
-  const found = knownDraft(name, { model, ...algorithm === undefined ? {} : { algorithm } });
-  if (!quiet) io.stderr.write(`--draft auto: ${found}, known for ${name}\n`);
-  return found;
+  const any = isHostAlgorithm(algorithm) ? undefined : algorithm;
+  const found = knownDraft(name, { model, algorithm: any });
+  if ("draft" in found) {
+    tell(`${found.draft}, known for ${name}`);
+    return { draft: found.draft };
+  }
+  if (!draftsAlone || any !== undefined) throw unknownDraft(found.why);
+  const instead = algorithm ?? "SUFFIX";
+  tell(`${found.why}; drafts come from the text alone (${instead})`);
+  return { algorithm: instead };
 }
 
 /** transformers notes in config.json what a model was loaded from when it was saved. */

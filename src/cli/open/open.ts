@@ -4,7 +4,7 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { speculationOf } from "./speculation.ts";
+import { ngramOf, speculationOf } from "./speculation.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** What a command that generates is given besides its options. */
@@ -26,6 +26,13 @@ export async function openWithProgress(
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status });
+  const { ngramMin, ngramMax } = options;
+  const matches = algorithm === "NGRAM" || algorithm === "HYBRID";
+  if (!matches && (ngramMin ?? ngramMax) !== undefined) {
+    onWarning(
+      "--ngram-min and --ngram-max are not used: they need --speculative-algorithm NGRAM or HYBRID",
+    );
+  }
   const opening = open({
     maxBatch,
     speculate: speculationOf(options, speculating),
@@ -33,6 +40,7 @@ export async function openWithProgress(
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
     ...algorithm === undefined ? {} : { algorithm },
+    ...matches ? { ngram: ngramOf(options) } : {},
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
     ...kvDtype === undefined ? {} : { kvDtype },

@@ -1,5 +1,7 @@
 import { DEFAULT_PRESET, presetConfig } from "../../engine/schedule/presets.ts";
 import type { SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
+import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
+import { UsageError } from "../../errors.ts";
 import type { ChatOptions } from "../options/options.ts";
 
 /**
@@ -23,4 +25,15 @@ export function speculationOf(
     numDraftTokens,
     allSteps,
   };
+}
+
+/** How many tokens NGRAM, and HYBRID's, must and may match. */
+export function ngramOf(
+  { ngramMin: min = NGRAM_RANGE.min, ngramMax: max = NGRAM_RANGE.max }: Pick<
+    ChatOptions,
+    "ngramMin" | "ngramMax"
+  >,
+): NgramRange {
+  if (min <= max) return { min, max };
+  throw new UsageError(`Cannot use "--ngram-min ${min}": it is more than --ngram-max ${max}`);
 }

@@ -16,7 +16,8 @@ export const DRAFT = {
     flag: "--draft",
     alias: "--speculative-draft-model-path",
     type: "model",
-    help: "EAGLE head: a folder or a name, auto (one known for the model), or none",
+    help:
+      "EAGLE head: a folder or a name, auto (one known for the model; else generate and chat take SUFFIX), or none",
     absent: "the embedded EAGLE-3 head with the embedded model, else none",
     example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },
@@ -87,7 +88,8 @@ export const AUTOTUNE = {
   },
 } as const;
 
-export const SPECULATION = {
+/** Kinds of draft models. */
+export const DRAFT_ALGORITHM = {
   algorithm: {
     flag: "--speculative-algorithm",
     type: "choice",
@@ -96,6 +98,18 @@ export const SPECULATION = {
       "kind of draft head; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further",
     absent: "read from the draft checkpoint",
     example: "--speculative-algorithm EAGLE3",
+  },
+} as const;
+
+export const SPECULATION = {
+  algorithm: {
+    flag: "--speculative-algorithm",
+    type: "choice",
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "NGRAM", "SUFFIX", "HYBRID", "NONE"],
+    help:
+      "kind of draft head (NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further); NGRAM, SUFFIX: from the text alone; HYBRID: head or text, whichever promises more",
+    absent: "read from the draft checkpoint",
+    example: "--speculative-algorithm SUFFIX",
   },
   numSteps: {
     flag: "--speculative-num-steps",
@@ -121,9 +135,27 @@ export const SPECULATION = {
     type: "integer",
     min: 1,
     max: 64,
-    help: "rows a round verifies; always num-steps + 1 for a chain",
-    absent: "num-steps + 1",
+    help: "rows a round verifies; always num-steps + 1 for a chain of a head",
+    absent: "num-steps + 1; 12 with NGRAM, SUFFIX, HYBRID",
     example: "--speculative-num-draft-tokens 4",
+  },
+  ngramMin: {
+    flag: "--ngram-min",
+    type: "integer",
+    min: 1,
+    max: 64,
+    help: "last tokens that must occur before, with NGRAM and HYBRID",
+    absent: "1",
+    example: "--ngram-min 2",
+  },
+  ngramMax: {
+    flag: "--ngram-max",
+    type: "integer",
+    min: 1,
+    max: 64,
+    help: "last tokens that are looked for; the longest match is taken",
+    absent: "12",
+    example: "--ngram-max 5",
   },
   adaptive: {
     flag: "--speculative-adaptive",

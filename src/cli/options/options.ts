@@ -5,6 +5,7 @@ import {
   ADAPTER,
   AUTOTUNE,
   DRAFT,
+  DRAFT_ALGORITHM,
   JSON_OUTPUT,
   KV,
   QUANTIZE,
@@ -85,7 +86,7 @@ export type BenchOptions = Values<
   & typeof BENCH_RANDOM
   & typeof BENCH_OUTPUT
   & Pick<typeof TALK, "quiet">
-  & Pick<typeof SPECULATION, "algorithm">
+  & typeof DRAFT_ALGORITHM
 >;
 
 /** Values of `eyrie doctor`. */
@@ -185,7 +186,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         ...QUANTIZE,
         ...QUANTIZE_DRAFT,
         ...KV,
-        algorithm: SPECULATION.algorithm,
+        ...DRAFT_ALGORITHM,
         ...ADAPTER,
         ...AUTOTUNE,
         ...BENCH_RANDOM,
