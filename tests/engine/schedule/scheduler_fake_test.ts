@@ -373,3 +373,29 @@ Deno.test("preempted sequences find their pages again where nobody took them", a
   assert.ok(prefills.slice(3).some((rows) => rows < 30), prefills.join());
   assertNothingLeaked(fake);
 });
+
+Deno.test("a drafter that has seldom an idea costs no overlap: rounds go several a sync", async () => {
+  const together: number[] = [];
+  let clock = 0;
+  const drafter: HostDrafter = pureDrafter({
+    name: "seldom",
+    shapes: chains([3]),
+    propose: (ids) =>
+      ids.length === 60 ? { tokens: [2], parents: [0] } : { tokens: [], parents: [] },
+  });
+  const fake = openFake({ drafter, roundsPerSync: "auto", capacity: { batch: 1 } });
+  const { rounds } = fake.core;
+  fake.core.rounds = (sequences, asked) => {
+    together.push(asked.count);
+    // The host takes 4 ms a group, the device 1 ms a round.
+    clock += 4 + asked.count;
+    return rounds(sequences, asked);
+  };
+  const own = performance.now;
+  performance.now = () => clock;
+  using _ = { [Symbol.dispose]: () => void (performance.now = own) };
+  const asked = request({ ignoreEos: true, maxTokens: 100, numSteps: 1 });
+  const { outputIds } = await resultOf(fake.loop.generate(asked));
+  assert.deepEqual(outputIds, alone(asked));
+  assert.ok(Math.max(...together) > 2, `${together}`);
+});
