@@ -181,7 +181,7 @@ export async function openEngine(
       meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(chains(warmed));
-    if (drafter) await opened.warmUp([...chains([0]), ...drafter.shapes], true);
+    if (drafter) await opened.warmUp([...chains([0]), ...drafter.shapes], true, warmed);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;

@@ -45,8 +45,13 @@ export interface Core {
    * no lane: adapters compile at the first run.
    *
    * @param proposed rounds that the host drafts for; default false.
+   * @param depths chains of the device that sequences beside have in such rounds.
    */
-  warmUp(shapes: readonly TierShape[], proposed?: boolean): Promise<void>;
+  warmUp(
+    shapes: readonly TierShape[],
+    proposed?: boolean,
+    depths?: readonly number[],
+  ): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */
@@ -180,9 +185,16 @@ class DeviceCore implements Core {
     rewind(sequence, 0);
   }
 
-  async warmUp(shapes: readonly TierShape[], proposed = false): Promise<void> {
+  async warmUp(
+    shapes: readonly TierShape[],
+    proposed = false,
+    depths: readonly number[] = [],
+  ): Promise<void> {
     this.#inputs.setBatch([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
+      for (const depth of depths.filter((each) => each > 1)) {
+        submit(this.gpu, await this.programs.levels(depth, batch));
+      }
       for (const shape of shapes) {
         await this.#submitter.run(await this.programs.round({ ...shape, batch, proposed }));
       }
@@ -257,14 +269,18 @@ class DeviceCore implements Core {
     const proposed = proposals !== undefined;
     if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
     const batch = sequences.length;
-    const { deviceDepth: levels = 0 } = device;
-    const work = await this.programs.round({ ...shape, batch, proposed, levels, cells });
-    const depths = proposals?.map((one, i) => one?.tokens.length ?? device.depths?.[i] ?? levels) ??
-      device.depths;
+    const { deviceDepth = 0 } = device;
+    const work = await this.programs.round({ ...shape, batch, proposed, cells });
+    const levels = deviceDepth > 1
+      ? await this.programs.levels(deviceDepth, batch, cells)
+      : undefined;
+    const depths =
+      proposals?.map((one, i) => one?.tokens.length ?? device.depths?.[i] ?? deviceDepth) ??
+        device.depths;
     this.#inputs.setBatch(sequences.map(slotOf));
     if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
     // The device drafts for all; then the host's drafts replace some.
-    if (levels > 0) submit(this.gpu, work.draft);
+    if (levels) submit(this.gpu, levels);
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     const runs = await this.#submitter.repeat(work, count);
     const asked = {

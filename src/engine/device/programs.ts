@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
-import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
@@ -35,6 +35,8 @@ export interface Programs {
   readonly created: Readonly<Created>;
   /** The same object each time for up to CELL_BUCKET more cells. */
   round(of: RoundOf): Promise<RoundPrograms>;
+  /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
+  levels(depth: number, batch: number, cells?: number): Promise<Program>;
   /** For a chunk of at most `rows` rows. */
   prompt(rows: number, cells?: number): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
@@ -47,12 +49,8 @@ export interface Programs {
 export interface RoundOf extends RoundShape {
   /** Whether the host has drafted; default false. Trees always come from there. */
   readonly proposed?: boolean;
-  /** Tokens that the device drafts before, where the host has drafted for some only; default 0. */
-  readonly levels?: number;
   readonly cells?: number;
 }
-
-const NOTHING: Program = { steps: [] };
 
 /** Cells by which programs grow. */
 const CELL_BUCKET = 256;
@@ -89,9 +87,9 @@ export function enginePrograms(
   const { target, draft } = models;
   const drafter = draft && eagleDrafter(draft, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
-  const whole = once(async (proposed = 0, levels = 0, ...key) => {
+  const whole = once(async (proposed = 0, ...key) => {
     const plans = roundPlans(parts, {
-      ...{ shape: shapeOf(key), proposed: proposed === 1, levels, acceptance },
+      ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
     });
     return {
       draft: await compile(plans.draft),
@@ -99,13 +97,15 @@ export function enginePrograms(
       extend: await compile(plans.extend),
     };
   });
-  const round = once(async (cells = 0, proposed = 0, levels = 0, ...key) => {
-    const { draft, verify, extend } = allWithin(await whole(proposed, levels, ...key), cells);
-    // Between these drafts and the rest the host writes its own.
-    const programs = [levels > 0 ? NOTHING : draft, verify, extend];
+  const round = once(async (cells = 0, proposed = 0, ...key) => {
+    const { draft, verify, extend } = allWithin(await whole(proposed, ...key), cells);
+    const programs = [draft, verify, extend];
     const { batch, rows } = shapeOf(key);
     return { draft, verify, extend, programs, words: batch * resultWords(rows) };
   });
+  const levels = once(async (cells = 0, depth = 0, batch = 0) =>
+    within(await compile(drafter?.levels({ ...chain(depth), batch }) ?? []), cells)
+  );
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(parts, rows);
     return {
@@ -118,11 +118,14 @@ export function enginePrograms(
   const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   return {
     created,
-    round({ batch, depth, width, rows, proposed = false, levels = 0, cells }) {
+    round({ batch, depth, width, rows, proposed = false, cells }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && (proposed || !isChain({ depth, width, rows })) ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
-      return round(cellBucket(cells), host, drafter ? levels : 0, bucket, depth, width, rows);
+      return round(cellBucket(cells), host, bucket, depth, width, rows);
+    },
+    levels(depth, batch, cells) {
+      return levels(cellBucket(cells), depth, batchBucket(batch, capacity.batch));
     },
     async prompt(rows, cells) {
       const programs = { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };

@@ -12,7 +12,7 @@ import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
 import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
-import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 
@@ -40,8 +40,6 @@ export interface RoundKind {
   readonly shape: RoundShape;
   /** Whether the host has drafted. */
   readonly proposed: boolean;
-  /** Tokens that the device drafts nevertheless, for sequences without a proposal. */
-  readonly levels?: number;
   /** Draw the accepted counts with these probabilities, for timing. Chains only. */
   readonly acceptance?: readonly number[] | undefined;
 }
@@ -52,13 +50,13 @@ export interface RoundKind {
  */
 export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
   const { target, drafter, buffers } = parts;
-  const { shape, proposed, levels = 0 } = kind;
+  const { shape, proposed } = kind;
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
   const keep = depth === 0 ? drafter?.catchUp?.keep : undefined;
   const auxHidden = drafter && (depth > 0 || keep) ? drafter.auxHidden : [];
   return {
-    draft: drafter?.levels(proposed ? { ...chain(levels), batch } : shape) ?? [],
+    draft: drafter && !proposed ? drafter.levels(shape) : [],
     verify: [
       verification(parts, shape),
       ...targetBody(
