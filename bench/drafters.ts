@@ -6,6 +6,7 @@
 // above them. The replays are texts that the embedded model cannot write: what a drafter proposes is
 // held against the text, which needs no model. Every answer is compared with that of plain decoding.
 import assert from "node:assert/strict";
+import process from "node:process";
 import { parseArgs } from "node:util";
 import { markdownTable } from "markdown-table";
 import { drawFrom } from "../src/bench/workload/draw.ts";
@@ -174,7 +175,7 @@ const sum = (each: readonly Rounds[]): Rounds => ({
 const total = ALGORITHMS.map((each) =>
   sum(all.map(({ name }) => found.get(`${each} ${name}`) as Rounds))
 );
-console.log(markdownTable(
+const table = markdownTable(
   [
     ["task", "tokens", ...ALGORITHMS],
     ...all.map(({ name }) => [name, String(row(name)[0]?.tokens), ...row(name).map(cell)]),
@@ -182,4 +183,5 @@ console.log(markdownTable(
     ...replayed.map(([name = "", ...cells]) => [name, "", ...cells]),
   ],
   { align: ["l", "r", "r", "r", "r", "r"] },
-));
+);
+process.stdout.write(`${table}\n`);

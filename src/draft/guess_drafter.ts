@@ -7,6 +7,12 @@ import { kindOfClaim, type TrackRecord, trackRecord } from "./track_record.ts";
 /** How probable a draft of the device is before any was verified. */
 const DEVICE_PRIOR = 0.7;
 
+/**
+ * What a guess must promise for each token that the device promises: the larger of two estimates is
+ * likelier too large, and a round of guesses tells nothing of the device.
+ */
+const MARGIN = 1.15;
+
 /** Depths of the rounds that hold shorter chains: rows of verification that nobody needs cost time. */
 const DEPTHS = [1, 3, 7, 15, 31];
 
@@ -56,7 +62,7 @@ function requestDrafter({ sources, device }: {
       guesses = sources.map(({ text }) => text.guess(ids, Math.min(count, depth)));
       seen = ids.length;
       let found = NO_PROPOSAL;
-      let most = expectedOfDevice(device, Math.min(drafted, depth));
+      let most = MARGIN * expectedOfDevice(device, Math.min(drafted, depth));
       for (const [i, { record }] of sources.entries()) {
         const { tokens, chances } = guesses[i] as Guess;
         const expected = expectedTokens(
