@@ -111,6 +111,7 @@ Deno.test("HYBRID: host and device draft in the same round", async () => {
   });
   using _ = engine;
   const { core } = engine;
+  const created = { ...core.created };
   let mixed = 0;
   const { rounds } = core;
   core.rounds = (sequences, asked) => {
@@ -121,6 +122,7 @@ Deno.test("HYBRID: host and device draft in the same round", async () => {
   const which = [0, 1, 2, 3];
   assertSame(await together(engine, which), which);
   assert.ok(mixed > 3, `${mixed}`);
+  assert.deepEqual({ ...core.created }, created);
 });
 
 Deno.test("a request that asks for no drafts gets none, and says so", async () => {

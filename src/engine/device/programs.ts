@@ -103,8 +103,8 @@ export function enginePrograms(
     const { batch, rows } = shapeOf(key);
     return { draft, verify, extend, programs, words: batch * resultWords(rows) };
   });
-  const levels = once(async (cells = 0, depth = 0, batch = 0) =>
-    within(await compile(drafter?.levels({ ...chain(depth), batch }) ?? []), cells)
+  const levels = once((depth = 0, batch = 0) =>
+    compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
   );
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(parts, rows);
@@ -124,8 +124,8 @@ export function enginePrograms(
       const bucket = batchBucket(batch, capacity.batch);
       return round(cellBucket(cells), host, bucket, depth, width, rows);
     },
-    levels(depth, batch, cells) {
-      return levels(cellBucket(cells), depth, batchBucket(batch, capacity.batch));
+    async levels(depth, batch, cells) {
+      return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));
     },
     async prompt(rows, cells) {
       const programs = { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };
