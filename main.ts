@@ -146,7 +146,7 @@ async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<Open
   checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const { located } = await import("./src/cli/open/locate.ts");
-  return located(engineInWorker(import.meta.url), { io, quiet });
+  return located(engineInWorker(import.meta.url), { io, quiet, draftsAlone: true });
 }
 
 /** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */

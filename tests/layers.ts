@@ -31,6 +31,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "src/serve",
       "src/bench",
       "src/engine",
+      "src/draft",
       "src/model",
       "src/hub",
       "src/text",

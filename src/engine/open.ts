@@ -5,8 +5,10 @@ import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
+import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
-import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
+import type { NgramRange } from "../draft/ngram.ts";
+import { chain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
@@ -46,8 +48,13 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
    * this process once it is known what the draft is. Default: not at all.
    */
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
-  /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
+  /**
+   * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
+   * what `algorithm` names.
+   */
   readonly drafter?: HostDrafter;
+  /** How many tokens NGRAM, and HYBRID's, must and may match. */
+  readonly ngram?: Partial<NgramRange>;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -145,7 +152,7 @@ export async function openEngine(
 ): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random, drafter } = options;
+  const { random, drafter = drafterOf(options) } = options;
   if (drafter) checkDrafter(drafter, options);
   using models = random ? openRandomModels(random) : openModels(options);
   checkQuantize(options);
@@ -156,14 +163,14 @@ export async function openEngine(
   const text = random
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
-  const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { tier, tiers, warmed = [tier], speculation } = planOf(
-    options,
-    algorithm,
-    config.architecture,
-  );
+  const device = models.draft?.config.algorithm ?? "NONE";
+  const algorithm = drafter?.name ?? device;
+  const { architecture } = config;
+  const plan = planOf(options, { algorithm: device, architecture, drafter });
+  const { tiers, warmed = [plan.tier], speculation } = plan;
+  const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
   const gpu = stack.use(await machine.openGpu(options.adapter));
-  const settings = { ...options, contextLength, tiers };
+  const settings = { ...options, drafter, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
@@ -176,9 +183,10 @@ export async function openEngine(
       profile: options.profile ?? false,
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(warmed);
-    if (drafter) await opened.warmUp([...chains([0]), drafter.shape], true);
+    if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
@@ -235,15 +243,36 @@ export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCa
   });
 }
 
+/** What `--speculative-algorithm` names, where that drafts on the host. */
+function drafterOf({ algorithm, speculate, ngram, draft }: OpenOptions): HostDrafter | undefined {
+  if (!isHostAlgorithm(algorithm)) return undefined;
+  const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
+    typeof speculate === "object" && "adaptive" in speculate ? speculate : {};
+  // Beside a draft model the steps are the model's.
+  const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
+  const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
+  return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
+}
+
+/** What is drafted on the device. */
 function planOf(
   options: OpenOptions,
-  algorithm: Outputs["algorithm"],
-  architecture: string,
+  { drafter, ...draft }: {
+    readonly algorithm: string;
+    readonly architecture: string;
+    readonly drafter: HostDrafter | undefined;
+  },
 ): SpeculationPlan {
   const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
-  if (typeof speculate === "function") return speculate(algorithm);
-  const of = { algorithm, architecture, maxBatch, onWarning };
-  return "policy" in speculate ? policyPlan(speculate, of) : speculationPlan(speculate, of);
+  if (typeof speculate === "function") return speculate(draft.algorithm);
+  const of = { ...draft, maxBatch, onWarning };
+  if ("policy" in speculate) return policyPlan(speculate, of);
+  if (drafter === undefined) return speculationPlan(speculate, of);
+  // Rows are the host's; without a draft model so are the steps.
+  const asked = { ...speculate, numDraftTokens: undefined };
+  if (draft.algorithm !== "NONE") return speculationPlan(asked, of);
+  const named = { ...of, algorithm: drafter.name };
+  return speculationPlan({ ...asked, numSteps: 0, allSteps: false }, named);
 }
 
 function contextOf(asked: number | undefined, most: number): number {

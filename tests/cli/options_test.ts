@@ -109,7 +109,7 @@ for (const { command, key, flag } of ALL) {
 Deno.test("choices outside the list are refused by name", () => {
   assert.equal(
     message(["generate", "--speculative-algorithm", "eagle"]),
-    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, NONE',
+    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, NGRAM, SUFFIX, HYBRID, NONE',
   );
 });
 
@@ -146,6 +146,8 @@ Deno.test("defaults of generate", () => {
       numSteps: undefined,
       eagleTopk: undefined,
       numDraftTokens: undefined,
+      ngramMin: undefined,
+      ngramMax: undefined,
       adaptive: false,
       adaptiveConfig: undefined,
       preset: undefined,
@@ -321,6 +323,10 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --model m --speculative-algorithm EAGLE",
     'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft MODEL',
+  ],
+  [
+    "generate --draft d --speculative-algorithm SUFFIX",
+    'Cannot use "--speculative-algorithm SUFFIX" with "--draft d": allowed is --draft none',
   ],
   [
     "generate --draft d --speculative-algorithm NONE",

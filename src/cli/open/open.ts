@@ -4,7 +4,7 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { speculationOf } from "./speculation.ts";
+import { ngramOf, speculationOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -27,6 +27,13 @@ export async function openWithProgress(
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
+  const { ngramMin, ngramMax } = options;
+  const matches = algorithm === "NGRAM" || algorithm === "HYBRID";
+  if (!matches && (ngramMin ?? ngramMax) !== undefined) {
+    onWarning(
+      "--ngram-min and --ngram-max are not used: they need --speculative-algorithm NGRAM or HYBRID",
+    );
+  }
   const opening = open({
     maxBatch,
     speculate: speculationOf(options, speculating),
@@ -35,6 +42,7 @@ export async function openWithProgress(
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
     ...tokenMap === undefined ? {} : { tokenMap },
     ...algorithm === undefined ? {} : { algorithm },
+    ...matches ? { ngram: ngramOf(options) } : {},
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
     ...kvDtype === undefined ? {} : { kvDtype },

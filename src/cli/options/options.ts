@@ -20,7 +20,7 @@ import {
   TEMPLATE,
 } from "./option_groups.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
-import { SPECULATION } from "./option_speculation.ts";
+import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -96,7 +96,7 @@ export type BenchOptions = Values<
   & typeof BENCH_RANDOM
   & typeof BENCH_OUTPUT
   & Pick<typeof TALK, "quiet">
-  & Pick<typeof SPECULATION, "algorithm">
+  & typeof DRAFT_ALGORITHM
 >;
 
 /** Values of `eyrie token-map`. */
@@ -180,7 +180,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         ...QUANTIZE,
         ...QUANTIZE_DRAFT,
         ...KV,
-        algorithm: SPECULATION.algorithm,
+        ...DRAFT_ALGORITHM,
         ...ADAPTER,
         ...AUTOTUNE,
         ...BENCH_RANDOM,

@@ -153,10 +153,13 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
 /** Flags that contradict each other. `given` has only what was typed, no defaults. */
 function refuseImpossible(given: Given): void {
   const { draft, algorithm, numSteps, model } = given;
+  // Two of these draft without a model, HYBRID also with one.
+  const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
+  const host = alone || algorithm === "HYBRID";
   // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
   const speculates = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
-  const without = draft === "none"
+  const without = draft === "none" && !host
     ? "--draft none"
     : algorithm === "NONE"
     ? "--speculative-algorithm NONE"
@@ -180,11 +183,11 @@ function refuseImpossible(given: Given): void {
       "it needs a draft; give --draft MODEL",
     );
   }
-  if (without === undefined && lacking && drafts(numSteps)) {
+  if (without === undefined && lacking && !host && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
   }
-  if (algorithm === "NONE" && draft !== undefined && draft !== "none") {
-    clash("--speculative-algorithm NONE", `--draft ${draft}`, "allowed is --draft none");
+  if ((alone || algorithm === "NONE") && draft !== undefined && draft !== "none") {
+    clash(`--speculative-algorithm ${algorithm}`, `--draft ${draft}`, "allowed is --draft none");
   }
   if (without !== undefined && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");

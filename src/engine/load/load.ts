@@ -1,3 +1,4 @@
+import type { HostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { measuringArena, openArena } from "../../gpu/arena.ts";
@@ -47,8 +48,11 @@ export interface ModelChoice {
   readonly draft?: string;
   /** The draft's rope base, instead of what its config.json says. */
   readonly draftRopeTheta?: number;
-  /** What the draft must be; NONE = no draft. Absent: what the checkpoint is. */
-  readonly algorithm?: Algorithm | "NONE";
+  /**
+   * What the draft must be; NONE, NGRAM, SUFFIX = no draft model, HYBRID = any or none. Absent: what
+   * the checkpoint is.
+   */
+  readonly algorithm?: Algorithm | HostAlgorithm | "NONE";
   /** File of the tokens that an EAGLE-1/2 draft scores (FR-Spec), see `readTokenMap`. */
   readonly tokenMap?: string;
 }
@@ -62,7 +66,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   const draft = openDraft(choice);
   if (draft) stack.use(draft);
   const models = checkModels(target, draft, choice);
-  const { algorithm } = choice;
+  const algorithm = choice.algorithm === "HYBRID" ? undefined : choice.algorithm;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
       `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
@@ -146,12 +150,12 @@ function readDraft(
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
-  if (draft === "none" || algorithm === "NONE") return undefined;
+  if (draft === "none" || ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "")) return undefined;
   if (draft !== undefined) return openCheckpoint(draft);
   // The NextN layer is in the target's own files, the embedded model has none.
   if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
   if (model === undefined) return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
-  if (algorithm === undefined) return undefined;
+  if (algorithm === undefined || algorithm === "HYBRID") return undefined;
   throw new UsageError(
     `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
   );

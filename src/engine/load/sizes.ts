@@ -38,7 +38,7 @@ export interface SizeSettings extends QuantizeChoice {
   readonly contextLength: number;
   readonly tiers: readonly TierShape[];
   /** What is proposed on the host at most. */
-  readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
+  readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -75,7 +75,8 @@ export function capacityOf(
 function shapesOf(
   { tiers, drafter }: Pick<SizeSettings, "tiers" | "drafter">,
 ): readonly TierShape[] {
-  return drafter === undefined ? tiers : [...distinctTiers([chain(0), ...tiers]), drafter.shape];
+  if (drafter === undefined) return tiers;
+  return [...distinctTiers([chain(0), ...tiers]), ...drafter.shapes];
 }
 
 /** Pages whose keys fit one binding of the adapter in every layer. */

@@ -32,7 +32,8 @@ export interface GenerateRequest {
   readonly logprobs?: number | undefined;
   /**
    * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
-   * or its static depth. 0: no drafts. Any other number counts where the depth is static only.
+   * or its static depth. 0: no drafts. Any other number counts where the depth is static only; where
+   * only the host drafts, as the most.
    */
   readonly numSteps?: number;
   /** Aborting ends the request with reason "interrupt" after the rounds in flight. */

@@ -1,3 +1,4 @@
+import type { RequestDrafter } from "../../draft/host_drafter.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Output } from "./output.ts";
 import type { Sequence } from "../device/sequence.ts";
@@ -18,6 +19,8 @@ export interface RequestState {
   cancelled: boolean;
   done: boolean;
   readonly drafted: Drafted;
+  /** Drafts for it on the host. */
+  readonly drafter: RequestDrafter | undefined;
 }
 
 /** What policies receive of a request's rounds. */

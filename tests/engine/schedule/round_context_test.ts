@@ -33,6 +33,7 @@ function running(id: number, numSteps?: number): RequestState {
     ...{ request, sequence, output, onEvent: () => {}, started: 0, prefilled: 0, cached: 0 },
     ...{ decoding: true, cancelled: false, done: false },
     drafted: { id, depth: undefined, accepted: [] },
+    drafter: undefined,
   };
 }
 

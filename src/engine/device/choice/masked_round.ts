@@ -21,19 +21,24 @@ export async function maskedRound(
   { sequences, shape, proposals, setMasks }: {
     readonly sequences: readonly Sequence[];
     readonly shape: TierShape;
-    readonly proposals: readonly Proposal[] | undefined;
+    /** Those that the host has; the device drafts the others. */
+    readonly proposals: readonly (Proposal | undefined)[] | undefined;
     readonly setMasks: (proposals: readonly Proposal[]) => Promise<void>;
   },
 ): Promise<Ran> {
-  if (proposals || shape.depth === 0) {
-    await setMasks(proposals ?? sequences.map(() => NO_PROPOSAL));
+  const known = shape.depth === 0
+    ? sequences.map(() => NO_PROPOSAL)
+    : proposals?.filter((proposal) => proposal !== undefined) ?? [];
+  if (known.length === sequences.length) {
+    await setMasks(known);
     return await submitter.run(work);
   }
   const most = mostRows(capacity);
   const size = draftWords(most);
   const extra = { buffer: drafts.buffer, words: capacity.batch * size };
   const drafted = await submitter.run({ programs: [draft], words: 0, extra });
-  await setMasks(sequences.map((sequence) => {
+  await setMasks(sequences.map((sequence, i) => {
+    if (proposals?.[i]) return proposals[i];
     const at = slotOf(sequence) * size;
     return unpackProposal(drafted.extra.subarray(at, at + size), shape, most);
   }));
