@@ -29,8 +29,8 @@ export interface BreakEven {
   row(alpha: number, steps: number, costs: RoundCosts): BreakEvenRow;
   /** The fastest row, the first of equal ones; undefined where none is faster than plain decoding. */
   best(rows: readonly BreakEvenRow[]): BreakEvenRow | undefined;
-  /** The most steps with S > 1: 0 where there are none, Infinity where there is no end. */
-  lastPaying(alpha: number, costs: RoundCosts): number;
+  /** The fewest and the most steps with S > 1, the most Infinity where there is no end. */
+  paying(alpha: number, costs: RoundCosts): readonly [first: number, last: number] | undefined;
   /** The draft cost c at which S = 1; below 0 where even free drafts do not pay. */
   mostDraftCost(alpha: number, steps: number, verify: number): number;
 }
@@ -81,13 +81,14 @@ export function breakEven(): BreakEven {
     },
     best: (rows) =>
       rows.filter(({ speedup }) => speedup > 1).toSorted((a, b) => b.speedup - a.speedup)[0],
-    lastPaying(alpha, { draft, verify }) {
+    paying(alpha, { draft, verify }) {
       const pays = (steps: number) => tokens(alpha, steps) > steps * draft + verify;
       // The K-th draft adds alpha^K - c to n - (K c + v): it rises to a peak and falls after it.
       const peak = Math.max(1, last(1, (steps) => alpha ** steps > draft));
-      if (!pays(peak)) return 0;
+      if (!pays(peak)) return undefined;
       const most = last(peak, pays);
-      return most === MOST_STEPS ? Infinity : most;
+      const first = last(1, (steps) => steps < peak && !pays(steps)) + 1;
+      return [first, most === MOST_STEPS ? Infinity : most];
     },
     mostDraftCost: (alpha, steps, verify) => (tokens(alpha, steps) - verify) / steps,
   };

@@ -28,6 +28,12 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
   Object.entries(flagsOf(command)).map(([key, flag]) => ({ command, key, flag }))
 );
 
+/** Flags of `breakeven` that stand without `--measure`. */
+const BREAKEVEN_ALWAYS = new Set(
+  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --json --quiet"
+    .split(" "),
+);
+
 /** What a command cannot do without. */
 function needed(command: CommandName, but: Flag): string[] {
   const required = Object.values(flagsOf(command))
@@ -35,6 +41,8 @@ function needed(command: CommandName, but: Flag): string[] {
     .flatMap((flag) => [flag.flag, "x"]);
   const operands = COMMANDS[command].operands?.filter((operand) => operand.required) ?? [];
   required.push(...operands.map(({ name }) => name));
+  const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
+  if (measured) required.push("--measure");
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -171,11 +179,11 @@ Deno.test("operands: prompt, dash, after --", () => {
 const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, breakeven, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, breakeven, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
   ],
   [
     "generate --tempratur 1",
@@ -192,6 +200,21 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --top x",
     'Cannot use "--top": generate has no such flag, did you mean --stop? (eyrie generate --help lists them)',
+  ],
+  ["breakeven --model m", 'Cannot use "--model": it needs --measure'],
+  ["breakeven --repeat 3", 'Cannot use "--repeat": it needs --measure'],
+  ["breakeven --measure --alpha 1", 'Cannot use "--alpha" with "--measure": it is measured'],
+  [
+    "breakeven --measure --steps 1-8",
+    'Cannot use "--steps 1,2,3,4,5,6,7,8" with "--measure": allowed is integers from 1 to 7',
+  ],
+  [
+    "breakeven --json --output html",
+    'Cannot use "--json" with "--output html": allowed is one of them',
+  ],
+  [
+    "breakeven --measure --random-weights c --model m",
+    'Cannot use "--random-weights" with "--model": allowed is one of them',
   ],
   [
     "generate --xyz",
@@ -210,7 +233,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
   [
     "chat --json",
-    'Cannot use "--json" with chat: it is allowed with generate, check, inspect, convert, models, doctor',
+    'Cannot use "--json" with chat: it is allowed with generate, breakeven, check, inspect, convert, models, doctor',
   ],
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
   ["chat hello", 'Cannot run "chat": too many arguments, allowed is none'],
@@ -260,7 +283,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
-    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench',
+    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, breakeven',
   ],
   ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [

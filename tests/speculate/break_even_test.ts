@@ -70,17 +70,19 @@ Deno.test("break-even: at the least alpha S is 1, below it is slower, above it i
   close(equation.row(0.5, 1, { draft: 0.2, verify: 1.1 }).leastAlpha ?? NaN, 0.3);
 });
 
-Deno.test("break-even: the last steps that pay, against trying all", () => {
+Deno.test("break-even: the fewest and the most steps that pay, against trying all", () => {
   fc.assert(fc.property(alphas, costs, (alpha, costs) => {
-    const last = equation.lastPaying(alpha, costs);
-    const pays = (steps: number) => equation.row(alpha, steps, costs).speedup > 1;
-    const tried = Array.from({ length: 400 }, (_, at) => at + 1).findLast(pays) ?? 0;
-    equal(Math.min(last, 400), tried);
+    const tried = Array.from({ length: 400 }, (_, at) => at + 1)
+      .filter((steps) => equation.row(alpha, steps, costs).speedup > 1);
+    const [first, last = NaN] = equation.paying(alpha, costs) ?? [];
+    if (tried.length > 0 || last <= 400) {
+      deepEqual([first, Math.min(last, 400)], [tried[0], tried.at(-1) ?? NaN]);
+    }
   }));
-  equal(equation.lastPaying(0.6, { draft: 0, verify: 1 }), Infinity);
-  equal(equation.lastPaying(0.6, { draft: 0, verify: 3 }), 0);
-  equal(equation.lastPaying(1, { draft: 0.9, verify: 1.5 }), Infinity);
-  equal(equation.lastPaying(0.6, { draft: 1e-6, verify: 1 }), 1_499_999);
+  deepEqual(equation.paying(0.6, { draft: 0, verify: 1 }), [1, Infinity]);
+  equal(equation.paying(0.6, { draft: 0, verify: 3 }), undefined);
+  deepEqual(equation.paying(1, { draft: 0.9, verify: 1.5 }), [6, Infinity]);
+  deepEqual(equation.paying(0.6, { draft: 1e-6, verify: 1 }), [1, 1_499_999]);
 });
 
 Deno.test("break-even: at the most draft cost S is 1", () => {

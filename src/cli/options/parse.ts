@@ -1,9 +1,11 @@
 import { UsageError } from "../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
+import { refuseImpossibleBreakeven } from "./breakeven_flags.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import {
   type BenchOptions,
+  type BreakevenOptions,
   type ChatOptions,
   type CheckOptions,
   type CommandName,
@@ -28,6 +30,7 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
+  | { readonly command: "breakeven"; readonly options: BreakevenOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
@@ -73,7 +76,9 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const { given, operands } = readFlags(name, args);
   if (given["help"] === true) return print(commandHelp(name));
   if (name === "bench") refuseImpossibleBench(given);
-  else refuseImpossible(given);
+  else if (name === "breakeven") {
+    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
+  } else refuseImpossible(given);
   const options = Object.freeze(withDefaults(flags, given));
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
