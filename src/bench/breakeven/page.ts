@@ -99,7 +99,7 @@ function header(
       {},
       "A round drafts K tokens and verifies them in one forward pass. Each draft is accepted with probability " +
         "alpha after those before it, so a round gains n = (1 - alpha^(K+1)) / (1 - alpha) tokens. It takes K " +
-        "times the draft cost c and once the verify cost v, both in plain decoding steps: S = n / (K c + v).",
+        "times the draft cost c and once the verify cost v, both in plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).",
     ),
   ];
 }
@@ -137,7 +137,7 @@ function playground(
         {},
         slidersForm(page, { sliders, most, measured: report.measured !== undefined }),
         filled("p", "result", { role: "status" }),
-        filled("dl", "verdict", { class: "won" }),
+        filled("dl", "verdict"),
         element(
           "div",
           { class: "legend" },
