@@ -72,7 +72,8 @@ export function chart(spec: ChartSpec): string {
   const dots = spec.dots
     ? line.map(([x, y]) => `<circle class="step" cx="${at(x)}" cy="${up(y)}" r="2.5"/>`)
     : [];
-  return `<svg role="img" aria-label="${spec.name}" viewBox="0 0 ${width} ${height}" fill="currentColor">` +
+  const box = `viewBox="0 0 ${width} ${height}" fill="currentColor"`;
+  return `<svg role="img" aria-label="${spec.name}" ${box}>` +
     [
       slower,
       ...axes,

@@ -7,14 +7,14 @@ import own from "./breakeven.css" with { type: "text" };
 import { chart, type ChartPoint } from "./chart.ts";
 import { control } from "./controls.ts";
 import type { BreakEvenReport, Measured } from "./measured.ts";
-import { COST_TITLES, costTexts, fitText } from "./text.ts";
+import { COST_TITLES, costTexts, fitText, unsplitTexts } from "./text.ts";
 import { type Sliders, type View, viewOf } from "./view.ts";
 import { ROW_TITLES, wording } from "./wording.ts";
 
 /** The curve goes to at least these steps. */
 const MOST_STEPS = 16;
 
-/** The break-even with sliders: one file, nothing to fetch; its script has the CLI's own functions. */
+/** The break-even with sliders: one file, nothing to fetch; its script has this program's functions. */
 export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string {
   const page = pageMaker();
   const sliders = slidersOf(report);
@@ -27,7 +27,7 @@ export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string
     {},
     ...header(page, report, facts),
     ...playground(page, { view, sliders, most, report }),
-    ...report.measured ? measuredSection(page, report.measured) : [],
+    ...report.measured ? measuredSection(page, report.measured, report.rows) : [],
   );
   const title = `eyrie breakeven${
     report.measured ? `: ${Object.fromEntries(report.measured.facts)["model"]}` : ""
@@ -97,9 +97,10 @@ function header(
     element(
       "p",
       {},
-      "A round drafts K tokens and verifies them in one forward pass. Each draft is accepted with probability " +
-        "alpha after those before it, so a round gains n = (1 - alpha^(K+1)) / (1 - alpha) tokens. It takes K " +
-        "times the draft cost c and once the verify cost v, both in plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).",
+      "A round drafts K tokens and verifies them in one forward pass. Each draft is accepted with " +
+        "probability alpha after those before it, so a round gains n = (1 - alpha^(K+1)) / " +
+        "(1 - alpha) tokens. It takes K times the draft cost c and once the verify cost v, both in " +
+        "plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).",
     ),
   ];
 }
@@ -195,37 +196,41 @@ function slidersForm(
   );
 }
 
-function measuredSection(page: PageMaker, measured: Measured): PageNode[] {
+function measuredSection(
+  page: PageMaker,
+  measured: Measured,
+  rows: BreakEvenReport["rows"],
+): PageNode[] {
   const { element } = page;
-  const body = element(
-    "tbody",
-    {},
-    ...measured.steps.map((one) => {
-      const [steps = "", ...others] = costTexts(one);
-      return element(
-        "tr",
-        {},
-        element("th", { scope: "row", class: "right" }, steps),
-        ...others.map((text) => element("td", { class: "right" }, text)),
-      );
-    }),
-  );
+  const lines = measured.steps.map((one, at) => {
+    const [steps = "", ...others] = [...costTexts(one), `${rows[at]?.speedup.toFixed(2)}x`];
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row", class: "right" }, steps),
+      ...others.map((text) => element("td", { class: "right" }, text)),
+    );
+  });
+  const paragraphs = [
+    `${fitText(measured)}.`,
+    ...unsplitTexts(measured),
+    `A plain decoding step takes ${
+      digits(measured.plainMs)
+    } ms; plain decoding against itself is ` +
+    `${ratioText(measured.noise)}. Draft ms: K forwards of the draft head, draft-extend among ` +
+    "them. Verify ms: one forward of the model over K + 1 rows, and the host. S: the equation " +
+    "with the row's own c and v. The sliders begin at those of the fastest steps: where v grows " +
+    "with K, their curve is too high for more steps and too low for fewer.",
+  ];
   return [
     element("h2", {}, "Measured here"),
-    element("p", {}, `${fitText(measured)}.`),
-    element(
-      "p",
-      {},
-      `A plain decoding step takes ${
-        digits(measured.plainMs)
-      } ms, plain decoding against itself is ` +
-        `${
-          ratioText(measured.noise)
-        }. Draft ms: K forwards of the draft head, draft-extend among them. ` +
-        "Verify ms: one forward of the model over K + 1 rows, and the host. The sliders begin at c and v of the fastest steps; " +
-        "the other steps have their own, so their measured speed-ups are not on its curve.",
-    ),
-    table(page, { id: "costs", caption: "Cost table", titles: COST_TITLES, body }),
+    ...paragraphs.map((text) => element("p", {}, text)),
+    table(page, {
+      id: "costs",
+      caption: "Cost table",
+      titles: [...COST_TITLES, "S"],
+      body: element("tbody", {}, ...lines),
+    }),
   ];
 }
 

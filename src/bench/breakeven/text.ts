@@ -29,11 +29,18 @@ function measuredTexts(measured: Measured): string[] {
     ...simulated ? [SIMULATED] : [],
     facts.map(([title, value]) => `${title} ${value}`).join(", "),
     fitText(measured),
+    ...unsplitTexts(measured),
     `plain decoding step ${digits(plainMs)} ms; against itself ${ratioText(noise)}`,
     markdownTable([[...COST_TITLES], ...steps.map(costTexts)], {
       align: COST_TITLES.map(() => "r"),
     }),
   ];
+}
+
+/** What to know where the device times no parts of a round: all of it is the host's. */
+export function unsplitTexts({ steps }: Measured): string[] {
+  if (steps.some(({ draftMs }) => draftMs > 0)) return [];
+  return ["The adapter has no timestamp queries: c is 0 and v the whole round, draft and all."];
 }
 
 /** How alpha was fitted, and how well its powers match. */

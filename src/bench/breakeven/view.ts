@@ -45,7 +45,7 @@ export function viewOf({ equation, wording, chart, most, measured }: ViewParts):
     if (end < most) stops.push([end + 0.5, "stops paying"]);
     const now = row(alpha, steps, costs).speedup;
     return drawn({
-      name: `Speed-up by steps; at ${steps} steps ${now.toFixed(2)}`,
+      name: `Speed-up by steps; at K ${steps}: ${now.toFixed(2)}`,
       label: "steps K",
       ends: [0.5, most + 0.5],
       ticks: line.map(([x]) => x).filter((x) => x === 1 || x % (most > 24 ? 8 : 4) === 0),
@@ -61,7 +61,7 @@ export function viewOf({ equation, wording, chart, most, measured }: ViewParts):
     const speedup = (alpha: number) => equation.row(alpha, steps, costs).speedup;
     const { leastAlpha } = equation.row(alpha, steps, costs);
     return drawn({
-      name: `Speed-up of ${steps} steps by alpha; at ${alpha} ${speedup(alpha).toFixed(2)}`,
+      name: `Speed-up by alpha at K ${steps}; at alpha ${alpha}: ${speedup(alpha).toFixed(2)}`,
       label: `alpha, at ${steps} ${steps === 1 ? "step" : "steps"}`,
       ends: [0, 1],
       ticks: [0, 0.2, 0.4, 0.6, 0.8, 1],

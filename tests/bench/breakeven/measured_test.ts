@@ -55,3 +55,15 @@ Deno.test("measured: simulated acceptance says so", async () => {
   const rows = await sampleRows({ batch: [1], numSteps: [1], presets: [], blocks: 3, subject });
   ok(breakEvenText(measuredReport(rows, [])).startsWith("SIMULATED"));
 });
+
+Deno.test("measured: an adapter that times no parts has the whole round in v, and is told", () => {
+  const untimed = rows.map((row) => {
+    const { total } = row.round_ms;
+    return { ...row, round_ms: { draft: 0, verify: 0, extend: 0, host: total, total } };
+  });
+  const { measured, rows: found } = measuredReport(untimed, []);
+  ok(measured?.steps.every(({ draft }) => draft === 0));
+  for (const [at, { cost }] of found.entries()) close(cost, report.rows[at]?.cost ?? NaN);
+  ok(breakEvenText(measuredReport(untimed, [])).includes("no timestamp queries"));
+  equal(breakEvenText(report).includes("no timestamp queries"), false);
+});
