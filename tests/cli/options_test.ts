@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { BENCH_AXES } from "../../src/cli/options/bench_flags.ts";
 import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
@@ -205,8 +206,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["breakeven --repeat 3", 'Cannot use "--repeat": it needs --measure'],
   ["breakeven --measure --alpha 1", 'Cannot use "--alpha" with "--measure": it is measured'],
   [
-    "breakeven --measure --steps 1-8",
-    'Cannot use "--steps 1,2,3,4,5,6,7,8" with "--measure": allowed is integers from 1 to 7',
+    "breakeven --measure --steps 1,64",
+    `Cannot use "--steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
   ],
   [
     "breakeven --json --output html",

@@ -12,7 +12,7 @@ import type { Case } from "../../bench/runner.ts";
 import { sweep } from "../../bench/sweep.ts";
 import { openWorkload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
-import { BENCH_AXES, hasDraft } from "../options/bench_flags.ts";
+import { hasDraft } from "../options/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
@@ -20,7 +20,8 @@ import { statusLine } from "../terminal/progress.ts";
 import { checkWritable, readNamed, writeNamed } from "./files.ts";
 import { type BenchContext, commandText } from "./results.ts";
 
-const MOST_STEPS = 16;
+/** Steps of the table where they are not given: for given terms, and measured. */
+const [MOST_STEPS, MOST_MEASURED] = [16, 7];
 
 /** `eyrie breakeven`: the equation's table or page. Exit code 1 where greedy outputs differ. */
 export async function runBreakeven(
@@ -96,6 +97,6 @@ function planOf(options: BreakevenOptions, workload: { name: string; sized: bool
     ...{ workload: workload.name, batch, outputTokens, temperature: 0, depth: 0 },
     ...workload.sized ? { promptTokens } : {},
   };
-  const numSteps = stepsOf(options, BENCH_AXES.numSteps.max);
+  const numSteps = stepsOf(options, MOST_MEASURED);
   return { cases: [one], arms: armsOf({ numSteps, presets: [] }), blocks, seed };
 }

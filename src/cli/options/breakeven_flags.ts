@@ -37,7 +37,7 @@ export const BREAKEVEN = {
     min: 1,
     max: 64,
     whole: true,
-    help: "K: tokens drafted a round; at most 7 with --measure",
+    help: "K: tokens drafted a round",
     absent: "1-16, or 1-7 with --measure",
     example: "--steps 1-16",
   },
