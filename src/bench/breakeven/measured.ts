@@ -1,12 +1,13 @@
 import { type BreakEvenRow, fitAlpha, type RoundCosts } from "../../speculate/break_even.ts";
 import { breakEven } from "../../speculate/break_even.ts";
 import type { BenchRow } from "../row.ts";
-import type { Ratio } from "../statistics.ts";
+import type { BenchSession, RoundSample } from "../runner.ts";
+import { median, type Ratio } from "../statistics.ts";
 
 /** What rounds of one number of steps cost and gained here. Costs in plain steps. */
 export interface MeasuredSteps extends RoundCosts {
   readonly steps: number;
-  /** Mean milliseconds a round: draft and draft-extend, K forwards of the head. */
+  /** Median milliseconds a round: draft and draft-extend, K forwards of the head. */
   readonly draftMs: number;
   /** Verify, and what the host adds. */
   readonly verifyMs: number;
@@ -21,7 +22,7 @@ export interface Measured {
   readonly alpha: number;
   /** Share of the deepest rounds that accepted position k and all before. */
   readonly acceptedByPosition: readonly number[];
-  /** Mean milliseconds of a plain decoding step, the host's part included. */
+  /** Median milliseconds of a plain decoding step, the host's part included. */
   readonly plainMs: number;
   readonly steps: readonly MeasuredSteps[];
   /** Plain decoding against itself. */
@@ -49,27 +50,40 @@ export function givenReport(
   return { alpha, costs, rows: steps.map((k) => row(alpha, k, costs)), measured: undefined };
 }
 
+/** The session, and the rounds of its cells from now on but those of warming up. */
+export function keepingRounds(
+  session: BenchSession,
+): { readonly session: BenchSession; readonly rounds: readonly RoundSample[] } {
+  const rounds: RoundSample[] = [];
+  const runCell: BenchSession["runCell"] = async (spec, signal) => {
+    const cell = await session.runCell(spec, signal);
+    if (spec.repeat >= 0) rounds.push(...cell.rounds.filter(({ batch }) => batch === spec.batch));
+    return cell;
+  };
+  return { session: { ...session, runCell }, rounds };
+}
+
 /**
  * The equation with each number of steps' own costs. `rows` are those of a sweep of one case, with
- * plain decoding among them.
+ * plain decoding among them, `rounds` those that it ran with the whole batch in flight.
  */
 export function measuredReport(
   rows: readonly BenchRow[],
+  rounds: readonly RoundSample[],
   facts: Measured["facts"],
 ): BreakEvenReport {
   const { row, best } = breakEven();
-  const ofKind = (kind: BenchRow["setting_kind"]) =>
-    rows.filter(({ setting_kind }) => setting_kind === kind);
-  const [plain] = ofKind("plain");
-  const [again] = ofKind("plain again");
-  const drafting = ofKind("static").toSorted((a, b) => (a.num_steps ?? 0) - (b.num_steps ?? 0));
-  const plainMs = plain?.round_ms.total ?? NaN;
-  const steps = drafting.map((one) => measuredSteps(one, plainMs));
+  const drafting = rows.filter(({ setting_kind }) => setting_kind === "static")
+    .toSorted((a, b) => (a.num_steps ?? 0) - (b.num_steps ?? 0));
+  const plainMs = median(rounds.filter(({ numSteps }) => numSteps === 0).map(({ ms }) => ms));
+  const steps = drafting.map((one) => measuredSteps(one, rounds, plainMs));
   const acceptedByPosition = drafting.at(-1)?.acceptance_per_position ?? [];
   const alpha = fitAlpha(acceptedByPosition);
   const found = steps.map((costs) => row(alpha, costs.steps, costs));
-  const fastest = best(found)?.steps ?? 1;
-  const costs = steps.find((one) => one.steps === fastest) ?? steps[0] ?? { draft: 0, verify: 1 };
+  const fastest = best(found)?.steps;
+  const { draft, verify } = steps.find((one) => one.steps === fastest) ?? steps[0] ??
+    { draft: 0, verify: 1 };
+  const again = rows.find(({ setting_kind }) => setting_kind === "plain again");
   const measured = {
     alpha,
     acceptedByPosition,
@@ -79,14 +93,22 @@ export function measuredReport(
     facts,
     simulated: rows.some(({ acceptance }) => acceptance === "SIMULATED"),
   };
-  return { alpha, costs: { draft: costs.draft, verify: costs.verify }, rows: found, measured };
+  return { alpha, costs: { draft, verify }, rows: found, measured };
 }
 
-/** c = (draft + draft-extend) / K / plain step, v = (verify + host) / plain step. */
-function measuredSteps(row: BenchRow, plainMs: number): MeasuredSteps {
-  const { draft, extend, verify, host } = row.round_ms;
+/**
+ * c = (draft + draft-extend) / K / plain step, v = (verify + host) / plain step. Medians: on a busy
+ * machine some rounds take ten times as long as others.
+ */
+function measuredSteps(
+  row: BenchRow,
+  rounds: readonly RoundSample[],
+  plainMs: number,
+): MeasuredSteps {
   const steps = row.num_steps ?? 0;
-  const [draftMs, verifyMs] = [draft + extend, verify + host];
+  const own = rounds.filter(({ numSteps }) => numSteps === steps);
+  const draftMs = median(own.map(({ draftMs, extendMs }) => draftMs + extendMs));
+  const verifyMs = median(own.map(({ verifyMs, hostMs }) => verifyMs + hostMs));
   return {
     steps,
     draftMs,

@@ -218,8 +218,8 @@ function measuredSection(
       digits(measured.plainMs)
     } ms; plain decoding against itself is ` +
     `${ratioText(measured.noise)}. Draft ms: K forwards of the draft head, draft-extend among ` +
-    "them. Verify ms: one forward of the model over K + 1 rows, and the host. S: the equation " +
-    "with the row's own c and v. The sliders begin at those of the fastest steps: where v grows " +
+    "them. Verify ms: one forward of the model over K + 1 rows, and the host. Medians. S: the " +
+    "equation with the row's own c and v. The sliders begin at those of the fastest steps: where v grows " +
     "with K, their curve is too high for more steps and too low for fewer.",
   ];
   return [

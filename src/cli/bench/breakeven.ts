@@ -1,6 +1,7 @@
 import {
   type BreakEvenReport,
   givenReport,
+  keepingRounds,
   measuredReport,
 } from "../../bench/breakeven/measured.ts";
 import { breakEvenPage } from "../../bench/breakeven/page.ts";
@@ -74,8 +75,9 @@ async function measured(
     settings: plan.arms.map(({ setting }) => setting),
     ...modelRequest(options, { io, status }),
   });
-  using session = await unlessAborted(opening, io.signal).finally(status.clear);
-  if (session === undefined) return INTERRUPTED;
+  using opened = await unlessAborted(opening, io.signal).finally(status.clear);
+  if (opened === undefined) return INTERRUPTED;
+  const { session, rounds } = keepingRounds(opened);
   const talk = talkOf({ io, status, quiet: options.quiet });
   const rows: BenchRow[] = [];
   for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
@@ -86,7 +88,7 @@ async function measured(
   status.clear();
   if (io.signal.aborted) return INTERRUPTED;
   const batch = ["batch", String(options.batchSize)] as const;
-  return measuredReport(rows, [...sharedFacts(rows), batch]);
+  return measuredReport(rows, rounds, [...sharedFacts(rows), batch]);
 }
 
 /** One case, with every number of steps and plain decoding. */

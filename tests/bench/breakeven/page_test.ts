@@ -1,23 +1,16 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { Event, parseHTML } from "linkedom";
-import {
-  type BreakEvenReport,
-  givenReport,
-  measuredReport,
-} from "../../../src/bench/breakeven/measured.ts";
+import { type BreakEvenReport, givenReport } from "../../../src/bench/breakeven/measured.ts";
 import { breakEvenPage } from "../../../src/bench/breakeven/page.ts";
 import { wording } from "../../../src/bench/breakeven/wording.ts";
 import { breakEven } from "../../../src/speculate/break_even.ts";
-import { sampleRows } from "../fake.ts";
+import { sampleReport } from "./sample.ts";
 
 const FACTS = { command: "eyrie breakeven", date: new Date(0), version: "0" };
 const STEPS = Array.from({ length: 16 }, (_, at) => at + 1);
 const GIVEN = givenReport(0.6, { draft: 0.05, verify: 1 }, STEPS);
-const MEASURED = measuredReport(
-  await sampleRows({ batch: [1], numSteps: [1, 3, 7], presets: [], blocks: 3 }),
-  [["model", "fake-1B <b>"]],
-);
+const { report: MEASURED } = await sampleReport({ model: "fake-1B <b>" });
 
 interface Node {
   readonly textContent: string;
