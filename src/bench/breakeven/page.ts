@@ -139,6 +139,7 @@ function playground(
         slidersForm(page, { sliders, most, measured: report.measured !== undefined }),
         filled("p", "result", { role: "status" }),
         filled("dl", "verdict"),
+        ...ownCosts(page, report),
         element(
           "div",
           { class: "legend" },
@@ -157,6 +158,13 @@ function playground(
       }),
     ),
   ];
+}
+
+/** What the cost table says, where the sliders' one c and v may say something else. */
+function ownCosts({ element }: PageMaker, { alpha, rows, measured }: BreakEvenReport): PageNode[] {
+  if (measured === undefined) return [];
+  const [[, best = ""] = []] = wording(breakEven()).verdict({ alpha, rows, costs: undefined });
+  return [element("p", {}, `With the measured c and v of each K (cost table): best ${best}.`)];
 }
 
 function slidersForm(

@@ -106,7 +106,7 @@ export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport)
 function measuredJson(measured: Measured): Record<string, unknown> {
   const { facts, simulated, acceptedByPosition, plainMs, noise, steps } = measured;
   return {
-    ...Object.fromEntries(facts),
+    ...Object.fromEntries(facts.map(([name, value]) => [name.replaceAll(" ", "_"), value])),
     acceptance: simulated ? "SIMULATED" : "measured",
     accepted_by_position: acceptedByPosition,
     plain_ms: plainMs,

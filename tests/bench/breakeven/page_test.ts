@@ -131,6 +131,13 @@ Deno.test("a measured page has its points, cost table and facts, as text", () =>
   equal(opened(GIVEN).all("svg .measured").length, 0);
   ok(page.text.includes("fake-1B &lt;b&gt;"));
   match(page.by("costs").textContent, /Cost table/);
+  const best = breakEven().best(MEASURED.rows);
+  match(
+    page.text,
+    new RegExp(
+      `of each K \\(cost table\\): best ${best?.steps} steps?, ${best?.speedup.toFixed(2)} `,
+    ),
+  );
   const { draft, verify } = MEASURED.costs;
   equal(page.by("draft").value, String(Number(draft.toFixed(3))));
   equal(page.by("verify").value, String(Number(verify.toFixed(3))));
