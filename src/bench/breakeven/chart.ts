@@ -30,10 +30,11 @@ export interface ChartSpec {
 export function chart(spec: ChartSpec): string {
   const [height, left, right, top, bottom] = [270, 40, 14, 26, 40];
   const { width, ends: [first, last], line, now, measured } = spec;
+  // Intervals of few blocks may reach far out: they end at the top.
   const highest = Math.max(
     1.2,
     ...[...line, now].map(([, y]) => y),
-    ...measured.map((one) => one.high ?? one.y),
+    ...measured.map(({ y }) => 1.1 * y),
   );
   // The smallest of 0.25, 0.5, 1, 2, 5, 10, ... that needs at most six lines.
   const step = [0.25, 0.5, 1, 2, 5, 10, 20, 50].find((size) => highest / size <= 6) ?? 100;
@@ -64,7 +65,9 @@ export function chart(spec: ChartSpec): string {
   const points = measured.map(({ x, y, low, high }) => {
     const interval = low === null || high === null
       ? ""
-      : `<line x1="${at(x)}" x2="${at(x)}" y1="${up(Math.max(0, low))}" y2="${up(high)}"/>`;
+      : `<line x1="${at(x)}" x2="${at(x)}" y1="${up(Math.max(0, low))}" y2="${
+        up(Math.min(most, high))
+      }"/>`;
     const [h, v] = [Number(at(x)), Number(up(y))];
     return `<g class="measured">${interval}<path d="M${h} ${v - 5}l5 5l-5 5l-5 -5z"/></g>`;
   });

@@ -143,8 +143,18 @@ Deno.test("a measured page has its points, cost table and facts, as text", () =>
   equal(page.by("verify").value, String(Number(verify.toFixed(3))));
 });
 
-Deno.test("the charts hold all they draw, at any values", () => {
-  const page = opened(MEASURED);
+Deno.test("the charts hold all they draw, at any values, and intervals that reach far out", () => {
+  const { measured } = MEASURED;
+  const page = opened({
+    ...MEASURED,
+    measured: measured && {
+      ...measured,
+      steps: measured.steps.map((one) => ({
+        ...one,
+        speedup: { ...one.speedup, low: -3, high: 40 },
+      })),
+    },
+  });
   const number = (node: Node, name: string) => Number(node.getAttribute(name));
   fc.assert(
     fc.property(sliders, (values) => {
