@@ -122,8 +122,8 @@ export class SuffixAutomaton {
     const length = this.lengthOf(from) + 1;
     if (this.lengthOf(to) === length) return to;
     const split = this.#state(length);
-    for (const  of of[this.#link, this.#count, this.#going, this.#best]) {
-      of[split] = of[to] as number;
+    for (const field of [this.#link, this.#count, this.#going, this.#best]) {
+      field[split] = field[to] as number;
     }
     for (let edge = this.#newest[to] as number; edge >= 0; edge = this.#older[edge] as number) {
       this.#edge(split, this.#token[edge] as number, this.#to[edge] as number);

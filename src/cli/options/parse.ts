@@ -1,11 +1,13 @@
 import { UsageError } from "../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
+import { refuseImpossibleBreakeven } from "./breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import {
   type BenchOptions,
+  type BreakevenOptions,
   type ChatOptions,
   type CheckOptions,
   COMMANDS,
@@ -33,6 +35,7 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
+  | { readonly command: "breakeven"; readonly options: BreakevenOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
@@ -92,7 +95,9 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (typed["help"] === true) return print(commandHelp(name));
   const given = withModel(name, typed, operands);
   if (name === "bench") refuseImpossibleBench(given);
-  else refuseImpossible(given);
+  else if (name === "breakeven") {
+    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
+  } else refuseImpossible(given);
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
