@@ -13,7 +13,8 @@ export interface Piece {
 
 /** One run of the program. */
 export interface Take {
-  readonly command: string;
+  /** As typed, in lines. */
+  readonly command: readonly string[];
   readonly pieces: readonly Piece[];
   /** Of the statistics: tokens of the answer, and the rounds of drafts that they took. */
   readonly tokens: number;
@@ -23,7 +24,7 @@ export interface Take {
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const PROMPT = "Tell me a story about a fox and a lantern.";
-const TAKES = 5;
+const TAKES = 7;
 const COLUMNS = 46;
 const [CHAR, LINE, PAD, GAP, WIDTH] = [7.8, 19, 14, 12, COLUMNS * 7.8 + 28];
 
@@ -48,11 +49,11 @@ async function take(numSteps: number): Promise<Take> {
   const found = (pattern: RegExp) => pattern.exec(stats)?.[1];
   const rounds = found(/^rounds +(\d+)/m);
   return {
-    command: `eyrie generate ${flags.slice(2).join(" ")} 'Tell ...'`,
+    command: [`$ eyrie generate ${flags.join(" ")}`, `  '${PROMPT}'`],
     pieces,
     tokens: Number(found(/^output +(\d+) tokens/m)),
     ...rounds !== undefined && { rounds: Number(rounds) },
-    device: found(/^device +(.*)/m) ?? "",
+    device: found(/^device +(.*?), \w+(, software)?$/m) ?? "",
   };
 }
 
@@ -89,7 +90,7 @@ export function draw(takes: readonly Take[], slowdown: number, caption: string):
   if (takes.some((each) => textOf(each) !== text)) throw new Error("The texts differ");
   const rows = lines(text, COLUMNS);
   const seconds = Math.max(...takes.map(length)) * slowdown / 1000 + 3;
-  const screen = PAD * 2 + (rows.length + 4) * LINE;
+  const screen = PAD * 2 + (rows.length + 5) * LINE;
   const [width, height] = [takes.length * (WIDTH + GAP) - GAP, screen + 28];
   const shown = (at: number) =>
     `<animate attributeName="opacity" values="0;1" keyTimes="0;${
@@ -109,7 +110,7 @@ export function draw(takes: readonly Take[], slowdown: number, caption: string):
         const before = words.length - words.trimStart().length;
         if (words.trim() === "" || from >= end || to <= start) continue;
         const column = Math.max(from, start) - start + before;
-        drawn += put([column, row + 2], words.trim(), "a", shown(piece.at));
+        drawn += put([column, row + 3], words.trim(), "a", shown(piece.at));
       }
     }
     const { tokens, rounds } = each;
@@ -117,8 +118,8 @@ export function draw(takes: readonly Take[], slowdown: number, caption: string):
       (rounds === undefined ? "" : `, ${rounds} rounds of drafts`);
     return `<g transform="translate(${(index * (WIDTH + GAP)).toFixed(1)} 0)">
 <rect width="${WIDTH.toFixed(1)}" height="${screen}" rx="8" fill="#0f1419"/>
-${put([0, 0], `$ ${each.command}`, "c")}${drawn}${
-      put([0, rows.length + 3], took, "s", shown(length(each)))
+${each.command.map((words, line) => put([0, line], words, "c")).join("")}${drawn}${
+      put([0, rows.length + 4], took, "s", shown(length(each)))
     }</g>`;
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${
@@ -127,7 +128,7 @@ ${put([0, 0], `$ ${each.command}`, "c")}${drawn}${
 <title id="title">One answer without drafts and with drafts of 3 tokens</title>
 <desc id="description">${escaped(text)} ${escaped(caption)}</desc>
 <style>text{font:13px ui-monospace,Menlo,Consolas,monospace;white-space:pre}.a{fill:#e6e6e6}` +
-    `.c{fill:#7fd1b9}.s{fill:#f0c674}.n{fill:#7a828c;font:12px system-ui,sans-serif}</style>
+    `.c{fill:#7fd1b9}.s{fill:#f0c674}.n{fill:#7a828c;font:11.5px system-ui,sans-serif}</style>
 ${terminals.join("\n")}
 <text x="2" y="${screen + 20}" class="n">${escaped(caption)}</text>
 </svg>
@@ -139,15 +140,13 @@ async function main(): Promise<void> {
   for (let count = 0; count < TAKES; count++) {
     for (const [index, numSteps] of [0, 3].entries()) all[index]?.push(await take(numSteps));
   }
-  const medians = all.map((each) =>
-    each.toSorted((a, b) => length(a) - length(b))[(TAKES - 1) / 2] as Take
-  );
+  const fastest = all.map((each) => each.toSorted((a, b) => length(a) - length(b))[0] as Take);
   const git = new Deno.Command("git", { args: ["rev-parse", "--short", "HEAD"], cwd: ROOT });
   const commit = new TextDecoder().decode((await git.output()).stdout).trim();
   const [slowdown, cores, load] = [8, navigator.hardwareConcurrency, Deno.loadavg()[0]];
-  const caption = `${medians[0]?.device}, ${cores} cores, load average ${load?.toFixed(0)}; ` +
-    `shown ${slowdown} times slower; median of ${TAKES} runs; ${strftime("%F")}, ${commit}`;
-  await Deno.writeTextFile(`${ROOT}docs/recording.svg`, draw(medians, slowdown, caption));
+  const caption = `${fastest[0]?.device}, ${cores} cores, load average ${load?.toFixed(0)}; ` +
+    `shown ${slowdown} times slower; fastest of ${TAKES} runs; ${strftime("%F")}, ${commit}`;
+  await Deno.writeTextFile(`${ROOT}docs/recording.svg`, draw(fastest, slowdown, caption));
 }
 
 if (import.meta.main) await main();

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { draw, length, lines, type Take } from "../../tools/recording.ts";
 
 const plain: Take = {
-  command: "eyrie generate --num-steps 0",
+  command: ["$ eyrie generate", "  'a prompt'"],
   pieces: [{ text: "One", at: 0 }, { text: " <two", at: 500 }, { text: ">\n", at: 1000 }],
   tokens: 3,
   device: "a device",
