@@ -74,7 +74,8 @@ export const SPECULATION = {
     flag: "--draft-tree",
     type: "text",
     help:
-      "the three above as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
+      "topk, steps and draft tokens at once, as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
+    absent: "what the flags above say",
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {
