@@ -1,0 +1,149 @@
+import { UsageError } from "../errors.ts";
+import type { TokenBytes } from "../text/token_bytes.ts";
+import { mendedEbnf } from "./ebnf_text.ts";
+import { type Grammar, GrammarError } from "./grammar.ts";
+import { schemaRules } from "./json/schema.ts";
+import { type Matcher, openMatcher } from "./matcher.ts";
+import { regexExpression } from "./regex.ts";
+import { ebnf, productive, type Rules } from "./rules.ts";
+import {
+  type CompiledGrammar,
+  type GrammarCompiler,
+  openXGrammar,
+  type XGrammar,
+} from "./xgrammar.ts";
+
+/** Grammars for one vocabulary. Nothing is loaded before the first is opened. */
+export interface Grammars {
+  /**
+   * A matcher at the beginning of the grammar.
+   *
+   * @throws UsageError for a grammar that cannot be used.
+   */
+  open(grammar: Grammar): Promise<Matcher>;
+}
+
+/** The vocabulary of a target. */
+export interface Vocabulary {
+  /** Called once. */
+  tokens(): TokenBytes;
+  /** Ids of the target: 0 to one less. */
+  readonly vocabSize: number;
+  readonly eosTokenIds: readonly number[];
+}
+
+/** Compiled grammars that are kept for requests that want the same. */
+const KEPT = 16;
+
+export function openGrammars(vocabulary: Vocabulary): Grammars {
+  let module: Promise<Compiling> | undefined;
+  /** By text, the least recently used first. */
+  const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
+
+  async function compile(text: string) {
+    const known = compiled.get(text);
+    compiled.delete(text);
+    if (known) return known;
+    const of = await (module ??= openCompiling(vocabulary));
+    try {
+      const root = of.stripsSpace ? "spaced_root" : "root";
+      const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;
+      const grammar = of.xgrammar.attempt(({ Grammar }) =>
+        of.compiler.CompileGrammar(Grammar.FromEBNF(source, root))
+      );
+      return { grammar, of };
+    } catch (error) {
+      // Those that run go on in the instance they have.
+      module = undefined;
+      throw error;
+    }
+  }
+
+  return {
+    open: (grammar) =>
+      usable(async () => {
+        const text = ebnfOf(grammar);
+        if (!compiled.has(text)) await probe(text);
+        const found = await compile(text);
+        compiled.set(text, found);
+        const [oldest] = compiled;
+        if (compiled.size > KEPT && oldest) {
+          compiled.delete(oldest[0]);
+          oldest[1].grammar.delete();
+        }
+        return openMatcher(found.of.xgrammar.binding, found.grammar, vocabulary.vocabSize);
+      }),
+  };
+}
+
+/**
+ * Whether a grammar can be used at all, with no vocabulary yet.
+ *
+ * @throws UsageError where it cannot.
+ */
+export function checkGrammar(grammar: Grammar): Promise<void> {
+  return usable(() => probe(ebnfOf(grammar)));
+}
+
+interface Compiling {
+  readonly xgrammar: XGrammar;
+  readonly compiler: GrammarCompiler;
+  readonly stripsSpace: boolean;
+}
+
+async function openCompiling({ tokens, vocabSize, eosTokenIds }: Vocabulary): Promise<Compiling> {
+  const { bytes, stripsSpace } = tokens();
+  const xgrammar = await openXGrammar();
+  const compiler = xgrammar.attempt((binding) => {
+    const vocabulary = binding.vecStringFromJSArray(bytes);
+    const stops = binding.vecIntFromJSArray(eosTokenIds);
+    const info = new binding.TokenizerInfo(vocabulary, "RAW", vocabSize, stops, false);
+    vocabulary.delete();
+    stops.delete();
+    return new binding.GrammarCompiler(info, 1, false);
+  });
+  return { xgrammar, compiler, stripsSpace };
+}
+
+let probing: Promise<XGrammar> | undefined;
+
+/** Parses in an instance that has nothing to lose: a mistake of the user's aborts it. */
+async function probe(text: string): Promise<void> {
+  const { attempt } = await (probing ??= openXGrammar());
+  try {
+    attempt(({ Grammar }) => Grammar.FromEBNF(text, "root").delete());
+  } catch (error) {
+    probing = undefined;
+    throw error;
+  }
+}
+
+/** @throws GrammarError */
+function ebnfOf(grammar: Grammar): string {
+  switch (grammar.kind) {
+    case "ebnf":
+      return mendedEbnf(grammar.text);
+    case "regex":
+      return written(new Map([["root", regexExpression(grammar.pattern)]]), "regular expression");
+    case "json object":
+      return written(schemaRules({ type: "object" }), "JSON schema");
+    case "json schema":
+      return written(schemaRules(grammar.schema), "JSON schema");
+  }
+}
+
+function written(rules: Rules, what: string): string {
+  const found = productive(rules);
+  if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
+  return ebnf(found);
+}
+
+/** Mistakes in grammars are the user's. */
+async function usable<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof GrammarError)) throw error;
+    throw new UsageError(`Cannot constrain the output: ${error.message}`, { cause: error });
+  }
+}
