@@ -1,3 +1,9 @@
+import adjust from "./adjust/adjust.wgsl" with { type: "text" };
+import countTokens from "./adjust/count_tokens.wgsl" with { type: "text" };
+import mask from "./adjust/mask.wgsl" with { type: "text" };
+import maskNone from "./adjust/mask_none.wgsl" with { type: "text" };
+import penalty from "./adjust/penalty.wgsl" with { type: "text" };
+import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
@@ -114,6 +120,12 @@ import weightsU4 from "./weights/weights_u4.wgsl" with { type: "text" };
 
 /** Every WGSL file of this folder, by its path without ".wgsl": what `//use` lines name. */
 export const TEXTS: Readonly<Record<string, string>> = {
+  "adjust/adjust": adjust,
+  "adjust/count_tokens": countTokens,
+  "adjust/mask": mask,
+  "adjust/mask_none": maskNone,
+  "adjust/penalty": penalty,
+  "adjust/penalty_none": penaltyNone,
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,

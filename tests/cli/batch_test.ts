@@ -34,6 +34,17 @@ Deno.test("batch: one line a request, with its id or its line number", async () 
   assert.deepEqual([engine.opened[0]?.maxBatch, engine.opened[0]?.maxKvTokens], [2, 64]);
 });
 
+Deno.test("batch: penalties and biases of a line, else those of the command line", async () => {
+  const { engine } = await run(
+    '{"prompt": "a", "presence_penalty": -1, "logit_bias": {"5": 2}}\n{"prompt": "b"}\n',
+    ["--presence-penalty", "1", "--frequency-penalty", "0.5", "--logit-bias", "7=3"],
+  );
+  const [first, second] = engine.requests.map(({ sampling }) => sampling);
+  assert.deepEqual([first?.presencePenalty, first?.frequencyPenalty], [-1, 0.5]);
+  assert.deepEqual([first?.logitBias, second?.logitBias], [{ 5: 2 }, { 7: 3 }]);
+  assert.equal(second?.presencePenalty, 1);
+});
+
 Deno.test("batch: a bad line is an error of that line alone", async () => {
   const { code, lines, err } = await run('nonsense\n{"prompt": "fine"}\n{"prompt": ""}\n');
   assert.equal(code, 1);
@@ -58,6 +69,10 @@ Deno.test("batch: files that cannot be read, and a prompt beside it", async () =
 for (
   const [text, why] of [
     ["[]", "it is not a JSON object"],
+    [
+      '{"prompt": "x", "logit_bias": [5]}',
+      "logit_bias is no object of token ids and values from -100 to 100",
+    ],
     ["{}", "it needs one of prompt and messages"],
     ['{"prompt": "a", "messages": []}', "it needs one of prompt and messages"],
     ['{"messages": []}', "messages is not a list"],

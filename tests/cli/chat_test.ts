@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { runChat } from "../../src/cli/chat/chat.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
@@ -78,7 +79,7 @@ Deno.test("settings reach the engine", async () => {
     ["--stop", "X", "--top-k", "3", "--system", "s", "--ignore-eos"],
   );
   const [first, second, third] = engine.requests;
-  assert.deepEqual(first?.sampling, { temperature: 0.7, topK: 3, topP: 1, minP: 0, seed: 10 });
+  assert.deepEqual(first?.sampling, { ...GREEDY, temperature: 0.7, topK: 3, seed: 10 });
   assert.deepEqual([first?.maxTokens, first?.stop, first?.ignoreEos], [5, ["X"], true]);
   assert.deepEqual([first?.numSteps, third?.numSteps], [6, 0]);
   assert.equal(second?.sampling.seed, 11, "/regen moves a fixed seed on");

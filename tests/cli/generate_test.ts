@@ -152,7 +152,8 @@ Deno.test("flags reach the engine", async () => {
   const flags =
     "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software --autotune off " +
     "--context-length 64 --no-prefix-cache --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
-    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
+    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos " +
+    "--repetition-penalty 1.5 --frequency-penalty 0.5 --presence-penalty -1 --logit-bias 7=2";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
   const { onProgress: _, onWarning: __, speculate: ___, signal: ____, ...opened } =
     engine.opened[0] ?? assert.fail();
@@ -174,7 +175,15 @@ Deno.test("flags reach the engine", async () => {
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
-    sampling: { temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+    sampling: {
+      ...{ temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+      ...{
+        repetitionPenalty: 1.5,
+        frequencyPenalty: 0.5,
+        presencePenalty: -1,
+        logitBias: { 7: 2 },
+      },
+    },
     maxTokens: 6,
     stop: ["X"],
     ignoreEos: true,

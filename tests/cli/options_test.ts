@@ -48,6 +48,7 @@ const GOOD: Record<Flag["type"], string> = {
   list: "END",
   axis: "1",
   names: "a,b",
+  bias: "7=-1.5",
   choice: "",
   switch: "",
 };
@@ -66,6 +67,7 @@ for (const { command, key, flag } of ALL) {
         list: [value],
         axis: [1],
         names: ["a", "b"],
+        bias: { 7: -1.5 },
       };
       const list = lists[flag.type] ?? value;
       for (const name of [flag.flag, flag.alias].filter((name) => name !== undefined)) {
@@ -144,6 +146,10 @@ Deno.test("defaults of generate", () => {
       topK: 0,
       topP: 1,
       minP: 0,
+      repetitionPenalty: 1,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
+      logitBias: {},
       seed: undefined,
       maxTokens: 512,
       stop: [],
@@ -166,6 +172,17 @@ Deno.test("operands: prompt, dash, after --", () => {
   assert.equal(prompt(["--top-k", "4", "--", "--quiet"]), "--quiet");
   assert.equal(prompt(["--stop", "a", "--stop=b", "hi"]), "hi");
   assert.deepEqual(options(["generate", "--stop", "a", "--stop=b"])["stop"], ["a", "b"]);
+});
+
+Deno.test("--logit-bias: pairs and objects add up, the last of an id counts", () => {
+  const bias = (...given: string[]) =>
+    options(["generate", ...given.flatMap((one) => ["--logit-bias", one])])["logitBias"];
+  assert.deepEqual(bias("3=1", '{"4": -100, "5": 0.5}', "3=2"), { 3: 2, 4: -100, 5: 0.5 });
+  for (
+    const bad of ["3", "3=", "3=x", "=1", "-3=1", "3=101", "1.5=1", "[1]", '{"a": 1}', '{"3": "1"}']
+  ) {
+    assert.match(message(["generate", `--logit-bias=${bad}`]), /allowed is ID=VALUE with a value/);
+  }
 });
 
 const MISTAKES: readonly (readonly [string, string])[] = [

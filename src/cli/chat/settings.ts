@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
 import { allowed, parseValue } from "../options/flag.ts";
 import { type ChatOptions, flagNamed } from "../options/options.ts";
 
@@ -8,6 +9,11 @@ export interface Settings {
   readonly topK: number;
   readonly topP: number;
   readonly minP: number;
+  readonly repetitionPenalty: number;
+  readonly frequencyPenalty: number;
+  readonly presencePenalty: number;
+  /** As on the command line; `/set` does not change it. */
+  readonly logitBias: Sampling["logitBias"];
   readonly maxTokens: number;
   /** Undefined = another one for every answer. */
   readonly seed: number | undefined;
@@ -25,6 +31,9 @@ const NUMBERS = {
   "top-p": "topP",
   "top-k": "topK",
   "min-p": "minP",
+  "repetition-penalty": "repetitionPenalty",
+  "frequency-penalty": "frequencyPenalty",
+  "presence-penalty": "presencePenalty",
   "max-tokens": "maxTokens",
   "seed": "seed",
   "num-steps": "numSteps",
@@ -41,8 +50,10 @@ export function settingsOf(
   { drafts, numSteps: openedSteps }: { readonly drafts: boolean; readonly numSteps: number },
 ): Settings {
   const { temperature, topK, topP, minP, maxTokens, seed, stats } = options;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty, logitBias } = options;
   return {
     ...{ temperature, topK, topP, minP, maxTokens, seed, stats },
+    ...{ repetitionPenalty, frequencyPenalty, presencePenalty, logitBias },
     ...{ numSteps: undefined, openedSteps, draft: drafts },
   };
 }

@@ -71,8 +71,12 @@ export function samplingOf(
   values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
   drawSeed: () => number,
 ): Sampling {
-  const { topK, topP, minP } = values;
+  const { topK, topP, minP, logitBias } = values;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = values;
   const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
   const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
-  return { temperature, topK, topP, minP, seed };
+  return {
+    ...{ temperature, topK, topP, minP, seed },
+    ...{ repetitionPenalty, frequencyPenalty, presencePenalty, logitBias },
+  };
 }

@@ -16,6 +16,7 @@ import {
   TALK,
   TARGET,
 } from "./option_groups.ts";
+import { PENALTIES } from "./option_penalties.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -30,6 +31,7 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
+  & typeof PENALTIES
   & typeof SYSTEM
   & typeof RAW
   & typeof JSON_OUTPUT
@@ -157,7 +159,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Prompt: { ...SYSTEM, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: SAMPLING,
+      Sampling: { ...SAMPLING, ...PENALTIES },
       Output: { ...JSON_OUTPUT, ...TALK },
     },
   },
@@ -168,7 +170,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Model: MODEL,
       Prompt: SYSTEM,
       Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: SAMPLING,
+      Sampling: { ...SAMPLING, ...PENALTIES },
       Output: TALK,
     },
   },
@@ -256,6 +258,8 @@ export function flagsOf(command: CommandName): FlagTable {
 }
 
 /** One flag of the sampling and speculation groups: `/set` in chat checks values by the same rows. */
-export function flagNamed(name: keyof typeof SAMPLING | "numSteps"): Flag {
-  return name === "numSteps" ? SPECULATION.numSteps : SAMPLING[name];
+export function flagNamed(
+  name: keyof typeof SAMPLING | keyof typeof PENALTIES | "numSteps",
+): Flag {
+  return { ...SAMPLING, ...PENALTIES, numSteps: SPECULATION.numSteps }[name];
 }

@@ -95,6 +95,7 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
     if (flag.type === "switch") values[key] = given[key] === true;
+    else if (flag.type === "bias") values[key] = given[key] ?? {};
     else if (flag.type === "list" || flag.type === "names") values[key] = given[key] ?? [];
     else values[key] = given[key] ?? ("default" in flag ? flag.default : undefined);
   }

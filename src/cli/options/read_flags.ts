@@ -81,6 +81,7 @@ function valueOf(flag: Flag, { rawName, value }: OptionToken, previous: unknown)
     );
   }
   const read = parseValue(flag, value, rawName);
+  if (flag.type === "bias") return Object.assign({}, previous, read);
   return flag.type === "list" ? [...(previous as string[] | undefined ?? []), read] : read;
 }
 

@@ -2,6 +2,7 @@ import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import {
+  draftWords,
   MOST_STOPS,
   PAGE,
   RESULT_CHOICES,
@@ -13,17 +14,19 @@ import {
 } from "../../model/plan/rows_layout.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
-import type { Proposal } from "../../speculate/trees.ts";
+import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import { type Choice, openChoice } from "./choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
-import { batchBuckets, enginePrograms, type Programs } from "./programs.ts";
+import { batchBuckets, enginePrograms, type Programs, type RoundPrograms } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
+import { unpackProposal } from "./proposals.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
-import { openSubmitter, type Submitter } from "./submit.ts";
+import { openSubmitter, type Ran, type Submitter } from "./submit.ts";
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
 export interface Core {
@@ -54,13 +57,23 @@ export interface Core {
   /**
    * Sets how the sequence's tokens are chosen, and the tokens after which the device does no further
    * round of it, up to MOST_STOPS of them: until this is called again.
+   *
+   * @param promptTokens leading ids that penalties take for the prompt; absent: all that the next
+   * prefill stores.
    */
-  setSampling(sequence: Sequence, sampling: Sampling, stopIds?: readonly number[]): void;
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds?: readonly number[],
+    promptTokens?: number,
+  ): void;
   /**
    * Stores the next chunk of the sequence's ids, up to `to`; their pages are reserved. The chunk that
    * stores all of them adds the first token to the ids and returns it; the others return undefined.
+   *
+   * @param mask the tokens that the first may be, as a row of `RoundsAsked.masks`; absent: all.
    */
-  prefill(sequence: Sequence, to: number): Promise<number | undefined>;
+  prefill(sequence: Sequence, to: number, mask?: Uint32Array): Promise<number | undefined>;
   /** Brings the draft's keys and values of these sequences up to what is stored. */
   catchUp(sequences: readonly Sequence[]): Promise<void>;
   /**
@@ -83,6 +96,15 @@ export interface RoundsAsked {
    * device drafts. For one round: `count` is 1.
    */
   readonly proposals?: readonly Proposal[];
+  /**
+   * The tokens that may be chosen at each verify row, u32 [sequences, shape.rows,
+   * ceil(vocabSize / 32)]: bit t % 32 of word t / 32 is 1 where token t is allowed. Rows of a sequence
+   * are those of its proposal: the pending token's, then token i's. Of a row that is reached at least
+   * one bit is 1. For one round, and not where the device drafts: there `maskFor` is.
+   */
+  readonly masks?: Uint32Array;
+  /** Makes the masks once it is known what is verified of each sequence, whoever drafted it. */
+  readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
 }
 
 /**
@@ -106,13 +128,14 @@ export async function openCore(
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be allocated would be used from here on.
   await throwDeviceErrors(gpu);
-  const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
+  const choice = openChoice(gpu, models.target, capacity);
+  const programs = enginePrograms(gpu, { models, buffers, choice, capacity, acceptance });
   const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
     ...{ words, profile },
     ...mail ? { mail } : {},
   });
-  return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });
+  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter });
 }
 
 interface Parts {
@@ -120,6 +143,7 @@ interface Parts {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly buffers: RoundBuffers;
+  readonly choice: Choice;
   readonly programs: Programs;
   readonly submitter: Submitter;
 }
@@ -134,8 +158,12 @@ class DeviceCore implements Core {
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
   readonly #inputs: Inputs;
+  readonly #buffers: RoundBuffers;
+  readonly #choice: Choice;
+  /** What setSampling was told, by slot. */
+  readonly #promptTokens = new Map<number, number>();
 
-  constructor({ gpu, models, capacity, buffers, programs, submitter }: Parts) {
+  constructor({ gpu, models, capacity, buffers, choice, programs, submitter }: Parts) {
     this.gpu = gpu;
     this.models = models;
     this.capacity = capacity;
@@ -144,6 +172,8 @@ class DeviceCore implements Core {
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
     this.#inputs = openInputs(gpu, buffers, capacity);
+    this.#buffers = buffers;
+    this.#choice = choice;
   }
 
   get created(): Readonly<Created> {
@@ -165,6 +195,7 @@ class DeviceCore implements Core {
 
   closeSlot(sequence: Sequence): void {
     this.#free.push(slotOf(sequence));
+    this.#choice.setPenalties(slotOf(sequence));
     sequence.slot = undefined;
     this.pool.release(sequence.pages.splice(0));
     rewind(sequence, 0);
@@ -203,20 +234,32 @@ class DeviceCore implements Core {
     this.#inputs.writePages(sequence, 0);
   }
 
-  setSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[] = []): void {
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds: readonly number[] = [],
+    promptTokens = Infinity,
+  ): void {
     const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
     words.set([sampling.seed, sampling.topK]);
     new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
     words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
     words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
     this.#inputs.writeSlot(sequence, SLOT_SEED, words);
+    this.#choice.setPenalties(slotOf(sequence), sampling);
+    this.#promptTokens.set(slotOf(sequence), promptTokens);
   }
 
-  async prefill(sequence: Sequence, to: number): Promise<number | undefined> {
+  async prefill(sequence: Sequence, to: number, mask?: Uint32Array): Promise<number | undefined> {
     const { ids, stored: from } = sequence;
     const cells = mostCells([sequence]);
-    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells);
     const done = to === ids.length;
+    const slot = slotOf(sequence);
+    const penalized = done && this.#choice.isPenalized(slot);
+    const choice = { masked: done && mask !== undefined, penalized };
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, choice);
+    if (done && mask) this.#choice.setMasks(mask, 1);
+    if (penalized) this.#choice.setCounts(slot, ids, this.#promptTokens.get(slot) ?? Infinity);
     this.#inputs.writePrompt(sequence, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
     const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
@@ -239,24 +282,56 @@ class DeviceCore implements Core {
     }
   }
 
-  async rounds(
-    sequences: readonly Sequence[],
-    { shape, count, depths, proposals }: RoundsAsked,
-  ): Promise<RoundResult[]> {
+  async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
+    const { shape, count, depths, proposals, masks, maskFor } = asked;
     const cells = mostCells(sequences);
-    const proposed = proposals !== undefined;
-    if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
+    const [proposed, masked] = [proposals !== undefined, (masks ?? maskFor) !== undefined];
+    if ((proposed || masked) && count !== 1) {
+      throw new Error(`${count} rounds of the same proposals`);
+    }
     const batch = sequences.length;
-    const work = await this.programs.round({ ...shape, batch, proposed, cells });
+    const penalized = sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence)));
+    const choice = { masked, penalized };
+    const work = await this.programs.round({ ...shape, batch, proposed, choice, cells });
     this.#inputs.setBatch(sequences.map(slotOf));
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
-    const runs = await this.#submitter.repeat(work, count);
-    const asked = {
-      shape,
-      depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
-      extended: this.models.draft !== undefined && shape.depth > 0,
-    };
-    return runs.map((ran) => roundResult(sequences, asked, ran));
+    if (masks) this.#choice.setMasks(masks, batch * shape.rows);
+    const runs = maskFor
+      ? [await this.#maskedRound(work, sequences, { ...asked, maskFor })]
+      : await this.#submitter.repeat(work, count);
+    return runs.map((ran) =>
+      roundResult(sequences, {
+        shape,
+        depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
+        extended: this.models.draft !== undefined && shape.depth > 0,
+      }, ran)
+    );
+  }
+
+  /** A round whose masks are made once its drafts are known: read, where the device drafts. */
+  async #maskedRound(
+    work: RoundPrograms,
+    sequences: readonly Sequence[],
+    { shape, proposals, maskFor }: RoundsAsked & Required<Pick<RoundsAsked, "maskFor">>,
+  ): Promise<Ran> {
+    const setMasks = async (proposals: readonly Proposal[]) =>
+      this.#choice.setMasks(await maskFor(proposals), sequences.length * shape.rows);
+    if (proposals || shape.depth === 0) {
+      await setMasks(proposals ?? sequences.map(() => NO_PROPOSAL));
+      return await this.#submitter.run(work);
+    }
+    const { draft, verify, extend, words } = work;
+    const most = mostRows(this.capacity);
+    const size = draftWords(most);
+    const { buffer } = this.#buffers.drafts;
+    const extra = { buffer, words: this.capacity.batch * size };
+    const drafted = await this.#submitter.run({ programs: [draft], words: 0, extra });
+    await setMasks(sequences.map((sequence) => {
+      const at = slotOf(sequence) * size;
+      return unpackProposal(drafted.extra.subarray(at, at + size), shape, most);
+    }));
+    const verified = await this.#submitter.run({ programs: [verify, extend], words });
+    return { ...verified, ms: [...drafted.ms, ...verified.ms] };
   }
 }

@@ -15,7 +15,7 @@ export function checkRequest(
   outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
 ): void {
-  const { name, contextLength } = outputs;
+  const { name, contextLength, vocabSize } = outputs;
   const { promptIds, maxTokens, numSteps } = request;
   const { length } = promptIds;
   if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
@@ -26,6 +26,12 @@ export function checkRequest(
     );
   }
   checkIds(outputs, promptIds);
+  const unknown = Object.keys(request.sampling.logitBias).find((id) => Number(id) >= vocabSize);
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `Cannot bias token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
+    );
+  }
   if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
   const deepest = mostDepth({ shapes: capacity.shapes.filter(isChain) });
   if (numSteps !== undefined && numSteps > deepest) {

@@ -163,7 +163,8 @@ export function openScheduler(
     waiting.shift();
     running.push(state);
     const { sampling, ignoreEos } = state.request;
-    core.setSampling(state.sequence, sampling, ignoreEos ? [] : outputs.eosTokenIds);
+    const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
+    core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
     state.cached ??= state.sequence.stored;
     tellPrefill(state);
   }

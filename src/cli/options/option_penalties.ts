@@ -1,0 +1,40 @@
+// Rows of the option table: what changes logits before the temperature does.
+
+export const PENALTIES = {
+  repetitionPenalty: {
+    flag: "--repetition-penalty",
+    type: "number",
+    min: 0,
+    max: 10,
+    above: true,
+    default: 1,
+    help:
+      "tokens of prompt and output: logits above 0 are divided by it, others multiplied; 1 = off",
+    example: "--repetition-penalty 1.1",
+  },
+  frequencyPenalty: {
+    flag: "--frequency-penalty",
+    type: "number",
+    min: -2,
+    max: 2,
+    default: 0,
+    help: "taken off a token's logit for each time that it is in the output; 0 = off",
+    example: "--frequency-penalty 0.5",
+  },
+  presencePenalty: {
+    flag: "--presence-penalty",
+    type: "number",
+    min: -2,
+    max: 2,
+    default: 0,
+    help: "taken off a token's logit where it is in the output; 0 = off",
+    example: "--presence-penalty 0.5",
+  },
+  logitBias: {
+    flag: "--logit-bias",
+    type: "bias",
+    help: "added to the logit of a token id; may be repeated",
+    absent: "none",
+    example: "--logit-bias 50256=-100",
+  },
+} as const;
