@@ -7,8 +7,10 @@ import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { type ChatMessage, chatTemplate, renderChat } from "../text/chat_template.ts";
+import { type TokenBytes, tokenBytes } from "../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../text/tokenizer.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
+import { lazyGrammars } from "../grammar/lazy.ts";
 import { chains } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
@@ -43,6 +45,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
   /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
   readonly drafter?: HostDrafter;
+  /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
+  readonly constrained?: boolean;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -179,8 +183,9 @@ export async function openEngine(
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, numSteps };
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
+  const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, drafter, roundsPerSync },
+    ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
     ...onRound ? { onRound } : {},
   });
   const { generate, submit, idle, close } = engineLoop(scheduler);
@@ -210,7 +215,9 @@ export async function openEngine(
         kvTokens: capacity.pages * PAGE,
       }),
     },
-    ...text,
+    tokenizer,
+    hasChatTemplate: text.hasChatTemplate,
+    encodePrompt: text.encodePrompt,
     generate,
     submit,
     idle,
@@ -255,7 +262,14 @@ function noText(name: string): ReturnType<typeof openText> {
     idOf: () => undefined,
     isSkipped: () => true,
   };
-  return { tokenizer, hasChatTemplate: false, encodePrompt: () => tokenizer.encode("") };
+  return {
+    tokenizer,
+    tokens: () => {
+      throw new UsageError(`Cannot constrain the output of "${name}": it has no tokenizer`);
+    },
+    hasChatTemplate: false,
+    encodePrompt: () => tokenizer.encode(""),
+  };
 }
 
 /** @param of.vocabSize of the model. */
@@ -282,6 +296,8 @@ function openText(
   const template = chatTemplate(jinja, tokenizerConfig);
   return {
     tokenizer,
+    tokens: (): TokenBytes =>
+      tokenBytes(tokenizerJson, { name: checkpoint.name, vocabSize, tokenizer }),
     hasChatTemplate: template !== undefined,
     encodePrompt(
       input: { readonly raw: string } | { readonly messages: readonly ChatMessage[] },

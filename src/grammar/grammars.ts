@@ -1,9 +1,10 @@
 import { UsageError } from "../errors.ts";
 import type { TokenBytes } from "../text/token_bytes.ts";
+import { type Constraint, openConstraint } from "./constraint.ts";
 import { mendedEbnf } from "./ebnf_text.ts";
 import { type Grammar, GrammarError } from "./grammar.ts";
 import { schemaRules } from "./json/schema.ts";
-import { type Matcher, openMatcher } from "./matcher.ts";
+import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./regex.ts";
 import { ebnf, productive, type Rules } from "./rules.ts";
 import {
@@ -16,16 +17,17 @@ import {
 /** Grammars for one vocabulary. Nothing is loaded before the first is opened. */
 export interface Grammars {
   /**
-   * A matcher at the beginning of the grammar.
+   * A new output's constraint.
    *
+   * @param of.ignoreEos see `openConstraint`.
    * @throws UsageError for a grammar that cannot be used.
    */
-  open(grammar: Grammar): Promise<Matcher>;
+  open(grammar: Grammar, of: { readonly ignoreEos: boolean }): Promise<Constraint>;
 }
 
 /** The vocabulary of a target. */
 export interface Vocabulary {
-  /** Called once. */
+  /** Called when the first grammar is opened. */
   tokens(): TokenBytes;
   /** Ids of the target: 0 to one less. */
   readonly vocabSize: number;
@@ -60,7 +62,7 @@ export function openGrammars(vocabulary: Vocabulary): Grammars {
   }
 
   return {
-    open: (grammar) =>
+    open: (grammar, { ignoreEos }) =>
       usable(async () => {
         const text = ebnfOf(grammar);
         if (!compiled.has(text)) await probe(text);
@@ -71,7 +73,10 @@ export function openGrammars(vocabulary: Vocabulary): Grammars {
           compiled.delete(oldest[0]);
           oldest[1].grammar.delete();
         }
-        return openMatcher(found.of.xgrammar.binding, found.grammar, vocabulary.vocabSize);
+        const { vocabSize, eosTokenIds } = vocabulary;
+        const { xgrammar: { binding }, bytes } = found.of;
+        const matcher = openMatcher(binding, found.grammar, vocabSize);
+        return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos });
       }),
   };
 }
@@ -88,6 +93,7 @@ export function checkGrammar(grammar: Grammar): Promise<void> {
 interface Compiling {
   readonly xgrammar: XGrammar;
   readonly compiler: GrammarCompiler;
+  readonly bytes: TokenBytes["bytes"];
   readonly stripsSpace: boolean;
 }
 
@@ -102,7 +108,7 @@ async function openCompiling({ tokens, vocabSize, eosTokenIds }: Vocabulary): Pr
     stops.delete();
     return new binding.GrammarCompiler(info, 1, false);
   });
-  return { xgrammar, compiler, stripsSpace };
+  return { xgrammar, compiler, bytes, stripsSpace };
 }
 
 let probing: Promise<XGrammar> | undefined;

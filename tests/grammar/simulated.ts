@@ -1,5 +1,4 @@
 /** Decoding under a grammar without a model: choices are a function of the text so far and a seed. */
-import { openConstraint } from "../../src/grammar/constraint.ts";
 import type { Grammar } from "../../src/grammar/grammar.ts";
 import type { Grammars } from "../../src/grammar/grammars.ts";
 import { allows } from "../../src/grammar/matcher.ts";
@@ -39,8 +38,7 @@ export async function simulate(
 ): Promise<Simulated> {
   const { bytes } = tokens;
   const likely = likelyOf(tokens);
-  const matcher = await grammars.open(grammar);
-  const constraint = openConstraint(matcher, { bytes, eosTokenIds: [EOS], ignoreEos });
+  const constraint = await grammars.open(grammar, { ignoreEos });
   const ids: number[] = [];
   let [rounds, drafted, accepted] = [0, 0, 0];
   let finished: Simulated["finished"] | undefined;

@@ -4,12 +4,14 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../engine/schedule/events.ts";
+import type { Grammar } from "../../grammar/grammar.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
+import { GRAMMAR_FIELDS } from "./constraint.ts";
 import { promptInput } from "./prompt.ts";
 
 /**
@@ -18,10 +20,12 @@ import { promptInput } from "./prompt.ts";
  * exit code is 1 when there was one.
  */
 export async function runBatch(
-  { file, prompt, options }: {
+  { file, prompt, options, grammar }: {
     readonly file: string;
     readonly prompt: string | undefined;
     readonly options: GenerateOptions;
+    /** Of lines that have none of their own. */
+    readonly grammar: Grammar | undefined;
   },
   context: CommandContext,
 ): Promise<number> {
@@ -29,9 +33,11 @@ export async function runBatch(
     throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${file}"`);
   }
   const lines = readLines(file);
-  await using engine = await openWithProgress(options, context);
+  await using engine = await openWithProgress(options, context, {
+    constrained: grammar !== undefined || lines.some(mentionsGrammar),
+  });
   if (engine === undefined) return INTERRUPTED;
-  const run = openRun(engine, { options, context, total: lines.length });
+  const run = openRun(engine, { options, context, grammar, total: lines.length });
   await Promise.all(lines.map((text, i) => run.answer(i + 1, text)));
   return run.close();
 }
@@ -53,6 +59,11 @@ function readLines(file: string): string[] {
   }
 }
 
+/** Roughly: a prompt that quotes such a field prepares for nothing. */
+function mentionsGrammar(line: string): boolean {
+  return GRAMMAR_FIELDS.some((field) => line.includes(`"${field}"`));
+}
+
 interface Run {
   /** Answers one line; resolves when its line of output is written. */
   answer(line: number, text: string): Promise<void>;
@@ -62,8 +73,9 @@ interface Run {
 
 function openRun(
   engine: Engine,
-  { options, context: { io, randomSeed: drawSeed = randomSeed }, total }: {
+  { options, grammar, context: { io, randomSeed: drawSeed = randomSeed }, total }: {
     readonly options: GenerateOptions;
+    readonly grammar: Grammar | undefined;
     readonly context: CommandContext;
     readonly total: number;
   },
@@ -94,7 +106,7 @@ function openRun(
       try {
         const line = parseBatchLine(text, number);
         id = line.id;
-        const request = await requestOf(engine, { line, options, io, drawSeed });
+        const request = await requestOf(engine, { line, options, grammar, io, drawSeed });
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;
         interrupted ||= result.finishReason === "interrupt";
@@ -122,14 +134,15 @@ function openRun(
 
 async function requestOf(
   engine: Engine,
-  { line, options, io, drawSeed }: {
+  { line, options, grammar: common, io, drawSeed }: {
     readonly line: BatchLine;
     readonly options: GenerateOptions;
+    readonly grammar: Grammar | undefined;
     readonly io: Io;
     readonly drawSeed: () => number;
   },
 ): Promise<GenerateRequest> {
-  const { prompt, messages, ...own } = line;
+  const { prompt, messages, grammar = common, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages };
@@ -139,6 +152,7 @@ async function requestOf(
     maxTokens: own.maxTokens ?? options.maxTokens,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
+    ...grammar && { grammar },
     signal: io.signal,
   };
 }

@@ -1,8 +1,10 @@
 import { UsageError } from "../../errors.ts";
+import type { Grammar } from "../../grammar/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
 import { biasOf, MOST_BIAS } from "../options/logit_bias.ts";
+import { GRAMMAR_FIELDS, grammarOfLine } from "./constraint.ts";
 import { flagNamed } from "../options/options.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
@@ -15,6 +17,7 @@ export interface BatchLine {
   readonly maxTokens?: number;
   readonly stop?: readonly string[];
   readonly ignoreEos?: boolean;
+  readonly grammar?: Grammar;
 }
 
 /** Number fields of a line and the flag whose range they share. */
@@ -33,6 +36,7 @@ const NUMBERS = {
 const FIELDS = [
   ...["id", "prompt", "messages", "stop", "ignore_eos", "logit_bias"],
   ...Object.keys(NUMBERS),
+  ...GRAMMAR_FIELDS,
 ];
 
 /**
@@ -65,6 +69,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   if (ignoreEos !== undefined && typeof ignoreEos !== "boolean") {
     fail("ignore_eos is not a boolean");
   }
+  const grammar = grammarOfLine(values, fail);
   const { maxTokens, ...sampling } = numbersOf(values, fail);
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
@@ -74,6 +79,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     ...messages === undefined ? {} : { messages: messages as ChatMessage[] },
     ...stops === undefined ? {} : { stop: stops as string[] },
     ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
+    ...grammar === undefined ? {} : { grammar },
     ...maxTokens === undefined ? {} : { maxTokens },
     sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },
   };

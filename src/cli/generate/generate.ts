@@ -4,12 +4,14 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../engine/schedule/events.ts";
+import type { Grammar } from "../../grammar/grammar.ts";
 import { runBatch } from "./batch.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
+import { grammarOf } from "./constraint.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 
@@ -19,15 +21,21 @@ export async function runGenerate(
   context: CommandContext,
 ): Promise<number> {
   const { io } = context;
+  const grammar = grammarOf(options);
+  // A mistake is told before a model is loaded.
+  if (grammar) await (await import("../../grammar/grammars.ts")).checkGrammar(grammar);
   if (options.batch !== undefined) {
-    return await runBatch({ file: options.batch, prompt: argument, options }, context);
+    return await runBatch({ file: options.batch, prompt: argument, options, grammar }, context);
   }
   const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
-  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
+  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context, {
+    constrained: grammar !== undefined,
+  });
   if (engine === undefined) return INTERRUPTED;
   const request = requestOf(options, {
     promptIds: await encode(engine, { prompt, options, io }),
+    grammar,
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
@@ -58,6 +66,7 @@ function requestOf(
   options: GenerateOptions,
   rest: {
     promptIds: readonly number[];
+    grammar: Grammar | undefined;
     drawSeed: () => number;
     signal: AbortSignal;
   },
@@ -69,6 +78,7 @@ function requestOf(
     maxTokens,
     stop,
     ignoreEos,
+    ...rest.grammar && { grammar: rest.grammar },
     signal: rest.signal,
   };
 }

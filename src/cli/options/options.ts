@@ -16,6 +16,7 @@ import {
   TALK,
   TARGET,
 } from "./option_groups.ts";
+import { CONSTRAINT } from "./option_constraint.ts";
 import { PENALTIES } from "./option_penalties.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
@@ -32,6 +33,7 @@ export type GenerateOptions = Values<
   & typeof ROUNDS
   & typeof SAMPLING
   & typeof PENALTIES
+  & typeof CONSTRAINT
   & typeof SYSTEM
   & typeof RAW
   & typeof JSON_OUTPUT
@@ -42,7 +44,10 @@ export type GenerateOptions = Values<
 >;
 
 /** Values of `eyrie chat`. */
-export type ChatOptions = Omit<GenerateOptions, "raw" | "json" | keyof typeof BATCH>;
+export type ChatOptions = Omit<
+  GenerateOptions,
+  "raw" | "json" | keyof typeof BATCH | keyof typeof CONSTRAINT
+>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -160,6 +165,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
+      Constraint: CONSTRAINT,
       Output: { ...JSON_OUTPUT, ...TALK },
     },
   },

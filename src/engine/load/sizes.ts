@@ -16,7 +16,7 @@ import {
   verifyRowCount,
 } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chains, type TierShape } from "../../speculate/round_shape.ts";
+import { chain, chains, type TierShape } from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -34,6 +34,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly steps: readonly number[];
   /** What is proposed on the host at most. */
   readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
+  /** Requests may have a grammar. */
+  readonly constrained?: boolean | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -58,10 +60,16 @@ export function capacityOf(
 }
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
-function shapesOf({ steps, drafter }: Pick<SizeSettings, "steps" | "drafter">): TierShape[] {
-  if (drafter === undefined) return chains(steps);
-  return [...chains([...new Set([0, ...steps])]), drafter.shape];
+function shapesOf(
+  { steps, drafter, constrained = false }: Pick<SizeSettings, "steps" | "drafter" | "constrained">,
+): TierShape[] {
+  const more = constrained ? [chain(FORCED_DRAFTS)] : [];
+  if (drafter === undefined) return [...chains(steps), ...more];
+  return [...chains([...new Set([0, ...steps])]), drafter.shape, ...more];
 }
+
+/** Tokens that a grammar forces and a round verifies, where it is made for that. */
+const FORCED_DRAFTS = 7;
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
 function kvLimit({ limits }: Pick<Gpu, "limits">, { layers }: ModelConfig, kvDtype: KvDtype) {

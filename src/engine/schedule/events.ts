@@ -1,3 +1,4 @@
+import type { Grammar } from "../../grammar/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 
@@ -11,8 +12,10 @@ export interface GenerateRequest {
   readonly maxTokens: number;
   /** Texts that end the output; they are not part of it. */
   readonly stop: readonly string[];
-  /** Go on after an end-of-sequence token. */
+  /** Go on after an end-of-sequence token; with a grammar none is chosen. */
   readonly ignoreEos: boolean;
+  /** What the output has to be, if anything in particular. */
+  readonly grammar?: Grammar;
   /**
    * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
    * or its static depth. 0: no drafts. Any other number counts where the depth is static only.

@@ -11,6 +11,8 @@ import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_inter
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
+import { constrained } from "./constraining.ts";
+import type { Grammars } from "../../grammar/grammars.ts";
 import { proposalOf } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
@@ -99,14 +101,16 @@ export interface SchedulerOptions {
   readonly speculation: Speculation;
   /** Asked before every round; rounds then run one a sync. */
   readonly drafter?: HostDrafter | undefined;
+  /** For requests that have one. */
+  readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
-    SchedulerOptions,
+  { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
+  const { roundsPerSync = "auto", onRound = () => {} } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
@@ -126,6 +130,7 @@ export function openScheduler(
   function leave(state: RequestState, { failed = false } = {}): void {
     const { sequence, request, output } = state;
     state.done = true;
+    state.constraint?.close();
     // Tokens that the device chose after the request had ended are nobody's.
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
@@ -169,6 +174,21 @@ export function openScheduler(
     tellPrefill(state);
   }
 
+  /** Opens the grammar of the request that is admitted next. */
+  async function openGrammar(): Promise<void> {
+    for (let [state] = waiting; state; [state] = waiting) {
+      const { request: { grammar, ignoreEos } } = state;
+      if (grammar === undefined || state.constraint) return;
+      try {
+        if (!grammars) throw new UsageError("Cannot constrain the output: there are no grammars");
+        state.constraint = await grammars.open(grammar, { ignoreEos });
+        return;
+      } catch (error) {
+        fault(state, error);
+      }
+    }
+  }
+
   async function prefillOne(): Promise<void> {
     const state = running.find(({ decoding }) => !decoding);
     if (!state) return;
@@ -176,7 +196,7 @@ export function openScheduler(
     await catchUp([state]);
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
-    const token = await core.prefill(sequence, to);
+    const token = await core.prefill(sequence, to, state.constraint?.mask);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -189,7 +209,7 @@ export function openScheduler(
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
     attempt(state, () => {
-      for (const event of state.output.take(taken)) state.onEvent(event);
+      for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
       if (state.output.finished) finish(state);
     });
   }
@@ -199,10 +219,15 @@ export function openScheduler(
     try {
       action();
     } catch (error) {
-      if (!(error instanceof UsageError)) throw error;
-      leave(state, { failed: true });
-      state.onEvent({ kind: "error", error });
+      fault(state, error);
     }
+  }
+
+  /** A mistake ends its request. */
+  function fault(state: RequestState, error: unknown): void {
+    if (!(error instanceof UsageError)) throw error;
+    leave(state, { failed: true });
+    state.onEvent({ kind: "error", error });
   }
 
   /** What the host drafts for each; undefined where it drafts nothing at all. */
@@ -266,7 +291,10 @@ export function openScheduler(
     const proposed = propose(grown);
     const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const { chosen, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
+    const picked = proposed ? proposedGroup(states, proposed) : pickGroup(states);
+    const group = constrained(states, picked.group, { capacity, vocabSize: outputs.vocabSize });
+    // Of what a grammar forces a policy has nothing to learn.
+    const chosen = picked.chosen && group.proposals === undefined;
     together = group.count;
     const began = performance.now();
     const numSteps = group.shape.depth;
@@ -350,6 +378,7 @@ export function openScheduler(
         sequence: newSequence(request.promptIds),
         output: openOutput(outputs, request),
         onEvent,
+        constraint: undefined,
         started: performance.now(),
         prefilled: undefined,
         decoding: false,
@@ -370,6 +399,7 @@ export function openScheduler(
       for (const state of [...waiting, ...running]) {
         if (state.cancelled || state.request.signal?.aborted) finish(state);
       }
+      await openGrammar();
       admit();
       if (running.length === 0) {
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");
