@@ -14,7 +14,10 @@ export interface Constraint {
    * @throws UsageError where no token can follow, and the output may not end.
    */
   take(token: number): void;
-  /** A chain of at most `depth` tokens that the grammar leaves no choice about. */
+  /**
+   * A chain of at most `depth` tokens, the longest of those that spell the one text that the grammar
+   * allows next; the output might end within it.
+   */
   forced(depth: number): Proposal;
   /** The proposal without what the grammar does not allow, and what is below that. */
   pruned(proposal: Proposal): Proposal;
@@ -58,12 +61,14 @@ export function openConstraint(
 
   function newState(): State {
     const mask = matcher.mask();
-    if (ignoreEos) {
-      for (const id of eosTokenIds) {
-        mask[id >>> 5] = cleared(mask[id >>> 5] ?? 0, id);
-      }
-    }
-    return { mask, next: new Map() };
+    return { mask: ignoreEos ? withoutEnd(mask) : mask, next: new Map() };
+  }
+
+  /** The mask, or itself where nothing but the end may come. */
+  function withoutEnd(mask: Uint32Array): Uint32Array {
+    const others = mask.slice();
+    for (const id of eosTokenIds) others[id >>> 5] = cleared(others[id >>> 5] ?? 0, id);
+    return isEmpty(others) ? mask : others;
   }
 
   /** Runs `action` at the state behind the token, where the matcher is at that of `from`. */
@@ -91,7 +96,7 @@ export function openConstraint(
     return walked;
   }
 
-  /** The token that all that may follow begin, or are. */
+  /** The longest of the tokens that may follow, where it begins with each of the others. */
   function only(mask: Uint32Array): number | undefined {
     const tokens = tokensOf(mask, MOST_SPELLINGS) ?? [];
     if (tokens.some((token) => eosTokenIds.includes(token))) return undefined;

@@ -59,7 +59,7 @@ class Translation {
         { unicode: true },
       );
     } catch (error) {
-      throw this.#fault(reason(error).replace(/^Invalid regular expression: .*\/: /, ""));
+      throw this.#fault(reason(error).replace(/^Invalid regular expression: .*\/\w*: /, ""));
     }
   }
 

@@ -174,18 +174,18 @@ export function openScheduler(
     tellPrefill(state);
   }
 
-  /** Opens the grammar of the request that is admitted next. */
-  async function openGrammar(): Promise<void> {
-    for (let [state] = waiting; state; [state] = waiting) {
-      const { request: { grammar, ignoreEos } } = state;
-      if (grammar === undefined || state.constraint) return;
-      try {
-        if (!grammars) throw new UsageError("Cannot constrain the output: there are no grammars");
-        state.constraint = await grammars.open(grammar, { ignoreEos });
-        return;
-      } catch (error) {
-        fault(state, error);
-      }
+  /** The request that is admitted next, where its grammar is not open yet. */
+  function unopened(): RequestState | undefined {
+    return waiting.slice(0, 1).find(({ request, constraint }) => request.grammar && !constraint);
+  }
+
+  async function openGrammar(state: RequestState): Promise<void> {
+    const { request: { grammar, ignoreEos } } = state;
+    try {
+      if (!grammars) throw new UsageError("Cannot constrain the output: there are no grammars");
+      state.constraint = grammar && await grammars.open(grammar, { ignoreEos });
+    } catch (error) {
+      fault(state, error);
     }
   }
 
@@ -399,7 +399,8 @@ export function openScheduler(
       for (const state of [...waiting, ...running]) {
         if (state.cancelled || state.request.signal?.aborted) finish(state);
       }
-      await openGrammar();
+      // Others may be submitted meanwhile.
+      for (let state = unopened(); state; state = unopened()) await openGrammar(state);
       admit();
       if (running.length === 0) {
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");

@@ -97,19 +97,40 @@ function whole(low: bigint, high: bigint): Expression {
 function fixed(low: bigint, high: bigint, scale: number): Expression {
   const unit = 10n ** BigInt(scale);
   const [first, last] = [low / unit, high / unit];
-  const behind = (value: bigint) => `${value % unit}`.padStart(scale, "0");
-  /** The numbers of one integer part. */
-  const part = (integer: bigint, from: string, to: string): Expression => {
-    const digits = scale > 0 ? [sequence(text("."), between(from, to))] : [];
-    const alone = /^0*$/.test(from) ? [text("")] : [];
-    return sequence(text(`${integer}`), choice(...alone, ...digits));
-  };
-  const [zeros, nines] = ["0".repeat(scale), "9".repeat(scale)];
-  if (first === last) return part(first, behind(low), behind(high));
+  /** The numbers of one integer part; `open` where it may be followed by all until the next. */
+  const part = (whole: bigint, from: bigint, to: bigint, open: boolean): Expression =>
+    sequence(
+      text(`${whole}`),
+      choice(...from === 0n ? [text("")] : [], fraction(from, to, { scale, open })),
+    );
+  if (first === last) return part(first, low % unit, high % unit, false);
   const inner = first + 1n < last
     ? [sequence(whole(first + 1n, last - 1n), optional(FRACTION))]
     : [];
-  return choice(part(first, behind(low), nines), ...inner, part(last, zeros, behind(high)));
+  return choice(
+    part(first, low % unit, unit - 1n, true),
+    ...inner,
+    part(last, 0n, high % unit, false),
+  );
+}
+
+/** Fractions from / 10^scale to to / 10^scale, with fewer digits or more. */
+function fraction(
+  from: bigint,
+  to: bigint,
+  { scale, open }: { readonly scale: number; readonly open: boolean },
+): Expression {
+  const parts: Expression[] = [];
+  const add = (low: bigint, high: bigint, digits: number, more: Expression) => {
+    const written = (value: bigint) => digits === 0 ? "" : `${value}`.padStart(digits, "0");
+    if (low <= high) parts.push(sequence(between(written(low), written(high)), more));
+  };
+  for (let digits = 1; digits <= scale; digits++) {
+    const unit = 10n ** BigInt(scale - digits);
+    add((from + unit - 1n) / unit, to / unit, digits, text(""));
+  }
+  add(from, open ? to : to - 1n, scale, repeat(DIGIT, 1, Math.max(1, DIGITS - scale)));
+  return sequence(text("."), choice(...parts));
 }
 
 /** Digits of the same number, from `low` to `high`. */
