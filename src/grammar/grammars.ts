@@ -1,12 +1,12 @@
 import { UsageError } from "../errors.ts";
 import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
-import { mendedEbnf } from "./ebnf_text.ts";
-import { type Grammar, GrammarError } from "./grammar.ts";
+import { mendedEbnf } from "./rules/ebnf_text.ts";
+import { type Grammar, GrammarError } from "./rules/grammar.ts";
 import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
-import { regexExpression } from "./regex.ts";
-import { ebnf, productive, type Rules } from "./rules.ts";
+import { regexExpression } from "./rules/regex.ts";
+import { ebnf, productive, type Rules } from "./rules/rules.ts";
 import {
   type CompiledGrammar,
   type GrammarCompiler,

@@ -1,6 +1,6 @@
 /** `@mlc-ai/web-xgrammar`: grammars over a vocabulary, in WebAssembly. */
 import { createRequire } from "node:module";
-import { GrammarError } from "./grammar.ts";
+import { GrammarError } from "./rules/grammar.ts";
 
 /** Objects of the WebAssembly's memory, which end with `delete`. */
 interface Owned {

@@ -9,7 +9,7 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { UsageError } from "../../src/errors.ts";
-import type { Grammar } from "../../src/grammar/grammar.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { isValidJson } from "../grammar/cases.ts";

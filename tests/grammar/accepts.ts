@@ -1,5 +1,5 @@
 import { type Grammars, openGrammars } from "../../src/grammar/grammars.ts";
-import type { Grammar } from "../../src/grammar/grammar.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { allows } from "../../src/grammar/matcher.ts";
 import type { TokenBytes } from "../../src/text/token_bytes.ts";
 import { EOS, fledglingBytes, fledglingVocabulary } from "./vocabulary.ts";

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import Ajv from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import type { CodePoints } from "../../src/grammar/code_points.ts";
-import type { Grammar } from "../../src/grammar/grammar.ts";
+import type { CodePoints } from "../../src/grammar/rules/code_points.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import type { Grammars } from "../../src/grammar/grammars.ts";
-import { ebnf, productive } from "../../src/grammar/rules.ts";
+import { ebnf, productive } from "../../src/grammar/rules/rules.ts";
 import type { TokenBytes } from "../../src/text/token_bytes.ts";
 import { drawFrom, randomRegex, randomRules, randomSchema } from "./random.ts";
 import { recognizes } from "./recognize.ts";

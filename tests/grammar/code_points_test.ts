@@ -7,7 +7,7 @@ import {
   codePoints,
   except,
   utf8Ranges,
-} from "../../src/grammar/code_points.ts";
+} from "../../src/grammar/rules/code_points.ts";
 
 const point = fc.oneof(
   fc.integer({ min: 0, max: 0x10ffff }),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import type { Grammar } from "../../src/grammar/grammar.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { checkGrammar, openGrammars } from "../../src/grammar/grammars.ts";
 import { accepts, GRAMMARS } from "./accepts.ts";
 

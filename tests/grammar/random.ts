@@ -1,5 +1,5 @@
 /** JSON schemas and grammars by chance, from a seed. */
-import { type CodePoints } from "../../src/grammar/code_points.ts";
+import { type CodePoints } from "../../src/grammar/rules/code_points.ts";
 import {
   choice,
   type Expression,
@@ -8,7 +8,7 @@ import {
   rule,
   sequence,
   text,
-} from "../../src/grammar/rules.ts";
+} from "../../src/grammar/rules/rules.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 
 /** Draws whole numbers below `below`. */

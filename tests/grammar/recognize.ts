@@ -1,4 +1,4 @@
-import type { Expression, Rules } from "../../src/grammar/rules.ts";
+import type { Expression, Rules } from "../../src/grammar/rules/rules.ts";
 
 /** Whether a text is one of the rules': all ends of all parts at all places, by the definition. */
 export function recognizes(rules: Rules, whole: string): boolean {

@@ -1,5 +1,5 @@
 /** Decoding under a grammar without a model: choices are a function of the text so far and a seed. */
-import type { Grammar } from "../../src/grammar/grammar.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import type { Grammars } from "../../src/grammar/grammars.ts";
 import { allows } from "../../src/grammar/matcher.ts";
 import { hash32 } from "../../src/speculate/noise.ts";

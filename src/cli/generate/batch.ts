@@ -4,7 +4,7 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../engine/schedule/events.ts";
-import type { Grammar } from "../../grammar/grammar.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { type BatchLine, parseBatchLine } from "./batch_line.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";

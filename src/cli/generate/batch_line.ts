@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import type { Grammar } from "../../grammar/grammar.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";

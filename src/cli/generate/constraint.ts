@@ -1,5 +1,5 @@
 import { reason, UsageError } from "../../errors.ts";
-import type { Grammar } from "../../grammar/grammar.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { GenerateOptions } from "../options/options.ts";
 
 /**

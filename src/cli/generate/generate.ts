@@ -4,7 +4,7 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../engine/schedule/events.ts";
-import type { Grammar } from "../../grammar/grammar.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { runBatch } from "./batch.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";

@@ -1,4 +1,4 @@
-import type { Grammar } from "../../grammar/grammar.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 

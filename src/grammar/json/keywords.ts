@@ -1,5 +1,5 @@
 /** What JSON Schema's keywords are to us. */
-import { GrammarError } from "../grammar.ts";
+import { GrammarError } from "../rules/grammar.ts";
 
 /** A schema that is no boolean. */
 export type Schema = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /** Texts of numbers between bounds. */
-import { GrammarError } from "../grammar.ts";
-import { choice, type Expression, NOTHING, oneOf, repeat, sequence, text } from "../rules.ts";
+import { GrammarError } from "../rules/grammar.ts";
+import { choice, type Expression, NOTHING, oneOf, repeat, sequence, text } from "../rules/rules.ts";
 
 /**
  * Digits before the point and behind it: integers of 15 digits are exact in a double, and no number

@@ -1,4 +1,4 @@
-import { choice, type Expression, NOTHING, repeat, sequence, text } from "../rules.ts";
+import { choice, type Expression, NOTHING, repeat, sequence, text } from "../rules/rules.ts";
 import { countOf, fault, isObject, type Schema } from "./keywords.ts";
 import { COMMA, list, otherKey } from "./text.ts";
 

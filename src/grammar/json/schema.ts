@@ -1,8 +1,16 @@
 /** A grammar of the JSON that is valid for a schema. */
 import { isDeepStrictEqual } from "node:util";
-import type { GrammarError } from "../grammar.ts";
-import { regexExpression } from "../regex.ts";
-import { choice, type Expression, NOTHING, rule, type Rules, sequence, text } from "../rules.ts";
+import type { GrammarError } from "../rules/grammar.ts";
+import { regexExpression } from "../rules/regex.ts";
+import {
+  choice,
+  type Expression,
+  NOTHING,
+  rule,
+  type Rules,
+  sequence,
+  text,
+} from "../rules/rules.ts";
 import { areApart } from "./apart.ts";
 import { FORMATS } from "./formats.ts";
 import {

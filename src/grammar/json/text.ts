@@ -1,6 +1,6 @@
 /** Texts of JSON: one line, as Python's json.dumps writes it. */
-import { both, type CodePoints, except } from "../code_points.ts";
-import { choice, type Expression, oneOf, repeat, rule, sequence, text } from "../rules.ts";
+import { both, type CodePoints, except } from "../rules/code_points.ts";
+import { choice, type Expression, oneOf, repeat, rule, sequence, text } from "../rules/rules.ts";
 
 export const COMMA: Expression = text(", ");
 

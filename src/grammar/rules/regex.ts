@@ -1,5 +1,5 @@
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
-import { reason } from "../errors.ts";
+import { reason } from "../../errors.ts";
 import { type CodePoints, codePoints, except } from "./code_points.ts";
 import { GrammarError } from "./grammar.ts";
 import { choice, type Expression, oneOf, repeat, sequence } from "./rules.ts";
