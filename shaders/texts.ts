@@ -17,6 +17,9 @@ import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import keptRowChain from "./choose/kept_row_chain.wgsl" with { type: "text" };
+import keptRowTree from "./choose/kept_row_tree.wgsl" with { type: "text" };
+import logprobs from "./choose/logprobs.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
@@ -139,6 +142,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
+  "choose/kept_row_chain": keptRowChain,
+  "choose/kept_row_tree": keptRowTree,
+  "choose/logprobs": logprobs,
   "choose/partial_argmax": partialArgmax,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,

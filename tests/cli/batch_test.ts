@@ -71,6 +71,14 @@ Deno.test("batch: without grammars nothing is prepared for them", async () => {
   assert.equal(engine.requests[0]?.grammar, undefined);
 });
 
+Deno.test("batch: log-probabilities of a line, else as the command line says", async () => {
+  const text = '{"prompt": "a"}\n{"prompt": "b", "logprobs": 0}\n';
+  const { lines } = await run(text, ["--logprobs", "1"]);
+  const tops = lines.map(({ logprobs }) => logprobs[0].top_logprobs.length);
+  assert.deepEqual(tops, [1, 0]);
+  assert.equal((await run(text)).lines[0].logprobs, undefined);
+});
+
 Deno.test("batch: a bad line is an error of that line alone", async () => {
   const { code, lines, err } = await run('nonsense\n{"prompt": "fine"}\n{"prompt": ""}\n');
   assert.equal(code, 1);

@@ -2,6 +2,7 @@ import type {
   FinishReason,
   GenerateRequest,
   GenerateResult,
+  TextLogprobs,
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import type { ClientOptions } from "../../src/engine/client.ts";
@@ -249,5 +250,13 @@ function result(
       accepted_per_round: [3, 0, 2],
     },
     drafts: [],
+    ...request.logprobs === undefined ? {} : { logprobs: toldOf(count, request.logprobs) },
   };
+}
+
+/** A made-up log-probability for each token. */
+function toldOf(count: number, most: number): TextLogprobs[] {
+  const one = (id: number) => ({ id, text: `word ${id}`, logprob: -id / 4 });
+  const top = Array.from({ length: most }, (_, i) => one(i + 1));
+  return Array.from({ length: count }, (_, at) => ({ ...one(at + 1), top }));
 }

@@ -135,6 +135,16 @@ Deno.test("--json prints the object of the specification", async () => {
   assert.equal(io.err(), "");
 });
 
+Deno.test("--logprobs reaches the engine, and --json has what it tells", async () => {
+  const io = fakeIo({ stdin: "" });
+  const engine = fakeEngine();
+  await run(["hi", "--json", "--logprobs", "2", "--max-tokens", "1"], engine, io);
+  assert.equal(engine.requests[0]?.logprobs, 2);
+  const [first, second] = [1, 2].map((id) => ({ id, token: `word ${id}`, logprob: -id / 4 }));
+  const wanted = [{ ...first, top_logprobs: [first, second] }];
+  assert.deepEqual(JSON.parse(io.out()).logprobs, wanted);
+});
+
 Deno.test("--stats and --json tell what the weights became", async () => {
   const weights = { quantize: "q8", quantizeDraft: undefined, bytes: 7_100_000 } as const;
   const io = fakeIo({ stdin: "" });

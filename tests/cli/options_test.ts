@@ -35,6 +35,7 @@ function needed(command: CommandName, but: Flag): string[] {
     .flatMap((flag) => [flag.flag, "x"]);
   const operands = COMMANDS[command].operands?.filter((operand) => operand.required) ?? [];
   required.push(...operands.map(({ name }) => name));
+  if (but.flag === "--logprobs") return ["--json", ...required];
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -158,6 +159,7 @@ Deno.test("defaults of generate", () => {
       maxTokens: 512,
       stop: [],
       ignoreEos: false,
+      logprobs: undefined,
       json: false,
       stats: false,
       quiet: false,
@@ -176,6 +178,14 @@ Deno.test("operands: prompt, dash, after --", () => {
   assert.equal(prompt(["--top-k", "4", "--", "--quiet"]), "--quiet");
   assert.equal(prompt(["--stop", "a", "--stop=b", "hi"]), "hi");
   assert.deepEqual(options(["generate", "--stop", "a", "--stop=b"])["stop"], ["a", "b"]);
+});
+
+Deno.test("--logprobs without a place to print them is refused", () => {
+  assert.equal(
+    message(["generate", "--logprobs", "2"]),
+    'Cannot use "--logprobs 2" alone: it goes with --json or --batch',
+  );
+  assert.equal(options(["generate", "--logprobs", "2", "--batch", "f"])["logprobs"], 2);
 });
 
 Deno.test("--logit-bias: pairs and objects add up, the last of an id counts", () => {

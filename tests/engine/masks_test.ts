@@ -52,7 +52,7 @@ function masksOf(
 async function decodeMasked(
   core: Core,
   ask: (sequences: readonly Sequence[]) => RoundsAsked,
-): Promise<{ readonly texts: string[]; readonly accepted: number }> {
+): Promise<{ readonly texts: string[]; readonly told: number[][]; readonly accepted: number }> {
   using stack = new DisposableStack();
   const sequences = PROMPTS.map(() => stack.use(openWhole(core)));
   for (const [i, sequence] of sequences.entries()) {
@@ -62,13 +62,21 @@ async function decodeMasked(
     await core.prefill(sequence, ids.length, maskAfter(core, i, ids));
   }
   let accepted = 0;
+  const told: number[][] = sequences.map(() => []);
   const output = ({ ids }: Sequence, i: number) =>
     ids.slice(PROMPTS[i]?.length, (PROMPTS[i]?.length ?? 0) + MOST);
   while (sequences.some((sequence, i) => output(sequence, i).length < MOST)) {
-    const [round] = await core.rounds(sequences, ask(sequences));
-    for (const lane of round?.sequences ?? []) accepted += lane.accepted;
+    const [round] = await core.rounds(sequences, { ...ask(sequences), logprobs: 0 });
+    for (const [i, lane] of round?.sequences.entries() ?? []) {
+      accepted += lane.accepted;
+      told[i]?.push(...lane.logprobs?.map(({ logprob }) => logprob) ?? []);
+    }
   }
-  return { texts: sequences.map((sequence, i) => output(sequence, i).join()), accepted };
+  return {
+    texts: sequences.map((sequence, i) => output(sequence, i).join()),
+    told: told.map((of) => of.slice(0, MOST - 1)),
+    accepted,
+  };
 }
 
 const plain = await decodeMasked(cores.eagle3, (sequences) => ({
@@ -101,6 +109,7 @@ for (const [head, core] of Object.entries(cores)) {
         maskFor: (proposals) => Promise.resolve(masksOf(core, sequences, proposals, shape)),
       }));
       assert.deepEqual(found.texts, plain.texts, `num_steps ${numSteps}`);
+      assert.deepEqual(found.told, plain.told, `num_steps ${numSteps}`);
       assert.ok(found.accepted > 10, `${found.accepted} accepted`);
     }
   });

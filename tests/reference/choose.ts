@@ -87,6 +87,14 @@ export function allowed(logits: ArrayLike<number>, sampling: Sampling): boolean[
   return row.map((logit) => logit !== -Infinity && logit >= threshold && weight(logit) >= minP);
 }
 
+/** The natural logarithm of each token's probability, [vocabulary]: log softmax. */
+export function logprobs(logits: ArrayLike<number>): number[] {
+  const row = checked(logits);
+  const peak = row[argmax(row)] ?? NaN;
+  const mass = Math.log(sum(row.map((logit) => Math.exp(logit - peak))));
+  return row.map((logit) => logit - peak - mass);
+}
+
 /** Probability of each token under `sampling`, [vocabulary], summing to 1: the law of `choose`. */
 export function distribution(logits: ArrayLike<number>, sampling: Sampling): number[] {
   const row = checked(logits);

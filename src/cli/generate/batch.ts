@@ -13,6 +13,7 @@ import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { GRAMMAR_FIELDS } from "./constraint.ts";
 import { promptInput } from "./prompt.ts";
+import { logprobsReport } from "./report.ts";
 
 /**
  * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each on
@@ -142,7 +143,7 @@ async function requestOf(
     readonly drawSeed: () => number;
   },
 ): Promise<GenerateRequest> {
-  const { prompt, messages, grammar = common, ...own } = line;
+  const { prompt, messages, grammar = common, logprobs = options.logprobs, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages };
@@ -153,6 +154,7 @@ async function requestOf(
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
     ...grammar && { grammar },
+    ...logprobs === undefined ? {} : { logprobs },
     signal: io.signal,
   };
 }
@@ -163,6 +165,7 @@ function resultLine(id: unknown, result: GenerateResult): Record<string, unknown
     id,
     text,
     finish_reason: finishReason,
+    ...logprobsReport(result),
     usage: {
       prompt_tokens: promptIds.length,
       completion_tokens: outputIds.length,

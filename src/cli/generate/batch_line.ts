@@ -18,6 +18,7 @@ export interface BatchLine {
   readonly stop?: readonly string[];
   readonly ignoreEos?: boolean;
   readonly grammar?: Grammar;
+  readonly logprobs?: number;
 }
 
 /** Number fields of a line and the flag whose range they share. */
@@ -31,6 +32,7 @@ const NUMBERS = {
   presence_penalty: "presencePenalty",
   seed: "seed",
   max_tokens: "maxTokens",
+  logprobs: "logprobs",
 } as const;
 
 const FIELDS = [
@@ -70,7 +72,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     fail("ignore_eos is not a boolean");
   }
   const grammar = grammarOfLine(values, fail);
-  const { maxTokens, ...sampling } = numbersOf(values, fail);
+  const { maxTokens, logprobs, ...sampling } = numbersOf(values, fail);
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
@@ -81,6 +83,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
     ...grammar === undefined ? {} : { grammar },
     ...maxTokens === undefined ? {} : { maxTokens },
+    ...logprobs === undefined ? {} : { logprobs },
     sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },
   };
 }
@@ -106,7 +109,7 @@ function numbersOf(values: Record<string, unknown>, fail: (why: string) => never
     if (typeof value !== "number") fail(`${field} is not a number`);
     found[key] = inRange(flagNamed(key), field, value as number, fail);
   }
-  return found as Partial<Sampling> & { maxTokens?: number };
+  return found as Partial<Sampling> & { maxTokens?: number; logprobs?: number };
 }
 
 /** The ranges are those of the flags. */

@@ -71,7 +71,7 @@ function requestOf(
     signal: AbortSignal;
   },
 ): GenerateRequest {
-  const { maxTokens, stop, ignoreEos } = options;
+  const { maxTokens, stop, ignoreEos, logprobs } = options;
   return {
     promptIds: rest.promptIds,
     sampling: samplingOf(options, rest.drawSeed),
@@ -79,6 +79,7 @@ function requestOf(
     stop,
     ignoreEos,
     ...rest.grammar && { grammar: rest.grammar },
+    ...logprobs === undefined ? {} : { logprobs },
     signal: rest.signal,
   };
 }

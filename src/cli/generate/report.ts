@@ -1,4 +1,4 @@
-import type { GenerateResult } from "../../engine/schedule/events.ts";
+import type { GenerateResult, TextLogprob } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
 
@@ -104,6 +104,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     text: result.text,
     prompt_ids: result.promptIds,
     output_ids: result.outputIds,
+    ...logprobsReport(result),
     finish_reason: result.finishReason,
     usage: {
       prompt_tokens: result.promptIds.length,
@@ -122,6 +123,13 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     speculative: { ...speculative, ...adaptiveReport(engine) },
     device: { adapter, backend, software, features },
   };
+}
+
+/** Log-probabilities of the output tokens; nothing where none were asked for. */
+export function logprobsReport({ logprobs }: GenerateResult): Record<string, unknown> {
+  if (logprobs === undefined) return {};
+  const named = ({ id, text, logprob }: TextLogprob) => ({ id, token: text, logprob });
+  return { logprobs: logprobs.map((one) => ({ ...named(one), top_logprobs: one.top.map(named) })) };
 }
 
 /** What the weights were quantized to; nothing where they were not. */

@@ -1,4 +1,4 @@
-// Rows of the option table: what changes logits before the temperature does.
+// Rows of the option table: what changes logits before the temperature does, and what is told of them.
 
 export const PENALTIES = {
   repetitionPenalty: {
@@ -36,5 +36,17 @@ export const PENALTIES = {
     help: "added to the logit of a token id; may be repeated",
     absent: "none",
     example: "--logit-bias 50256=-100",
+  },
+} as const;
+
+export const LOGPROBS = {
+  logprobs: {
+    flag: "--logprobs",
+    type: "integer",
+    min: 0,
+    max: 20,
+    help: "with --json or --batch: each token's log-probability, and the N likeliest in its place",
+    absent: "none",
+    example: "--json --logprobs 5",
   },
 } as const;

@@ -17,7 +17,7 @@ import {
   TARGET,
 } from "./option_groups.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
-import { PENALTIES } from "./option_penalties.ts";
+import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -41,6 +41,7 @@ export type GenerateOptions = Values<
   & typeof CONTEXT
   & typeof CACHE
   & typeof BATCH
+  & typeof LOGPROBS
 >;
 
 /** Values of `eyrie chat`. */
@@ -166,7 +167,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
       Constraint: CONSTRAINT,
-      Output: { ...JSON_OUTPUT, ...TALK },
+      Output: { ...JSON_OUTPUT, ...LOGPROBS, ...TALK },
     },
   },
   chat: {
@@ -265,7 +266,7 @@ export function flagsOf(command: CommandName): FlagTable {
 
 /** One flag of the sampling and speculation groups: `/set` in chat checks values by the same rows. */
 export function flagNamed(
-  name: keyof typeof SAMPLING | keyof typeof PENALTIES | "numSteps",
+  name: keyof typeof SAMPLING | keyof typeof PENALTIES | "logprobs" | "numSteps",
 ): Flag {
-  return { ...SAMPLING, ...PENALTIES, numSteps: SPECULATION.numSteps }[name];
+  return { ...SAMPLING, ...PENALTIES, ...LOGPROBS, numSteps: SPECULATION.numSteps }[name];
 }

@@ -144,6 +144,12 @@ function refuseImpossible(given: Given): void {
   if (given["raw"] === true && given["system"] !== undefined) {
     clash("--system", "--raw", "a raw prompt has no system message; write it into the prompt");
   }
+  const read = given["json"] === true || given["batch"] !== undefined;
+  if (given["logprobs"] !== undefined && !read) {
+    throw new UsageError(
+      `Cannot use "--logprobs ${given["logprobs"]}" alone: it goes with --json or --batch`,
+    );
+  }
   if (given["quiet"] === true && given["stats"] === true) {
     clash("--stats", "--quiet", "allowed is one of them");
   }

@@ -2,7 +2,6 @@ import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
 import {
-  draftWords,
   MOST_STOPS,
   PAGE,
   RESULT_CHOICES,
@@ -14,19 +13,20 @@ import {
 } from "../../model/plan/rows_layout.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import type { Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
-import { type Choice, openChoice } from "./choice.ts";
+import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
+import { readLogprobs, type TokenLogprobs, toldLogprobs } from "./logprobs.ts";
+import { maskedRound } from "./masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
-import { batchBuckets, enginePrograms, type Programs, type RoundPrograms } from "./programs.ts";
+import { batchBuckets, enginePrograms, type Programs } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
-import { unpackProposal } from "./proposals.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
-import { openSubmitter, type Ran, type Submitter } from "./submit.ts";
+import { openSubmitter, type Submitter } from "./submit.ts";
 
 /** The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. */
 export interface Core {
@@ -72,8 +72,14 @@ export interface Core {
    * stores all of them adds the first token to the ids and returns it; the others return undefined.
    *
    * @param mask the tokens that the first may be, as a row of `RoundsAsked.masks`; absent: all.
+   * @param logprobs see `RoundsAsked.logprobs`.
    */
-  prefill(sequence: Sequence, to: number, mask?: Uint32Array): Promise<number | undefined>;
+  prefill(
+    sequence: Sequence,
+    to: number,
+    mask?: Uint32Array,
+    logprobs?: number,
+  ): Promise<FirstToken | undefined>;
   /** Brings the draft's keys and values of these sequences up to what is stored. */
   catchUp(sequences: readonly Sequence[]): Promise<void>;
   /**
@@ -105,6 +111,18 @@ export interface RoundsAsked {
   readonly masks?: Uint32Array;
   /** Makes the masks once it is known what is verified of each sequence, whoever drafted it. */
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
+  /**
+   * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities
+   * and its own, 0 to MOST_LOGPROBS; at least as many are told. Absent: no log-probabilities.
+   */
+  readonly logprobs?: number | undefined;
+}
+
+/** What a prefill chose. */
+export interface FirstToken {
+  readonly id: number;
+  /** Where they were asked for. */
+  readonly logprobs: TokenLogprobs | undefined;
 }
 
 /**
@@ -153,16 +171,13 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly programs: Programs;
+  readonly #device: Pick<Parts, "submitter" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
   readonly #inputs: Inputs;
-  readonly #buffers: RoundBuffers;
   readonly #choice: Choice;
-  /** What setSampling was told, by slot. */
-  readonly #promptTokens = new Map<number, number>();
-
   constructor({ gpu, models, capacity, buffers, choice, programs, submitter }: Parts) {
     this.gpu = gpu;
     this.models = models;
@@ -172,7 +187,7 @@ class DeviceCore implements Core {
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
     this.#inputs = openInputs(gpu, buffers, capacity);
-    this.#buffers = buffers;
+    this.#device = { submitter, buffers, capacity };
     this.#choice = choice;
   }
 
@@ -246,29 +261,46 @@ class DeviceCore implements Core {
     words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
     words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
     this.#inputs.writeSlot(sequence, SLOT_SEED, words);
-    this.#choice.setPenalties(slotOf(sequence), sampling);
-    this.#promptTokens.set(slotOf(sequence), promptTokens);
+    this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
   }
 
-  async prefill(sequence: Sequence, to: number, mask?: Uint32Array): Promise<number | undefined> {
+  async prefill(
+    sequence: Sequence,
+    to: number,
+    mask?: Uint32Array,
+    logprobs?: number,
+  ): Promise<FirstToken | undefined> {
     const { ids, stored: from } = sequence;
-    const cells = mostCells([sequence]);
     const done = to === ids.length;
-    const slot = slotOf(sequence);
-    const penalized = done && this.#choice.isPenalized(slot);
-    const choice = { masked: done && mask !== undefined, penalized };
-    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, choice);
+    const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
+    const cells = mostCells([sequence]);
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, kind);
     if (done && mask) this.#choice.setMasks(mask, 1);
-    if (penalized) this.#choice.setCounts(slot, ids, this.#promptTokens.get(slot) ?? Infinity);
+    if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);
-    const programs = done ? [body, head, draft, draftHead] : [body, draft];
-    const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
+    const { words, extra } = await this.#submitter.run({
+      programs: done ? [body, head, draft, draftHead] : [body, draft],
+      words: resultWords(1),
+      ...this.#choice.read(kind, 1),
+    });
     if (this.models.draft && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
-    const token = words[RESULT_CHOICES] ?? 0;
-    ids.push(token);
-    return token;
+    const id = words[RESULT_CHOICES] ?? 0;
+    ids.push(id);
+    return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
+  }
+
+  /** What the choice of these sequences takes. */
+  #kind(
+    sequences: readonly Sequence[],
+    { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+  ): ChoiceKind {
+    return {
+      masked: mask !== undefined,
+      penalized: sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence))),
+      logprobs: toldLogprobs(logprobs),
+    };
   }
 
   async catchUp(sequences: readonly Sequence[]): Promise<void> {
@@ -283,55 +315,35 @@ class DeviceCore implements Core {
   }
 
   async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
-    const { shape, count, depths, proposals, masks, maskFor } = asked;
+    const { shape, count, depths, proposals, masks, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
-    const [proposed, masked] = [proposals !== undefined, (masks ?? maskFor) !== undefined];
-    if ((proposed || masked) && count !== 1) {
+    const proposed = proposals !== undefined;
+    const choice = this.#kind(sequences, { mask: masks ?? maskFor, logprobs });
+    if ((proposed || choice.masked) && count !== 1) {
       throw new Error(`${count} rounds of the same proposals`);
     }
     const batch = sequences.length;
-    const penalized = sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence)));
-    const choice = { masked, penalized };
     const work = await this.programs.round({ ...shape, batch, proposed, choice, cells });
     this.#inputs.setBatch(sequences.map(slotOf));
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
-    if (masks) this.#choice.setMasks(masks, batch * shape.rows);
+    const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
+    if (masks) setMasks(masks);
     const runs = maskFor
-      ? [await this.#maskedRound(work, sequences, { ...asked, maskFor })]
+      ? [
+        await maskedRound(this.#device, work, {
+          ...{ sequences, shape, proposals },
+          setMasks: async (verified) => setMasks(await maskFor(verified)),
+        }),
+      ]
       : await this.#submitter.repeat(work, count);
     return runs.map((ran) =>
       roundResult(sequences, {
         shape,
         depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
         extended: this.models.draft !== undefined && shape.depth > 0,
+        logprobs: choice.logprobs,
       }, ran)
     );
-  }
-
-  /** A round whose masks are made once its drafts are known: read, where the device drafts. */
-  async #maskedRound(
-    work: RoundPrograms,
-    sequences: readonly Sequence[],
-    { shape, proposals, maskFor }: RoundsAsked & Required<Pick<RoundsAsked, "maskFor">>,
-  ): Promise<Ran> {
-    const setMasks = async (proposals: readonly Proposal[]) =>
-      this.#choice.setMasks(await maskFor(proposals), sequences.length * shape.rows);
-    if (proposals || shape.depth === 0) {
-      await setMasks(proposals ?? sequences.map(() => NO_PROPOSAL));
-      return await this.#submitter.run(work);
-    }
-    const { draft, verify, extend, words } = work;
-    const most = mostRows(this.capacity);
-    const size = draftWords(most);
-    const { buffer } = this.#buffers.drafts;
-    const extra = { buffer, words: this.capacity.batch * size };
-    const drafted = await this.#submitter.run({ programs: [draft], words: 0, extra });
-    await setMasks(sequences.map((sequence) => {
-      const at = slotOf(sequence) * size;
-      return unpackProposal(drafted.extra.subarray(at, at + size), shape, most);
-    }));
-    const verified = await this.#submitter.run({ programs: [verify, extend], words });
-    return { ...verified, ms: [...drafted.ms, ...verified.ms] };
   }
 }

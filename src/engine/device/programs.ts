@@ -103,8 +103,10 @@ export function enginePrograms(
   const round = once(async (cells = 0, ...key) => {
     const { draft, verify, extend } = allWithin(await whole(...key), cells);
     const programs = [draft, verify, extend];
-    const { batch, rows } = shapeOf(key.slice(2));
-    return { draft, verify, extend, programs, words: batch * resultWords(rows) };
+    const [kind = 0, , ...shape] = key;
+    const { batch, rows, depth } = shapeOf(shape);
+    const read = choice.read(kindOf(kind), batch * (depth + 1));
+    return { draft, verify, extend, programs, words: batch * resultWords(rows), ...read };
   });
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(parts, rows);
@@ -152,12 +154,13 @@ function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[])
 }
 
 /** A kind as a number, and back. */
-function kindKey({ masked, penalized }: ChoiceKind): number {
-  return Number(masked) + 2 * Number(penalized);
+function kindKey({ masked, penalized, logprobs = -1 }: ChoiceKind): number {
+  return Number(masked) + 2 * Number(penalized) + 4 * (logprobs + 1);
 }
 
 function kindOf(key: number): ChoiceKind {
-  return { masked: key % 2 === 1, penalized: key >= 2 };
+  const logprobs = key < 4 ? undefined : Math.floor(key / 4) - 1;
+  return { masked: key % 2 === 1, penalized: key % 4 >= 2, logprobs };
 }
 
 function cellBucket(cells = Infinity): number {

@@ -11,9 +11,9 @@ import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
 import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
-import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
-import { type ChoiceBuffers, chooseRows, countEmitted } from "./choice.ts";
+import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 
 /** Who takes part in rounds, and what they share. */
@@ -70,7 +70,7 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
       ...targetHead(target, count),
       ...chooseRows(target, buffers, { count, perSlot, choice }),
       ...acceptance(parts, kind),
-      ...countEmitted(buffers, target, { batch, rows: perSlot, choice }),
+      ...afterAcceptance(buffers, target, { shape, choice }),
     ],
     extend: drafter && depth > 0 ? drafter.extend(shape) : [],
   };
@@ -146,7 +146,7 @@ export function promptPlans(
         choice,
       }),
       acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }),
-      ...countEmitted(buffers, target, { batch: 1, rows: 1, choice }),
+      ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: 1 }, choice }),
     ],
     draft: drafter?.prompt(count) ?? [],
   };

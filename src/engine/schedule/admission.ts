@@ -2,6 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
 import { isChain } from "../../speculate/round_shape.ts";
 import { type Capacity, mostDepth } from "../device/buffers.ts";
+import { MOST_LOGPROBS } from "../device/logprobs.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
@@ -33,6 +34,7 @@ export function checkRequest(
     );
   }
   if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
+  checkLogprobs(request);
   const deepest = mostDepth({ shapes: capacity.shapes.filter(isChain) });
   if (numSteps !== undefined && numSteps > deepest) {
     throw new UsageError(
@@ -46,6 +48,11 @@ export function checkRequest(
         `--max-kv-tokens is ${capacity.pages * PAGE}`,
     );
   }
+}
+
+function checkLogprobs({ logprobs = 0 }: GenerateRequest): void {
+  if (Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= MOST_LOGPROBS) return;
+  throw new UsageError(`Cannot generate: logprobs is ${logprobs}, it is 0 to ${MOST_LOGPROBS}`);
 }
 
 /** The embedding would be read beyond its rows, and what it gives there is no error on the device. */

@@ -1,5 +1,5 @@
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
-import type { FinishReason, GenerateRequest, GenerateResult } from "./events.ts";
+import type { FinishReason, GenerateRequest, GenerateResult, TextLogprobs } from "./events.ts";
 
 /** One round of a request. */
 export interface RoundRecord {
@@ -22,13 +22,14 @@ export interface Ended {
   readonly ended: number;
   /** Prompt tokens that were cached. */
   readonly cached: number;
+  readonly logprobs?: readonly TextLogprobs[];
 }
 
 /** @param engine.numSteps draft steps of a request that asks for none in particular. */
 export function generateResult(
   engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly numSteps: number },
   { promptIds, numSteps = engine.numSteps }: GenerateRequest,
-  { finishReason, text, ids, rounds, cached, ...times }: Ended,
+  { finishReason, text, ids, rounds, cached, logprobs, ...times }: Ended,
 ): GenerateResult {
   return {
     text,
@@ -39,6 +40,7 @@ export function generateResult(
     cachedTokens: cached,
     speculative: summary(engine.algorithm, numSteps, rounds),
     drafts: rounds.map(({ drafts }) => drafts),
+    ...logprobs && { logprobs },
   };
 }
 

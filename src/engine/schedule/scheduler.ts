@@ -8,7 +8,7 @@ import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { mostLogprobs, type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
 import { constrained } from "./constraining.ts";
@@ -196,7 +196,12 @@ export function openScheduler(
     await catchUp([state]);
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
-    const token = await core.prefill(sequence, to, state.constraint?.mask);
+    const token = await core.prefill(
+      sequence,
+      to,
+      state.constraint?.mask,
+      state.request.logprobs,
+    );
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -204,7 +209,8 @@ export function openScheduler(
     state.decoding = true;
     state.prefilled ??= performance.now();
     pages.share(sequence);
-    take(state, { ids: [token], accepted: 0, drafts: [], numSteps: undefined });
+    const logprobs = token.logprobs && [token.logprobs];
+    take(state, { ids: [token.id], accepted: 0, drafts: [], numSteps: undefined, logprobs });
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
@@ -300,7 +306,7 @@ export function openScheduler(
     const numSteps = group.shape.depth;
     if (numSteps > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, group);
+    const rounds = await core.rounds(sequences, { ...group, logprobs: mostLogprobs(states) });
     const ended = performance.now();
     const { shape, count } = group;
     syncInterval.learn(states.length, numSteps, { count, ended });
