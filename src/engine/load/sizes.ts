@@ -16,7 +16,7 @@ import {
   verifyRowCount,
 } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chain, chains, type TierShape } from "../../speculate/round_shape.ts";
+import { chains, type TierShape } from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -63,13 +63,13 @@ export function capacityOf(
 function shapesOf(
   { steps, drafter, constrained = false }: Pick<SizeSettings, "steps" | "drafter" | "constrained">,
 ): TierShape[] {
-  const more = constrained ? [chain(FORCED_DRAFTS)] : [];
+  const more = constrained ? chains(FORCED_DRAFTS) : [];
   if (drafter === undefined) return [...chains(steps), ...more];
   return [...chains([...new Set([0, ...steps])]), drafter.shape, ...more];
 }
 
-/** Tokens that a grammar forces and a round verifies, where it is made for that. */
-const FORCED_DRAFTS = 7;
+/** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
+const FORCED_DRAFTS = [3, 7];
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
 function kvLimit({ limits }: Pick<Gpu, "limits">, { layers }: ModelConfig, kvDtype: KvDtype) {

@@ -1,5 +1,5 @@
 import type { Constraint } from "../../grammar/constraint.ts";
-import { isChain, type TierShape } from "../../speculate/round_shape.ts";
+import { isChain } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Capacity } from "../device/buffers.ts";
 import type { RoundsAsked } from "../device/core.ts";
@@ -45,10 +45,13 @@ function drafted(
     });
     return { ...asked, proposals };
   }
-  const shape = deepestChain(capacity);
-  const proposals = states.map((state) => forcedOf(state, shape.depth));
-  const count = proposals.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  const chains = capacity.shapes.filter(isChain).toSorted((a, b) => a.depth - b.depth);
+  const deepest = chains.at(-1)?.depth ?? 0;
+  const proposals = states.map((state) => forcedOf(state, deepest));
+  const counts = proposals.map(({ tokens }) => tokens.length);
+  const count = counts.reduce((a, b) => a + b, 0);
   if (count === 0 || count < states.length * asked.shape.depth) return asked;
+  const shape = chains.find(({ depth }) => depth >= Math.max(...counts)) ?? asked.shape;
   const { depths: _, ...rest } = asked;
   return { ...rest, shape, proposals };
 }
@@ -57,10 +60,6 @@ function drafted(
 function forcedOf({ constraint, output, request }: Constrained, depth: number): Proposal {
   if (constraint === undefined || request.numSteps === 0) return NO_PROPOSAL;
   return constraint.forced(Math.min(depth, output.left - 1));
-}
-
-function deepestChain({ shapes }: Pick<Capacity, "shapes">): TierShape {
-  return shapes.filter(isChain).reduce((a, b) => b.depth > a.depth ? b : a);
 }
 
 /** As `RoundsAsked.masks`. */
