@@ -28,11 +28,16 @@ alias Sum = f32;
 // The largest logit of those after `last` in their order: falling, on a tie the lower id first.
 fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
   var best = NO_ARGMAX;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    let one = argmax_of(logits[row + i], i);
-    if (one.x < last.x || (one.x == last.x && i > last.y)) {
-      best = better(best, one);
+  for (var i = lane; i < VOCAB; i += $EIGHTu * LANES) {
+    //for j in EIGHT
+    let token$j = min(i + $ju * LANES, VOCAB - 1u);
+    let one$j = argmax_of(logits[row + token$j], token$j);
+    //end
+    //for j in EIGHT
+    if (one$j.x < last.x || (one$j.x == last.x && one$j.y > last.y)) {
+      best = better(best, one$j);
     }
+    //end
   }
   return best_of(best, lane);
 }
@@ -51,8 +56,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var best = next_best(row, Argmax(BROKEN, NOT_A_TOKEN), lane);
   let largest = logits[row + best.y];
   var mass = 0.0;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    mass += exp(logits[row + i] - largest);
+  for (var i = lane; i < VOCAB; i += $EIGHTu * LANES) {
+    //for j in EIGHT
+    let logit$j = logits[row + min(i + $ju * LANES, VOCAB - 1u)];
+    //end
+    //for j in EIGHT
+    mass += select(0.0, exp(logit$j - largest), i + $ju * LANES < VOCAB);
+    //end
   }
   let log_mass = log(total(mass, lane));
   let out = (tile.y * TOKENS + tile.x) * (1u + 2u * MOST);

@@ -26,7 +26,9 @@ const SAMPLINGS: readonly Sampling[] = [
 ];
 
 Deno.test("penalties: the same text at num_steps 0 to 7 with both drafts, 1 to 8 rounds per sync", async () => {
-  const prompts = goldenCases().slice(0, SAMPLINGS.length).map(({ prompt_ids }) => prompt_ids);
+  const tasks = ["count", "table", "to_json", "story"]; // they repeat tokens
+  const prompts = goldenCases().filter(({ task }) => tasks.includes(task))
+    .map(({ prompt_ids }) => prompt_ids);
   const gpu = await openGpu();
   let plain: string[] | undefined;
   for (const head of ["eagle3", "eagle1"] as const) {
@@ -47,7 +49,7 @@ Deno.test("penalties: the same text at num_steps 0 to 7 with both drafts, 1 to 8
   }
   const last = (plain?.at(-1) ?? "").split(",");
   assert.equal(new Set(last).size, last.length, "a token came twice");
-  assert.ok(last.length > 8, `${last.length} tokens`);
+  assert.ok(last.length > 20, `${last.length} tokens`);
   gpu[Symbol.dispose]();
 });
 

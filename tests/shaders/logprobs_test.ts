@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import { type KeptRows, logprobs, logprobWords } from "../../shaders/choose/logprobs.ts";
-import { readLogprobs, type TokenLogprobs } from "../../src/engine/device/logprobs.ts";
+import { readLogprobs, type TokenLogprobs } from "../../src/engine/device/choice/logprobs.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { logprobs as reference } from "../reference/choose.ts";

@@ -1,25 +1,15 @@
-import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
-import {
-  MOST_STOPS,
-  PAGE,
-  RESULT_CHOICES,
-  resultWords,
-  SLOT_LIMIT,
-  SLOT_SEED,
-  SLOT_STOPS,
-  SLOT_WORDS,
-} from "../../model/plan/rows_layout.ts";
+import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
-import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice.ts";
+import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
-import { readLogprobs, type TokenLogprobs, toldLogprobs } from "./logprobs.ts";
-import { maskedRound } from "./masked_round.ts";
+import { readLogprobs, type TokenLogprobs, toldLogprobs } from "./choice/logprobs.ts";
+import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs } from "./programs.ts";
@@ -257,12 +247,7 @@ class DeviceCore implements Core {
     stopIds: readonly number[] = [],
     promptTokens = Infinity,
   ): void {
-    const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
-    words.set([sampling.seed, sampling.topK]);
-    new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
-    words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
-    words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
-    this.#inputs.writeSlot(sequence, SLOT_SEED, words);
+    this.#inputs.writeSampling(sequence, sampling, stopIds);
     this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
   }
 

@@ -3,7 +3,7 @@ import { compiler, type Created, type Program, within } from "../../gpu/program.
 import { resultWords } from "../../model/plan/rows_layout.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
-import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice.ts";
+import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import type { Work } from "./submit.ts";

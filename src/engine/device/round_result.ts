@@ -1,7 +1,7 @@
 import { logprobWords } from "../../../shaders/choose/logprobs.ts";
 import { RESULT_CHOICES, resultDrafts, resultWords } from "../../model/plan/rows_layout.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
-import { readLogprobs, type TokenLogprobs } from "./logprobs.ts";
+import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
 import type { Ran } from "./submit.ts";
 

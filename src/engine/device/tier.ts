@@ -13,7 +13,7 @@ import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
 import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
 import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
-import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice.ts";
+import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 
 /** Who takes part in rounds, and what they share. */

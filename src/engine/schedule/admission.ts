@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
 import { isChain } from "../../speculate/round_shape.ts";
 import { type Capacity, mostDepth } from "../device/buffers.ts";
-import { MOST_LOGPROBS } from "../device/logprobs.ts";
+import { MOST_LOGPROBS } from "../device/choice/logprobs.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";

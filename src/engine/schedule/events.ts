@@ -1,5 +1,5 @@
 import type { Grammar } from "../../grammar/rules/grammar.ts";
-import type { TokenLogprob } from "../device/logprobs.ts";
+import type { TokenLogprob } from "../device/choice/logprobs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 

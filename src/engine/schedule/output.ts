@@ -5,7 +5,7 @@ import type { Constraint } from "../../grammar/constraint.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
-import type { TokenLogprob, TokenLogprobs } from "../device/logprobs.ts";
+import type { TokenLogprob, TokenLogprobs } from "../device/choice/logprobs.ts";
 import type { EngineEvent, FinishReason, GenerateRequest, TextLogprobs } from "./events.ts";
 import { type Ended, generateResult, type RoundRecord } from "./result.ts";
 

@@ -1,14 +1,14 @@
-import { readsMasks } from "../../../shaders/adjust/adjust.ts";
-import type { Gpu } from "../../gpu/device.ts";
-import { submit } from "../../gpu/program.ts";
-import { draftWords } from "../../model/plan/rows_layout.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
-import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
-import type { RoundPrograms } from "./programs.ts";
-import { unpackProposal } from "./proposals.ts";
-import { type Sequence, slotOf } from "./sequence.ts";
-import type { Ran, Submitter } from "./submit.ts";
+import { readsMasks } from "../../../../shaders/adjust/adjust.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import { submit } from "../../../gpu/program.ts";
+import { draftWords } from "../../../model/plan/rows_layout.ts";
+import type { TierShape } from "../../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
+import { type Capacity, mostRows, type RoundBuffers } from "../buffers.ts";
+import type { RoundPrograms } from "../programs.ts";
+import { unpackProposal } from "../proposals.ts";
+import { type Sequence, slotOf } from "../sequence.ts";
+import type { Ran, Submitter } from "../submit.ts";
 
 /** What runs a round in several submissions, and what it drafts into. */
 interface Device {

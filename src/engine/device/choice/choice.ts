@@ -1,12 +1,17 @@
-import { adjust, maskWords, type PenaltyBuffers, PROMPT } from "../../../shaders/adjust/adjust.ts";
-import { countTokens } from "../../../shaders/adjust/count_tokens.ts";
-import { choose } from "../../../shaders/choose/choose.ts";
-import { type KeptRows, logprobs, logprobWords } from "../../../shaders/choose/logprobs.ts";
-import type { Gpu } from "../../gpu/device.ts";
-import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { resultWords } from "../../model/plan/rows_layout.ts";
-import type { Target } from "../../model/plan/target.ts";
-import { penalizes, type Sampling } from "../../speculate/sampling.ts";
+import {
+  adjust,
+  maskWords,
+  type PenaltyBuffers,
+  PROMPT,
+} from "../../../../shaders/adjust/adjust.ts";
+import { countTokens } from "../../../../shaders/adjust/count_tokens.ts";
+import { choose } from "../../../../shaders/choose/choose.ts";
+import { type KeptRows, logprobs, logprobWords } from "../../../../shaders/choose/logprobs.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
+import { resultWords } from "../../../model/plan/rows_layout.ts";
+import type { Target } from "../../../model/plan/target.ts";
+import { penalizes, type Sampling } from "../../../speculate/sampling.ts";
 import {
   type Capacity,
   KEPT_ROWS_AT,
@@ -14,10 +19,10 @@ import {
   type RoundBuffers,
   storageBuffer,
   verifyRowCount,
-} from "./buffers.ts";
+} from "../buffers.ts";
 import { MOST_LOGPROBS } from "./logprobs.ts";
-import type { Work } from "./submit.ts";
-import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import type { Work } from "../submit.ts";
+import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
 /** What has a say in the target's choice beside its logits and sampling. */
 export interface ChoiceKind {

@@ -1,5 +1,5 @@
-import { logprobWords } from "../../../shaders/choose/logprobs.ts";
-import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
+import { logprobWords } from "../../../../shaders/choose/logprobs.ts";
+import { NOT_A_TOKEN } from "../../../../shaders/choose/choose.ts";
 
 /** A token and its log-probability, natural. */
 export interface TokenLogprob {
