@@ -15,8 +15,8 @@ export interface Constraint {
    */
   take(token: number): void;
   /**
-   * A chain of at most `depth` tokens, the longest of those that spell the one text that the grammar
-   * allows next; the output might end within it.
+   * A chain of at most `depth` tokens for what comes next whichever token is chosen: the longest that
+   * spell it. A guess where tokens alone cannot tell what else the grammar allows.
    */
   forced(depth: number): Proposal;
   /** The proposal without what the grammar does not allow, and what is below that. */
@@ -30,8 +30,8 @@ export interface Constraint {
   close(): void;
 }
 
-/** More tokens than that are a choice. */
-const MOST_SPELLINGS = 32;
+/** More tokens than that are taken for a choice: to look at all of them would take too long. */
+const MOST_SPELLINGS = 1024;
 
 /** Where an output may be: made once, and found again by the tokens that lead there. */
 interface State {
@@ -96,20 +96,20 @@ export function openConstraint(
     return walked;
   }
 
-  /** The longest of the tokens that may follow, where it begins with each of the others. */
+  /** The longest token that each of those that may follow begins with, or is the beginning of. */
   function only(mask: Uint32Array): number | undefined {
     const tokens = tokensOf(mask, MOST_SPELLINGS) ?? [];
     if (tokens.some((token) => eosTokenIds.includes(token))) return undefined;
-    const [longest, ...others] = tokens
-      .toSorted((a, b) => lengthOf(b) - lengthOf(a));
-    if (longest === undefined) return undefined;
-    const text = bytes[longest] as Uint8Array;
-    const begins = (token: number) => bytes[token]?.every((byte, i) => byte === text[i]);
-    return others.every(begins) ? longest : undefined;
-  }
-
-  function lengthOf(token: number): number {
-    return bytes[token]?.length ?? 0;
+    const texts = tokens.map((token) => bytes[token] as Uint8Array);
+    const [any] = texts;
+    if (any === undefined) return undefined;
+    const fits = (text: Uint8Array) => texts.every((other) => startAlike(text, other));
+    const length = (at: number) => texts[at]?.length ?? 0;
+    // What fits is one of the beginnings of any of them, or goes on from it.
+    const candidates = [...texts.keys()].filter((at) => startAlike(texts[at] as Uint8Array, any))
+      .sort((a, b) => length(b) - length(a));
+    const found = candidates.find((at) => fits(texts[at] as Uint8Array));
+    return found === undefined ? undefined : tokens[found];
   }
 
   return {
@@ -166,6 +166,13 @@ export function openConstraint(
 /** @throws Error where the mask said otherwise: a bug. */
 function step(matcher: Matcher, token: number): void {
   if (!matcher.accept(token)) throw new Error(`the grammar does not allow token ${token}`);
+}
+
+/** Whether one of the texts begins with the other. */
+function startAlike(a: Uint8Array, b: Uint8Array): boolean {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 function isEmpty(mask: Uint32Array): boolean {

@@ -3,7 +3,7 @@ import { openConstraint } from "../../src/grammar/constraint.ts";
 import { allows, type Matcher, tokensOf } from "../../src/grammar/matcher.ts";
 import { chainOf } from "../reference/trees.ts";
 
-const BYTES = ["", "", "a", "b", "ab", "c", "abc", "x"].map((text) =>
+const BYTES = ["", "", "a", "b", "ab", "c", "abc", "x", "bx", "ba"].map((text) =>
   new TextEncoder().encode(text)
 );
 const EOS = 1;
@@ -72,10 +72,16 @@ Deno.test("forced: one text, in its longest tokens, up to a choice, the depth or
   assert.deepEqual(open(["abcx", "abca"]).constraint.forced(7), chainOf([ABC]));
   assert.deepEqual(open(["abcxx"]).constraint.forced(7), chainOf([ABC, X, X]));
   assert.deepEqual(open(["abcxx"]).constraint.forced(2), chainOf([ABC, X]));
+  assert.deepEqual(open(["xab", "xc"]).constraint.forced(7), chainOf([X]));
   assert.deepEqual(open(["abcx", "x"]).constraint.forced(7), chainOf([]));
   const { constraint } = open(["a", "abc"]);
   constraint.take(A);
   assert.deepEqual(constraint.forced(7), chainOf([]));
+});
+
+Deno.test("forced: a token that all others go on from", () => {
+  // b, ba and bx may follow: b comes in any case.
+  assert.deepEqual(open(["bac", "bx"]).constraint.forced(7), chainOf([B]));
 });
 
 Deno.test("complete: nothing but the end may come", () => {

@@ -1,5 +1,5 @@
 /** Texts of JSON: one line, as Python's json.dumps writes it. */
-import { both, type CodePoints, except } from "../rules/code_points.ts";
+import { both, charactersOf, type CodePoints, except } from "../rules/code_points.ts";
 import { choice, type Expression, oneOf, repeat, rule, sequence, text } from "../rules/rules.ts";
 
 export const COMMA: Expression = text(", ");
@@ -11,7 +11,7 @@ const SHORT: Readonly<Record<string, string>> = {
   ...{ '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t" },
 };
 
-const HEX: CodePoints = [[0x30, 0x39], [0x41, 0x46], [0x61, 0x66]];
+const HEX: CodePoints = charactersOf("0123456789abcdefABCDEF");
 
 /** One character of the set within a string. */
 export function stringCharacter(set: CodePoints): Expression {
@@ -22,9 +22,24 @@ export function stringCharacter(set: CodePoints): Expression {
   return choice(...plain.length > 0 ? [oneOf(plain)] : [], ...escapes);
 }
 
+/**
+ * A character of a string. It is written out wherever it is used: within a rule xgrammar knows at once
+ * what a token is, at the end of one it has to try, and each character would be such an end.
+ */
+const CHARACTERS = [oneOf(PLAIN), sequence(text("\\"), oneOf(charactersOf('"/\\bfnrt')))];
+
+/** Escapes of four digits that are no half of a surrogate pair; no choice within, see CHARACTERS. */
+const UNICODE_ESCAPES = [
+  sequence(text("\\u"), oneOf(both(HEX, except(charactersOf("dD")))), ...Array(3).fill(oneOf(HEX))),
+  sequence(
+    ...[text("\\u"), oneOf(charactersOf("dD")), oneOf(charactersOf("01234567"))],
+    ...[oneOf(HEX), oneOf(HEX)],
+  ),
+];
+
 /** A string of so many characters, of which an escape is one. */
 export function stringOf(least: number, most: number | undefined): Expression {
-  return quoted(repeat(rule("character"), least, most));
+  return quoted(repeat(choice(...CHARACTERS), least, most));
 }
 
 export function quoted(inside: Expression): Expression {
@@ -77,26 +92,10 @@ export function otherKey(
 
 /** What every grammar of JSON may refer to. */
 export function jsonRules(): [name: string, body: Expression][] {
-  const hex = oneOf(HEX);
-  // Not the halves of surrogate pairs.
-  const escaped = choice(
-    oneOf(
-      [...'"/\\bfnrt'].map((c): [number, number] => [c.charCodeAt(0), c.charCodeAt(0)])
-        .toSorted(([a], [b]) => a - b),
-    ),
-  );
-  const unicode = choice(
-    sequence(oneOf([[0x30, 0x39], [0x41, 0x43], [0x45, 0x46], [0x61, 0x63], [0x65, 0x66]]), hex),
-    sequence(oneOf([[0x44, 0x44], [0x64, 0x64]]), oneOf([[0x30, 0x37]])),
-  );
   const [value, string] = [rule("value"), rule("string")];
   const member = sequence(string, text(": "), value);
   return [
-    ["character", choice(oneOf(PLAIN), sequence(text("\\"), escaped))],
-    [
-      "string",
-      quoted(repeat(choice(rule("character"), sequence(text("\\u"), unicode, hex, hex)), 0)),
-    ],
+    ["string", quoted(repeat(choice(...CHARACTERS, ...UNICODE_ESCAPES), 0))],
     [
       "value",
       choice(
