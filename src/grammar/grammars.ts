@@ -1,4 +1,4 @@
-import { UsageError } from "../errors.ts";
+import { reason, UsageError } from "../errors.ts";
 import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
@@ -149,7 +149,9 @@ async function usable<T>(action: () => Promise<T>): Promise<T> {
   try {
     return await action();
   } catch (error) {
-    if (!(error instanceof GrammarError)) throw error;
-    throw new UsageError(`Cannot constrain the output: ${error.message}`, { cause: error });
+    // The stack that a circle of schemas, or thousands of brackets, did not fit on.
+    const why = error instanceof RangeError ? "it is nested too deep" : undefined;
+    if (why === undefined && !(error instanceof GrammarError)) throw error;
+    throw new UsageError(`Cannot constrain the output: ${why ?? reason(error)}`, { cause: error });
   }
 }

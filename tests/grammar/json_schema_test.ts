@@ -123,6 +123,17 @@ for (const [schema, good, bad] of CASES) {
   });
 }
 
+Deno.test("a circle of $ref with keywords beside it", async () => {
+  const node = {
+    type: "object",
+    properties: { n: { type: "integer" }, next: { $ref: "#/$defs/node", required: ["n"] } },
+  };
+  const schema = { $defs: { node }, $ref: "#/$defs/node" };
+  const grammar = { kind: "json schema", schema } as const;
+  assert.ok(await accepts(grammar, '{"next": {"n": 1, "next": {"n": 2}}}'));
+  assert.ok(!(await accepts(grammar, '{"next": {}}')));
+});
+
 Deno.test("items as a list, as it was before 2020", async () => {
   const schema = { items: [{ const: 1 }], additionalItems: { const: 2 } };
   const grammar = { kind: "json schema", schema } as const;

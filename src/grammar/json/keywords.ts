@@ -70,6 +70,12 @@ export function countOf(schema: Schema, keyword: string, path: string): number |
   throw fault(path, `"${keyword}" is ${JSON.stringify(value)}, not an integer of 0 or more`);
 }
 
+export function textOf(schema: Schema, keyword: string, path: string): string | undefined {
+  const value = schema[keyword];
+  if (value === undefined || typeof value === "string") return value;
+  throw fault(path, `"${keyword}" is ${JSON.stringify(value)}, not a text`);
+}
+
 export function isObject(value: unknown): value is Schema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -50,17 +50,22 @@ const asBoth: Join = (a, b) => ({ allOf: [a, b] });
 
 const JOINS: Readonly<Record<string, Join>> = {
   type: (a, b, path) => commonTypes(typesOf({ type: a }, path), typesOf({ type: b }, path)),
-  required: (a, b) => [...new Set([...a as string[], ...b as string[]])],
+  required: (a, b, path) => [...new Set([...listOf(a, path), ...listOf(b, path)])],
   properties: (a, b, path) => joinedProperties(a, b, path),
   additionalProperties: (a, b) => a === false || b === false ? false : asBoth(a, b, ""),
   items: asBoth,
-  allOf: (a, b) => [...a as unknown[], ...b as unknown[]],
+  allOf: (a, b, path) => [...listOf(a, path), ...listOf(b, path)],
   ...{ minimum: larger, exclusiveMinimum: larger, minLength: larger, minItems: larger },
   ...{ maximum: smaller, exclusiveMaximum: smaller, maxLength: smaller, maxItems: smaller },
   ...{ minProperties: larger, maxProperties: smaller },
-  enum: (a, b) =>
-    (a as unknown[]).filter((one) => (b as unknown[]).some((two) => isDeepStrictEqual(one, two))),
+  enum: (a, b, path) =>
+    listOf(a, path).filter((one) => listOf(b, path).some((two) => isDeepStrictEqual(one, two))),
 };
+
+function listOf(value: unknown, path: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw fault(path, `${JSON.stringify(value)} is no list`);
+}
 
 function commonTypes(a: readonly Type[], b: readonly Type[]): readonly Type[] {
   const has = (types: readonly Type[], type: Type) =>

@@ -19,6 +19,7 @@ import {
   fault,
   isObject,
   type Schema,
+  textOf,
   type Type,
   typeOf,
   typesOf,
@@ -44,7 +45,7 @@ export function schemaRules(schema: unknown): Rules {
 class SchemaGrammar implements SchemaContext {
   readonly rules: Map<string, Expression> = new Map();
   readonly #schema: unknown;
-  /** Names of rules by `$ref`. */
+  /** Names of rules by `$ref`, or by a schema that has one and more. */
   readonly #references = new Map<string, string>();
 
   constructor(schema: unknown) {
@@ -71,7 +72,10 @@ class SchemaGrammar implements SchemaContext {
     if (Object.keys(asked).length === 0) return rule("value");
     if ($ref !== undefined) {
       if (Object.keys(asked).length === 1) return this.#reference($ref, path);
-      return this.value(merged(this.#resolve($ref, path), without(asked, "$ref"), path), path);
+      return this.#named(JSON.stringify(asked), () => {
+        const target = this.#resolve($ref, path);
+        return this.value(merged(target, without(asked, "$ref"), path), path);
+      });
     }
     if (allOf !== undefined) {
       const all = this.#schemas(allOf, path, "allOf").map((each) => this.#target(each, path));
@@ -128,16 +132,16 @@ class SchemaGrammar implements SchemaContext {
   }
 
   #string(schema: Schema, path: string): Expression {
-    const { pattern, format } = schema;
+    const [pattern, format] = [textOf(schema, "pattern", path), textOf(schema, "format", path)];
     const [least, most] = [countOf(schema, "minLength", path), countOf(schema, "maxLength", path)];
     const asked = ["pattern", "format"].filter((keyword) => schema[keyword] !== undefined);
     if (least !== undefined || most !== undefined) asked.push("minLength or maxLength");
     if (asked.length > 1) throw fault(path, `${asked.join(" and ")} at once is not supported`);
     if (pattern !== undefined) {
-      return quoted(regexExpression(String(pattern), stringCharacter));
+      return quoted(regexExpression(pattern, stringCharacter));
     }
     if (format !== undefined) {
-      const expression = FORMATS[String(format)];
+      const expression = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
       if (expression === undefined) {
         const known = Object.keys(FORMATS).join(", ");
         throw fault(path, `the format "${format}" is not supported, only ${known}`);
@@ -193,14 +197,18 @@ class SchemaGrammar implements SchemaContext {
   }
 
   #reference(reference: unknown, path: string): Expression {
-    const key = String(reference);
+    const target = this.#resolve(reference, path);
+    return this.#named(reference as string, () => this.value(target, reference as string));
+  }
+
+  /** A rule that is there before its body is made, which may refer to it. */
+  #named(key: string, body: () => Expression): Expression {
     const known = this.#references.get(key);
     if (known !== undefined) return rule(known);
-    const target = this.#resolve(reference, path);
     const name = `reference_${this.#references.size}`;
     this.#references.set(key, name);
     this.rules.set(name, NOTHING);
-    this.rules.set(name, this.value(target, key));
+    this.rules.set(name, body());
     return rule(name);
   }
 
