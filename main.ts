@@ -1,27 +1,38 @@
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenEngine } from "./src/cli/open/engine.ts";
-import { denoIo, INTERRUPTED, type Io } from "./src/cli/terminal/io.ts";
+import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
+import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
-import { UsageError } from "./src/errors.ts";
+import { UsageError, withoutPermission } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const { parseArguments } = await import("./src/cli/options/parse.ts");
     return await run(parseArguments(args), { io, args });
-  } catch (error) {
+  } catch (thrown) {
+    const error = withoutPermission(thrown);
     // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
     if (error instanceof Deno.errors.BrokenPipe) return 0;
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    const text = mistake || !(error instanceof Error)
-      ? String(error)
-      : error.stack ?? error.message;
-    io.stderr.write(mistake ? `eyrie: ${error.message}\n` : `${text}\n`);
+    say(mistake || error instanceof OutputError ? `eyrie: ${error.message}` : stackOf(error), io);
     return mistake ? 2 : 1;
+  }
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? error.stack ?? error.message : String(error);
+}
+
+function say(line: string, { stderr }: Io): void {
+  try {
+    stderr.write(`${line}\n`);
+  } catch {
+    // stderr cannot be written either: the code has to do.
   }
 }
 
@@ -45,7 +56,8 @@ async function run(
     case "chat": {
       const { runChat } = await import("./src/cli/chat/chat.ts");
       const open = await engineOpener(invocation.options, io);
-      return await runChat(invocation.options, { open, io });
+      const { historyPath } = await import("./src/cli/terminal/history.ts");
+      return await runChat(invocation.options, { open, io, historyFile: historyPath() });
     }
     case "bench": {
       const { located } = await import("./src/cli/open/locate.ts");
@@ -111,6 +123,11 @@ async function run(
       const { model: from } = await locate({ model: invocation.from }, { io, quiet });
       return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
     }
+    case "completion": {
+      const { completionScript } = await import("./src/cli/completion/completion.ts");
+      io.stdout.write(completionScript(invocation.shell));
+      return 0;
+    }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor/doctor.ts");
       return await runDoctor(invocation.options, io.stdout.write);
@@ -120,36 +137,30 @@ async function run(
 
 /** The engine runs in a worker, which this module is too: one file is a whole program. */
 async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<OpenEngine> {
+  checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const { located } = await import("./src/cli/open/locate.ts");
   return located(engineInWorker(import.meta.url), { io, quiet });
 }
 
-/** Those of SIGINT. */
-const listeners: (() => void)[] = [];
-
-/** The first Ctrl+C asks for an orderly end, the second one does not wait for it. */
-function interruptSignal(): AbortSignal {
-  const interrupt = new AbortController();
-  const listener = () => interrupt.signal.aborted ? void dieOfInterrupt() : interrupt.abort();
-  listeners.push(listener);
-  Deno.addSignalListener("SIGINT", listener);
-  return interrupt.signal;
+/** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */
+function checkReadable(module: string): void {
+  try {
+    if (module.startsWith("file:")) Deno.statSync(new URL(module));
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) throw error;
+  }
 }
 
-/**
- * Ends the process as an interrupted one, whatever the engine's thread is at. An exit would crash in
- * drivers whose exit handlers run while that thread uses them, a signal ends all threads at once; and
- * a shell learns that its script is to stop too.
- */
-async function dieOfInterrupt(): Promise<never> {
-  if (Deno.build.os !== "windows") {
-    // Nobody listens: the signal does what it does by default.
-    for (const listener of listeners) Deno.removeSignalListener("SIGINT", listener);
-    Deno.kill(Deno.pid, "SIGINT");
-    await new Promise((resolve) => setTimeout(resolve, 500)); // the first process of a container lives
-  }
-  Deno.exit(INTERRUPTED);
+/** Runs what was typed to the end of the process. */
+async function runToExit(): Promise<never> {
+  const { take, die } = endSignals();
+  const code = await main(Deno.args, denoIo(take));
+  if (code === INTERRUPTED) await die();
+  // When a module has been evaluated and the event loop turns, Deno keeps what V8 compiled of it: the
+  // later starts of a bundle take a third less.
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  Deno.exit(code);
 }
 
 const port = workerPort();
@@ -157,7 +168,5 @@ if (port) {
   const { serveEngine } = await import("./src/engine/worker/serve.ts");
   serveEngine(port);
 } else if (import.meta.main) {
-  const code = await main(Deno.args, denoIo(interruptSignal));
-  if (code === INTERRUPTED) await dieOfInterrupt();
-  Deno.exit(code);
+  runToExit();
 }

@@ -106,6 +106,16 @@ import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
 import verifyTree from "./round/verify_tree.wgsl" with { type: "text" };
+import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
+import pool from "./tree/pool.wgsl" with { type: "text" };
+import rank from "./tree/rank.wgsl" with { type: "text" };
+import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
+import topOfSlot from "./tree/top_of_slot.wgsl" with { type: "text" };
+import topTokens from "./tree/top_tokens.wgsl" with { type: "text" };
+import treeLevel from "./tree/tree_level.wgsl" with { type: "text" };
+import treeLevelFirst from "./tree/tree_level_first.wgsl" with { type: "text" };
+import treeLevelNext from "./tree/tree_level_next.wgsl" with { type: "text" };
+import treeSelect from "./tree/tree_select.wgsl" with { type: "text" };
 import fillRandom from "./weights/fill_random.wgsl" with { type: "text" };
 import quantize from "./weights/quantize.wgsl" with { type: "text" };
 import quantizeQ4 from "./weights/quantize_q4.wgsl" with { type: "text" };
@@ -231,6 +241,16 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/store_features": storeFeatures,
   "round/verify_rows": verifyRows,
   "round/verify_tree": verifyTree,
+  "tree/partial_top": partialTop,
+  "tree/pool": pool,
+  "tree/rank": rank,
+  "tree/top_of_row": topOfRow,
+  "tree/top_of_slot": topOfSlot,
+  "tree/top_tokens": topTokens,
+  "tree/tree_level": treeLevel,
+  "tree/tree_level_first": treeLevelFirst,
+  "tree/tree_level_next": treeLevelNext,
+  "tree/tree_select": treeSelect,
   "weights/fill_random": fillRandom,
   "weights/quantize": quantize,
   "weights/quantize_q4": quantizeQ4,

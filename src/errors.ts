@@ -7,3 +7,10 @@ export class UsageError extends Error {
 export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** What was thrown; where Deno was started without a permission, as the mistake that it is. */
+export function withoutPermission(error: unknown): unknown {
+  if (!(error instanceof Deno.errors.NotCapable)) return error;
+  // "Requires read access to "PATH", run again with the --allow-read flag"
+  return new UsageError(`Cannot run: ${error.message}, or with -A`, { cause: error });
+}

@@ -4,6 +4,7 @@
  * specification, and ends with the line `N passed, N failed`.
  */
 import { UsageError } from "../src/errors.ts";
+import { guessBackend } from "../src/gpu/backend.ts";
 import { type Asked, readArguments, testFiles } from "./files.ts";
 import {
   type Counts,
@@ -44,11 +45,13 @@ interface Ended {
   readonly tests: readonly TestCase[];
 }
 
-/** Where there is no adapter, `doctor --fix` says what is wrong or mends it. */
+/** Where there is no adapter, or OpenGL's alone, `doctor --fix` says what is wrong or mends it. */
 async function setUp(): Promise<void> {
   Deno.env.set("XDG_RUNTIME_DIR", ENV.XDG_RUNTIME_DIR);
   const options = { powerPreference: "high-performance" } as const;
-  if (await navigator.gpu?.requestAdapter(options)) return;
+  const adapter = await navigator.gpu?.requestAdapter(options);
+  const forced = Deno.env.get("DENO_WEBGPU_BACKEND");
+  if (adapter && (forced || guessBackend(Deno.build.os, adapter.limits, forced) !== "gl")) return;
   const { code } = await deno(["run", "-A", "main.ts", "doctor", "--fix"]);
   // The tests that need no GPU still tell something.
   if (code !== 0) say("No WebGPU adapter: the tests that need one will fail.");

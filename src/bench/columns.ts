@@ -1,4 +1,5 @@
 import { percentText } from "../text/numbers.ts";
+import { cases, sharedFacts, variedFacts } from "./cases.ts";
 import type { BenchRow } from "./row.ts";
 import type { Percentiles, Ratio } from "./statistics.ts";
 
@@ -9,44 +10,46 @@ export interface Column {
   readonly text: (row: BenchRow) => string;
 }
 
-const text = (title: string, of: (row: BenchRow) => string): Column => ({
+export const text = (title: string, of: (row: BenchRow) => string): Column => ({
   title,
   align: "left",
   text: of,
 });
-const number = (title: string, of: (row: BenchRow) => string): Column => ({
+export const number = (title: string, of: (row: BenchRow) => string): Column => ({
   title,
   align: "right",
   text: of,
 });
 
-const CASE: readonly (readonly [title: string, of: (row: BenchRow) => string])[] = [
-  ["model", ({ model }) => model],
-  ["draft", ({ draft }) => draft ?? "none"],
-  ["device", ({ device }) => device],
-  ["workload", ({ workload }) => workload],
-  ["prompt", ({ prompt_tokens }) => String(prompt_tokens ?? "text")],
-  ["output", ({ output_tokens }) => String(output_tokens)],
-  ["temp", ({ temperature }) => String(temperature)],
-  ["depth", ({ depth }) => String(depth)],
-  ["rounds per sync", ({ rounds_per_sync }) => String(rounds_per_sync)],
-];
+export const BATCH: Column = number("batch", ({ batch }) => String(batch));
+export const SETTING: Column = text("setting", ({ setting }) => setting);
+export const OVER_PLAIN: Column = number("over plain [95 %]", ({ speedup }) => ratioText(speedup));
+export const OVER_BEST: Column = number(
+  "over best fixed [95 %]",
+  ({ gap_to_best_static }) => gap_to_best_static === null ? "" : changeText(gap_to_best_static),
+);
+export const ACCEPT_LENGTH: Column = number(
+  "accept length",
+  ({ mean_accept_length }) => fixed(mean_accept_length, 2),
+);
+export const ACCEPTED: Column = number(
+  "accepted",
+  ({ draft_acceptance_rate }) => share(draft_acceptance_rate),
+);
+export const TIERS: Column = text("time by tier", ({ tier_share }) => tierText(tier_share));
 
 const MEASURED: readonly Column[] = [
-  number("batch", ({ batch }) => String(batch)),
-  text("setting", ({ setting }) => setting),
+  BATCH,
+  SETTING,
   number(
     "tokens/s",
     ({ tokens_per_second: { mean, sd } }) =>
       sd === null ? digits(mean) : `${digits(mean)} ± ${digits(sd)}`,
   ),
-  number("speed-up [95 %]", ({ speedup }) => ratioText(speedup)),
-  number(
-    "gap to best static",
-    ({ gap_to_best_static }) => gap_to_best_static === null ? "" : changeText(gap_to_best_static),
-  ),
-  number("mean_accept_length", ({ mean_accept_length }) => fixed(mean_accept_length, 2)),
-  number("accepted", ({ draft_acceptance_rate }) => share(draft_acceptance_rate)),
+  OVER_PLAIN,
+  OVER_BEST,
+  ACCEPT_LENGTH,
+  ACCEPTED,
   number(
     "by position %",
     ({ acceptance_per_position }) =>
@@ -62,7 +65,7 @@ const MEASURED: readonly Column[] = [
   number("TPOT p50/p90/p99 ms", ({ tpot_ms }) => percentilesText(tpot_ms)),
   number("ITL p50/p90/p99 ms", ({ itl_ms }) => percentilesText(itl_ms)),
   number("switches", ({ switches }) => fixed(switches, Number.isInteger(switches) ? 0 : 1)),
-  text("time by tier", ({ tier_share }) => tierText(tier_share)),
+  TIERS,
   number("blocks", ({ blocks }) => String(blocks)),
 ];
 
@@ -76,27 +79,22 @@ export function columnsFor(
   readonly columns: readonly Column[];
   readonly shared: readonly (readonly [string, string])[];
 } {
-  const values = (of: (row: BenchRow) => string) => [...new Set(rows.map(of))];
-  const shared = CASE.filter(([, of]) => values(of).length === 1)
-    .map(([title, of]) => [title, values(of)[0] ?? ""] as const);
-  const varied = CASE.filter(([, of]) => values(of).length > 1).map(([title, of]) =>
-    text(title, of)
-  );
+  const varied = variedFacts(rows).map(([title, of]) => text(title, of));
   const simulated = rows.some(isSimulated)
     ? [text("acceptance", ({ acceptance }) => acceptance)]
     : [];
-  return { columns: [...simulated, ...varied, ...MEASURED], shared };
+  return { columns: [...simulated, ...varied, ...MEASURED], shared: sharedFacts(rows) };
 }
 
 export function isSimulated({ acceptance }: BenchRow): boolean {
   return acceptance === "SIMULATED";
 }
 
-/** `1.82x [1.75, 1.90]`; plain against itself is `1.00x`. */
-export function ratioText({ ratio, low, high }: Ratio): string {
+/** `1.82x [1.75, 1.90]`; plain against itself is `1.00x`. The unit may tell more: `x plain`. */
+export function ratioText({ ratio, low, high }: Ratio, unit: string = "x"): string {
   const known = low !== null && high !== null && low !== high;
   const around = !known ? "" : ` [${low.toFixed(2)}, ${high.toFixed(2)}]`;
-  return `${ratio.toFixed(2)}x${around}`;
+  return `${ratio.toFixed(2)}${unit}${around}`;
 }
 
 /**
@@ -104,14 +102,22 @@ export function ratioText({ ratio, low, high }: Ratio): string {
  * 1.00x [0.98, 1.02]`; undefined without such rows.
  */
 export function noiseText(rows: readonly BenchRow[]): string | undefined {
-  const twice = rows.filter(({ setting_kind }) => setting_kind === "plain again");
-  if (twice.length === 0) return undefined;
-  const varied = CASE.filter(([, of]) => new Set(rows.map(of)).size > 1);
-  const texts = twice.map((row) => {
-    const parts = [`batch ${row.batch}`, ...varied.map(([title, of]) => `${title} ${of(row)}`)];
-    return `${parts.join(", ")} ${ratioText(row.speedup)}`;
-  });
-  return `Noise, plain decoding against itself: ${texts.join("; ")}`;
+  const texts = cases(rows).flatMap(({ title, rows }) =>
+    rows.filter(({ setting_kind }) => setting_kind === "plain again")
+      .map(({ speedup }) => `${title} ${ratioText(speedup)}`)
+  );
+  return texts.length === 0
+    ? undefined
+    : `Noise, plain decoding against itself: ${texts.join("; ")}`;
+}
+
+const LONGEST_NAME = 24;
+
+/** The end of a name tells files apart: `preset …tuned.json`. */
+export function shortName(name: string): string {
+  if (name.length <= LONGEST_NAME) return name;
+  const start = name.startsWith("preset ") ? "preset …" : "…";
+  return start + name.slice(start.length - LONGEST_NAME);
 }
 
 /** Three significant digits, no exponent: `0.123`, `12.3`, `1234`. */

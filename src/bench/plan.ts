@@ -1,5 +1,6 @@
 import { hash32 } from "../speculate/noise.ts";
-import type { Case, CellSpec, Setting, Subject } from "./runner.ts";
+import { distinctTiers, type TierShape, tierText } from "../speculate/round_shape.ts";
+import type { Case, CellSpec, Setting } from "./runner.ts";
 
 /** A setting under the name that its rows have. */
 export interface Arm {
@@ -23,7 +24,11 @@ export const PLAIN_AGAIN = "plain (A/A)";
 
 /** The arms of a sweep. 0 steps are plain decoding, which is always measured. */
 export function armsOf(
-  { numSteps, presets }: { numSteps: readonly number[]; presets: readonly string[] },
+  { numSteps, trees = [], presets }: {
+    readonly numSteps: readonly number[];
+    readonly trees?: readonly TierShape[];
+    readonly presets: readonly string[];
+  },
 ): Arm[] {
   const fixed = [...new Set(numSteps)].filter((steps) => steps > 0).sort((a, b) => a - b);
   return [
@@ -32,6 +37,10 @@ export function armsOf(
     ...fixed.map((steps): Arm => ({
       label: `${steps} step${steps === 1 ? "" : "s"}`,
       setting: { kind: "static", numSteps: steps },
+    })),
+    ...distinctTiers(trees).map((tier): Arm => ({
+      label: `tree ${tierText(tier)}`,
+      setting: { kind: "tree", tier },
     })),
     ...[...new Set(presets)].map((name): Arm => ({
       label: `preset ${name}`,
@@ -81,19 +90,4 @@ export function caseText(one: Case): string {
     ...one.depth === 0 ? [] : [`depth ${one.depth}`],
     ...typeof one.roundsPerSync === "number" ? [`${one.roundsPerSync} rounds a sync`] : [],
   ].join(", ");
-}
-
-/** What makes two rows the same measurement: `--resume` compares it. */
-export function rowKey(
-  subject: Subject,
-  one: Case,
-  { label, seed }: { label: string; seed: number },
-): string {
-  const { model, draft, device, simulated } = subject;
-  const { workload, batch, promptTokens, outputTokens, temperature, depth } = one;
-  const { roundsPerSync = "auto" } = one;
-  return JSON.stringify([
-    ...[model, draft ?? null, device, simulated, workload, batch, promptTokens ?? null],
-    ...[outputTokens, temperature, depth, roundsPerSync, seed, label],
-  ]);
 }

@@ -2,7 +2,8 @@ import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import { type Arm, PLAIN_AGAIN } from "./plan.ts";
 import { acceptanceOf, meanRoundsPerSync, type RoundMs, roundMs, tierShare } from "./rounds.ts";
 import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
-import type { Case, CellResult, Subject, Switch } from "./runner.ts";
+import { type TreeEntry, treeEntry } from "../speculate/emit_config.ts";
+import type { Case, CellResult, Setting, Subject, Switch } from "./runner.ts";
 import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
 import { average, pairedRatio } from "./statistics.ts";
 
@@ -26,9 +27,11 @@ export interface BenchRow {
   readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;
-  readonly setting_kind: "plain" | "plain again" | "static" | "preset";
+  readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "preset";
   /** Null where it moves. */
   readonly num_steps: number | null;
+  /** Of a tree [steps, topk, draft tokens], as adaptive configs name it; null for all else. */
+  readonly tree: TreeEntry | null;
   readonly blocks: number;
   /** Output tokens of all requests a second. */
   readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
@@ -60,11 +63,17 @@ export interface BlockPair {
   readonly plain: CellResult;
 }
 
+interface Place {
+  readonly subject: Subject;
+  readonly one: Case;
+  readonly seed: number;
+}
+
 /** Everything of a row but the gap, which needs the other rows of its case. */
 export function rowOf(
   arm: Arm,
   pairs: readonly BlockPair[],
-  place: { readonly subject: Subject; readonly one: Case; readonly seed: number },
+  place: Place,
 ): BenchRow {
   const own = pairs.map((pair) => pair.own);
   const rounds = own.flatMap((block) => block.rounds);
@@ -94,17 +103,39 @@ export function rowOf(
   };
 }
 
-function identity(
-  { label, setting }: Arm,
-  { subject, one, seed }: { subject: Subject; one: Case; seed: number },
-) {
-  const steps = {
-    plain: 0,
-    static: setting.kind === "static" ? setting.numSteps : 0,
-    preset: null,
-  };
+function identity({ label, setting }: Arm, place: Place) {
   return {
     format: ROW_FORMAT,
+    ...caseFields(place),
+    setting: label,
+    setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
+    num_steps: stepsOf(setting),
+    tree: setting.kind === "tree" ? treeEntry(setting.tier) : null,
+  } as const;
+}
+
+function stepsOf(setting: Setting): number | null {
+  switch (setting.kind) {
+    case "plain":
+      return 0;
+    case "static":
+      return setting.numSteps;
+    case "tree":
+      return setting.tier.depth;
+    case "preset":
+      return null;
+  }
+}
+
+/** All that identifies a row but its setting: a new axis of cases is a line here. */
+type CaseFields = Pick<
+  BenchRow,
+  | ("acceptance" | "model" | "draft" | "device" | "workload" | "batch" | "prompt_tokens")
+  | ("output_tokens" | "temperature" | "depth" | "rounds_per_sync" | "seed")
+>;
+
+function caseFields({ subject, one, seed }: Place): CaseFields {
+  return {
     acceptance: subject.simulated ? "SIMULATED" : "measured",
     model: subject.model,
     draft: subject.draft ?? null,
@@ -117,10 +148,7 @@ function identity(
     depth: one.depth,
     rounds_per_sync: one.roundsPerSync ?? "auto",
     seed,
-    setting: label,
-    setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
-    num_steps: steps[setting.kind],
-  } as const;
+  };
 }
 
 function tokensPerSecond({ tokens, seconds }: CellResult): number {
@@ -136,9 +164,14 @@ function latencies(blocks: readonly CellResult[]) {
   };
 }
 
-/** Can this row be a slot of a static schedule: plain decoding (0 steps) or fixed steps. */
+/** Can this row be a slot of a static schedule: plain decoding (0 steps), fixed steps or a tree. */
 export function isStatic({ setting_kind }: BenchRow): boolean {
-  return setting_kind === "plain" || setting_kind === "static";
+  return ["plain", "static", "tree"].includes(setting_kind);
+}
+
+/** Is this row neither plain decoding nor plain decoding again? */
+export function isDrafting({ setting_kind }: Pick<BenchRow, "setting_kind">): boolean {
+  return setting_kind !== "plain" && setting_kind !== "plain again";
 }
 
 /**
@@ -164,11 +197,21 @@ function gap(row: BenchRow, best: BenchRow): Ratio {
   return pairedRatio(own.map((ratio, block) => ratio - (others[block] ?? NaN)));
 }
 
-/** Identifies a row of a file the way `rowKey` does for a measurement to come. */
-export function keyOfRow(row: BenchRow): string {
+/** What makes two rows the same measurement: `--resume` compares it. */
+export function keyOfRow(row: CaseFields & Pick<BenchRow, "setting">): string {
+  const { acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens } = row;
+  const { temperature, depth, rounds_per_sync, seed, setting } = row;
   return JSON.stringify([
-    ...[row.model, row.draft, row.device, row.acceptance === "SIMULATED", row.workload, row.batch],
-    ...[row.prompt_tokens, row.output_tokens, row.temperature, row.depth, row.rounds_per_sync],
-    ...[row.seed, row.setting],
+    ...[acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens],
+    ...[temperature, depth, rounds_per_sync, seed, setting],
   ]);
+}
+
+/** The key of a measurement to come. */
+export function rowKey(
+  subject: Subject,
+  one: Case,
+  { label, seed }: { label: string; seed: number },
+): string {
+  return keyOfRow({ ...caseFields({ subject, one, seed }), setting: label });
 }

@@ -9,7 +9,10 @@ export interface Spread {
   readonly sd: number | null;
 }
 
-/** A ratio and its 95 % interval; null where one block cannot give one. */
+/** Of fewer values an interval is too wide to say anything: t(0.975, 1) = 12.7, t(0.975, 2) = 4.3. */
+export const FEWEST_BLOCKS = 3;
+
+/** A ratio and its 95 % interval; null where the blocks are too few for one. */
 export interface Ratio {
   readonly ratio: number;
   readonly low: number | null;
@@ -51,14 +54,23 @@ export function standardError(values: readonly number[]): number | undefined {
 
 /**
  * 95 % interval of a mean by Student's t: mean ± t(0.975, n - 1) * sd / sqrt(n). Blocks are few
- * (5), where a bootstrap's intervals, BCa too, are too narrow.
+ * (5), where a bootstrap's intervals, BCa too, are too narrow. Undefined of fewer than
+ * `FEWEST_BLOCKS` values.
  */
 export function interval(values: readonly number[]): { low: number; high: number } | undefined {
   const error = standardError(values);
-  if (error === undefined) return undefined;
+  if (error === undefined || values.length < FEWEST_BLOCKS) return undefined;
   const half = error === 0 ? 0 : jstat.studentt.inv(0.975, values.length - 1) * error;
   const center = average(values);
   return { low: center - half, high: center + half };
+}
+
+/** `interval` of a mean that cannot be negative: `cut` off at 0 where it reaches below. */
+export function positiveInterval(
+  values: readonly number[],
+): { low: number; high: number; cut: boolean } | undefined {
+  const around = interval(values);
+  return around && { low: Math.max(0, around.low), high: around.high, cut: around.low < 0 };
 }
 
 /** Geometric mean of paired ratios, given as natural logarithms a block, and its interval. */

@@ -1,6 +1,6 @@
 import type { Arm, Plan } from "./plan.ts";
-import { blockOrder, caseText, cellSpec, PLAIN, rowKey, warmUpSpec } from "./plan.ts";
-import { type BenchRow, rowOf, withGaps } from "./row.ts";
+import { blockOrder, caseText, cellSpec, PLAIN, warmUpSpec } from "./plan.ts";
+import { type BenchRow, rowKey, rowOf, withGaps } from "./row.ts";
 import type { BenchSession, Case, CellResult } from "./runner.ts";
 import { sum } from "./statistics.ts";
 

@@ -1,18 +1,20 @@
 import type { DeviceInfo } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
-import type { ChatMessage } from "../text/chat_template.ts";
 import type { EngineEvent, GenerateRequest } from "./schedule/events.ts";
 import type { LoadProgress } from "./load/load.ts";
+import type { EngineText, PromptInput } from "./load/text.ts";
 import type { OpenOptions } from "./open.ts";
 import type { WeightReport } from "./load/quantize.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
 import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
+import type { TierShape } from "../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../speculate/stats.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
 /** What is known of an engine once it is open. Plain data. */
-export interface EngineFacts {
+export interface EngineFacts
+  extends Pick<EngineText, "hasChatTemplate" | "reasoning" | "generation"> {
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
@@ -26,11 +28,10 @@ export interface EngineFacts {
   readonly contextLength: number;
   readonly loadMs: number;
   readonly device: DeviceInfo;
-  readonly hasChatTemplate: boolean;
-  /** Draft steps of a request that says nothing else. */
-  readonly numSteps: number;
+  /** Of a request that asks for no number of steps. */
+  readonly tier: TierShape;
   /** The tiers that were built and the bytes they add. */
-  readonly tiers: { readonly steps: readonly number[]; readonly bytes: number };
+  readonly tiers: { readonly shapes: readonly TierShape[]; readonly bytes: number };
 }
 
 /** What an engine did until now. Plain data. */
@@ -38,9 +39,6 @@ export interface EngineStatus {
   readonly counts: Readonly<SchedulerCounts>;
   readonly speculation: SpeculationReport;
 }
-
-/** A text as it is, or a conversation for the chat template. */
-export type PromptInput = { readonly raw: string } | { readonly messages: readonly ChatMessage[] };
 
 /**
  * An engine in another thread: nothing that it does keeps the caller's thread busy.

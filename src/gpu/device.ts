@@ -1,4 +1,5 @@
 import { reason, UsageError } from "../errors.ts";
+import { guessBackend } from "./backend.ts";
 
 export type AdapterChoice = "high-performance" | "low-power" | "software";
 
@@ -131,11 +132,7 @@ function describeAdapter(adapter: GPUAdapter, device: GPUDevice): DeviceInfo {
   const { vendor, device: model, architecture } = adapter.info;
   const hardware = [vendor, model, architecture].filter(Boolean).join(" ");
   const features = FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName));
-  return { adapter: name, hardware, backend: backend(), software, features };
-}
-
-// wgpu does not report it; these are the ones it prefers.
-function backend(): string {
-  return { linux: "vulkan", windows: "vulkan", darwin: "metal" }[Deno.build.os as "linux"] ??
-    "unknown";
+  const forced = Deno.env.get("DENO_WEBGPU_BACKEND");
+  const backend = guessBackend(Deno.build.os, adapter.limits, forced);
+  return { adapter: name, hardware, backend, software, features };
 }

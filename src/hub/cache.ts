@@ -98,6 +98,16 @@ export function sizeOf(path: string): number | undefined {
   }
 }
 
+/** What is at a path, a link as itself; undefined where there is nothing. */
+export function lstatOf(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.lstatSync(path);
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Text of a file, undefined where there is none. @throws UsageError when it cannot be read. */
 export function readText(path: string): string | undefined {
   try {

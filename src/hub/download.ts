@@ -1,21 +1,15 @@
 /** A model from the hub, or from the cache where the hub cannot be asked, as a folder. */
 import { statfsSync } from "node:fs";
-import { reason, UsageError } from "../errors.ts";
-import {
-  cachedCommit,
-  linkBlob,
-  readText,
-  type RepoFolders,
-  repoFolders,
-  sizeOf,
-  writeRef,
-} from "./cache.ts";
+import { UsageError } from "../errors.ts";
+import { linkBlob, lstatOf, type RepoFolders, repoFolders, sizeOf, writeRef } from "./cache.ts";
 import { asker } from "./http.ts";
-import { isCommit, type ModelName, modelText } from "./names.ts";
-import { lacking, type RemoteFile, textFiles, weightFiles } from "./needed.ts";
+import { isCommit, modelArgument, type ModelName, modelText } from "./names.ts";
+import { type RemoteFile, textFiles, weightFiles } from "./needed.ts";
+import { type Connect, reach } from "./reach.ts";
 import { listRepository } from "./repository.ts";
 import { type Persistence, UnreachableError, WAITS } from "./retry.ts";
 import type { HubSettings } from "./settings.ts";
+import { cachedSnapshot, readJson, type Snapshot } from "./snapshot.ts";
 import { transfer, type Transport } from "./transfer.ts";
 
 /** Bytes of a download. */
@@ -37,45 +31,43 @@ export interface Hub {
   /** Milliseconds between attempts, and of silence that end one; tests are less patient. */
   readonly waits?: readonly number[];
   readonly idleMs?: number;
+  readonly connect?: Connect;
   /** Free bytes on the disk of a folder. */
   readonly freeBytes?: (folder: string) => number;
-}
-
-/** A model in the cache. */
-export interface Snapshot {
-  readonly name: ModelName;
-  readonly commit: string;
-  readonly folder: string;
-  /** Bytes that came over the network for it. */
-  readonly downloaded: number;
 }
 
 /** Files received side by side. */
 const PARALLEL = 4;
 const IDLE_MS = 30_000;
-
 /**
  * Makes sure that the cache has what Eyrie reads of a model.
  * @throws UsageError; whatever happens, a later call goes on from what was received.
  */
 export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
   const folders = repoFolders(hub.settings.cache, name.repo);
-  if (hub.settings.offline) return fromCache(name, folders, "HF_HUB_OFFLINE is set");
-  const cached = cachedSnapshot(name, folders);
+  const cached = cachedSnapshot(name, folders, hub.settings.cache);
+  if (hub.settings.offline) {
+    if (!("lacks" in cached)) return cached;
+    const goesOn = cached.begun ? `; without it eyrie pull ${modelArgument(name)} goes on` : "";
+    throw new UsageError(
+      `Cannot use "${modelText(name)}": HF_HUB_OFFLINE is set, and ${cached.lacks}${goesOn}`,
+    );
+  }
   // With the model at hand, it is not worth much waiting to learn whether there is a newer one.
   const patience = hub.waits ?? WAITS;
   const waits = "lacks" in cached ? patience : patience.slice(0, 1);
   try {
     return await fromHub(name, folders, { ...hub, waits });
   } catch (error) {
-    if (!(error instanceof UnreachableError) || "lacks" in cached) throw error;
+    if (!(error instanceof UnreachableError)) throw error;
+    if ("lacks" in cached) throw withAdvice(error, name, hub.settings);
     hub.onWarning?.(`${error.message}; using ${cached.commit.slice(0, 7)} from the cache`);
     return cached;
   }
 }
 
 async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise<Snapshot> {
-  const { endpoint } = hub.settings;
+  const { endpoint, token } = hub.settings;
   const stop = new AbortController();
   const signal = hub.signal ? AbortSignal.any([hub.signal, stop.signal]) : stop.signal;
   const persistence: Persistence = {
@@ -84,12 +76,20 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
     ...hub.onWarning ? { onWait: hub.onWarning } : {},
   };
   const ask = asker(name, hub.settings);
-  const { commit, files } = await listRepository(name, { endpoint, ask, persistence });
+  const { connect } = hub;
+  await reach(`Cannot get "${modelText(name)}"`, hub.settings, { ...persistence, connect });
+  const { commit, files, madeFrom } = await listRepository(name, {
+    endpoint,
+    token,
+    ask,
+    persistence,
+  });
   const place = { name, commit, folders, endpoint };
   const fetching = { ask, persistence, idleMs: hub.idleMs ?? IDLE_MS, stop };
   const texts = await fetchFiles(textFiles(files), place, hub, fetching);
   const snapshot = `${folders.snapshots}/${commit}`;
-  const weights = weightFiles(modelText(name), files, (file) => readJson(`${snapshot}/${file}`));
+  const readIndex = (file: string) => readJson(`${snapshot}/${file}`);
+  const weights = weightFiles(modelText(name), files, readIndex, madeFrom);
   const rest = await fetchFiles(weights, place, hub, fetching);
   if (!isCommit(name.revision)) writeRef(folders, name.revision, commit);
   return { name, commit, folder: snapshot, downloaded: texts + rest };
@@ -178,44 +178,23 @@ function freeOn(folder: string): number {
   }
 }
 
-function fromCache(name: ModelName, folders: RepoFolders, why: string): Snapshot {
-  const cached = cachedSnapshot(name, folders);
-  if (!("lacks" in cached)) return cached;
-  throw new UsageError(
-    `Cannot use "${modelText(name)}": ${why}, and "${folders.root}" has no ${cached.lacks}`,
-  );
-}
-
-/** The snapshot that the cache has for a name, or what it lacks. */
-function cachedSnapshot(
+/** Where nothing had come, what to do without a network; else that nothing is lost. */
+function withAdvice(
+  { message, cause }: UnreachableError,
   name: ModelName,
-  folders: RepoFolders,
-): Snapshot | { readonly lacks: string } {
-  const commit = cachedCommit(folders, name);
-  if (commit === undefined) return { lacks: `revision "${name.revision}"` };
-  const folder = `${folders.snapshots}/${commit}`;
-  const lacks = lacking(
-    (file) => sizeOf(`${folder}/${file}`) !== undefined,
-    (file) => readJson(`${folder}/${file}`),
-  );
-  return lacks === undefined ? { name, commit, folder, downloaded: 0 } : { lacks };
-}
-
-/** @throws UsageError when the file is not JSON. */
-function readJson(path: string): unknown {
-  try {
-    return JSON.parse(readText(path) ?? "null") as unknown;
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    const why = reason(error).replace(/\s+/g, " ");
-    throw new UsageError(`Cannot read "${path}": not JSON (${why})`, { cause: error });
-  }
+  { cache }: HubSettings,
+): UnreachableError {
+  const found = cachedSnapshot(name, repoFolders(cache, name.repo), cache);
+  const text = "lacks" in found && !found.begun
+    ? `, and ${found.lacks}; HF_HUB_OFFLINE=1 uses what is there without asking`
+    : `; eyrie pull ${modelArgument(name)} goes on from what is there`;
+  return new UnreachableError(message + text, { cause });
 }
 
 function partialBytes(files: readonly RemoteFile[], { blobs }: RepoFolders): number {
   return files.reduce((total, { etag, size }) => {
-    const there = sizeOf(`${blobs}/${etag}.incomplete`) ?? 0;
-    return total + (there <= size ? there : 0);
+    const found = lstatOf(`${blobs}/${etag}.incomplete`);
+    return total + (found?.isFile && found.size <= size ? found.size : 0);
   }, 0);
 }
 

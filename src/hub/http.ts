@@ -7,18 +7,23 @@ import { TransientError } from "./retry.ts";
 /** Asks for a URL and answers with a successful response. */
 export type Ask = (url: string, init: RequestInit) => Promise<Response>;
 
+/** What may stand in a header. The check's own message names no character: it may be part of a secret. */
+const TOKEN = /^[\x21-\x7e]+$/;
+
+type Access = Pick<HubSettings, "endpoint" | "token" | "tokenFrom">;
+
 const RETRIED = new Set([408, 429, 500, 502, 503, 504]);
 
 /**
  * Requests on behalf of one model. The token goes to the hub itself only, never to the servers it
  * redirects to.
+ * @throws UsageError for an endpoint or a token that cannot be one.
  * @throws (each request) TransientError, or UsageError for what will not change by asking again.
  */
-export function asker(
-  name: ModelName,
-  { endpoint, token }: Pick<HubSettings, "endpoint" | "token">,
-): Ask {
+export function asker(name: ModelName, access: Access): Ask {
+  const { endpoint, token } = access;
   const origin = originOf(endpoint);
+  checkToken(access);
   return async (url, init) => {
     const headers = new Headers(init.headers);
     headers.set("User-Agent", "eyrie");
@@ -30,8 +35,21 @@ export function asker(
     const response = await connect(url, { ...init, headers });
     if (response.ok) return response;
     await response.body?.cancel();
-    throw refusal(response, { name, endpoint, token });
+    throw refusal(response, { name, ...access });
   };
+}
+
+function checkToken({ token, tokenFrom = "HF_TOKEN" }: Access): void {
+  if (token === undefined || TOKEN.test(token)) return;
+  const why = /[\r\n]/.test(token)
+    ? "it has several lines, expected the token alone"
+    : "it has characters that no token has";
+  throw new UsageError(`Cannot use the token of ${tokenFrom}: ${why}`);
+}
+
+/** The text with the token blotted out: a server, and so an error, may repeat what it was sent. */
+export function withoutToken(text: string, { token }: Pick<HubSettings, "token">): string {
+  return token === undefined ? text : text.replaceAll(token, "[the token]");
 }
 
 async function connect(url: string, init: RequestInit): Promise<Response> {
@@ -55,35 +73,38 @@ function cause(error: unknown): string {
 }
 
 function originOf(endpoint: string): string {
-  if (URL.canParse(endpoint) && /^https?:/.test(endpoint)) return new URL(endpoint).origin;
+  const url = URL.parse(endpoint);
+  // It would stand in messages, and a token is what the hub asks for.
+  if (url?.username || url?.password) {
+    throw new UsageError("Cannot use HF_ENDPOINT: it has a user name or a password in it");
+  }
+  if (url && /^https?:$/.test(url.protocol)) return url.origin;
   throw new UsageError(`Cannot use HF_ENDPOINT "${endpoint}": not an http or https URL`);
 }
 
 function refusal(
   { status, headers, url }: Response,
-  { name, endpoint, token }: { name: ModelName } & Pick<HubSettings, "endpoint" | "token">,
+  { name, ...access }: { name: ModelName } & Access,
 ): Error {
+  const { endpoint, token, tokenFrom = "HF_TOKEN" } = access;
   const cannot = (why: string) => new UsageError(`Cannot get "${modelText(name)}": ${why}`);
   const code = headers.get("X-Error-Code");
-  const message = headers.get("X-Error-Message") ?? "";
+  const message = withoutToken(headers.get("X-Error-Message") ?? "", access);
   const page = `${endpoint}/${name.repo}`;
+  const licence = `accept the licence at ${page} ` +
+    (token === undefined ? "and set HF_TOKEN" : `as the account of the token of ${tokenFrom}`);
   if (RETRIED.has(status)) {
     const seconds = Number(headers.get("Retry-After"));
     const waitMs = Number.isFinite(seconds) ? seconds * 1000 : 0;
     return new TransientError(`${new URL(url).host} answers ${status}`, waitMs);
   }
   if (status === 401 && /invalid credentials/i.test(message)) {
-    return cannot(`${endpoint} does not accept HF_TOKEN`);
+    return cannot(`${endpoint} does not accept the token of ${tokenFrom}`);
   }
-  if (status === 403 || code === "GatedRepo") {
-    const account = token === undefined
-      ? "set HF_TOKEN"
-      : "set HF_TOKEN to a token of that account";
-    return cannot(`gated: accept the licence at ${page} and ${account}`);
-  }
+  if (status === 403 || code === "GatedRepo") return cannot(`gated: ${licence}`);
   if (status === 401) {
-    const gated = `gated: accept the licence at ${page} and set HF_TOKEN`;
-    return cannot(`there is no such model at ${endpoint}, or it is private or ${gated}`);
+    const gated = `it is private or gated: ${licence}`;
+    return cannot(`there is no such model at ${endpoint}, or ${gated}`);
   }
   if (status === 404 && code === "RevisionNotFound") {
     return cannot(`there is no revision "${name.revision}" at ${page}`);

@@ -32,6 +32,11 @@ export function modelText({ repo, revision }: ModelName): string {
   return `${repo}@${isCommit(revision) ? revision.slice(0, 7) : revision}`;
 }
 
+/** The same in full, as a command takes it. */
+export function modelArgument({ repo, revision }: ModelName): string {
+  return revision === MAIN ? repo : `${repo}@${revision}`;
+}
+
 /**
  * Reads `org/name`, `org/name@revision` and `hf://` before either; `name` alone too, as the cache
  * may hold such a model.
@@ -56,6 +61,13 @@ export function parsePlace(text: string, isFolder: (path: string) => boolean): P
   return name === undefined || !name.repo.includes("/")
     ? { kind: "folder", path: text }
     : { kind: "hub", name };
+}
+
+/** The model that a card or a file names, by `org/name` or its page; undefined where it names none. */
+export function namedRepo(text: unknown): string | undefined {
+  if (typeof text !== "string") return undefined;
+  const repo = text.replace(/^https?:\/\/(huggingface\.co|hf\.co)\//, "").replace(/\/+$/, "");
+  return repo.includes("/") ? readName(repo)?.repo : undefined;
 }
 
 function readName(text: string): ModelName | undefined {

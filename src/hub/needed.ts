@@ -36,15 +36,17 @@ export function textFiles(files: readonly RemoteFile[]): RemoteFile[] {
 /**
  * The weights: one file, or the shards that the index names.
  * @param readIndex the parsed index, fetched by then.
+ * @param madeFrom the model that the card names as its base, for advice.
  * @throws UsageError where there are none in a known format, or the index names what is not there.
  */
 export function weightFiles(
   name: string,
   files: readonly RemoteFile[],
   readIndex: (file: string) => unknown,
+  madeFrom?: string,
 ): RemoteFile[] {
   const weights = weightsOf(files);
-  if (weights === undefined) throw noWeights(name, files);
+  if (weights === undefined) throw noWeights(name, files, madeFrom);
   const wanted = weights.index === undefined
     ? [weights.single]
     : shardsOf(readIndex(weights.index));
@@ -76,7 +78,9 @@ export function lacking(
   if (has(single)) return undefined;
   if (index === "") return single;
   const shards = shardsOf(readIndex(index));
-  return shards.length === 0 ? `the shards that ${index} names` : shards.find((f) => !has(f));
+  const [first, ...others] = shards.filter((file) => !has(file));
+  if (shards.length === 0) return `the shards that ${index} names`;
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
 function weightsOf(files: readonly RemoteFile[]) {
@@ -88,13 +92,18 @@ function weightsOf(files: readonly RemoteFile[]) {
     : { single: found.single, index: found.index };
 }
 
-function noWeights(name: string, files: readonly RemoteFile[]): UsageError {
+function noWeights(
+  name: string,
+  files: readonly RemoteFile[],
+  madeFrom: string | undefined,
+): UsageError {
   const others = files.map(({ path }) => path)
     .filter((path) => /\.(safetensors|bin|pth?|gguf|h5|onnx|msgpack)$/.test(path));
   const has = others.length === 0 ? "" : `; it has ${others.slice(0, 3).join(", ")}`;
   const more = others.length > 3 ? ` and ${others.length - 3} more` : "";
+  const advice = madeFrom === undefined ? "" : `; it was made from ${madeFrom}`;
   return new UsageError(
     `Cannot get "${name}": no weights that Eyrie reads ` +
-      `(model.safetensors or pytorch_model.bin)${has}${more}`,
+      `(model.safetensors or pytorch_model.bin)${has}${more}${advice}`,
   );
 }

@@ -1,7 +1,7 @@
 /** What the hub says about a model: which commit a revision is, and the files of it. */
 import { reason, UsageError } from "../errors.ts";
-import type { Ask } from "./http.ts";
-import { isCommit, type ModelName, modelText } from "./names.ts";
+import { type Ask, withoutToken } from "./http.ts";
+import { isCommit, type ModelName, modelText, namedRepo } from "./names.ts";
 import type { RemoteFile } from "./needed.ts";
 import { persist, type Persistence } from "./retry.ts";
 import type { HubSettings } from "./settings.ts";
@@ -10,9 +10,14 @@ import type { HubSettings } from "./settings.ts";
 export interface Listing {
   readonly commit: string;
   readonly files: readonly RemoteFile[];
+  /** The model that the card names as its base. */
+  readonly madeFrom: string | undefined;
 }
 
 const ANSWER_MS = 30_000;
+/** What all answers about a model may come to: a page lists 1000 files in about 350 kB. */
+const MOST_BYTES = 64 << 20;
+const MOST_ANSWERS = 1000;
 
 /**
  * Asks which commit the revision is and what files it has.
@@ -20,27 +25,25 @@ const ANSWER_MS = 30_000;
  */
 export async function listRepository(
   name: ModelName,
-  { endpoint, ask, persistence }: Pick<HubSettings, "endpoint"> & {
+  { endpoint, token, ask, persistence }: Pick<HubSettings, "endpoint" | "token"> & {
     readonly ask: Ask;
     readonly persistence: Persistence;
   },
 ): Promise<Listing> {
   const cannot = `Cannot get "${modelText(name)}"`;
-  // The package knows the API; our `fetch` gives it the token, retries, time limits and words.
-  const options = {
-    hubUrl: endpoint,
-    fetch: ((url: string, init: RequestInit = {}) =>
-      persist(
-        cannot,
-        () => ask(url, { ...init, signal: limited(persistence.signal) }),
-        persistence,
-      )) as typeof fetch,
-  };
+  const answer = (url: string, init: RequestInit = {}) =>
+    persist(
+      cannot,
+      () => ask(url, { ...init, signal: limited(persistence.signal) }),
+      persistence,
+    );
+  // The package knows the API; our `fetch` gives it the token, retries, limits and words.
+  const options = { hubUrl: endpoint, fetch: bounded(answer, `${cannot}: ${endpoint}`) };
   const { listFiles, modelInfo } = await import("@huggingface/hub");
   try {
-    const additionalFields = ["sha"] as const;
+    const additionalFields = ["sha", "cardData"] as const;
     const { repo, revision } = name;
-    const { sha } = await modelInfo({
+    const { sha, cardData } = await modelInfo({
       ...options,
       name: repo,
       revision,
@@ -55,15 +58,50 @@ export async function listRepository(
         recursive: true,
       }),
     );
-    return { commit: sha, files: entries.filter(({ type }) => type === "file").map(remoteFile) };
+    return {
+      commit: sha,
+      files: entries.filter(({ type }) => type === "file").map(remoteFile),
+      madeFrom: baseModel(cardData),
+    };
   } catch (error) {
     persistence.signal?.throwIfAborted();
     if (error instanceof UsageError) throw error;
-    const why = reason(error).replace(/\s+/g, " ");
+    const why = withoutToken(reason(error), { token }).replace(/\s+/g, " ");
     throw new UsageError(`${cannot}: ${endpoint} does not answer as a hub does (${why})`, {
       cause: error,
     });
   }
+}
+
+/** One name, or the first of several. */
+function baseModel(card: unknown): string | undefined {
+  const named = (card as { base_model?: unknown } | null | undefined)?.base_model;
+  return namedRepo(Array.isArray(named) ? named[0] : named);
+}
+
+/** `fetch` that gives up on answers without end; the package would hold them all in memory. */
+function bounded(
+  ask: (url: string, init?: RequestInit) => Promise<Response>,
+  who: string,
+): typeof fetch {
+  let [bytes, answers] = [0, 0];
+  const endless = () => new UsageError(`${who} answers without end`);
+  const fetchBounded = async (url: string, init?: RequestInit): Promise<Response> => {
+    answers += 1;
+    if (answers > MOST_ANSWERS) throw endless();
+    const { body, status, headers } = await ask(url, init);
+    const counted = body?.pipeThrough(
+      new TransformStream<Uint8Array, Uint8Array>({
+        transform(part, controller) {
+          bytes += part.length;
+          if (bytes > MOST_BYTES) throw endless();
+          controller.enqueue(part);
+        },
+      }),
+    );
+    return new Response(counted ?? null, { status, headers });
+  };
+  return fetchBounded as typeof fetch;
 }
 
 function limited(signal: AbortSignal | undefined): AbortSignal {

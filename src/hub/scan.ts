@@ -23,14 +23,20 @@ export interface CachedRepo {
   readonly repo: string;
   readonly folder: string;
   readonly revisions: readonly CachedRevision[];
+  /** Bytes of files that have been received in part; undefined where there are none. */
+  readonly begunBytes: number | undefined;
 }
 
 /** The models in the cache, by name; none where there is no cache. */
 export function scanCache(cache: string): CachedRepo[] {
+  return cachedRepos(cache).map((repo) => scanRepo(cache, repo));
+}
+
+/** Their names alone, in alphabetical order. */
+export function cachedRepos(cache: string): string[] {
   return list(cache)
     .flatMap(({ name, isDirectory }) => isDirectory ? repoOfFolder(name) ?? [] : [])
-    .map((repo) => scanRepo(cache, repo))
-    .toSorted((a, b) => a.repo < b.repo ? -1 : 1);
+    .toSorted();
 }
 
 /** One repository of the cache; without revisions where it is not there. */
@@ -46,7 +52,14 @@ export function scanRepo(cache: string, repo: string): CachedRepo {
     const refsHere = named.filter(({ commit }) => commit === name).map(({ ref }) => ref);
     return { commit: name, folder, refs: refsHere.toSorted(), ...measure(folder) };
   });
-  return { repo, folder: root, revisions };
+  const begun = filesUnder(`${root}/blobs`).filter((path) => path.endsWith(".incomplete"));
+  const begunBytes = begun.reduce((sum, path) => sum + Deno.lstatSync(path).size, 0);
+  return {
+    repo,
+    folder: root,
+    revisions,
+    begunBytes: begun.length === 0 ? undefined : begunBytes,
+  };
 }
 
 function measure(folder: string): Pick<CachedRevision, "bytes" | "blobs" | "usedAt"> {

@@ -7,10 +7,15 @@ export interface HubSettings {
   /** Base URL of the hub, without a slash at the end. */
   readonly endpoint: string;
   readonly token: string | undefined;
+  /** What the token was read from, for messages; absent = HF_TOKEN. */
+  readonly tokenFrom?: string;
   /** Ask the cache only. */
   readonly offline: boolean;
+  /** A proxy stands between this machine and the hub; absent = none. */
+  readonly proxied?: boolean;
 }
 
+const PROXIES = ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"];
 const ENDPOINT = "https://huggingface.co";
 
 /**
@@ -30,10 +35,16 @@ export function hubSettings(
   return {
     cache: path("HF_HUB_CACHE") ?? path("HUGGINGFACE_HUB_CACHE") ?? `${hfHome}/hub`,
     endpoint: (get("HF_ENDPOINT") ?? ENDPOINT).replace(/\/+$/, ""),
-    token: get("HF_TOKEN") ?? get("HUGGING_FACE_HUB_TOKEN") ??
-      (readFile(tokenPath)?.trim() || undefined),
+    ...tokenOf(get) ?? { token: readFile(tokenPath)?.trim() || undefined, tokenFrom: tokenPath },
     offline: isTrue(get("HF_HUB_OFFLINE") ?? get("TRANSFORMERS_OFFLINE")),
+    proxied: PROXIES.some((name) => (get(name) ?? get(name.toLowerCase())) !== undefined),
   };
+}
+
+function tokenOf(get: (name: string) => string | undefined) {
+  return ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"]
+    .map((tokenFrom) => ({ token: get(tokenFrom), tokenFrom }))
+    .find(({ token }) => token !== undefined);
 }
 
 function isTrue(value: string | undefined): boolean {

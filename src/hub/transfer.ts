@@ -1,6 +1,6 @@
 /** One file from the hub into the cache: resumed, checked, and only then given its name. */
 import { UsageError } from "../errors.ts";
-import { cannotWrite, sizeOf, writing } from "./cache.ts";
+import { cannotWrite, lstatOf, sizeOf, writing } from "./cache.ts";
 import { startDigest } from "./digest.ts";
 import { type Ask, lost } from "./http.ts";
 import { lock } from "./lock.ts";
@@ -75,7 +75,7 @@ async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
   using stack = new DisposableStack();
   const handle = stack.use(writing(path, () => {
     Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
-    return Deno.openSync(path, { read: true, write: true, create: true });
+    return openOwn(path);
   }));
   let digest = startDigest(file);
   let size = 0;
@@ -114,6 +114,13 @@ async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
     },
     [Symbol.dispose]: () => handle.close(),
   };
+}
+
+/** Opens a file that is there, or a new one; what is no file (a link out of the cache) goes first. */
+function openOwn(path: string): Deno.FsFile {
+  const found = lstatOf(path);
+  if (found && !found.isFile) Deno.removeSync(path);
+  return Deno.openSync(path, { read: true, write: true, createNew: !found?.isFile });
 }
 
 /** Asks for what is missing until nothing is. */

@@ -3,8 +3,11 @@ import {
   AdaptiveConfigError,
   middleSteps,
   unionSteps,
+  unionTiers,
   withInitialSteps,
 } from "./adaptive_config.ts";
+import { chain, type TierShape } from "./round_shape.ts";
+import { automaticTree, treeShape } from "./tree_shape.ts";
 
 /** Speculation arguments as given, SGLang's names; undefined where they were not. */
 export interface SpeculationArguments {
@@ -19,16 +22,17 @@ export interface SpeculationArguments {
   readonly eagleTopk: number | undefined;
   readonly numSteps: number | undefined;
   readonly numDraftTokens: number | undefined;
+  /** `--draft-tree`: all three of them; "auto" is SGLang's choice for `architecture`. */
+  readonly tree?: TierShape | "auto" | undefined;
+  /** Of the target, as config.json names it. */
+  readonly architecture: string;
 }
 
 interface Resolved {
-  readonly eagleTopk: number;
-  /** The steps to start with. */
-  readonly numSteps: number;
-  /** Rows that verify takes for a request at `numSteps`. */
-  readonly numDraftTokens: number;
-  /** Every num_steps that a round may have, ascending. */
-  readonly tiers: readonly number[];
+  /** What rounds start with: num_steps levels, eagle_topk wide, num_draft_tokens rows. */
+  readonly tier: TierShape;
+  /** Every tier that a round may have, ascending. */
+  readonly tiers: readonly TierShape[];
   readonly warnings: readonly string[];
 }
 
@@ -41,9 +45,8 @@ export const DEFAULT_NUM_STEPS = 3;
 
 const IGNORED_CONFIG =
   "the speculative adaptive config is not used: it needs --speculative-adaptive";
-/** SGLang's words, as is the one of the fallback below. */
-const ADJUSTED_DRAFT_TOKENS = "speculative_num_draft_tokens is adjusted to " +
-  "speculative_num_steps + 1 when speculative_eagle_topk == 1";
+const ADJUSTED_DRAFT_TOKENS =
+  "--speculative-num-draft-tokens is not used: a chain verifies its steps and one row more";
 
 /**
  * What the arguments come to: adaptive where it is asked for and possible, else static with a
@@ -55,43 +58,39 @@ export function resolveAdaptive(args: SpeculationArguments): ResolvedSpeculation
   if (!args.adaptive) return staticSpeculation(args, args.configGiven ? [IGNORED_CONFIG] : []);
   const reason = unsupported(args);
   if (reason === undefined) return adaptiveSpeculation(args);
-  const fallback = `speculative_adaptive disabled: ${reason}. ` +
-    "Falling back to static speculative params.";
-  return staticSpeculation(args, [fallback]);
+  return staticSpeculation(args, [`the number of draft steps stays fixed: ${reason}`]);
 }
 
-function unsupported({ algorithm, eagleTopk }: SpeculationArguments): string | undefined {
+function unsupported({ algorithm, eagleTopk, tree }: SpeculationArguments): string | undefined {
   // SGLang takes NEXTN as another name of EAGLE.
   if (!["EAGLE", "EAGLE3", "NEXTN"].includes(algorithm)) {
-    return `speculative_algorithm=${algorithm} (only EAGLE/EAGLE3 are supported)`;
+    return `only EAGLE, EAGLE3 and NEXTN adapt, not ${algorithm}`;
   }
   if (eagleTopk !== undefined && eagleTopk !== 1) {
-    return `speculative_eagle_topk=${eagleTopk} (only topk=1 is supported)`;
+    return `only chains of drafts adapt, not --speculative-eagle-topk ${eagleTopk}`;
   }
-  return undefined;
+  return tree &&
+    "--draft-tree is one fixed tier (candidate_trees of an adaptive config names trees)";
 }
 
 function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
   const listed = unionSteps(args.config);
   const numSteps = args.numSteps ?? middleSteps(args.config);
   const config = withInitialSteps(args.config, numSteps);
-  const tiers = unionSteps(config);
-  if (!tiers.includes(numSteps)) {
+  const steps = unionSteps(config);
+  const tiers = unionTiers(config);
+  const tier = tiers.find(({ depth }) => depth === numSteps);
+  if (tier === undefined) {
     throw new AdaptiveConfigError(
-      `--speculative-num-steps=${numSteps} is not in the adaptive config candidate_steps ` +
-        `[${tiers.join(", ")}]. Pass one of those values.`,
+      `Cannot use "--speculative-num-steps ${numSteps}": the adaptive config's steps are ` +
+        steps.join(", "),
     );
   }
-  const added = `Adding initial speculative_num_steps=${numSteps} to ` +
-    `candidate_steps=[${listed.join(", ")}] so the pre-built runtime state is reused.`;
-  const { numDraftTokens, warnings } = chain(args, numSteps);
+  const added = `the adaptive config's steps ${listed.join(", ")} take in ${numSteps}, which ` +
+    "--speculative-num-steps starts with";
+  const warnings = chainWarnings(args, numSteps);
   return {
-    policy: "adaptive",
-    config,
-    eagleTopk: 1,
-    numSteps,
-    numDraftTokens,
-    tiers,
+    ...{ policy: "adaptive", config, tier, tiers },
     warnings: listed.includes(numSteps) ? warnings : [added, ...warnings],
   };
 }
@@ -100,24 +99,47 @@ function staticSpeculation(
   args: SpeculationArguments,
   before: readonly string[],
 ): ResolvedSpeculation {
-  const eagleTopk = args.eagleTopk ?? 1;
-  const numSteps = args.numSteps ?? (args.algorithm === "NONE" ? 0 : DEFAULT_NUM_STEPS);
-  const { numDraftTokens, warnings } = eagleTopk === 1
-    ? chain(args, numSteps)
-    : { numDraftTokens: args.numDraftTokens ?? numSteps + 1, warnings: [] };
-  return {
-    policy: "fixed",
-    eagleTopk,
-    numSteps,
-    numDraftTokens,
-    tiers: [numSteps],
-    warnings: [...before, ...warnings],
-  };
+  const { algorithm, eagleTopk = 1, numDraftTokens, tree, architecture } = args;
+  if (tree && algorithm !== "NONE") {
+    refuseBeside(args);
+    const tier = tree === "auto" ? automaticTree(architecture) : tree;
+    return { policy: "fixed", tier, tiers: [tier], warnings: before };
+  }
+  if (args.numSteps === undefined && algorithm !== "NONE") refuseWithoutSteps(args);
+  const numSteps = args.numSteps ?? (algorithm === "NONE" ? 0 : DEFAULT_NUM_STEPS);
+  if (eagleTopk > 1 && numSteps > 0) {
+    const tier = treeShape({ depth: numSteps, width: eagleTopk, rows: numDraftTokens });
+    return { policy: "fixed", tier, tiers: [tier], warnings: before };
+  }
+  const tier = chain(numSteps);
+  const warnings = [...before, ...chainWarnings(args, numSteps)];
+  return { policy: "fixed", tier, tiers: [tier], warnings };
+}
+
+/** A tree is named whole or in parts. */
+function refuseBeside({ numSteps, eagleTopk, numDraftTokens }: SpeculationArguments): void {
+  if ((numSteps ?? eagleTopk ?? numDraftTokens) === undefined) return;
+  throw new AdaptiveConfigError(
+    "Cannot use --draft-tree with --speculative-num-steps, --speculative-eagle-topk or " +
+      "--speculative-num-draft-tokens: it says all three",
+  );
+}
+
+/** As SGLang: without num_steps all three are chosen automatically. */
+function refuseWithoutSteps({ eagleTopk, numDraftTokens }: SpeculationArguments): void {
+  const given = eagleTopk !== undefined
+    ? "--speculative-eagle-topk"
+    : numDraftTokens !== undefined
+    ? "--speculative-num-draft-tokens"
+    : undefined;
+  if (given === undefined) return;
+  throw new AdaptiveConfigError(
+    `Cannot use ${given} without --speculative-num-steps: all three are chosen, or none`,
+  );
 }
 
 /** With topk 1 the drafts are a chain: a row for each and one for the token before them. */
-function chain({ numDraftTokens }: SpeculationArguments, numSteps: number) {
-  const rows = numSteps + 1;
-  const wrong = numDraftTokens !== undefined && numDraftTokens !== rows;
-  return { numDraftTokens: rows, warnings: wrong ? [ADJUSTED_DRAFT_TOKENS] : [] };
+function chainWarnings({ numDraftTokens }: SpeculationArguments, numSteps: number): string[] {
+  const wrong = numDraftTokens !== undefined && numDraftTokens !== numSteps + 1;
+  return wrong ? [ADJUSTED_DRAFT_TOKENS] : [];
 }

@@ -1,4 +1,6 @@
 import { PolicyError } from "./policy.ts";
+import { chain, distinctTiers, type TierShape } from "./round_shape.ts";
+import { treeShape } from "./tree_shape.ts";
 
 /** An adaptive config or argument that cannot be used. */
 export class AdaptiveConfigError extends PolicyError {
@@ -11,6 +13,11 @@ export interface AdaptiveSlot {
   readonly batchSize: number;
   /** `candidate_steps`, ascending and distinct: the num_steps to choose from. */
   readonly candidateSteps: readonly number[];
+  /**
+   * `candidate_trees` (ours, not SGLang's): tiers that are trees, each as [steps, topk, rows]. Their
+   * steps are candidates too.
+   */
+  readonly candidateTrees: readonly TierShape[];
   /** `ema_alpha`: weight of the newest round. */
   readonly emaAlpha: number;
   /** `update_interval`: rounds between decisions. */
@@ -55,9 +62,9 @@ const NUMBERS = {
 } as const;
 NUMBERS satisfies Readonly<Record<string, NumberRule>>;
 
-const SLOT_KEYS = ["candidate_steps", ...Object.keys(NUMBERS)];
+const SLOT_KEYS = ["candidate_steps", "candidate_trees", ...Object.keys(NUMBERS)];
 /** The ceiling came with the batch-size entries (PR #24055). */
-const FLAT_KEYS = SLOT_KEYS.filter((key) => key !== "ceiling_coeff");
+const FLAT_KEYS = SLOT_KEYS.filter((key) => key !== "ceiling_coeff" && key !== "candidate_trees");
 /** Read by SGLang's other strategy only (PR #28045); "ema" ignores them there as here. */
 const THROUGHPUT_KEYS = [
   "window_size",
@@ -75,28 +82,28 @@ const GLOBAL_KEYS = [...Object.keys(NUMBERS), "strategy", ...THROUGHPUT_KEYS];
  * `candidate_steps` at the top), or entries by batch size (PR #24055; later with 0 as a candidate
  * and a `strategy`).
  *
- * @throws AdaptiveConfigError with SGLang's text, where SGLang has one.
+ * @throws AdaptiveConfigError
  */
 export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
   if (!isObject(json)) {
-    throw new AdaptiveConfigError(
-      `speculative adaptive config must be a JSON object, got ${typeName(json)}`,
-    );
+    throw new AdaptiveConfigError(`it must be a JSON object, got ${shown(json)}`);
   }
   const keys = Object.keys(json).filter(isBatchSize);
   if (keys.length === 0 && Object.hasOwn(json, "candidate_steps")) return flatConfig(json);
   checkStrategy(json);
   if (keys.length === 0) {
     throw new AdaptiveConfigError(
-      "speculative_adaptive_config must contain at least one integer-string BS key, e.g. " +
-        `{"1": {"candidate_steps": [1,3,7]}}. Got keys: ${repr(Object.keys(json))}`,
+      'it needs a batch size as a key, as in {"1": {"candidate_steps": [1, 3, 7]}}; ' +
+        `its keys are ${shown(Object.keys(json))}`,
     );
   }
   const rest = Object.entries(json).filter(([key]) => !isBatchSize(key));
   const globals: Json = Object.fromEntries(rest);
   if (Object.hasOwn(globals, "candidate_steps")) {
     // SGLang drops it without a word.
-    throw new AdaptiveConfigError("candidate_steps beside BS keys has no effect: each has its own");
+    throw new AdaptiveConfigError(
+      "candidate_steps beside batch sizes has no effect: each has its own",
+    );
   }
   checkKeys(globals, GLOBAL_KEYS, "");
   const slots = keys.map((key) => batchSlot(key, globals, json[key]));
@@ -108,6 +115,18 @@ export function unionSteps({ slots }: AdaptiveConfig): readonly number[] {
   return ascending(slots.flatMap(({ candidateSteps }) => candidateSteps));
 }
 
+/** The tiers of all brackets together, ascending. */
+export function unionTiers({ slots }: AdaptiveConfig): readonly TierShape[] {
+  return distinctTiers(
+    slots.flatMap((slot) => slot.candidateSteps.map((steps) => tierOf(slot, steps))),
+  );
+}
+
+/** The tier that a bracket has at one of its candidates. */
+export function tierOf({ candidateTrees }: AdaptiveSlot, steps: number): TierShape {
+  return candidateTrees.find(({ depth }) => depth === steps) ?? chain(steps);
+}
+
 /**
  * The steps to start with where none are asked for.
  *
@@ -117,7 +136,7 @@ export function middleSteps(config: AdaptiveConfig): number {
   const steps = unionSteps(config);
   const middle = steps[Math.floor(steps.length / 2)];
   if (middle !== undefined) return middle;
-  throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+  throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
 }
 
 /**
@@ -129,7 +148,7 @@ export function checkDeepest({ slots }: AdaptiveConfig, maxNumSteps: number): vo
   for (const { batchSize, candidateSteps, flat } of slots) {
     const deep = candidateSteps.find((steps) => steps > maxNumSteps);
     if (deep !== undefined) {
-      const where = flat ? "" : `BS ${batchSize}: `;
+      const where = flat ? "" : `batch size ${batchSize}: `;
       throw new AdaptiveConfigError(
         `${where}candidate_steps has ${deep}, at most ${maxNumSteps} steps are supported`,
       );
@@ -154,28 +173,37 @@ function flatConfig(json: Json): AdaptiveConfig {
   const candidateSteps = candidates(json["candidate_steps"], { least: 1, where: "" });
   if (candidateSteps.length < 2) {
     throw new AdaptiveConfigError(
-      `candidate_steps must have at least 2 distinct values, got ${repr(json["candidate_steps"])}`,
+      `candidate_steps must have at least 2 distinct values, got ${shown(json["candidate_steps"])}`,
     );
   }
-  return freeze([{ batchSize: 1, candidateSteps, ...numbers(json, ""), flat: true }]);
+  return freeze([{
+    ...{ batchSize: 1, candidateSteps, candidateTrees: [] },
+    ...numbers(json, ""),
+    flat: true,
+  }]);
 }
 
 function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
-  const where = `BS ${key}: `;
+  const where = `batch size ${key}: `;
   // Digits alone are an array index and unique; "01" is a second spelling of "1".
   if (key !== String(Number(key))) {
     throw new AdaptiveConfigError(`${where}write the batch size as "${Number(key)}"`);
   }
   if (!isObject(entry)) {
     throw new AdaptiveConfigError(
-      `${where}expected an object with candidate_steps, got ${repr(entry)}`,
+      `${where}expected an object with candidate_steps, got ${shown(entry)}`,
     );
   }
-  const candidateSteps = candidates(entry["candidate_steps"], { least: 0, where });
+  const candidateTrees = trees(entry["candidate_trees"], where);
+  const listed = entry["candidate_steps"];
+  const steps = listed === undefined && candidateTrees.length > 0
+    ? []
+    : candidates(listed, { least: 0, where });
   checkKeys(entry, SLOT_KEYS, where);
   return {
     batchSize: Number(key),
-    candidateSteps,
+    candidateSteps: ascending([...steps, ...candidateTrees.map(({ depth }) => depth)]),
+    candidateTrees,
     ...numbers({ ...globals, ...entry }, where),
     flat: false,
   };
@@ -187,19 +215,20 @@ function checkStrategy(json: Json): void {
   if (strategy === "ema") return;
   throw new AdaptiveConfigError(
     strategy === "throughput_aware"
-      ? "speculative adaptive config 'strategy' 'throughput_aware' is not supported yet, use 'ema'"
-      : "speculative adaptive config 'strategy' must be 'ema' or 'throughput_aware', " +
-        `got ${repr(strategy)}`,
+      ? 'strategy "throughput_aware" is not supported yet, use "ema"'
+      : `strategy must be "ema", got ${shown(strategy)}`,
   );
 }
 
 function checkKeys(json: Json, known: readonly string[], where: string): void {
   const unknown = Object.keys(json).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  throw new AdaptiveConfigError(`${where}unknown key ${repr(unknown)}, known: ${known.join(", ")}`);
+  throw new AdaptiveConfigError(
+    `${where}unknown key ${shown(unknown)}, known: ${known.join(", ")}`,
+  );
 }
 
-/** Python's bool is an int, so SGLang takes `true` for 1. */
+/** SGLang takes `true` for 1. */
 function candidates(
   value: unknown,
   { least, where }: { readonly least: 0 | 1; readonly where: string },
@@ -212,9 +241,32 @@ function candidates(
   throw new AdaptiveConfigError(
     `${where}candidate_steps must be a list of ${
       least === 0 ? "non-negative" : "positive"
-    } ints, ` +
-      `got ${repr(value)}`,
+    } integers, ` +
+      `got ${shown(value)}`,
   );
+}
+
+/** Trees of a bracket, [steps, topk, rows] each: one for each number of steps. */
+function trees(value: unknown, where: string): readonly TierShape[] {
+  if (value === undefined) return [];
+  const items: readonly unknown[] = Array.isArray(value) ? value : [undefined];
+  const found = items.map((item): TierShape => {
+    const numbers: readonly unknown[] = Array.isArray(item) ? item : [];
+    const [depth, width, rows] = numbers;
+    if (
+      numbers.length === 3 && isIntegerFrom(depth, 1) && isIntegerFrom(width, 2) &&
+      isIntegerFrom(rows, 2)
+    ) {
+      return treeShape({ depth, width, rows }, where);
+    }
+    throw new AdaptiveConfigError(
+      `${where}candidate_trees must be a list of [steps, topk, draft tokens], e.g. [[5, 4, 8]], ` +
+        `got ${shown(value)}`,
+    );
+  });
+  const twice = found.find(({ depth }, i) => found.findIndex((one) => one.depth === depth) < i);
+  if (twice === undefined) return Object.freeze(found);
+  throw new AdaptiveConfigError(`${where}candidate_trees has two trees of ${twice.depth} steps`);
 }
 
 function numbers(json: Json, where: string) {
@@ -240,7 +292,7 @@ function number(json: Json, key: keyof typeof NUMBERS, where: string): number {
   const kind = integer ? "an integer" : "a number";
   const range = most < Infinity ? ` from ${least} to ${most}` : ` of at least ${least}`;
   throw new AdaptiveConfigError(
-    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${repr(value)}`,
+    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${shown(value)}`,
   );
 }
 
@@ -265,28 +317,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Python's name for the type of a JSON value that is no object. */
-function typeName(value: unknown): string {
-  if (value === null) return "NoneType";
-  if (Array.isArray(value)) return "list";
-  if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
-  return typeof value === "string" ? "str" : "bool";
-}
-
-/** A JSON value as Python prints it: SGLang's error texts quote what they got so. */
-function repr(value: unknown): string {
-  if (value === null || value === undefined) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "string") return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
-  if (!isObject(value)) return String(value);
-  const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${repr(item)}`);
-  return `{${items.join(", ")}}`;
-}
-
-/** Python prefers single quotes, unless only those occur in the text. */
-function quoted(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
-  return quote + (quote === "'" ? inside.replaceAll("'", "\\'") : inside) + quote;
+/** A value as the file has it. */
+function shown(value: unknown): string {
+  return JSON.stringify(value) ?? "nothing";
 }

@@ -1,6 +1,11 @@
 /** Most rows of one sequence that a round may verify, the root included: offsets in a `Row` are bytes. */
 export const MOST_ROWS = 64;
 
+/** Most draft levels: a row's path has a cell for each (src/model/plan/rows_layout.ts: PATH_CELLS). */
+export const MOST_STEPS = 16;
+/** Most candidates that a node of a tree has. */
+export const MOST_TOPK = 16;
+
 /** What a round makes of each sequence: programs, buffers and results are made for it. */
 export interface TierShape {
   /** Draft levels: a round adds at most one token more than that. */
@@ -30,4 +35,21 @@ export function chains(depths: readonly number[]): TierShape[] {
 /** Whether row j of each sequence is j tokens after its root. */
 export function isChain({ depth, width, rows }: TierShape): boolean {
   return width === 1 && rows === depth + 1;
+}
+
+/** A tier as settings and statistics name it: the steps of a chain, `steps:topk:rows` of a tree. */
+export function tierText(tier: TierShape): string {
+  const { depth, width, rows } = tier;
+  return isChain(tier) ? String(depth) : `${depth}:${width}:${rows}`;
+}
+
+/** The same tier. */
+export function sameTier(a: TierShape, b: TierShape): boolean {
+  return a.depth === b.depth && a.width === b.width && a.rows === b.rows;
+}
+
+/** Each tier once, shallow ones and those of few rows first. */
+export function distinctTiers(tiers: readonly TierShape[]): TierShape[] {
+  return [...new Map(tiers.map((tier) => [tierText(tier), tier])).values()]
+    .toSorted((a, b) => a.depth - b.depth || a.rows - b.rows || a.width - b.width);
 }

@@ -1,3 +1,5 @@
+import type { TierShape } from "./round_shape.ts";
+
 /**
  * What is drafted for one sequence: a tree of tokens below its pending token, the root. Row 0 of a
  * verify forward is the root, row i + 1 is token i.
@@ -11,6 +13,14 @@ export interface Proposal {
 
 /** No draft: the round is one step of plain decoding for this sequence. */
 export const NO_PROPOSAL: Proposal = { tokens: [], parents: [] };
+
+/**
+ * Candidates of which the nodes of EAGLE-2's tree are chosen: `width` at the first level, `width`
+ * of each of the `width` best at the others (SGLang `organize_draft_results`).
+ */
+export function poolSize({ depth, width }: Pick<TierShape, "depth" | "width">): number {
+  return width + (depth - 1) * width * width;
+}
 
 /** Levels of each row below the root, [count + 1]: the root is at 0. */
 export function depthsOf({ parents }: Proposal): number[] {

@@ -1,12 +1,12 @@
 import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
 import { csv } from "../../src/bench/csv.ts";
-import { digits } from "../../src/bench/columns.ts";
+import { columnsFor, digits } from "../../src/bench/columns.ts";
 import { markdown } from "../../src/bench/markdown.ts";
 import { html } from "../../src/bench/page/page.ts";
-import { keyOfRow } from "../../src/bench/row.ts";
-import { rowKey } from "../../src/bench/plan.ts";
+import { keyOfRow, rowKey } from "../../src/bench/row.ts";
 import { json, parseRows, rowLine } from "../../src/bench/row_file.ts";
 import { UsageError } from "../../src/errors.ts";
+import { verdictLines } from "../../src/bench/verdict_text.ts";
 import { sampleRows, SUBJECT } from "./fake.ts";
 
 const SWEEP = { batch: [1, 8], numSteps: [1, 3, 7], presets: ["aggressive"], blocks: 3 };
@@ -14,7 +14,7 @@ const ROWS = await sampleRows(SWEEP);
 const SIMULATED = await sampleRows({ ...SWEEP, subject: { ...SUBJECT, simulated: true } });
 const FACTS = { command: "eyrie bench --x '<&>'", date: new Date(0), version: "0.1.0" };
 
-Deno.test("markdown: what all rows share above, one line a row, noise below", () => {
+Deno.test("markdown: what all rows share above, one line a row, verdicts and noise below", () => {
   const lines = markdown(ROWS).split("\n");
   match(
     lines[0] ?? "",
@@ -23,12 +23,13 @@ Deno.test("markdown: what all rows share above, one line a row, noise below", ()
   const table = lines.filter((line) => line.startsWith("|"));
   equal(table.length, 2 + ROWS.length);
   equal(new Set(table.map((line) => line.length)).size, 1, "aligned");
-  match(table[0] ?? "", /\| batch \| setting +\| +tokens\/s \| +speed-up \[95 %\] /);
+  match(table[0] ?? "", /\| batch \| setting +\| +tokens\/s \| +over plain \[95 %\] /);
   match(table[2] ?? "", /\| +1 \| plain +\| +[\d.]+ ± [\d.]+ \| +1\.00x \|/);
   match(
     lines.at(-2) ?? "",
     /^Noise, plain decoding against itself: batch 1 \d\.\d\dx \[.*batch 8 /,
   );
+  deepEqual(lines.slice(-7, -2).filter((line) => line !== ""), verdictLines(ROWS).slice(0, 2));
   ok(!markdown(ROWS).includes("SIMULATED"));
 });
 
@@ -40,8 +41,22 @@ Deno.test("noise is told with what its case differs in", () => {
 Deno.test("a column for what differs", () => {
   const [first, ...rest] = ROWS;
   const text = markdown([{ ...first!, temperature: 0.7 }, ...rest]);
-  match(text, /\| temp \| batch \|/);
-  ok(!/^model.*temp/.test(text));
+  match(text, /\| temperature \| batch \|/);
+  ok(!/^model.*temperature/.test(text));
+});
+
+Deno.test("tables of docs/bench.md have headings that are printed, in that order", async () => {
+  const text = await Deno.readTextFile(new URL("../../docs/bench.md", import.meta.url));
+  const titles = columnsFor(ROWS).columns.map(({ title }) => title);
+  const heads = [...text.matchAll(/^(\|.*\|)\n\| :?-/gm)].map(([, head = ""]) =>
+    head.split("|").slice(1, -1).map((cell) => cell.trim())
+  );
+  ok(heads.length > 5);
+  for (const head of heads) deepEqual(head, titles.filter((title) => head.includes(title)));
+  for (const title of titles) {
+    const words = title.replace(/ (p50.*|\[.*|ms|%)$/, "");
+    ok(text.includes(words), `no word on ${title}`);
+  }
 });
 
 Deno.test("csv: flat columns, as many in each line", () => {
@@ -124,8 +139,8 @@ Deno.test("the page has a figure for each chart and a line for each row", () => 
   const page = html(ROWS, FACTS);
   const captions = [...page.matchAll(/<figcaption>(.*?)<\/figcaption>/g)].map(([, text]) => text);
   deepEqual(captions, [
-    "Tokens/s by batch size, 95 % intervals",
-    "Speed-up over plain, 95 % intervals; band: A/A noise",
+    "Tokens/s, 95 % intervals",
+    "Speed over plain, 95 % intervals; band: A/A noise",
     "preset aggressive, batch 1",
     "preset aggressive, batch 8",
     ...["batch 1", "batch 8"],
@@ -139,6 +154,10 @@ Deno.test("the page stands without drafts, with one block, with several groups, 
   const plain = await sampleRows({ batch: [1], numSteps: [], presets: [], blocks: 1 });
   const page = html(plain, FACTS);
   ok(!/NaN|undefined|Infinity/.test(page.replace(/<style>.*?<\/style>/gs, "")), "no holes");
+  ok(
+    !/Speed over plain|Accept length over time|Acceptance by position/.test(page),
+    "nothing empty",
+  );
   const groups = html([...ROWS, ...ROWS.map((row) => ({ ...row, depth: 1024 }))], FACTS);
   match(groups, /<h2>Speed: depth 0<\/h2>/);
   match(groups, /<h2>Speed: depth 1024<\/h2>/);

@@ -4,6 +4,7 @@ import {
   medianRatio,
   pairedRatio,
   percentiles,
+  positiveInterval,
   spread,
   standardError,
 } from "../../src/bench/statistics.ts";
@@ -25,19 +26,28 @@ Deno.test("interval: Student's t, by hand", () => {
   const five = interval([1, 2, 3, 4, 5]);
   near(five?.low, 3 - 2.7764451 * Math.sqrt(0.5));
   near(five?.high, 3 + 2.7764451 * Math.sqrt(0.5));
-  // two values: t(0.975, 1) = 12.706205, standard error 0.5
-  near(interval([1, 2])?.low, 1.5 - 12.7062047 * 0.5);
+  // three values: t(0.975, 2) = 4.302653, standard error 1 / sqrt 3
+  near(interval([1, 2, 3])?.low, 2 - 4.3026527 / Math.sqrt(3));
   deepEqual(interval([4, 4, 4]), { low: 4, high: 4 });
   equal(interval([1]), undefined);
+  equal(interval([1, 2]), undefined, "two blocks would give -4.9 to 7.9");
   equal(standardError([]), undefined);
 });
 
+Deno.test("positiveInterval: cut off at 0, and said so", () => {
+  deepEqual(positiveInterval([4, 4, 4]), { low: 4, high: 4, cut: false });
+  const wide = positiveInterval([1, 5, 30]);
+  deepEqual([wide?.low, wide?.cut], [0, true]);
+  equal(positiveInterval([1, 2]), undefined);
+});
+
 Deno.test("pairedRatio: the geometric mean of the blocks' ratios", () => {
-  const { ratio, low, high } = pairedRatio([Math.log(2), Math.log(8)]);
+  const { ratio, low, high } = pairedRatio([2, 4, 8].map(Math.log));
   near(ratio, 4);
-  // sd of logs = ln 4 / sqrt 2, standard error = ln 4 / 2 = ln 2
-  near(low, 4 * 2 ** -12.7062047);
-  near((high ?? 0) / 4 / 2 ** 12.7062047, 1);
+  // sd of logs = ln 2, standard error = ln 2 / sqrt 3
+  near(low, 4 * 2 ** (-4.3026527 / Math.sqrt(3)));
+  near((high ?? 0) / 4 / 2 ** (4.3026527 / Math.sqrt(3)), 1);
+  deepEqual(pairedRatio([0, 0]), { ratio: 1, low: null, high: null });
   deepEqual(pairedRatio([0]), { ratio: 1, low: null, high: null });
 });
 

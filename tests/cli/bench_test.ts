@@ -158,6 +158,40 @@ Deno.test("each format to standard output and to a file", async () => {
   }
 });
 
+Deno.test("a terminal gets a table that fits it and a verdict; --wide and named formats are whole", async () => {
+  const long = ["--repeat", "3", "--output-tokens", "16", "--num-steps", "0,3"];
+  const on = (columns: number, ...more: string[]) =>
+    run([...long, ...more], { io: fakeIo({ terminal: true, columns }) });
+  for (const columns of [80, 100]) {
+    const { out } = await on(columns);
+    assert.ok(out.split("\n").every((line) => line.length <= columns), `${columns}\n${out}`);
+    assert.match(out, /^batch 1: (fastest is |no difference shown: )/m);
+    assert.ok(!out.includes("|"));
+  }
+  const { out: piped } = await run(long);
+  assert.match(piped, /^\| batch \| setting .*\| blocks \|$/m);
+  for (const whole of [["--wide"], ["--output", "md"]]) {
+    assert.equal((await on(80, ...whole)).out, piped, whole.join(" "));
+  }
+  assert.match((await on(80, "--output", "csv")).out, /^acceptance,/);
+  await inFolder(async (path) => {
+    const { out } = await on(80, "--output", "html", "--output-file", path("page"));
+    assert.match(out, /^model {5}fake-1B$/m);
+    assert.match(await Deno.readTextFile(path("page")), /^<!doctype/);
+  });
+});
+
+Deno.test("where the results do not say who won, stderr does; not with --quiet", async () => {
+  const verdict = /^batch 1: no verdict: 2 blocks are too few for an interval; --repeat 5$/m;
+  assert.match((await run(QUICK)).out, verdict);
+  assert.doesNotMatch((await run(QUICK)).err, verdict);
+  for (const format of ["csv", "json", "jsonl", "html"]) {
+    const { err } = await run([...QUICK, "--output", format]);
+    assert.match(err, verdict, format);
+    assert.equal((await run([...QUICK, "--output", format, "--quiet"])).err, "");
+  }
+});
+
 Deno.test("the page tells the command as a shell takes it", async () => {
   const args = [
     ...QUICK,
@@ -209,10 +243,18 @@ Deno.test("--resume and --output-file may be one file; a torn line is written ov
 
 Deno.test("Ctrl+C keeps the rows so far; --resume measures the rest", async () => {
   await inFolder(async (path) => {
-    const args = [...QUICK, "--batch-sizes", "1,2", "--resume", path("rows.jsonl")];
+    const args = [
+      ...QUICK,
+      "--repeat",
+      "3",
+      "--batch-sizes",
+      "1,2",
+      "--resume",
+      path("rows.jsonl"),
+    ];
     const io = fakeIo();
     const session = fakeSession((spec: CellSpec) => {
-      if (spec.batch === 2 && spec.repeat === 1) io.interrupt();
+      if (spec.batch === 2 && spec.repeat === 2) io.interrupt();
       return Promise.resolve(fakeCell(spec));
     });
     const stopped = await run([...args, "--emit-config", path("config.json")], { session, io });
@@ -220,13 +262,13 @@ Deno.test("Ctrl+C keeps the rows so far; --resume measures the rest", async () =
     assert.match(stopped.err, /warning: stopped: rows of the last case have fewer blocks/);
     assert.equal(await Deno.readTextFile(path("config.json")), "", "no config of half a sweep");
     const table = stopped.out.split("\n").filter((line) => line.startsWith("|"));
-    assert.deepEqual(table.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."222111"]);
+    assert.deepEqual(table.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."333222"]);
     assert.ok(session.disposed());
     const rest = await run(args);
     assert.equal(rest.code, 0);
     assert.deepEqual(new Set(rest.session.cells.map(({ batch }) => batch)), new Set([2]));
     const resumed = rest.out.split("\n").filter((line) => line.startsWith("|"));
-    assert.deepEqual(resumed.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."222222"]);
+    assert.deepEqual(resumed.slice(2).map((line) => line.split("|").at(-2)?.trim()), [..."333333"]);
   });
 });
 
@@ -295,6 +337,7 @@ Deno.test("mistakes are found before anything is opened", async () => {
     [["--prompt-tokens", "5"], /^Cannot use "--prompt-tokens" with "--workload fledgling:all": /],
     [["--output-file", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
     [["--emit-config", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
+    [["--repeat", "2", "--emit-config", "c"], /^Cannot use "--emit-config" with "--repeat 2": /],
     [["--resume", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
   ];
   for (const [args, message] of cases) {

@@ -1,4 +1,4 @@
-import { equal, match } from "node:assert/strict";
+import { deepEqual, equal, match } from "node:assert/strict";
 import { runDoctor } from "../../src/cli/doctor/doctor.ts";
 
 const WITHOUT_DRIVER = {
@@ -64,8 +64,51 @@ Deno.test({
   },
 });
 
+const LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+
+Deno.test({
+  name: "doctor --fix where OpenGL alone answers: Vulkan is installed, and then taken",
+  ignore: !(Deno.build.os === "linux" && Deno.uid() === 0 && isDebian() && isThere(LAVAPIPE)),
+  fn: async () => {
+    const folder = await Deno.makeTempDir();
+    try {
+      const driver = `${folder}/lavapipe.json`;
+      const path = `${folder}:${Deno.env.get("PATH")}`;
+      const env = { VK_DRIVER_FILES: driver, VK_ICD_FILENAMES: driver, PATH: path };
+      const before = JSON.parse((await doctor(["--json"], env)).out);
+      // Where Mesa's GL is not installed either, nothing answers.
+      if (before.adapter !== null) {
+        deepEqual([before.adapter.backend, before.adapter.backend_certain], ["gl", true]);
+      }
+      equal(before.fix.kind, "install");
+      await writeAptGet(folder, "exit 100");
+      const failed = await doctor(["--fix", "--json"], env);
+      if (before.adapter !== null) {
+        equal(failed.code, 0);
+        match(failed.err, /^warning: Cannot install "mesa-vulkan-drivers libvulkan1"/m);
+        equal(JSON.parse(failed.out).adapter.backend, "gl");
+      }
+      await writeAptGet(folder, `cp ${LAVAPIPE} ${driver}`);
+      const { code, out } = await doctor(["--fix", "--json"], env);
+      const { adapter, fix } = JSON.parse(out);
+      deepEqual([code, adapter.backend, adapter.backend_certain], [0, "vulkan", true]);
+      equal(fix.kind, "none");
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});
+
 async function writeAptGet(folder: string, script: string): Promise<void> {
   await Deno.writeTextFile(`${folder}/apt-get`, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+}
+
+function isThere(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
 }
 
 function isDebian(): boolean {

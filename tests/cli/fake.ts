@@ -14,7 +14,9 @@ import {
   speculationPlan,
   staticPlan,
 } from "../../src/engine/schedule/speculation_choice.ts";
-import type { ChatMessage } from "../../src/text/chat_template.ts";
+import type { ChatMessage, TemplateArguments } from "../../src/text/chat_template.ts";
+import { REASONING_MARKS } from "../../src/text/reasoning.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 /** A terminal in memory; what was written is kept. */
 export interface FakeIo extends Io {
@@ -22,6 +24,12 @@ export interface FakeIo extends Io {
   readonly err: () => string;
   /** Presses Ctrl+C as a signal. */
   readonly interrupt: () => void;
+  /** Sends the process another signal. */
+  readonly raise: (name: "SIGCONT" | "SIGWINCH") => void;
+  /** Makes the terminal this wide. */
+  readonly resize: (columns: number) => void;
+  /** Raw on and off, and stops by Ctrl+Z, in their order. */
+  readonly modes: readonly (boolean | "stop")[];
   /** Keys or piped bytes that come later. */
   readonly type: (text: string) => void;
   readonly endInput: () => void;
@@ -37,7 +45,10 @@ interface FakeIoOptions {
 }
 
 export function fakeIo(options: FakeIoOptions = {}): FakeIo {
-  const { stdin, terminal = false, columns = 80 } = options;
+  const { stdin, terminal = false } = options;
+  let { columns = 80 } = options;
+  const listeners = new Set<readonly [string, () => void]>();
+  const modes: (boolean | "stop")[] = [];
   const interrupt = new AbortController();
   const encoder = new TextEncoder();
   let input!: ReadableStreamDefaultController<Uint8Array>;
@@ -70,11 +81,20 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   const stdout = output(options.stdoutBreaks ?? false);
   const stderr = output(false);
   return {
-    stdin: { isTerminal: terminal, bytes, setRaw: () => {} },
+    stdin: { isTerminal: terminal, bytes, setRaw: (on) => void modes.push(on) },
     stdout,
     stderr,
     colour: false,
     signal: interrupt.signal,
+    onSignal(name, listener) {
+      const entry = [name, listener] as const;
+      listeners.add(entry);
+      return { [Symbol.dispose]: () => void listeners.delete(entry) };
+    },
+    suspend: () => void modes.push("stop"),
+    raise: (name) => listeners.forEach(([of, listener]) => of === name && listener()),
+    resize: (wide) => void (columns = wide),
+    modes,
     out: stdout.text,
     err: stderr.text,
     interrupt: () => interrupt.abort(),
@@ -93,10 +113,15 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   };
 }
 
+/** A token that no other word has. */
+const OPEN_ID = 151667;
+
 /** An engine that plays back a script, a token a word; `requests` has what it was asked. */
 export interface FakeEngine extends Engine {
   readonly requests: GenerateRequest[];
   readonly prompts: (string | readonly ChatMessage[])[];
+  /** What the template was given for each prompt. */
+  readonly templateArguments: (TemplateArguments | undefined)[];
   readonly opened: ClientOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
@@ -108,6 +133,13 @@ interface FakeEngineOptions {
   readonly contextLength?: number;
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
+  /** Drafts that its rounds accept; default 15. */
+  readonly accepted?: number;
+  /** Default 10. */
+  readonly rounds?: number;
+  readonly generation?: Engine["generation"];
+  /** A template that has no switch for thinking. */
+  readonly unswitchable?: boolean;
   readonly weights?: Engine["weights"];
   readonly tuned?: Engine["tuned"];
   /** Waits before each word: lets a test interrupt. */
@@ -118,16 +150,17 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const { answer = (n: number) => `answer ${n}`, contextLength = 1000, draft = true } = options;
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
+  const templateArguments: FakeEngine["templateArguments"] = [];
   const opened: ClientOptions[] = [];
   let disposed = false;
-  let plan: SpeculationPlan = staticPlan(0);
-  const asOpened = (request: GenerateRequest) => ({ numSteps: plan.numSteps, ...request });
+  let plan: SpeculationPlan = staticPlan(chain(0));
+  const asOpened = (request: GenerateRequest) => ({ numSteps: plan.tier.depth, ...request });
   const engine: FakeEngine = {
-    get numSteps() {
-      return plan.numSteps;
+    get tier() {
+      return plan.tier;
     },
     get tiers() {
-      return { steps: plan.steps, bytes: 1000 };
+      return { shapes: plan.tiers, bytes: 1000 };
     },
     get status() {
       const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
@@ -150,6 +183,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     algorithm: draft ? "EAGLE3" : "NONE",
     hasChatTemplate: options.hasChatTemplate ?? true,
+    // A prompt whose last word is "<think>" opens the reasoning.
+    reasoning: {
+      marks: REASONING_MARKS[0],
+      openings: [[OPEN_ID]],
+      switchable: !options.unswitchable,
+    },
+    generation: options.generation ?? {},
+    templateArguments,
     requests,
     prompts,
     opened,
@@ -162,13 +203,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     encodePrompt(input) {
       prompts.push("raw" in input ? input.raw : input.messages);
+      templateArguments.push("raw" in input ? undefined : input.templateArguments);
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
       const words = texts.flatMap((text) => text.split(/\s+/));
-      return Promise.resolve(words.map((word) => word.length));
+      return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));
     },
     generate: (request) => {
       requests.push(request);
-      return play(asOpened(request), answer(requests.length), options.beforeWord);
+      return play(asOpened(request), answer(requests.length), options);
     },
     disposed: () => disposed,
     terminate: () => Promise.resolve(),
@@ -188,7 +230,7 @@ function planOf(
   if (speculate === undefined) return undefined;
   // What crosses over to a worker.
   const copy = structuredClone(speculate);
-  const of = { algorithm, maxBatch, onWarning };
+  const of = { algorithm, architecture: "LlamaForCausalLM", maxBatch, onWarning };
   return "policy" in copy ? policyPlan(copy, of) : speculationPlan(copy, of);
 }
 
@@ -198,7 +240,7 @@ type Stepped = GenerateRequest & { readonly numSteps: number };
 async function* play(
   request: Stepped,
   answer: string,
-  beforeWord: (word: string) => Promise<void> = () => Promise.resolve(),
+  { beforeWord = () => Promise.resolve(), accepted = 15, rounds = 10 }: FakeEngineOptions,
 ): AsyncGenerator<EngineEvent, void, void> {
   const total = request.promptIds.length;
   yield { kind: "prefill", done: total, total, cached: 0 };
@@ -214,15 +256,21 @@ async function* play(
     if (reason !== "stop") break;
     count += 1;
     text += word;
-    yield { kind: "round", ids: [count], accepted: 0, drafts: [], numSteps: 0 };
+    yield { kind: "round", ids: [count], accepted: 0, drafts: [], tier: chain(0) };
     yield { kind: "text", text: word };
   }
-  yield { kind: "finish", result: result(request, { text, count, reason }) };
+  yield { kind: "finish", result: result(request, { text, count, reason, accepted, rounds }) };
 }
 
 function result(
   request: Stepped,
-  { text, count, reason }: { text: string; count: number; reason: FinishReason },
+  { text, count, reason, accepted, rounds }: {
+    text: string;
+    count: number;
+    reason: FinishReason;
+    accepted: number;
+    rounds: number;
+  },
 ): GenerateResult {
   return {
     text,
@@ -241,9 +289,9 @@ function result(
       num_steps: request.numSteps,
       eagle_topk: 1,
       num_draft_tokens: request.numSteps + 1,
-      rounds: 10,
-      draft_tokens: request.numSteps * 10,
-      accepted_tokens: 15,
+      rounds,
+      draft_tokens: request.numSteps * rounds,
+      accepted_tokens: accepted,
       mean_accept_length: 2.5,
       draft_acceptance_rate: 0.5,
       acceptance_per_position: [0.8, 0.5, 0.2],

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import denoJson from "../../deno.json" with { type: "json" };
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
   const invocation = parseArguments(["generate", ...args]);
@@ -35,6 +37,22 @@ for (const { name, args, prompt, ...place } of PROMPTS) {
   });
 }
 
+Deno.test("--prompt-file takes the place of standard input, which is - there", async () => {
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, "a\nb\n");
+  const engine = fakeEngine();
+  for (const args of [["-f", file], ["-f", file, "Sum up."], ["-f", "-", "-p", "Sum up."]]) {
+    assert.equal(await run(args, engine, fakeIo({ stdin: "piped\n" })), 0);
+  }
+  await Deno.remove(file);
+  const said = engine.prompts.map((messages) => (messages[0] as { content: string }).content);
+  assert.deepEqual(said, ["a\nb", "a\nb\n\nSum up.", "piped\n\nSum up."]);
+  await assert.rejects(run(["-f", file], engine, fakeIo({ stdin: "" })), {
+    name: "UsageError",
+    message: `Cannot open "${file}": no such file`,
+  });
+});
+
 Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   const engine = fakeEngine({ contextLength: 3 });
   const empty = /^Cannot generate from "": the prompt is empty/;
@@ -48,7 +66,7 @@ Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   const broken = fakeIo({ stdin: new Uint8Array([0x61, 0xff, 0x62]) });
   await assert.rejects(run(["x"], engine, broken), {
     name: "UsageError",
-    message: 'Cannot read the prompt from "standard input": it is not valid UTF-8',
+    message: 'Cannot read the prompt from "standard input": it is not UTF-8',
   });
   assert.equal(engine.opened.length, 0, "nothing is loaded for a bad prompt");
   await assert.rejects(run(["a b c"], engine, fakeIo({ stdin: "" })), {
@@ -131,6 +149,33 @@ Deno.test("--json prints the object of the specification", async () => {
       accepted_per_round: [3, 0, 2],
     },
     device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    request: {
+      messages: [{ role: "user", content: "hi" }],
+      temperature: 0.7,
+      top_k: 0,
+      top_p: 1,
+      min_p: 0,
+      repetition_penalty: 1,
+      frequency_penalty: 0,
+      presence_penalty: 0,
+      logit_bias: {},
+      seed: 77,
+      max_tokens: 512,
+      stop: [],
+      ignore_eos: false,
+    },
+    run: {
+      version: denoJson.version,
+      deno: Deno.version.deno,
+      model: "fake",
+      draft: "fake-eagle3",
+      quantize: null,
+      quantize_draft: null,
+      kv_dtype: "f32",
+      adapter: "none",
+      backend: "vulkan",
+      flags: {},
+    },
   });
   assert.equal(io.err(), "");
 });
@@ -181,7 +226,7 @@ Deno.test("flags reach the engine", async () => {
     kvDtype: "bf16",
     roundsPerSync: 4,
   });
-  assert.deepEqual([engine.numSteps, engine.tiers.steps], [5, [5]]);
+  assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(5), [chain(5)]]);
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
@@ -204,7 +249,7 @@ Deno.test("without a draft nothing is drafted", async () => {
   for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
     const engine = fakeEngine({ draft: false });
     await run([...flags, "hi"], engine, fakeIo({ stdin: "" }));
-    assert.deepEqual([engine.numSteps, engine.tiers.steps], [0, [0]]);
+    assert.deepEqual([engine.tier, engine.tiers.shapes], [chain(0), [chain(0)]]);
   }
 });
 
@@ -217,11 +262,14 @@ Deno.test("a temperature too small to divide by is greedy", async () => {
 Deno.test("system, raw, and a checkpoint without a template", async () => {
   const engine = fakeEngine({ hasChatTemplate: false });
   const io = fakeIo({ stdin: "" });
-  await run(["hi", "--quiet"], engine, io);
-  assert.match(io.err(), /^warning: the checkpoint has no chat template/);
+  await run(["hi"], engine, io);
+  assert.match(io.err(), /^warning: the checkpoint has no chat template/m);
+  const quiet = fakeIo({ stdin: "" });
+  await run(["hi", "--quiet"], engine, quiet);
+  assert.equal(quiet.err(), "");
   await assert.rejects(run(["hi", "--system", "s"], engine, fakeIo({ stdin: "" })), UsageError);
   await run(["hi", "--raw"], engine, fakeIo({ stdin: "" }));
-  assert.deepEqual(engine.prompts, ["hi", "hi"]);
+  assert.deepEqual(engine.prompts, ["hi", "hi", "hi"]);
   const chatty = fakeEngine();
   await run(["hi", "--system", "s"], chatty, fakeIo({ stdin: "" }));
   assert.deepEqual(chatty.prompts, [[

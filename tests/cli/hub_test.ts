@@ -152,6 +152,62 @@ Deno.test("pull, models, rm", async () => {
   assert.equal(empty.out, `no models in ${cache.path}; eyrie pull org/name gets one\n`);
 });
 
+Deno.test("pull goes on after a failure, code 1 at the end", async () => {
+  await using server = startHub({
+    "org/toy": [{ files: TOY, commit: COMMIT }],
+    "org/other": [{ files: TOY, commit: SECOND }],
+  });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  const { code, out, err } = await run(["pull", "org/toy", "org/none", "org/other"], place);
+  assert.equal(code, 1);
+  const folder = (name: string, commit: string) =>
+    `${cache.path}/models--org--${name}/snapshots/${commit}\n`;
+  assert.equal(out, folder("toy", COMMIT) + folder("other", SECOND));
+  const lines = err.trimEnd().split("\n");
+  assert.equal(lines.length, 3, err);
+  assert.match(lines[0] ?? "", /^org\/toy: 1111111, 350 kB downloaded$/);
+  assert.match(lines[1] ?? "", /^eyrie: Cannot get "org\/none": there is no such model at /);
+  assert.match(lines[2] ?? "", /^org\/other: 2222222, /);
+});
+
+Deno.test("models: what an interrupted pull left says how to go on", async () => {
+  await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  const root = `${cache.path}/models--org--toy`;
+  const listed = async () => (await run(["models"], place)).out.split("\n")[1] ?? "";
+  Deno.mkdirSync(`${root}/blobs`, { recursive: true });
+  Deno.writeFileSync(`${cache.path}/${BLOB}.incomplete`, WEIGHTS.subarray(0, 200_000));
+  const goesOn = "no: incomplete, eyrie pull org\\/toy goes on$";
+  assert.match(await listed(), new RegExp(`^org\\/toy +none yet +200 kB +never +${goesOn}`));
+  assert.equal((await run(["pull", "org/toy"], place)).code, 0);
+  // As before the last file: the branch has no name yet.
+  Deno.removeSync(`${root}/refs/main`);
+  Deno.removeSync(`${root}/snapshots/${COMMIT}/model.safetensors`);
+  Deno.renameSync(`${cache.path}/${BLOB}`, `${cache.path}/${BLOB}.incomplete`);
+  const line = await listed();
+  assert.match(line, new RegExp(`^org\\/toy +1111111 +350 kB +just now +${goesOn}`));
+  const { models } = JSON.parse((await run(["models", "--json"], place)).out);
+  assert.equal(models[0].reason, "incomplete, eyrie pull org/toy goes on");
+  const offline = { ...place, env: { HF_HUB_OFFLINE: "1" } };
+  assert.match(
+    (await run(["inspect", "--model", "org/toy"], offline)).err,
+    /HF_HUB_OFFLINE is set, and ".*" has no model\.safetensors; without it eyrie pull org\/toy goes on\n$/,
+  );
+  const sent = server.sent();
+  assert.equal((await run(["pull", "org/toy"], place)).code, 0);
+  assert.equal(server.sent(), sent, "all bytes were there");
+  assert.doesNotMatch(await listed(), /incomplete/);
+});
+
+Deno.test("without a network: one line within the patience of a person", async () => {
+  using cache = testCache();
+  const { code, out, err } = await run(["inspect", "--model", "org/toy"], { cache: cache.path });
+  assert.deepEqual([code, out], [2, ""]);
+  assert.match(err, /^eyrie: Cannot get "org\/toy": no connection to .*; HF_HUB_OFFLINE=1 .*\n$/);
+});
+
 Deno.test("mistakes are one line, code 2", async () => {
   using cache = testCache();
   const place = { cache: cache.path };

@@ -32,11 +32,12 @@ Deno.test("main: anything else is a bug with its stack, code 1", async () => {
   assert.match(io.err(), /^AssertionError.*a bug\n +at /);
 });
 
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+
 /** Runs the real program as a person would. */
-function eyrie(args: string[]): Deno.Command {
-  const file = new URL("../../main.ts", import.meta.url).pathname;
+function eyrie(args: string[], permissions = ["-A"]): Deno.Command {
   return new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-check", file, ...args],
+    args: ["run", "--no-prompt", ...permissions, "--no-check", MAIN, ...args],
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -49,4 +50,30 @@ Deno.test("the process gives the codes of main", async () => {
   const mistake = await eyrie(["generate", "--bogus"]).output();
   assert.equal(mistake.code, 2);
   assert.match(new TextDecoder().decode(mistake.stderr), /eyrie: Cannot use "--bogus"/);
+});
+
+Deno.test("a full disk behind stdout is one line, code 1; behind stderr the code alone", async () => {
+  const run = async (redirected: string) => {
+    const line = `exec "$0" run -A --no-check "$1" ${redirected}`;
+    const args = ["-c", line, Deno.execPath(), MAIN];
+    const { code, stderr } = await new Deno.Command("sh", { args }).output();
+    return [code, new TextDecoder().decode(stderr)];
+  };
+  const full = "eyrie: Cannot write to standard output: No space left on device (os error 28)\n";
+  assert.deepEqual(await run("inspect > /dev/full"), [1, full]);
+  assert.deepEqual(await run("inspect --model /none 2> /dev/full"), [2, ""]);
+});
+
+Deno.test("a permission that Deno was not given is one line, code 2, in either thread", async () => {
+  const cases: [string[], string[], RegExp][] = [
+    [[], ["inspect"], /^eyrie: Cannot run: Requires read access to ".*, or with -A\n$/],
+    [[], ["generate", "hi"], /^eyrie: Cannot run: Requires read access to ".*, or with -A\n$/],
+    [["--allow-read"], ["generate", "hi"], /^eyrie: Cannot run: Requires env .*, or with -A\n$/],
+  ];
+  for (const [permissions, args, message] of cases) {
+    const { code, stderr } = await eyrie(args, permissions).output();
+    const text = new TextDecoder().decode(stderr);
+    assert.equal(code, 2, text);
+    assert.match(text, message);
+  }
 });

@@ -7,6 +7,7 @@ import { policyPlan, speculationPlan } from "../../src/engine/schedule/speculati
 import { fixed } from "../../src/speculate/policies/static.ts";
 import { slotsOf } from "../engine/slots.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 
 const CONFIG = JSON.stringify({
   "1": { candidate_steps: [0, 1, 3], update_interval: 2, warmup_batches: 0, down_hysteresis: 0 },
@@ -25,7 +26,15 @@ function planned(args: readonly string[], maxBatch = 1) {
   assert.deepEqual(copy, choice);
   const warnings: string[] = [];
   const onWarning = (line: string) => warnings.push(line);
-  return { ...speculationPlan(copy, { algorithm: "EAGLE3", maxBatch, onWarning }), warnings };
+  return {
+    ...speculationPlan(copy, {
+      algorithm: "EAGLE3",
+      architecture: "LlamaForCausalLM",
+      maxBatch,
+      onWarning,
+    }),
+    warnings,
+  };
 }
 
 async function withConfig<T>(use: (file: string) => T | Promise<T>): Promise<T> {
@@ -40,19 +49,35 @@ async function withConfig<T>(use: (file: string) => T | Promise<T>): Promise<T> 
 
 Deno.test("flags of speculation are plain data, which says all", async () => {
   const plain = planned([]);
-  assert.deepEqual([plain.numSteps, plain.steps, plain.warnings], [3, [3], []]);
+  assert.deepEqual([plain.tier, plain.tiers, plain.warnings], [chain(3), [chain(3)], []]);
   assert.equal(plain.speculation.report.policy, "static");
   const preset = planned(["--preset", "aggressive"], 8);
-  assert.deepEqual([preset.numSteps, preset.steps], [3, [1, 3, 7]]);
+  assert.deepEqual([preset.tier, preset.tiers], [chain(3), chains([1, 3, 7])]);
   assert.deepEqual(slotsOf(preset.speculation.report).map(({ batch_size }) => batch_size), [
     ...[1, 8, 64, 128],
   ]);
-  const tree = planned(["--speculative-eagle-topk", "4", "--preset", "aggressive"]);
+  const tree = planned([
+    ...["--speculative-eagle-topk", "4", "--num-steps", "5"],
+    ...["--speculative-num-draft-tokens", "16", "--preset", "aggressive"],
+  ]);
   assert.equal(tree.speculation.report.policy, "static");
-  assert.deepEqual(tree.warnings.length, 2);
+  assert.deepEqual(tree.tier, { depth: 5, width: 4, rows: 16 });
+  assert.deepEqual(tree.warnings.length, 1);
+  assert.deepEqual(planned(["--draft-tree", "total_token=60,depth=7,top_k=10"]).tiers, [
+    { depth: 8, width: 10, rows: 60 },
+  ]);
+  assert.deepEqual(planned(["--draft-tree", "auto"]).tier, { depth: 5, width: 4, rows: 8 });
+  assert.throws(() => planned(["--draft-tree", "5:4"]), {
+    name: "UsageError",
+    message: /^--draft-tree: Cannot read "5:4": a tree is /,
+  });
+  assert.throws(() => planned(["--draft-tree", "auto", "--num-steps", "3"]), {
+    name: "UsageError",
+    message: /^Cannot use --draft-tree with --speculative-num-steps/,
+  });
   await withConfig((file) => {
     const own = planned(["--speculative-adaptive-config", file, "--speculative-adaptive"]);
-    assert.deepEqual(own.steps, [0, 1, 3]);
+    assert.deepEqual(own.tiers, chains([0, 1, 3]));
     const unused = planned(["--speculative-adaptive-config", file]);
     assert.match(unused.warnings[0] ?? "", /^the speculative adaptive config is not used/);
   });
@@ -95,10 +120,10 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
   const { speculation } = policyPlan({
     name: "mine",
     policy: {
-      ...fixed(2),
+      ...fixed(chain(2)),
       report: () => ({ json: { drawn: { odd: 3 } }, rows: [["drawn", "3 odd ones"]] }),
     },
-  }, { algorithm: "EAGLE3", maxBatch: 1, onWarning: () => {} });
+  }, { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 1, onWarning: () => {} });
   const { counts } = fakeEngine().status;
   const engine = { ...fakeEngine(), status: { counts, speculation: speculation.report } };
   const run = async (flag: string) => {

@@ -117,6 +117,14 @@ for (const [algorithm, steps] of [["EAGLE3", 3], ["EAGLE3", 7], ["EAGLE", 3]] as
   });
 }
 
+Deno.test("trees that the device drafts", async () => {
+  const tree = { depth: 4, width: 3, rows: 10 };
+  const { engine, rounds } = await open({ algorithm: "EAGLE3", speculate: statically(tree) });
+  using _ = engine;
+  await assertSame(engine);
+  assert.ok(rounds.some(({ numSteps, accepted }) => numSteps === 4 && accepted.some((n) => n > 1)));
+});
+
 /** Knows the texts, but mixes in what is wrong, and often not allowed. */
 const TREES: HostDrafter = {
   name: "trees",
@@ -147,7 +155,7 @@ Deno.test("trees from the host lose what is not allowed", async () => {
 });
 
 Deno.test("preempted requests go on in their grammars", async () => {
-  const { engine } = await open({ draft: "none", maxKvTokens: 160 });
+  const { engine } = await open({ draft: "none", maxKvTokens: 112 });
   using _ = engine;
   await assertSame(engine);
   assert.ok(engine.counts.preemptions > 0);

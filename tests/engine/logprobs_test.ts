@@ -101,6 +101,11 @@ const SETTINGS: Readonly<Record<string, OpenOptions>> = {
     speculate: statically(2),
     roundsPerSync: 3,
   },
+  "trees from the device": {
+    speculate: statically({ depth: 4, width: 4, rows: 12 }),
+    roundsPerSync: 3,
+  },
+  "trees of EAGLE": { algorithm: "EAGLE", speculate: statically({ depth: 3, width: 8, rows: 20 }) },
   "trees from the host": { draft: "none", drafter: KNOWS },
 };
 

@@ -22,7 +22,7 @@ const SAMPLINGS = [{ ...GREEDY, frequencyPenalty: 1 }, {
 
 const gpu = await openGpu();
 Deno.test.afterAll(() => gpu[Symbol.dispose]());
-const shapes = [...chains([0, 1, 2, 3, 7]), TREE];
+const shapes = [...chains([0, 1, 2, 3, 7]), TREE, { depth: 4, width: 4, rows: 12 }];
 const cores = {
   eagle3: await openFledgling("eagle3", PROMPTS.length, gpu, { shapes }),
   eagle1: await openFledgling("eagle1", PROMPTS.length, gpu, { shapes }),
@@ -107,8 +107,8 @@ Deno.test("masks: every token is allowed, and the masks change the text", async 
 
 for (const [head, core] of Object.entries(cores)) {
   Deno.test(`masks: chains that the device drafts with ${head}, the text of plain decoding`, async () => {
-    for (const numSteps of [1, 3, 7]) {
-      const shape = chain(numSteps);
+    for (const shape of [chain(1), chain(3), chain(7), { depth: 4, width: 4, rows: 12 }]) {
+      const numSteps = JSON.stringify(shape);
       const found = await decodeMasked(core, (sequences) => ({
         ...{ shape, count: 1 },
         maskFor: (proposals) => Promise.resolve(masksOf(core, sequences, proposals, shape)),

@@ -141,3 +141,13 @@ Deno.test("NEXTN of a checkpoint without such a layer is a usage error", () => {
   const wrong = () => openModels({ model, algorithm: "NEXTN" });
   assert.throws(wrong, /Cannot use ".*": config.json has no num_nextn_predict_layers/);
 });
+
+Deno.test("NEXTN with an EAGLE head for a draft is a usage error", () => {
+  const draft = new URL("../../models/fledgling/eagle3", import.meta.url).pathname;
+  const wrong = () => openModels({ model: MODEL, draft, algorithm: "NEXTN" });
+  assert.throws(wrong, {
+    name: "UsageError",
+    message: `Cannot use --speculative-algorithm NEXTN: the draft "${draft}" is an EAGLE head; ` +
+      "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
+  });
+});

@@ -6,6 +6,7 @@ import { openOutput, type Outputs, type Taken } from "../../src/engine/schedule/
 import type { Constraint } from "../../src/grammar/constraint.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import type { Tokenizer } from "../../src/text/tokenizer.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 /** Ends a sequence; no byte of UTF-8. */
 const EOS = 0xff;
@@ -28,7 +29,7 @@ const OUTPUTS: Outputs = {
   eosTokenIds: [EOS],
   algorithm: "EAGLE3",
   contextLength: 100,
-  numSteps: 3,
+  tier: chain(3),
 };
 
 const REQUEST: GenerateRequest = {
@@ -49,8 +50,8 @@ function ids(text: string): number[] {
 
 /** The first token as prefill leaves it, then rounds. */
 function taken(round: readonly number[], i: number): Taken {
-  if (i === 0) return { ids: round, accepted: 0, drafts: [], numSteps: undefined };
-  return { ids: round, accepted: round.length - 1, drafts: [1, 2, 3], numSteps: 3 };
+  if (i === 0) return { ids: round, accepted: 0, drafts: [], tier: undefined };
+  return { ids: round, accepted: round.length - 1, drafts: [1, 2, 3], tier: chain(3) };
 }
 
 /** Takes rounds until the output has finished, as the scheduler does; then its end. */
@@ -205,7 +206,7 @@ Deno.test("output: the setting told is the deepest round's, or what was asked wi
   const output = openOutput(OUTPUTS, REQUEST);
   for (const numSteps of [0, 5, 1]) {
     const drafts = Array(numSteps).fill(7);
-    output.take({ ids: ids("a"), accepted: 0, drafts, numSteps });
+    output.take({ ids: ids("a"), accepted: 0, drafts, tier: chain(numSteps) });
   }
   assert.equal(resultOf(output.end(ENDED)).speculative.num_draft_tokens, 6);
   const { speculative } = resultOf(openOutput(OUTPUTS, REQUEST).end(ENDED));

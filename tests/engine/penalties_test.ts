@@ -136,3 +136,14 @@ Deno.test("penalties: a bias on what is no token is refused", async () => {
     message: 'Cannot bias token id 2048: "fledgling/target" has ids 0 to 2047',
   });
 });
+
+Deno.test("penalties: trees from the device", async () => {
+  for (
+    const speculate of [
+      statically({ depth: 4, width: 4, rows: 12 }),
+      statically({ depth: 7, width: 10, rows: 60 }),
+    ]
+  ) {
+    using _ = await assertSame({ maxBatch: 4, maxKvTokens: 320, roundsPerSync: 3, speculate }, ALL);
+  }
+});

@@ -245,7 +245,7 @@ async function deviceDrafts(
     let place = 0;
     return resultOf(engine.generate(request(engine, n)), (event) => {
       if (event.kind !== "round") return;
-      if (event.numSteps === 2) drafts.set(`${n} ${place}`, event.drafts.join());
+      if (event.tier?.depth === 2) drafts.set(`${n} ${place}`, event.drafts.join());
       place += event.ids.length;
     });
   }));

@@ -7,7 +7,8 @@ import type { Operand } from "../../src/gpu/kernel.ts";
 import { MOST_SPLIT_K, tuning } from "../../src/gpu/matrix.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import type { DecoderContext, LayerKv } from "../../src/model/plan/decoder_context.ts";
-import { draftBody, draftHead } from "../../src/model/plan/eagle.ts";
+import { draftHead } from "../../src/model/plan/draft_head.ts";
+import { draftBody } from "../../src/model/plan/eagle.ts";
 import type { Draft } from "../../src/model/plan/draft_types.ts";
 import { type Target, targetBody, targetHead } from "../../src/model/plan/target.ts";
 import { headsOf } from "../../src/model/config/layer_spec.ts";
@@ -112,6 +113,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     partials: device.filled(8 * partialArgmaxWords(draft.config.draftVocabSize)),
     drafts: device.words(Array(draftWords(2)).fill(4242)),
     mostRows: 2,
+    tree: undefined,
   };
   return { target, head };
 }

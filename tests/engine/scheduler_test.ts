@@ -81,7 +81,7 @@ function restless(steps: readonly number[]): Speculation & { readonly picked: Se
     },
     holds: () => Infinity,
     learn: () => {},
-    report: staticPlan(0).speculation.report,
+    report: staticPlan(chain(0)).speculation.report,
   };
 }
 
@@ -101,7 +101,7 @@ Deno.test("a request's output is what it gets alone", async (t) => {
             algorithm,
             roundsPerSync,
             maxBatch: batch,
-            speculate: () => ({ numSteps: 3, steps: [...new Set(steps)], speculation }),
+            speculate: () => ({ tier: chain(3), tiers: chains([...new Set(steps)]), speculation }),
             onRound: (round) => rounds.push(round),
           });
           const length = Math.max(8, 2 * batch);
@@ -135,7 +135,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   const accepted = async (speculation: Speculation) => {
     const lanes: number[] = [];
     using engine = await open({
-      speculate: () => ({ numSteps: 3, steps: [0, 3], speculation }),
+      speculate: () => ({ tier: chain(3), tiers: chains([0, 3]), speculation }),
       onRound: ({ numSteps, accepted }) => numSteps > 0 && lanes.push(...accepted),
     });
     const promptIds = engine.encodePrompt({ messages: [{ role: "user", content }] });
@@ -145,7 +145,7 @@ Deno.test("acceptance does not suffer from rounds without the draft", async () =
   };
   let round = 0;
   const sometimes = await accepted({
-    ...staticPlan(0).speculation,
+    ...staticPlan(chain(0)).speculation,
     pick: () => ({ tier: chain(round++ % 4 < 2 ? 0 : 3) }),
   });
   assert.ok(sometimes.length > 10);
@@ -169,7 +169,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
   using engine = await open({
     maxBatch: 3,
     roundsPerSync: 3,
-    speculate: () => ({ numSteps: 3, steps, speculation: restless(steps) }),
+    speculate: () => ({ tier: chain(3), tiers: chains(steps), speculation: restless(steps) }),
   });
   await engine.core.warmUp(chains(steps));
   const { device } = engine.core.gpu;

@@ -6,6 +6,7 @@ import { type Machine, openEngine, type OpenOptions, statically } from "../../sr
 import { capacityOf, memoryNeed, type SizeSettings } from "../../src/engine/load/sizes.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 
 /**
  * The GPU with `room` bytes: what is asked for beyond them is reported as wgpu reports it, and
@@ -71,10 +72,11 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
   using models = openModels({});
   for (
     const settings of [
-      { contextLength: 1024, steps: [3] },
-      { contextLength: 1024, steps: [0, 3], maxBatch: 8, kvDtype: "bf16" },
-      { contextLength: 256, steps: [7], maxBatch: 64 },
-      { contextLength: 256, steps: [3], maxBatch: 16, drafter: { shape: TREES } },
+      { contextLength: 1024, tiers: chains([3]) },
+      { contextLength: 1024, tiers: chains([0, 3]), maxBatch: 8, kvDtype: "bf16" },
+      { contextLength: 256, tiers: chains([7]), maxBatch: 64 },
+      { contextLength: 256, tiers: [chain(3), { depth: 8, width: 10, rows: 60 }], maxBatch: 8 },
+      { contextLength: 256, tiers: chains([3]), maxBatch: 16, drafter: { shape: TREES } },
     ] satisfies SizeSettings[]
   ) {
     using opened = await openGpu();
@@ -108,7 +110,7 @@ Deno.test("sizes: where memory is not known, running out of it ends in the same 
 Deno.test("sizes: each way fits; together where none is enough; none where nothing is", async () => {
   using gpu = await openGpu();
   using models = openModels({});
-  const settings = { contextLength: 1024, steps: [3], maxBatch: 8 };
+  const settings = { contextLength: 1024, tiers: chains([3]), maxBatch: 8 };
   const asked = { models, settings, gpu };
   const total = (change: Partial<SizeSettings>) => {
     const changed = { ...settings, ...change };

@@ -38,7 +38,7 @@ function launched(
 const SILENT: Asked = [undefined, undefined];
 
 Deno.test("static: a round is as deep as the deepest of its requests, 3 where one is silent", () => {
-  const { speculation } = staticPlan(3);
+  const { speculation } = staticPlan(chain(3));
   const picks = ([[undefined], [0], [0, undefined], [5, undefined], [1, 0]] as Asked[])
     .map((asked) => speculation.pick(asking(...asked)).tier.depth);
   assert.deepEqual(picks, [3, 0, 3, 5, 1]);
@@ -92,13 +92,13 @@ Deno.test("adaptive: a round is learned for the batch it was launched with", () 
 
 Deno.test("a request that asked for no drafts has depth 0 where each has its own", () => {
   const choice = { tier: chain(3), depths: [2, 3, 1] };
-  const speculation = openSpeculation("own", { ...fixed(3), pick: () => choice });
+  const speculation = openSpeculation("own", { ...fixed(chain(3)), pick: () => choice });
   assert.deepEqual(speculation.pick(asking(undefined, 0, 2)).depths, [2, 0, 1]);
 });
 
 Deno.test("depths that no round can have are a bug of the policy", () => {
   const choosing = (choice: Choice) =>
-    openSpeculation("odd", { ...fixed(3), pick: () => choice }).pick(contextOf(2));
+    openSpeculation("odd", { ...fixed(chain(3)), pick: () => choice }).pick(contextOf(2));
   const tier = chain(3);
   assert.deepEqual(choosing({ tier, depths: [0, 3] }).depths, [0, 3]);
   for (const depths of [[0], [0, 1, 2], [0, 4], [-1, 0], [0.5, 1], [NaN, 1]]) {
@@ -108,7 +108,7 @@ Deno.test("depths that no round can have are a bug of the policy", () => {
   assert.throws(() => choosing({ tier: tree, depths: [1, 2] }), /^Error: a policy gave depths/);
 });
 
-const PLAN = { algorithm: "EAGLE3", maxBatch: 4 } as const;
+const PLAN = { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 4 } as const;
 
 function planned(
   ...[asked, of = PLAN]: [
@@ -124,11 +124,12 @@ function planned(
 
 Deno.test("a plan by a policy's name builds the policy's tiers", () => {
   const options = { "1": { candidate_steps: [0, 1, 3] }, "8": { candidate_steps: [5] } };
-  const built = { steps: [0, 1, 3, 5], warmed: [0, 1, 3, 5], name: "ema", warnings: [] };
-  assert.deepEqual(planned({ policy: "ema", options }), { numSteps: 5, ...built });
-  assert.deepEqual(planned({ policy: "ema", options, numSteps: 1 }), { numSteps: 1, ...built });
-  const { steps, numSteps } = planned({ policy: "static", options: { num_steps: 2 } });
-  assert.deepEqual([steps, numSteps], [[2], 2]);
+  const tiers = chains([0, 1, 3, 5]);
+  const built = { tiers, warmed: tiers, name: "ema", warnings: [] };
+  assert.deepEqual(planned({ policy: "ema", options }), { tier: chain(5), ...built });
+  assert.deepEqual(planned({ policy: "ema", options, numSteps: 1 }), { tier: chain(1), ...built });
+  const plan = planned({ policy: "static", options: { num_steps: 2 } });
+  assert.deepEqual([plan.tiers, plan.tier], [[chain(2)], chain(2)]);
 });
 
 Deno.test("a plan by a policy's name: what cannot be used is a usage error", () => {
@@ -136,8 +137,8 @@ Deno.test("a plan by a policy's name: what cannot be used is a usage error", () 
     assert.throws(() => planned(asked), { name: "UsageError", message });
   fails({ policy: "best" }, 'Cannot use policy "best": there are static, ema');
   fails(
-    { policy: "static", options: { num_steps: 8 } },
-    'Cannot use policy "static": it has 8 steps, at most 7 are supported',
+    { policy: "static", options: { num_steps: 17 } },
+    'Cannot use policy "static": it has 17 steps, at most 16 are supported',
   );
   fails(
     { policy: "ema", options: { "1": { candidate_steps: [1, 3] } }, numSteps: 2 },
@@ -146,12 +147,18 @@ Deno.test("a plan by a policy's name: what cannot be used is a usage error", () 
 });
 
 Deno.test("a policy of the caller's own; nothing is drafted without a draft", () => {
-  const policy: Policy = { ...fixed(3), tiers: chains([1, 3]) };
-  const expected = { numSteps: 3, steps: [1, 3], warmed: [1, 3], name: "own", warnings: [] };
+  const policy: Policy = { ...fixed(chain(3)), tiers: chains([1, 3]) };
+  const expected = {
+    tier: chain(3),
+    tiers: chains([1, 3]),
+    warmed: chains([1, 3]),
+    name: "own",
+    warnings: [],
+  };
   assert.deepEqual(planned({ policy }), expected);
   const none = planned({ policy, name: "mine" }, { ...PLAN, algorithm: "NONE" });
   assert.deepEqual(none, {
-    ...{ numSteps: 0, steps: [0], name: "static" },
+    ...{ tier: chain(0), tiers: [chain(0)], name: "static" },
     warnings: ['policy "mine" is not used: there is no draft'],
   });
 });

@@ -5,6 +5,7 @@ import {
   roundsWorth,
 } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 
 Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MOST_ROUNDS", () => {
   const cases: [hostMs: number, roundMs: number, rounds: number][] = [
@@ -41,29 +42,30 @@ Deno.test("roundsUseful: none that surely does nothing, one while a prompt is st
 
 Deno.test("openSyncInterval: a number is taken as it is", () => {
   const syncInterval = openSyncInterval(3);
-  equal(syncInterval.pick(1, 0), 3);
-  syncInterval.learn(1, 0, { count: 3, ended: 10 });
-  syncInterval.learn(1, 0, { count: 3, ended: 20 });
-  equal(syncInterval.pick(1, 0), 3);
+  equal(syncInterval.pick(1, chain(0)), 3);
+  syncInterval.learn(1, chain(0), { count: 3, ended: 10 });
+  syncInterval.learn(1, chain(0), { count: 3, ended: 20 });
+  equal(syncInterval.pick(1, chain(0)), 3);
 });
 
 Deno.test("openSyncInterval auto: learns from groups of one and of two that follow each other", () => {
   const syncInterval = openSyncInterval("auto");
-  equal(syncInterval.pick(1, 0), 1, "nothing is known");
-  syncInterval.learn(1, 0, { count: 1, ended: 100 });
-  equal(syncInterval.pick(1, 0), 1, "what came before is not known");
-  syncInterval.learn(1, 0, { count: 1, ended: 105.5 });
-  equal(syncInterval.pick(1, 0), 2, "a round and the host are not known apart");
-  syncInterval.learn(1, 0, { count: 2, ended: 116 }); // 10.5: a round takes 5, the host 0.5
-  equal(syncInterval.pick(1, 0), 5);
-  equal(syncInterval.pick(2, 0), 1);
-  equal(syncInterval.pick(1, 3), 1);
+  equal(syncInterval.pick(1, chain(0)), 1, "nothing is known");
+  syncInterval.learn(1, chain(0), { count: 1, ended: 100 });
+  equal(syncInterval.pick(1, chain(0)), 1, "what came before is not known");
+  syncInterval.learn(1, chain(0), { count: 1, ended: 105.5 });
+  equal(syncInterval.pick(1, chain(0)), 2, "a round and the host are not known apart");
+  syncInterval.learn(1, chain(0), { count: 2, ended: 116 }); // 10.5: a round takes 5, the host 0.5
+  equal(syncInterval.pick(1, chain(0)), 5);
+  equal(syncInterval.pick(2, chain(0)), 1);
+  equal(syncInterval.pick(1, chain(3)), 1);
+  equal(syncInterval.pick(1, { depth: 0, width: 2, rows: 3 }), 1);
   syncInterval.pause();
-  syncInterval.learn(1, 0, { count: 5, ended: 5000 });
-  equal(syncInterval.pick(1, 0), 5, "an idle second is not the host's");
-  for (let i = 1; i < 40; i++) syncInterval.learn(1, 0, { count: 5, ended: 5000 + 29 * i });
-  equal(syncInterval.pick(1, 0), 1, "rounds of 5.9: the mean follows");
-  syncInterval.learn(1, 0, { count: 1, ended: 7000 });
+  syncInterval.learn(1, chain(0), { count: 5, ended: 5000 });
+  equal(syncInterval.pick(1, chain(0)), 5, "an idle second is not the host's");
+  for (let i = 1; i < 40; i++) syncInterval.learn(1, chain(0), { count: 5, ended: 5000 + 29 * i });
+  equal(syncInterval.pick(1, chain(0)), 1, "rounds of 5.9: the mean follows");
+  syncInterval.learn(1, chain(0), { count: 1, ended: 7000 });
   syncInterval.pause();
-  equal(syncInterval.pick(1, 0) > 1, true, "a longer lone round shows more of the host");
+  equal(syncInterval.pick(1, chain(0)) > 1, true, "a longer lone round shows more of the host");
 });

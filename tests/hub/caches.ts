@@ -51,11 +51,20 @@ export function testCache(): TestCache {
     warnings,
     progress,
     tree: () => walk(path).map((file) => file.slice(path.length + 1)).toSorted(),
-    hub(server, { token, offline = false, cache = path, endpoint = NOBODY, ...more } = {}) {
+    hub(
+      server,
+      { token, tokenFrom, offline = false, cache = path, endpoint = NOBODY, ...more } = {},
+    ) {
       return {
-        settings: { cache, endpoint: server?.endpoint ?? endpoint, token, offline },
+        settings: {
+          cache,
+          endpoint: server?.endpoint ?? endpoint,
+          token,
+          offline,
+          ...tokenFrom === undefined ? {} : { tokenFrom },
+        },
         waits: [1, 1, 1],
-        idleMs: 300,
+        idleMs: 30_000,
         onWarning: (line) => warnings.push(line),
         onProgress: (each) => progress.push(each),
         ...more,

@@ -119,12 +119,8 @@ Deno.test("offline, and with the hub away, the cache does", async () => {
   const offline = cache.hub(undefined, { offline: true });
   await assert.rejects(download(TOY, offline), {
     name: "UsageError",
-    message: `Cannot use "org/toy": HF_HUB_OFFLINE is set, and ` +
-      `"${cache.path}/models--org--toy" has no revision "main"`,
-  });
-  await assert.rejects(download(TOY, cache.hub(undefined)), {
-    name: "UsageError",
-    message: /^Cannot get "org\/toy": no connection to 127.0.0.1:2 \(.*refused.*\), 4 times$/,
+    message: `Cannot use "org/toy": HF_HUB_OFFLINE is set, and there is no such model in ` +
+      `"${cache.path}"`,
   });
   {
     await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
@@ -136,7 +132,48 @@ Deno.test("offline, and with the hub away, the cache does", async () => {
   assert.equal(away.commit, COMMIT);
   assert.match(cache.warnings.join(), /^Cannot get .*, 2 times; using 1111111 from the cache$/);
   Deno.removeSync(`${away.folder}/model.safetensors`);
-  await assert.rejects(download(TOY, offline), { message: /has no model\.safetensors$/ });
+  await assert.rejects(download(TOY, offline), {
+    message: /--toy" has no model\.safetensors; without it eyrie pull org\/toy goes on$/,
+  });
+  await assert.rejects(download(parseModelName("org/toy@v9"), offline), {
+    message: /--toy" has no revision "v9", but main = 1111111$/,
+  });
+});
+
+Deno.test("without a network a name fails at once, with the nearest name that the cache has", async () => {
+  using cache = testCache();
+  {
+    await using server = startHub({ "org/Toy-8B": [{ files: FILES, commit: COMMIT }] });
+    await download(parseModelName("org/Toy-8B"), cache.hub(server));
+  }
+  const none = `there is no such model in "${cache.path}"`;
+  const advice = "HF_HUB_OFFLINE=1 uses what is there without asking";
+  const away = cache.hub(undefined);
+  const why = "Connection refused (os error 111)";
+  for (
+    const [name, near] of [
+      ["org/toy-4b", '; it has "org/Toy-8B"'],
+      ["gro/Toy", '; it has "org/Toy-8B"'],
+      ["other/thing", ""],
+    ]
+  ) {
+    await assert.rejects(download(parseModelName(name!), { ...away, waits: [1, 1e9] }), {
+      name: "UsageError",
+      message: `Cannot get "${name}": no connection to 127.0.0.1:2 (${why}), 2 times, and ` +
+        `${none}${near}; ${advice}`,
+    });
+  }
+  assert.deepEqual(cache.warnings, []);
+});
+
+Deno.test("a network that swallows everything is given up after seconds", async () => {
+  using cache = testCache();
+  // Nothing comes of it, and it does not listen when it is told to stop.
+  const connect = () => new Promise<never>(() => {});
+  const swallowed = cache.hub(undefined, { endpoint: "https://hub.example", connect });
+  await assert.rejects(download(TOY, swallowed), {
+    message: /no connection to hub\.example \(nothing answers within 2 s\), 2 times, and there/,
+  });
 });
 
 Deno.test("a cache that Python wrote is used as it is", async () => {

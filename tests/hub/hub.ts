@@ -11,6 +11,8 @@ export interface FakeRepo {
   /** Branches and tags that are this commit; `main` where absent. */
   readonly refs?: readonly string[];
   readonly gated?: boolean;
+  /** What the front matter of its card says. */
+  readonly card?: unknown;
 }
 
 /** What goes wrong with one request for a file. */
@@ -174,12 +176,13 @@ function findRepo(
   return found;
 }
 
-function infoOf(name: string, { commit, gated }: FakeRepo) {
+function infoOf(name: string, { commit, gated, card }: FakeRepo) {
   const siblings: unknown[] = [];
   return {
     _id: "1",
     id: name,
     sha: commit,
+    cardData: card,
     private: false,
     gated: gated ? "manual" : false,
     downloads: 0,

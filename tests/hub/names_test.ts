@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { modelText, parseModelName, parsePlace } from "../../src/hub/names.ts";
+import { modelText, namedRepo, parseModelName, parsePlace } from "../../src/hub/names.ts";
 
 const nowhere = () => false;
 
@@ -51,4 +51,13 @@ Deno.test("a folder, where one is there or it can be nothing else", () => {
   assert.deepEqual(parsePlace("a/b", () => true), { kind: "folder", path: "a/b" });
   assert.deepEqual(parsePlace("hf://a/b", () => true), { kind: "hub", name });
   assert.throws(() => parsePlace("hf://a b", nowhere), { name: "UsageError" });
+});
+
+Deno.test("what a card or a file names as a model", () => {
+  for (const text of ["org/name", "https://huggingface.co/org/name", "https://hf.co/org/name/"]) {
+    assert.equal(namedRepo(text), "org/name");
+  }
+  for (const text of [undefined, 7, "", "name", "a/b/c", "hf://a", "https://x.org/a/b", "../x"]) {
+    assert.equal(namedRepo(text), undefined, String(text));
+  }
 });

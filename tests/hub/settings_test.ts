@@ -25,6 +25,8 @@ Deno.test("the token: HF_TOKEN, the file of HF_TOKEN_PATH, the one in HF_HOME", 
   assert.equal(settings({ HF_HOME: "/hf" }, files).token, "hf_home");
   assert.equal(settings({ HF_HOME: "/hf", HF_TOKEN_PATH: "/token" }, files).token, "hf_path");
   assert.equal(settings({ HF_TOKEN: " hf_env\n", HF_TOKEN_PATH: "/token" }, files).token, "hf_env");
+  assert.equal(settings({ HF_HOME: "/hf" }, files).tokenFrom, "/hf/token");
+  assert.equal(settings({ HUGGING_FACE_HUB_TOKEN: "hf_x" }).tokenFrom, "HUGGING_FACE_HUB_TOKEN");
 });
 
 Deno.test("endpoint and offline", () => {
@@ -37,5 +39,12 @@ Deno.test("endpoint and offline", () => {
     const [value, offline] of [["1", true], ["true", true], ["0", false], ["", false]] as const
   ) {
     assert.equal(settings({ HF_HUB_OFFLINE: value }).offline, offline, value);
+  }
+});
+
+Deno.test("a proxy, by the names that fetch reads", () => {
+  assert.equal(settings({}).proxied, false);
+  for (const name of ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "all_proxy"]) {
+    assert.equal(settings({ [name]: "http://proxy:3128" }).proxied, true, name);
   }
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
+import { checkTensors } from "../../src/model/weights/tensors.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { TensorInfo } from "../../src/model/files/safetensors.ts";
 import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
@@ -91,7 +92,44 @@ Deno.test("a truncated file names file and tensor", () => {
   const files = { ...CONFIG, "model.safetensors": whole.slice(0, -1) };
   rejectsFiles(files, "model.safetensors", 'tensor "b" is truncated');
   rejectsFiles({ ...CONFIG, "model.safetensors": whole.slice(0, 20) }, "truncated");
-  rejectsFiles({ ...CONFIG, "model.safetensors": "" }, "truncated: 0 bytes");
+  rejectsFiles({ ...CONFIG, "model.safetensors": "" }, "truncated: 0 bytes", "; download it again");
+  const torch = torchFile({ a: { storage: "ByteStorage", key: "0", elements: 1, shape: [1] } }, {
+    0: Uint8Array.of(1),
+  });
+  rejectsFiles({ ...CONFIG, "pytorch_model.bin": torch.slice(0, -9) }, "; download it again");
+});
+
+Deno.test("what is cut or gone in a snapshot of the hub, pull brings again", () => {
+  const commit = "12".repeat(20);
+  const again = `; eyrie pull org/toy@${commit} brings it again`;
+  withFolder({}, (cache) => {
+    const folder = `${cache}/models--org--toy/snapshots/${commit}`;
+    Deno.mkdirSync(folder, { recursive: true });
+    Deno.writeTextFileSync(`${folder}/config.json`, "{}");
+    const weights = `${folder}/model.safetensors`;
+    Deno.writeFileSync(weights, tensorFile({ a: [3] }).slice(0, -1));
+    rejects(() => openCheckpoint(folder), `Cannot read "org/toy@1212121/model.safetensors"`, again);
+    Deno.removeSync(weights);
+    Deno.symlinkSync("../../blobs/gone", weights);
+    const dangling = `Cannot open "${weights}": a link to "../../blobs/gone", which is not there`;
+    rejects(() => openCheckpoint(folder), dangling + again);
+  });
+});
+
+Deno.test("a link that leads nowhere is told of, for the folder and for files that may be absent", () => {
+  withFolder({ ...CONFIG, "model.safetensors": tensorFile({ a: [3] }) }, (folder) => {
+    Deno.symlinkSync("/nowhere", `${folder}/generation_config.json`);
+    Deno.symlinkSync("/nowhere", `${folder}/model`);
+    using checkpoint = openCheckpoint(folder);
+    const why = 'a link to "/nowhere", which is not there';
+    rejects(() => checkpoint.json("generation_config.json"), why, "; download it again");
+    rejects(() => openCheckpoint(`${folder}/model`), `Cannot open "${folder}/model": ${why}`);
+  });
+});
+
+Deno.test("a Git LFS pointer in place of weights is told so", () => {
+  const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 5\n";
+  rejectsFiles({ ...CONFIG, "model.safetensors": pointer }, "it is a Git LFS pointer");
 });
 
 Deno.test("a file cut after it was opened names the tensor", () => {
@@ -142,8 +180,6 @@ for (
   const [what, weightMap, ...parts] of [
     ["no map", undefined, "no weight_map"],
     ["a missing shard", { a: "s3.safetensors" }, '"s3.safetensors"', "no such file"],
-    ["a tensor elsewhere", { a: "s2.safetensors" }, 'tensor "a"', "none of the shards"],
-    ["a tensor in another shard", { a: "s1.safetensors", b: "s1.safetensors" }, 'tensor "b"'],
     ["a path upwards", { a: "../s1.safetensors" }, 'tensor "a"', "expected a file of the folder"],
     ["an absolute path", { a: "/etc/passwd" }, "/etc/passwd", "expected a file of the folder"],
     ["a Windows path", { a: "..\\s1" }, "expected a file of the folder"],
@@ -154,6 +190,21 @@ for (
     rejectsFiles({ ...SHARDS, [INDEX]: { weight_map: weightMap } }, INDEX, ...parts);
   });
 }
+
+Deno.test("an index that is wrong about tensors is a warning: the shards decide", () => {
+  const weight_map = { a: "s1.safetensors", gone: "s2.safetensors", b: "s1.safetensors" };
+  withFolder({ ...SHARDS, [INDEX]: { weight_map } }, (folder) => {
+    using checkpoint = openCheckpoint(folder);
+    assert.deepEqual([...checkpoint.tensors.keys()], ["a", "b"]);
+    assert.deepEqual(checkpoint.warnings, [
+      `${folder}: ${INDEX} puts tensor "gone" in "s2.safetensors", but it is in none of the ` +
+      "shards; it is wrong about 1 more",
+    ]);
+    assert.deepEqual(checkTensors(checkpoint, []).slice(0, 1), checkpoint.warnings);
+    const needed = [{ role: "gone", name: "gone", shape: [1], kind: "vector" }] as const;
+    assert.throws(() => checkTensors(checkpoint, needed), { message: /"gone" is missing$/ });
+  });
+});
 
 Deno.test("torch's shards are found through their index", () => {
   const tensor = (key: string): TorchTensor => ({

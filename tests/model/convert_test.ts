@@ -135,6 +135,39 @@ Deno.test("an interrupted or failed conversion leaves nothing behind", async () 
   });
 });
 
+Deno.test("what a killed conversion left is removed by the next one, what lives is not", async () => {
+  await withInput(FILES, async (at) => {
+    const module = new URL("../../src/model/checkpoint/convert.ts", import.meta.url);
+    const script = `
+      import { convertCheckpoint } from "${module}";
+      const onProgress = () => Deno.kill(Deno.pid, "SIGKILL");
+      const [from, to] = ["${at}/in", "${at}/out"];
+      await convertCheckpoint({ from, to, force: false, shardBytes: 1e9, onProgress });
+    `;
+    Deno.writeTextFileSync(`${at}/in/killed.ts`, script);
+    const args = ["run", "-A", "--no-check", `${at}/in/killed.ts`];
+    const { signal } = await new Deno.Command(Deno.execPath(), { args }).output();
+    assert.equal(signal, "SIGKILL");
+    assert.equal(names(at).length, 2, "in, and what was begun");
+    // Killed while it put the new one in the place of the old one; and somebody else's folder.
+    for (const name of [".out-1a2b.partial.old", ".mine-1a2b.partial"]) {
+      Deno.mkdirSync(`${at}/${name}`);
+    }
+    const others = ["out", "other"].map((name) => convert(at, { to: `${at}/${name}` }));
+    assert.deepEqual((await Promise.all(others)).map((done) => done?.tensors), [3, 3]);
+    assert.deepEqual(names(at), [
+      ".mine-1a2b.partial",
+      ".out-1a2b.partial.old",
+      "in",
+      "other",
+      "out",
+    ]);
+    await convert(at, { force: true });
+    assert.deepEqual(names(at), [".mine-1a2b.partial", "in", "other", "out"]);
+    assert.deepEqual(names(`${at}/out`).filter((name) => name.startsWith(".")), []);
+  });
+});
+
 Deno.test("a small file that would fill a disk is refused", async () => {
   const tensors = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`t${i}`, SHORTS]));
   const bomb = torchFile(

@@ -64,6 +64,10 @@ Deno.test("an extra tensor is a warning, a known one is not", () => {
   const extra = { ...SHAPES, "model.vision.weight": [4], "model.rotary_emb.inv_freq": [2] };
   const warnings = checkTensors(checkpoint(extra), SPECS);
   assert.deepEqual(warnings, ['toy/model.safetensors: tensor "model.vision.weight" is not used']);
+  const vision = Array.from({ length: 300 }, (_, i) => [`model.vision.${i}.weight`, [4]] as const);
+  assert.deepEqual(checkTensors(checkpoint({ ...SHAPES, ...Object.fromEntries(vision) }), SPECS), [
+    'toy/model.safetensors: tensor "model.vision.0.weight" and 299 more are not used',
+  ]);
 });
 
 Deno.test("a tied model may carry its head once more", () => {

@@ -108,6 +108,7 @@ for (
     ["a huge view", one({ shape: [2 ** 40, 2 ** 40] }), /"x" takes .* bytes of a storage of 24/],
     ["a negative offset", one({ offset: -1 }), /described by something else than numbers/],
     ["a negative size", one({ shape: [-3] }), /described by something else than numbers/],
+    ["65 dimensions", one({ shape: Array(65).fill(1) }), /described by something else/],
     ["strides of another rank", one({ strides: [1] }), /described by something else/],
     ["overlapping rows", one({ strides: [0, 1] }), /strides \[0,1\], expected rows/],
     ["a missing storage", one({ key: "7" }), /storage "7" is not in the zip/],
@@ -155,3 +156,24 @@ for (
 ) {
   Deno.test(`a torch file with ${what} is refused`, () => refuses(() => readBytes(file), message));
 }
+
+Deno.test("many tensors that name one long shape take no longer than their bytes", () => {
+  const [shape, rebuild, args] = [0, 1, 2];
+  const storage = [
+    ...[...op.mark, ...op.text("storage"), ...op.global("torch", "ShortStorage"), ...op.text("0")],
+    ...[...op.text("cpu"), ...op.int(12), ...op.tuple, ...op.persistent],
+  ];
+  const ones = Array.from({ length: 200_000 }, () => op.int(1)).flat();
+  const tensors = Array.from({ length: 50_000 }, (_, i) => [
+    ...op.text(`${i}`),
+    ...[...op.get(rebuild), ...op.get(args), ...op.reduce],
+  ]);
+  const pickle = Uint8Array.from([
+    ...op.proto,
+    ...[...op.global("torch._utils", "_rebuild_tensor_v2"), ...op.put(rebuild)],
+    ...[op.mark, ones, op.tuple, op.put(shape)].flat(),
+    ...[op.mark, storage, op.int(0), op.get(shape), op.get(shape), op.tuple, op.put(args)].flat(),
+    ...[op.emptyDict, op.mark, tensors.flat(), op.setItems, op.stop].flat(),
+  ]);
+  refuses(() => readBytes(zip({ "data.pkl": entry(pickle), "data/0": DATA })), /something else/);
+});

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix, Shard, WeightFormat } from "../../src/gpu/matrix.ts";
-import type { DType } from "../../src/model/files/safetensors.ts";
+import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
+import { openQuantizer } from "../../src/model/weights/quantizer.ts";
 import { widen } from "../../src/model/files/widen.ts";
 import { openDevice } from "../gpu/device.ts";
 import { BYTES, checkpointInMemory, join } from "./checkpoint_in_memory.ts";
@@ -168,7 +169,6 @@ Deno.test("weights: tensors that do not match are the checkpoint's fault", () =>
   const memory = checkpointInMemory({
     q: ["BF16", 4, 8],
     narrow: ["BF16", 4, 4],
-    other: ["F16", 4, 8],
     ids: ["I64", 4, 8],
   });
   const load = loader(device.gpu, memory);
@@ -177,10 +177,35 @@ Deno.test("weights: tensors that do not match are the checkpoint's fault", () =>
     name: "UsageError",
     message: 'Cannot load "memory": tensor "narrow" is BF16 [4,4], it must match "q", BF16 [4,8]',
   });
-  assert.throws(stack("q", "other"), /tensor "other" is F16 \[4,8\], it must match "q", BF16/);
   assert.throws(stack("ids"), /Cannot load "memory": tensor "ids" is I64/);
-  const pair = () => load.pair("p", memory.tensor("q"), memory.tensor("other"));
-  assert.throws(pair, /tensor "other" is F16/);
+});
+
+Deno.test("weights: tensors of several types in one matrix become float32 exactly", async () => {
+  const memory = checkpointInMemory({
+    bf16: ["BF16", 6, 16],
+    f16: ["F16", 6, 16],
+    f32: ["F32", 4, 16],
+  });
+  const f32 = (name: string) => {
+    const { dtype } = memory.tensor(name);
+    return new Uint8Array(widen(memory.bytes(name), dtype).buffer);
+  };
+  const rows = (name: string, from: number, to: number) => f32(name).subarray(64 * from, 64 * to);
+  const tensors = ["bf16", "f16", "f32"].map(memory.tensor) as [TensorInfo, TensorInfo, TensorInfo];
+  let loaded = 0;
+  const load = loader(limited(8 * 64), memory, { onBytes: (bytes) => loaded += bytes });
+  const matrix = load.matrix("m", tensors);
+  assert.equal(matrix.format, "f32");
+  await assertShards(matrix, [
+    [f32("bf16"), rows("f16", 0, 2)],
+    [rows("f16", 2, 6), f32("f32")],
+  ]);
+  assert.equal(loaded, 4 * 16 * 16);
+  const pair = load.pair("p", tensors[0], tensors[1]);
+  await assertShards(pair, [
+    [rows("bf16", 0, 4), rows("f16", 0, 4)],
+    [rows("bf16", 4, 6), rows("f16", 4, 6)],
+  ]);
 });
 
 Deno.test("weights: a vector is widened to f32 exactly", async () => {
@@ -217,4 +242,18 @@ Deno.test("a table that is quantized becomes float32", async () => {
   assert.equal(table.format, "f32");
   const words = await device.readWords(table.shards[0]!.operand);
   assert.deepEqual(new Float32Array(words.buffer), values.get(name));
+});
+
+Deno.test("quantized rows beside rows that are not become float32, and stay so", async () => {
+  const { quantized, values } = bothOf(LAYOUTS["awq, groups of 128"]!);
+  const [gate, embed] = ["model.layers.0.mlp.gate_proj.weight", "model.embed_tokens.weight"]
+    .map((name) => quantized.tensors.get(name)!) as [TensorInfo, TensorInfo];
+  using quantizer = openQuantizer(device.gpu);
+  const options = { quantize: { to: "q8", quantizer } } as const;
+  const matrix = loader(device.gpu, quantized, options).matrix("mixed", [gate, embed]);
+  assert.equal(matrix.format, "f32");
+  const plain = new Uint8Array(embed.size);
+  quantized.read(embed, 0, plain);
+  const words = new Uint8Array(values.get(gate.name)!.slice().buffer);
+  await assertShards(matrix, [[words, new Uint8Array(widen(plain, embed.dtype).buffer)]]);
 });

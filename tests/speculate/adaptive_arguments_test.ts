@@ -5,6 +5,7 @@ import {
 } from "../../src/speculate/adaptive_arguments.ts";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { SGLANG_DEFAULT } from "./sglang_default.ts";
+import { chain, chains, tierText } from "../../src/speculate/round_shape.ts";
 
 const CONFIG = parseAdaptiveConfig(SGLANG_DEFAULT);
 const FLAT = parseAdaptiveConfig({ candidate_steps: [1, 3, 7] });
@@ -18,81 +19,80 @@ function resolve(given: Partial<SpeculationArguments>) {
     eagleTopk: undefined,
     numSteps: undefined,
     numDraftTokens: undefined,
+    architecture: "LlamaForCausalLM",
     ...given,
   });
 }
 
-const ADJUSTED = "speculative_num_draft_tokens is adjusted to speculative_num_steps + 1 " +
-  "when speculative_eagle_topk == 1";
+const ADJUSTED =
+  "--speculative-num-draft-tokens is not used: a chain verifies its steps and one row more";
 
 Deno.test("adaptive arguments: the middle of all candidates, a chain", () => {
   assert.deepEqual(resolve({}), {
     policy: "adaptive",
     config: CONFIG,
-    eagleTopk: 1,
-    numSteps: 3,
-    numDraftTokens: 4,
-    tiers: [0, 1, 3, 5, 7],
+    tier: chain(3),
+    tiers: chains([0, 1, 3, 5, 7]),
     warnings: [],
   });
   const config = parseAdaptiveConfig({ "1": { candidate_steps: [2, 4] } });
-  assert.equal(resolve({ config }).numSteps, 4);
+  assert.deepEqual(resolve({ config }).tier, chain(4));
 });
 
 Deno.test("adaptive arguments: initial steps must be a candidate of some slot", () => {
   for (const numSteps of [0, 1, 3, 5, 7]) {
-    const { numSteps: found, numDraftTokens, warnings } = resolve({ numSteps });
-    assert.deepEqual([found, numDraftTokens, warnings], [numSteps, numSteps + 1, []]);
+    const { tier, warnings } = resolve({ numSteps });
+    assert.deepEqual([tier, warnings], [chain(numSteps), []]);
   }
   assert.throws(() => resolve({ numSteps: 2 }), {
     name: "AdaptiveConfigError",
-    message: "--speculative-num-steps=2 is not in the adaptive config candidate_steps " +
-      "[0, 1, 3, 5, 7]. Pass one of those values.",
+    message: 'Cannot use "--speculative-num-steps 2": ' +
+      "the adaptive config's steps are 0, 1, 3, 5, 7",
   });
 });
 
 Deno.test("adaptive arguments: a flat config takes other initial steps in", () => {
   const resolved = resolve({ config: FLAT, numSteps: 2 });
-  assert.deepEqual([resolved.numSteps, resolved.tiers], [2, [1, 2, 3, 7]]);
+  assert.deepEqual([resolved.tier, resolved.tiers], [chain(2), chains([1, 2, 3, 7])]);
   assert.deepEqual(resolved.warnings, [
-    "Adding initial speculative_num_steps=2 to candidate_steps=[1, 3, 7] " +
-    "so the pre-built runtime state is reused.",
+    "the adaptive config's steps 1, 3, 7 take in 2, which --speculative-num-steps starts with",
   ]);
   assert.deepEqual(resolve({ config: FLAT, numSteps: 7 }).warnings, []);
   assert.throws(
     () => resolve({ config: FLAT, numSteps: 0 }),
-    /--speculative-num-steps=0 is not in/,
+    /Cannot use "--speculative-num-steps 0"/,
   );
 });
 
 Deno.test("adaptive arguments: num_draft_tokens follows num_steps, with a warning", () => {
   for (const adaptive of [true, false]) {
     for (const numDraftTokens of [undefined, 4]) {
-      assert.deepEqual(resolve({ adaptive, numDraftTokens }).warnings, []);
+      assert.deepEqual(resolve({ adaptive, numSteps: 3, numDraftTokens }).warnings, []);
     }
-    const resolved = resolve({ adaptive, numDraftTokens: 8 });
-    assert.deepEqual([resolved.numDraftTokens, resolved.warnings], [4, [ADJUSTED]]);
+    const resolved = resolve({ adaptive, numSteps: 3, numDraftTokens: 8 });
+    assert.deepEqual([resolved.tier, resolved.warnings], [chain(3), [ADJUSTED]]);
   }
 });
 
-Deno.test("adaptive arguments: what it is not for falls back to static, in SGLang's words", () => {
-  const cases: [Partial<SpeculationArguments>, string, number[]][] = [
-    [{ algorithm: "NGRAM" }, "speculative_algorithm=NGRAM (only EAGLE/EAGLE3 are supported)", [3]],
-    [{ algorithm: "NONE" }, "speculative_algorithm=NONE (only EAGLE/EAGLE3 are supported)", [0]],
-    [{ eagleTopk: 4 }, "speculative_eagle_topk=4 (only topk=1 is supported)", [3]],
-    [{ eagleTopk: 4, numSteps: 2 }, "speculative_eagle_topk=4 (only topk=1 is supported)", [2]],
+Deno.test("adaptive arguments: what it is not for falls back to static", () => {
+  const cases: [Partial<SpeculationArguments>, string, string[]][] = [
+    [{ algorithm: "NGRAM" }, "only EAGLE, EAGLE3 and NEXTN adapt, not NGRAM", ["3"]],
+    [{ algorithm: "NONE" }, "only EAGLE, EAGLE3 and NEXTN adapt, not NONE", ["0"]],
+    [{ eagleTopk: 4, numSteps: 2 }, "only chains of drafts adapt, not --speculative-eagle-topk 4", [
+      "2:4:8",
+    ]],
     [
-      { algorithm: "STANDALONE", eagleTopk: 4 },
-      "speculative_algorithm=STANDALONE (only EAGLE/EAGLE3 are supported)",
-      [3],
+      { algorithm: "STANDALONE", eagleTopk: 4, numSteps: 3 },
+      "only EAGLE, EAGLE3 and NEXTN adapt, not STANDALONE",
+      ["3:4:8"],
     ],
   ];
   for (const [given, reason, tiers] of cases) {
     const resolved = resolve(given);
     assert.equal(resolved.policy, "fixed");
-    assert.deepEqual(resolved.tiers, tiers);
+    assert.deepEqual(resolved.tiers.map(tierText), tiers);
     assert.deepEqual(resolved.warnings, [
-      `speculative_adaptive disabled: ${reason}. Falling back to static speculative params.`,
+      `the number of draft steps stays fixed: ${reason}`,
     ]);
   }
   for (const algorithm of ["EAGLE", "EAGLE3"]) {
@@ -104,12 +104,34 @@ Deno.test("adaptive arguments: static", () => {
   const given = { adaptive: false, numSteps: 5 };
   assert.deepEqual(resolve(given), {
     policy: "fixed",
-    eagleTopk: 1,
-    numSteps: 5,
-    numDraftTokens: 6,
-    tiers: [5],
+    tier: chain(5),
+    tiers: [chain(5)],
     warnings: [],
   });
   assert.equal(resolve({ ...given, configGiven: true }).warnings.length, 1);
-  assert.equal(resolve({ ...given, eagleTopk: 4, numDraftTokens: 8 }).numDraftTokens, 8);
+  const tree = resolve({ ...given, eagleTopk: 4, numDraftTokens: 8 });
+  assert.deepEqual(tree.tiers, [{ depth: 5, width: 4, rows: 8 }]);
+  assert.equal(tierText(resolve({ ...given, eagleTopk: 2 }).tier), "5:2:8");
+  assert.equal(tierText(resolve({ ...given, eagleTopk: 4, numSteps: 0 }).tier), "0");
+});
+
+Deno.test("adaptive arguments: topk and draft tokens need a number of steps", () => {
+  for (const given of [{ eagleTopk: 4 }, { numDraftTokens: 8 }, { eagleTopk: 1 }]) {
+    assert.throws(() => resolve({ adaptive: false, ...given }), {
+      message: /^Cannot use --speculative-\S+ without --speculative-num-steps: /,
+    });
+  }
+  const none = resolve({ adaptive: false, algorithm: "NONE", eagleTopk: 4 });
+  assert.equal(tierText(none.tier), "0");
+});
+
+Deno.test("adaptive arguments: trees in a config", () => {
+  const config = parseAdaptiveConfig({
+    "1": { candidate_steps: [1, 3], candidate_trees: [[5, 4, 8]] },
+    "8": { candidate_trees: [[3, 2, 6]], candidate_steps: [0] },
+    "16": { candidate_trees: [[2, 2, 4]] },
+  });
+  const { tiers, tier } = resolve({ config });
+  assert.deepEqual(tiers.map(tierText), ["0", "1", "2:2:4", "3", "3:2:6", "5:4:8"]);
+  assert.equal(tier.depth, 2);
 });

@@ -78,7 +78,11 @@ Deno.test("tokenizer: a missing or unusable file is the user's to mend", () => {
       () => loadTokenizer("models/x", json, config),
       (error) => error instanceof UsageError && message.test(error.message),
     );
-  refuses(undefined, {}, /^Cannot load the tokenizer of "models\/x": no tokenizer\.json$/);
+  refuses(
+    undefined,
+    {},
+    /^Cannot load the tokenizer of "models\/x": no tokenizer\.json; where there is a tokenizer\.model,/,
+  );
   refuses([], {}, /"models\/x": tokenizer\.json is not a JSON object/);
   refuses({}, "text", /"models\/x": tokenizer_config\.json is not a JSON object/);
   refuses({ model: null }, {}, /"models\/x": tokenizer\.json is not usable/);

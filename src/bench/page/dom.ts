@@ -21,8 +21,11 @@ export interface PageMaker {
     attributes: Readonly<Record<string, string>>,
     ...children: readonly (PageNode | string)[]
   ): PageNode;
-  /** A chart as SVG: no script, colours and font are those of the page. */
-  chart(options: PlotOptions): PageNode;
+  /**
+   * A chart as SVG: no script, colours and font are those of the page. Screen readers get its
+   * `name`; without one it is decoration.
+   */
+  chart(options: PlotOptions, name?: string): PageNode;
 }
 
 export function pageMaker(): PageMaker {
@@ -36,6 +39,17 @@ export function pageMaker(): PageMaker {
       made.append(...children);
       return made;
     },
-    chart: (options) => plot({ ...options, document } as PlotOptions) as unknown as PageNode,
+    chart(options, name) {
+      const svg = plot(
+        { marginBottom: 38, ...options, document } as PlotOptions,
+      ) as unknown as PageNode;
+      if (name === undefined) {
+        svg.setAttribute("aria-hidden", "true");
+      } else {
+        svg.setAttribute("role", "img");
+        svg.setAttribute("aria-label", name);
+      }
+      return svg;
+    },
   };
 }

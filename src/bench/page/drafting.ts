@@ -2,40 +2,47 @@ import { areaY, barX, dot, gridX, gridY, lineY, ruleX, ruleY } from "@observable
 import { percentText } from "../../text/numbers.ts";
 import { digits } from "../columns.ts";
 import type { BenchRow } from "../row.ts";
-import { type Colours, colourScale } from "./colours.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
+import { type Looks, namesAxis, seriesScales } from "./series.ts";
 
 /** Small charts stand side by side, one below the other on a phone. */
 const SMALL = { width: 360, height: 220 } as const;
 
+interface Named {
+  readonly page: PageMaker;
+  /** Of the chart, for screen readers. */
+  readonly name: string;
+}
+
 /** Accept length over time as a line, above the tier as steps. */
 export function timelineChart(
   row: BenchRow,
-  { page, colours, top }: { page: PageMaker; colours: Colours; top: number },
+  { page, looks, top, name }: Named & { looks: Looks; top: number },
 ): PageNode {
   const { timeline, setting } = row;
   const accept = timeline.accept.map(({ t_ms, length }) => ({ t: t_ms / 1000, length }));
   const steps = timeline.steps.map(({ t_ms, num_steps }) => ({ t: t_ms / 1000, num_steps }));
+  const ticks = Math.min(top, 5); // whole numbers
   const tier = { x: "t", y: "num_steps", curve: "step-after" } as const;
   return page.chart({
     ...SMALL,
     marginLeft: 32,
     x: { label: "seconds", zero: true },
-    y: { label: "tokens a round; draft steps", domain: [0, top], ticks: 5, tickFormat: "d" },
+    y: { label: "tokens a round; draft steps", domain: [0, top], ticks, tickFormat: "d" },
     marks: [
-      gridY({ ticks: 5 }),
+      gridY({ ticks }),
       areaY(steps, { ...tier, fill: "var(--tier)", fillOpacity: 0.25 }),
       lineY(steps, { ...tier, stroke: "var(--tier)" }),
-      lineY(accept, { x: "t", y: "length", stroke: colours.get(setting) ?? "currentColor" }),
+      lineY(accept, { x: "t", y: "length", stroke: looks.get(setting)?.colour ?? "currentColor" }),
       ruleY([0]),
     ],
-  });
+  }, name);
 }
 
 /** Share of rounds that accepted the draft at each position. */
 export function positionChart(
   rows: readonly BenchRow[],
-  { page, colours }: { page: PageMaker; colours: Colours },
+  { page, looks, name }: Named & { looks: Looks },
 ): PageNode {
   const points = rows.flatMap(({ setting, acceptance_per_position }) =>
     acceptance_per_position.map((share, at) => ({
@@ -50,14 +57,21 @@ export function positionChart(
     marginLeft: 36,
     x: { type: "point", label: "draft position" },
     y: { label: "accepted, %", domain: [0, 100], percent: true, ticks: 5 },
-    color: colourScale(colours),
+    ...seriesScales(looks),
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      lineY(points, { x: "position", y: "share", stroke: "setting" }),
-      dot(points, { x: "position", y: "share", fill: "setting", title: "title" }),
+      ...[...Map.groupBy(points, ({ setting }) => setting)].map(([setting, points]) =>
+        lineY(points, {
+          ...{ x: "position", y: "share", stroke: "setting" },
+          strokeDasharray: looks.get(setting)?.dash ?? "",
+        })
+      ),
+      dot(points, {
+        ...{ x: "position", y: "share", r: 4, fill: "setting", symbol: "setting", title: "title" },
+      }),
     ],
-  });
+  }, name);
 }
 
 /** The parts of a round in the order they happen. */
@@ -66,7 +80,7 @@ export const PARTS = ["draft", "verify", "extend", "host"] as const;
 /** Milliseconds of a round by part, a bar a setting. */
 export function timeSplitChart(
   rows: readonly BenchRow[],
-  { page, top }: { page: PageMaker; top: number },
+  { page, top, name }: Named & { top: number },
 ): PageNode {
   const bars = rows.flatMap(({ setting, round_ms }) =>
     PARTS.map((part) => ({
@@ -79,9 +93,8 @@ export function timeSplitChart(
   return page.chart({
     width: SMALL.width,
     height: 60 + 26 * rows.length,
-    marginLeft: 128,
+    ...namesAxis(rows),
     x: { label: "ms a round", domain: [0, top], ticks: 5 },
-    y: { label: null, domain: rows.map(({ setting }) => setting) },
     color: { domain: [...PARTS], range: PARTS.map((part) => `var(--${part})`) },
     marks: [
       gridX({ ticks: 5 }),
@@ -89,11 +102,12 @@ export function timeSplitChart(
         x: "ms",
         y: "setting",
         fill: "part",
+        stroke: "var(--paper)",
         title: "title",
         insetTop: 2,
         insetBottom: 2,
       }),
       ruleX([0]),
     ],
-  });
+  }, name);
 }

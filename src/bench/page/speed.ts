@@ -1,109 +1,195 @@
-import { dot, gridY, lineY, type Markish, rect, ruleX, ruleY } from "@observablehq/plot";
+import { barX, dot, gridX, gridY, lineY, type Markish, rect } from "@observablehq/plot";
+import { ruleX, ruleY, tickX } from "@observablehq/plot";
 import { digits, ratioText } from "../columns.ts";
-import type { BenchRow } from "../row.ts";
-import { interval } from "../statistics.ts";
-import { type Colours, colourScale } from "./colours.ts";
+import { type BenchRow, isDrafting } from "../row.ts";
+import { positiveInterval } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
+import { type Looks, namesAxis, seriesScales } from "./series.ts";
 
-/** Pixels between the settings of one batch size, so that their intervals do not overlap. */
-const DODGE = 4;
-
-/** Tokens/s by batch size, a line a setting, with 95 % intervals of the mean. */
-export function throughputChart(
-  rows: readonly BenchRow[],
-  { page, colours, width }: { page: PageMaker; colours: Colours; width: number },
-): PageNode {
-  const settings = [...colours.keys()].filter((setting) =>
-    rows.some((row) => row.setting === setting && row.setting_kind !== "plain again")
-  );
-  const marks = settings.flatMap((setting, at) =>
-    throughputMarks(rows.filter((row) => row.setting === setting), {
-      dx: (at - (settings.length - 1) / 2) * DODGE,
-    })
-  );
-  return page.chart({
-    width,
-    height: 320,
-    marginLeft: 48,
-    x: { type: "point", label: "batch size" },
-    y: { label: "tokens/s", zero: true, ticks: 6 },
-    color: colourScale(colours),
-    marks: [gridY({ ticks: 6 }), ruleY([0]), ...marks],
-  });
+/** What a chart of a section's speeds is drawn with. */
+export interface SpeedOptions {
+  readonly page: PageMaker;
+  readonly looks: Looks;
+  /** Pixels. */
+  readonly width: number;
+  /** For screen readers. */
+  readonly name: string;
 }
 
-function throughputMarks(rows: readonly BenchRow[], { dx }: { dx: number }): Markish[] {
-  const points = rows.map(({ batch, setting, setting_kind, tokens_per_second }) => {
-    const { mean, sd, samples } = tokens_per_second;
-    const { low, high } = interval(samples) ?? { low: mean, high: mean };
-    const title = `${setting}, batch ${batch}\n${digits(mean)} tokens/s` +
-      (sd === null ? "" : ` ± ${digits(sd)}`);
-    return { batch, setting, setting_kind, mean, low, high, title };
-  });
-  const place = { x: "batch", stroke: "setting", dx } as const;
+/** Most pixels between the settings of one batch size, so that their intervals do not overlap. */
+const DODGE = 12;
+/** Of the room of a batch size, the part that its settings spread over. */
+const SPREAD = 0.6;
+const MARGIN = 52;
+const TALL = 320;
+
+const ratioTick = (value: number) => `${Number(value.toFixed(2))}x`;
+const heightOf = (bars: number) => 60 + 32 * bars;
+const HALO = { stroke: "var(--paper)", strokeWidth: 4 } as const;
+
+/** Tokens/s with 95 % intervals of the mean. */
+export function throughputChart(rows: readonly BenchRow[], options: SpeedOptions): PageNode {
+  const speeds = rows.filter(({ setting_kind }) => setting_kind !== "plain again").map(speedOf);
+  return sizesOf(rows).length === 1 ? speedBars(speeds, options) : speedLines(speeds, options);
+}
+
+type Speed = ReturnType<typeof speedOf>;
+
+function speedOf({ batch, setting, tokens_per_second }: BenchRow) {
+  const { mean, sd, samples } = tokens_per_second;
+  const { low, high, cut } = positiveInterval(samples) ?? { low: mean, high: mean, cut: false };
+  const title = `${setting}, batch ${batch}\n${digits(mean)} tokens/s` +
+    (sd === null ? "" : ` ± ${digits(sd)}`) + (cut ? ", its interval reaches below 0" : "");
+  return { batch, setting, mean, low, high, cut, title };
+}
+
+/** Of a single batch size. */
+function speedBars(
+  speeds: readonly Speed[],
+  { page, looks, width, name }: SpeedOptions,
+): PageNode {
+  return page.chart({
+    width,
+    height: heightOf(speeds.length),
+    ...namesAxis(speeds),
+    x: { label: "tokens/s", domain: [0, topOf(speeds)], nice: true, ticks: 5 },
+    color: seriesScales(looks).color,
+    marks: [
+      gridX({ ticks: 5 }),
+      barX(speeds, {
+        ...{ x: "mean", y: "setting", fill: "setting", title: "title" },
+        ...{ insetTop: 4, insetBottom: 4 },
+      }),
+      ruleY(speeds, { y: "setting", x1: "low", x2: "high", ...HALO }),
+      ruleY(speeds, { y: "setting", x1: "low", x2: "high", stroke: "var(--ink)" }),
+      ...ends(speeds),
+      ruleX([0]),
+    ],
+  }, name);
+}
+
+/** Ends of horizontal intervals; an arrow where one is cut off at 0. */
+function ends(
+  speeds: readonly { setting: string; low: number | null; high: number | null; cut: boolean }[],
+): Markish[] {
+  const whole = speeds.filter(({ cut }) => !cut);
+  const place = { y: "setting", stroke: "var(--ink)", insetTop: 10, insetBottom: 10 } as const;
   return [
-    lineY(points, { ...place, y: "mean", strokeOpacity: 0.45 }),
-    ruleX(points, { ...place, y1: "low", y2: "high", strokeWidth: 1.5 }),
-    dot(points, {
-      x: "batch",
-      y: "mean",
-      fill: "setting",
-      symbol: symbol(rows),
-      dx,
-      title: "title",
+    tickX(speeds, { ...place, x: "high" }),
+    tickX(whole, { ...place, x: "low" }),
+    dot(speeds.filter(({ cut }) => cut), {
+      ...{ x: "low", y: "setting", symbol: "triangle", rotate: -90, r: 4, fill: "var(--ink)" },
     }),
   ];
 }
 
-function symbol(rows: readonly BenchRow[]): "circle" | "diamond" {
-  return rows[0]?.setting_kind === "preset" ? "diamond" : "circle";
+/** By batch size. */
+function speedLines(
+  speeds: readonly Speed[],
+  { page, looks, width, name }: SpeedOptions,
+): PageNode {
+  const settings = [...new Set(speeds.map(({ setting }) => setting))];
+  // Settings times batch sizes, nearly: one may be missing after Ctrl+C.
+  const dodge = Math.min(DODGE, SPREAD * (width - 1.5 * MARGIN) / speeds.length);
+  const marks = settings.flatMap((setting, at) => {
+    const points = speeds.filter((speed) => speed.setting === setting);
+    const dx = (at - (settings.length - 1) / 2) * dodge;
+    const place = { x: "batch", stroke: "setting", dx } as const;
+    const strokeDasharray = looks.get(setting)?.dash ?? "";
+    return [
+      lineY(points, { ...place, y: "mean", strokeOpacity: 0.6, strokeDasharray }),
+      ruleX(points, { ...place, y1: "low", y2: "high", strokeWidth: 1.5 }),
+      dot(points.filter(({ cut }) => cut), {
+        ...{ x: "batch", y: "low", dx, symbol: "triangle", rotate: 180, r: 3, fill: "setting" },
+      }),
+      dot(points, {
+        ...{ x: "batch", y: "mean", dx, r: 4, fill: "setting", symbol: "setting", title: "title" },
+      }),
+    ];
+  });
+  return page.chart({
+    ...{ width, height: TALL, marginLeft: MARGIN, ...seriesScales(looks) },
+    x: { type: "point", label: "batch size" },
+    y: { label: "tokens/s", domain: [0, topOf(speeds)], nice: true, ticks: 6 },
+    marks: [gridY({ ticks: 6 }), ruleY([0]), ...marks],
+  }, name);
 }
 
-/** Speed-up over plain decoding with 95 % intervals; the band is plain against itself. */
-export function speedupChart(
-  rows: readonly BenchRow[],
-  { page, colours, width }: { page: PageMaker; colours: Colours; width: number },
+function topOf(speeds: readonly Speed[]): number {
+  return Math.max(...speeds.map(({ high }) => high));
+}
+
+function sizesOf(rows: readonly BenchRow[]): number[] {
+  return [...new Set(rows.map(({ batch }) => batch))];
+}
+
+/** Speed over plain decoding with 95 % intervals; the band is plain against itself. */
+export function speedupChart(rows: readonly BenchRow[], options: SpeedOptions): PageNode {
+  const speedups = speedupsOf(rows);
+  return sizesOf(rows).length === 1 ? speedupRows(speedups, options) : facets(speedups, options);
+}
+
+type Speedups = ReturnType<typeof speedupsOf>;
+
+function speedupsOf(rows: readonly BenchRow[]) {
+  const points = rows.filter(isDrafting)
+    .map(({ batch, setting, speedup }) => ({
+      batch,
+      setting,
+      ...speedup,
+      cut: false,
+      title: `${setting}, batch ${batch}\n${ratioText(speedup, "x plain")}`,
+    }));
+  const noise = rows.filter(({ setting_kind }) => setting_kind === "plain again")
+    .map(({ batch, speedup }) => ({ batch, ...speedup, title: `noise\n${ratioText(speedup)}` }));
+  return { points, noise };
+}
+
+const PLAIN_RULE = { stroke: "var(--plain)", strokeDasharray: "4 3" } as const;
+
+/** Of a single batch size. */
+function speedupRows(
+  { points, noise }: Speedups,
+  { page, looks, width, name }: SpeedOptions,
 ): PageNode {
-  const { points, noise } = speedups(rows);
   return page.chart({
-    width,
-    height: 320,
-    marginLeft: 48,
+    ...{ width, height: heightOf(points.length), ...seriesScales(looks), ...namesAxis(points) },
+    x: { label: "speed over plain", nice: true, ticks: 5, tickFormat: ratioTick },
+    marks: [
+      gridX({ ticks: 5 }),
+      rect(noise, { x1: "low", x2: "high", fill: "var(--noise)", title: "title" }),
+      ruleX([1], PLAIN_RULE),
+      ruleY(points, { y: "setting", x1: "low", x2: "high", stroke: "setting", strokeWidth: 2 }),
+      ...ends(points),
+      dot(points, {
+        ...{ x: "ratio", y: "setting", r: 5, fill: "setting", symbol: "setting", title: "title" },
+      }),
+    ],
+  }, name);
+}
+
+/** By batch size. */
+function facets(
+  { points, noise }: Speedups,
+  { page, looks, width, name }: SpeedOptions,
+): PageNode {
+  return page.chart({
+    ...{ width, height: TALL, marginLeft: MARGIN, ...seriesScales(looks) },
     fx: { label: "batch size", padding: 0.15 },
     x: { type: "point", axis: null, domain: [...new Set(points.map(({ setting }) => setting))] },
-    y: {
-      label: "speed-up over plain",
-      nice: true,
-      tickFormat: (value: number) => `${Number(value.toFixed(2))}x`,
-    },
-    color: colourScale(colours),
-    symbol: { type: "identity" },
+    y: { label: "speed over plain", nice: true, ticks: 6, tickFormat: ratioTick },
     marks: [
-      gridY(),
+      gridY({ ticks: 6 }),
       rect(noise, { fx: "batch", y1: "low", y2: "high", fill: "var(--noise)", title: "title" }),
-      ruleY([1], { stroke: "var(--plain)", strokeDasharray: "4 3" }),
+      ruleY([1], PLAIN_RULE),
       ruleX(points, {
         ...{ fx: "batch", x: "setting", y1: "low", y2: "high" },
         ...{ stroke: "setting", strokeWidth: 1.5 },
       }),
       dot(points, {
         ...{ fx: "batch", x: "setting", y: "ratio", r: 4 },
-        ...{ fill: "setting", symbol: "symbol", title: "title" },
+        ...{ fill: "setting", symbol: "setting", title: "title" },
       }),
     ],
-  });
-}
-
-function speedups(rows: readonly BenchRow[]) {
-  const points = rows.filter(({ setting_kind }) => !setting_kind.startsWith("plain"))
-    .map(({ batch, setting, setting_kind, speedup }) => ({
-      batch,
-      setting,
-      ...speedup,
-      symbol: setting_kind === "preset" ? "diamond" : "circle",
-      title: `${setting}, batch ${batch}\n${ratioText(speedup)} plain`,
-    }));
-  const noise = rows.filter(({ setting_kind }) => setting_kind === "plain again")
-    .map(({ batch, speedup }) => ({ batch, ...speedup, title: `noise\n${ratioText(speedup)}` }));
-  return { points, noise };
+  }, name);
 }

@@ -3,6 +3,7 @@ import { emitConfig } from "../../bench/emit_config.ts";
 import { armsOf, caseText, type Plan } from "../../bench/plan.ts";
 import type { BenchRow } from "../../bench/row.ts";
 import type { BenchRequest, Case, ModelRequest } from "../../bench/runner.ts";
+import { FEWEST_BLOCKS } from "../../bench/statistics.ts";
 import { sweep, type SweepEvent } from "../../bench/sweep.ts";
 import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
@@ -15,6 +16,8 @@ import { ROUNDS } from "../options/option_flight.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
+import { usage } from "../../engine/schedule/presets.ts";
+import { treeNamed } from "../../speculate/tree_shape.ts";
 
 const DEFAULT_STEPS = [0, 1, 3, 7];
 const DEFAULT_PROMPT_TOKENS = [128];
@@ -65,6 +68,12 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
         `allowed is --workload random`,
     );
   }
+  if (options.emitConfig !== undefined && options.repeat < FEWEST_BLOCKS) {
+    throw new UsageError(
+      `Cannot use "--emit-config" with "--repeat ${options.repeat}": too few blocks to choose by; ` +
+        `allowed is --repeat ${FEWEST_BLOCKS} or more`,
+    );
+  }
   const numSteps = options.numSteps ?? (hasDraft({ ...options }) ? DEFAULT_STEPS : [0]);
   const cases = combinations<{ [K in keyof Required<Case>]: Case[K] }>({
     workload: [workload.name],
@@ -79,7 +88,9 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
     ...promptTokens === undefined ? {} : { promptTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync },
   }));
-  return { cases, arms: armsOf({ numSteps, presets }), blocks: options.repeat, seed: options.seed };
+  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
+  const arms = armsOf({ numSteps, trees, presets });
+  return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
 
 /** @throws UsageError for what the flag of the other commands would refuse too. */
@@ -168,6 +179,10 @@ function writeConfig(path: string, rows: readonly BenchRow[], io: Io): void {
   const config = emitConfig(rows);
   writeNamed(path, `${JSON.stringify(config, null, 2)}\n`);
   const slots = Object.entries(config)
-    .map(([batch, { candidate_steps }]) => `${candidate_steps.join()} at batch ${batch}`);
+    .map(([batch, { candidate_steps, candidate_trees }]) =>
+      `${
+        candidate_trees?.map((tree) => tree.join(":")) ?? candidate_steps.join()
+      } at batch ${batch}`
+    );
   io.stderr.write(`wrote ${path}, steps ${slots.join(", ")}; measure it with --presets ${path}\n`);
 }

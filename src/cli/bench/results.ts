@@ -1,6 +1,8 @@
-import { type Plan, rowKey } from "../../bench/plan.ts";
-import { type BenchRow, keyOfRow } from "../../bench/row.ts";
+import type { Plan } from "../../bench/plan.ts";
+import { type BenchRow, keyOfRow, rowKey } from "../../bench/row.ts";
 import type { BenchSession, Case, OpenBench } from "../../bench/runner.ts";
+import { summary } from "../../bench/summary.ts";
+import { verdictLines } from "../../bench/verdict_text.ts";
 import { type BenchFormat, formatRows, writeNamed } from "./files.ts";
 import type { Io } from "../terminal/io.ts";
 import type { BenchOptions } from "../options/options.ts";
@@ -35,6 +37,9 @@ export function openResults(
 ): Results {
   const { io, args, version, now = () => new Date() } = context;
   const { outputFile: file, output: format = "md" } = options;
+  const { stdout, stderr } = io;
+  const short = stdout.isTerminal && !options.wide &&
+    (file !== undefined || options.output === undefined);
   const facts = { command: commandText(args), date: now(), version };
   const place = ({ label }: { label: string }, one: Case) =>
     rowKey(session.subject, one, { label, seed: plan.seed });
@@ -45,18 +50,25 @@ export function openResults(
   const streams = format === "jsonl" && file === undefined;
   // With --resume on the same file, the row file already holds them.
   const writes = file !== undefined && file !== options.resume;
-  if (streams) io.stdout.write(text("jsonl"));
+  const tellVerdicts = () => {
+    if (!options.quiet) stderr.write(verdictLines(rows()).map((line) => `${line}\n`).join(""));
+  };
+  if (streams) stdout.write(text("jsonl"));
   return {
     rows,
     add(fresh) {
       for (const row of fresh) found.set(keyOfRow(row), row);
-      if (streams) io.stdout.write(formatRows(fresh, { format, facts }));
+      if (streams) stdout.write(formatRows(fresh, { format, facts }));
       if (writes) writeNamed(file, text(format));
     },
     end() {
-      if (rows().length === 0 || streams) return;
+      if (rows().length === 0) return;
       if (writes) writeNamed(file, text(format));
-      io.stdout.write(text(file === undefined ? format : "md"));
+      if (short) return stdout.write(summary(rows(), { columns: stdout.columns() }));
+      const shown = file === undefined ? format : "md";
+      if (!streams) stdout.write(text(shown));
+      // Only the table of Markdown says who won.
+      if (shown !== "md") tellVerdicts();
     },
   };
 }

@@ -47,7 +47,7 @@ async function runExpected(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status }),
+    onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);
   io.stdout.write(
     options.json ? `${checkJson(report, tolerance)}\n` : checkTable(report, tolerance),

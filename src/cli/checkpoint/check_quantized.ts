@@ -32,7 +32,7 @@ export async function runQuantized(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status }),
+    onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);
   io.stdout.write(options.json ? `${quantizedJson(report)}\n` : quantizedTable(report));
   return 0;

@@ -1,5 +1,6 @@
 /** What the WebGPU adapter is. Asks navigator.gpu itself: doctor must work where src/gpu cannot. */
 import { reason } from "../../errors.ts";
+import { guessBackend } from "../../gpu/backend.ts";
 import { type GpuMemory, gpuMemory } from "../../gpu/memory.ts";
 import { measureSpeed, type Speed } from "./speed.ts";
 
@@ -7,7 +8,7 @@ import { measureSpeed, type Speed } from "./speed.ts";
 export interface AdapterReport {
   readonly name: string;
   readonly vendor: string;
-  readonly backend: string;
+  readonly backend: Backend;
   /** Runs on the CPU. */
   readonly software: boolean;
   /** Smallest and largest subgroup the adapter may pick. */
@@ -22,6 +23,17 @@ export interface AdapterReport {
   /** Undefined where no device could be opened; `problem` says why. */
   readonly speed: Speed | undefined;
   readonly problem: string | undefined;
+}
+
+/** What the adapter speaks to its driver. Deno does not report it. */
+export interface Backend {
+  readonly name: string;
+  /** The same adapter answers where that backend alone is asked, or no other can. */
+  readonly certain: boolean;
+  /** DENO_WEBGPU_BACKEND chose it. */
+  readonly forced: boolean;
+  /** The adapter that Vulkan alone gives, where another backend was taken; absent = none. */
+  readonly vulkan?: string;
 }
 
 /** Features that a kernel may use where granted; "subgroups" is granted by Deno without being listed. */
@@ -43,8 +55,8 @@ const VENDORS: Readonly<Record<number, string>> = {
 /** Looks at the adapter and measures a device of it; null where none answers. */
 export async function lookAtAdapter(): Promise<AdapterReport | null> {
   silenceLoader();
-  const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
-  if (!adapter) return null;
+  const adapter = await requestAdapter();
+  if (adapter === null) return null;
   const { info } = adapter;
   const limits = limitsOf(adapter.limits);
   const name = info.description || info.device || "unknown";
@@ -52,7 +64,7 @@ export async function lookAtAdapter(): Promise<AdapterReport | null> {
   return {
     name,
     vendor: vendorName(info.vendor),
-    backend: guessBackend(Deno.build.os, limits, Deno.env.get("DENO_WEBGPU_BACKEND")),
+    backend: await findBackend(adapter, limits),
     software,
     memory: await gpuMemory({ adapter: name, software }),
     subgroupSizes: [info.subgroupMinSize, info.subgroupMaxSize],
@@ -74,24 +86,61 @@ export function vendorName(vendor: string): string {
   return VENDORS[id] ?? `vendor 0x${id.toString(16)}`;
 }
 
-/** OpenGL has few storage buffers: 16 with Mesa; Vulkan drivers have 32 (llvmpipe) and more. */
-const MOST_GL_BUFFERS = 16;
+async function requestAdapter(): Promise<GPUAdapter | null> {
+  return await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" }) ?? null;
+}
+
+const CHOICE = "DENO_WEBGPU_BACKEND";
+
+/** Backends that may answer where nothing is forced. */
+const CANDIDATES: Partial<Record<typeof Deno.build.os, readonly string[]>> = {
+  darwin: ["metal"],
+  windows: ["dx12", "vulkan", "gl"],
+  linux: ["vulkan", "gl"],
+};
 
 /**
- * A guess, as Deno does not report it. OpenGL is recognized by having no limit on bindings (wgpu-hal gles
- * reports the largest u32) but few storage buffers; NVIDIA's Vulkan has no limit on either.
- * Otherwise wgpu takes the system's first choice.
+ * Deno 2.9.6 reads DENO_WEBGPU_BACKEND at every request for an adapter, among the backends that it opened
+ * at the first one. So each is asked alone for the adapter that all of them together gave.
  */
-export function guessBackend(
-  os: typeof Deno.build.os,
+async function findBackend(
+  adapter: GPUAdapter,
   limits: Readonly<Record<string, number>>,
-  forced: string | undefined,
-): string {
-  const { maxBindingsPerBindGroup, maxStorageBuffersPerShaderStage = 0 } = limits;
-  const unlimited = maxBindingsPerBindGroup === 0xffff_ffff;
-  if (unlimited && maxStorageBuffersPerShaderStage <= MOST_GL_BUFFERS) return "gl";
-  if (forced !== undefined && /^\w+$/.test(forced)) return forced.toLowerCase();
-  return os === "darwin" ? "metal" : "vulkan";
+): Promise<Backend> {
+  const forced = Deno.env.get(CHOICE);
+  const { os } = Deno.build;
+  const guess = guessBackend(os, limits, forced);
+  if (forced !== undefined) return { name: guess, certain: /^\w+$/.test(forced), forced: true };
+  const candidates = CANDIDATES[os] ?? [];
+  if (candidates.length < 2) {
+    return { name: guess, certain: candidates.length === 1, forced: false };
+  }
+  const found = new Map<string, GPUAdapter>();
+  try {
+    for (const name of candidates) {
+      Deno.env.set(CHOICE, name);
+      const alone = await requestAdapter();
+      if (alone !== null) found.set(name, alone);
+    }
+  } finally {
+    Deno.env.delete(CHOICE);
+  }
+  const same = [...found].filter(([, each]) => described(each) === described(adapter));
+  const [name = guess] = same.map(([name]) => name);
+  const vulkan = name === "vulkan" ? undefined : found.get("vulkan")?.info;
+  return {
+    name,
+    certain: same.length === 1,
+    forced: false,
+    ...vulkan ? { vulkan: vulkan.description || vulkan.device } : {},
+  };
+}
+
+/** What tells adapters apart: drivers of one device differ in limits. */
+function described({ info, limits, features }: GPUAdapter): string {
+  const { vendor, architecture, device, description } = info;
+  const names = [...features].toSorted();
+  return JSON.stringify([vendor, architecture, device, description, limitsOf(limits), names]);
 }
 
 // Without it the loader of OpenGL writes "XDG_RUNTIME_DIR is invalid" over our report.

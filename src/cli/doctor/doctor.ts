@@ -20,11 +20,27 @@ export async function runDoctor(
   const machine = thisMachine();
   const report = await examine(machine);
   if (options.fix && report.fix.kind === "install") {
-    await installDebianDriver();
-    return await examineAfresh(options, out);
+    if (await install(report)) return await examineAfresh(options, out);
   }
   out(options.json ? `${JSON.stringify(reportJson(report), null, 2)}\n` : renderReport(report));
   return isHealthy(report) ? 0 : 1;
+}
+
+/**
+ * Whether the driver was installed.
+ * @throws UsageError when it cannot be and nothing answers; OpenGL does without it, slowly.
+ */
+async function install({ adapter }: DoctorReport): Promise<boolean> {
+  try {
+    await installDebianDriver(
+      adapter ? "OpenGL answers but no Vulkan driver" : "No WebGPU adapter",
+    );
+    return true;
+  } catch (error) {
+    if (adapter === null || !(error instanceof UsageError)) throw error;
+    await Deno.stderr.write(new TextEncoder().encode(`warning: ${error.message}\n`));
+    return false;
+  }
 }
 
 /** Looks at everything; opens the adapter when there is one. */
@@ -42,7 +58,7 @@ async function examine(machine: Machine): Promise<DoctorReport> {
     adapter,
     caches: cacheFolders(env, machine.os).map(cacheState),
     tuning: lookAtTuning(tuningPath(env, machine.os)),
-    fix: chooseFix(machine, adapter !== null),
+    fix: chooseFix(machine, adapter),
   };
 }
 

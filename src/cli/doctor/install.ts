@@ -8,11 +8,12 @@ const IMPATIENT = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30"
 /**
  * Runs apt-get as root; says so on stderr, and repeats what it wrote only where it fails.
  *
+ * @param why what is missing.
  * @throws UsageError when the packages cannot be installed.
  */
-export async function installDebianDriver(): Promise<void> {
+export async function installDebianDriver(why: string): Promise<void> {
   const packages = DEBIAN_PACKAGES.join(" ");
-  await tell(`No WebGPU adapter: installing ${packages} with apt-get (about 60 MB) ...\n`);
+  await tell(`${why}: installing ${packages} with apt-get (about 60 MB) ...\n`);
   // One unreachable third-party source fails the update, yet the packages may be found: the
   // install decides.
   const update = await aptGet("update");

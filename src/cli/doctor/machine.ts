@@ -17,7 +17,7 @@ export interface Machine {
   readonly root: boolean;
 }
 
-/** What is to be done about a missing adapter. */
+/** What is to be done about a missing adapter, or a missing Vulkan driver. */
 export type Fix =
   | { readonly kind: "none" }
   /** `doctor --fix` can do it: apt-get is there and we are root. */
@@ -61,14 +61,36 @@ export function parseOsRelease(text: string): OsRelease {
   };
 }
 
-/** Chooses what to do; `none` where an adapter answered. */
-export function chooseFix(machine: Machine, hasAdapter: boolean): Fix {
-  if (hasAdapter) return { kind: "none" };
-  if (machine.os === "linux") return linuxFix(machine);
+/** What a fix depends on, of the adapter that answered. */
+export interface Answered {
+  readonly vendor: string;
+  readonly software: boolean;
+  readonly backend: { readonly name: string; readonly forced: boolean; readonly vulkan?: string };
+}
+
+/** Vendors whose Vulkan drivers are Mesa's. */
+const MESA = ["Mesa", "Intel", "AMD"];
+
+/** Chooses what to do where no adapter answered, or OpenGL alone; else `none`. */
+export function chooseFix(machine: Machine, adapter: Answered | null): Fix {
+  if (adapter !== null && !lacksVulkan(adapter)) return { kind: "none" };
+  if (machine.os === "linux") {
+    if (adapter === null || adapter.software || MESA.includes(adapter.vendor)) {
+      return linuxFix(machine);
+    }
+    const text = `install ${adapter.vendor}'s Vulkan driver; a container needs the host's ` +
+      "(NVIDIA_DRIVER_CAPABILITIES=all)";
+    return { kind: "advice", text };
+  }
   const text = machine.os === "darwin"
     ? "Metal answers on every Mac that Deno runs on, except in most virtual machines"
     : "install the graphics driver of your GPU's vendor";
   return { kind: "advice", text };
+}
+
+/** OpenGL was taken, unasked, because there is no Vulkan. */
+function lacksVulkan({ backend }: Answered): boolean {
+  return backend.name === "gl" && !backend.forced && backend.vulkan === undefined;
 }
 
 function linuxFix(machine: Machine): Fix {

@@ -81,7 +81,7 @@ function adapterLines(adapter: AdapterReport): string[] {
   const limit = (name: string): number => limits[name] ?? 0;
   return [
     line("adapter", adapter.name),
-    line("", `${kind}, ${adapter.vendor}, backend ${adapter.backend} (a guess)`),
+    line("", `${kind}, ${adapter.vendor}, backend ${backendText(adapter.backend)}`),
     line("features", `${adapter.granted.join(", ") || "none"}; subgroups of ${subgroups}`),
     line(
       "limits",
@@ -94,6 +94,11 @@ function adapterLines(adapter: AdapterReport): string[] {
     line("memory", memoryText(adapter.memory)),
     ...(adapter.speed ? speedLines(adapter.speed) : []),
   ];
+}
+
+function backendText({ name, certain, forced }: AdapterReport["backend"]): string {
+  if (!certain) return `${name} (a guess)`;
+  return forced ? `${name} (by DENO_WEBGPU_BACKEND)` : name;
 }
 
 function memoryText(memory: AdapterReport["memory"]): string {
@@ -135,7 +140,13 @@ function tuningLines({ path, adapters, problem }: TuningContents): string[] {
 function verdict({ adapter, fix }: DoctorReport): string {
   if (adapter === null) return `no WebGPU adapter; ${fixText(fix)}`;
   if (adapter.problem !== undefined) return `the adapter opens no device: ${adapter.problem}`;
-  if (adapter.backend === "gl") return "OpenGL answers but no Vulkan driver; Vulkan is faster";
+  const { backend } = adapter;
+  if (backend.vulkan !== undefined) {
+    return `ready with ${backend.name}; DENO_WEBGPU_BACKEND=vulkan takes "${backend.vulkan}" instead`;
+  }
+  if (backend.name === "gl" && !backend.forced) {
+    return `OpenGL answers but no Vulkan driver; Vulkan is faster: ${fixText(fix)}`;
+  }
   return adapter.software ? "ready, without a GPU: small models only" : "ready";
 }
 
@@ -144,7 +155,7 @@ function fixText(fix: Fix): string {
     case "install":
       return `"eyrie doctor --fix" runs: ${fix.command}`;
     case "run":
-      return `for one on the CPU run: ${fix.command}`;
+      return `for the driver run: ${fix.command}`;
     case "advice":
       return fix.text;
     case "none":
@@ -159,7 +170,8 @@ function adapterJson(adapter: AdapterReport): Record<string, unknown> {
   return {
     name: adapter.name,
     vendor: adapter.vendor,
-    backend: adapter.backend,
+    backend: adapter.backend.name,
+    backend_certain: adapter.backend.certain,
     software: adapter.software,
     subgroup_sizes: adapter.subgroupSizes,
     granted: adapter.granted,

@@ -9,8 +9,7 @@ import { flagNamed } from "../options/options.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
 export interface BatchLine {
-  /** As given, else the line's number. */
-  readonly id: string | number;
+  readonly id: string | number | undefined;
   readonly prompt?: string;
   readonly messages?: readonly ChatMessage[];
   readonly sampling: Partial<Sampling>;
@@ -53,8 +52,10 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const values = parseObject(text, fail);
   const unknown = Object.keys(values).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined) fail(`it has a field "${unknown}", allowed are ${FIELDS.join(", ")}`);
-  const { id = line, prompt, messages, stop, ignore_eos: ignoreEos, logit_bias } = values;
-  if (typeof id !== "string" && typeof id !== "number") fail("id is neither text nor number");
+  const { id, prompt, messages, stop, ignore_eos: ignoreEos, logit_bias } = values;
+  if (id !== undefined && typeof id !== "string" && typeof id !== "number") {
+    fail("id is neither text nor number");
+  }
   if ((prompt === undefined) === (messages === undefined)) {
     fail("it needs one of prompt and messages");
   }
@@ -76,7 +77,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
-    id: id as string | number,
+    id: id as BatchLine["id"],
     ...prompt === undefined ? {} : { prompt: prompt as string },
     ...messages === undefined ? {} : { messages: messages as ChatMessage[] },
     ...stops === undefined ? {} : { stop: stops as string[] },

@@ -78,3 +78,17 @@ export function grammarOfLine(
     ? { kind: "regex", pattern: regex }
     : fail("regex is not a text");
 }
+
+/** The field of a batch line that gives the grammar. */
+export function grammarField(grammar: Grammar): Record<string, unknown> {
+  switch (grammar.kind) {
+    case "json schema":
+      return { json_schema: grammar.schema };
+    case "json object":
+      return { json_object: true };
+    case "ebnf":
+      return { grammar: grammar.text };
+    case "regex":
+      return { regex: grammar.pattern };
+  }
+}

@@ -1,11 +1,13 @@
+import { isChain, tierText } from "../../speculate/round_shape.ts";
 import type { GenerateResult, TextLogprob } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
+import { shownName } from "../open/reference.ts";
 
 /** A finished request: what the statistics describe. */
 export interface Finished {
   readonly engine: Engine;
-  readonly result: GenerateResult;
+  readonly result: GenerateResult & { readonly reasoning?: string };
   /** The noise key that was used; undefined when decoding was greedy. */
   readonly seed: number | undefined;
 }
@@ -35,7 +37,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
   const { device } = engine;
   const prefilled = promptIds.length - result.cachedTokens;
   const rows: [string, string][] = [
-    ["model", engine.name],
+    ["model", shownName(engine.name)],
     ["draft", draftText(engine, result)],
     ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
     ...weightRows(engine),
@@ -91,9 +93,10 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
 
 function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
   if (draftName === undefined) return "none";
+  const name = shownName(draftName);
   return speculative.num_steps === 0
-    ? `${draftName}, not used`
-    : `${draftName}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+    ? `${name}, not used`
+    : `${name}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
 }
 
 /** The object of `generate --json`; its field names are a public format. */
@@ -102,6 +105,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
   const { adapter, backend, software, features } = engine.device;
   return {
     text: result.text,
+    ...result.reasoning ? { reasoning: result.reasoning } : {},
     prompt_ids: result.promptIds,
     output_ids: result.outputIds,
     ...logprobsReport(result),
@@ -152,7 +156,13 @@ function adaptiveReport(
   const catch_up = { count: catchUps, ms: thousandths(catchUpMs) };
   const told = { ...policy === "ema" ? {} : { policy }, ...report, ...own.json };
   return {
-    adaptive: { ...told, tiers: tiers.steps, tier_bytes: tiers.bytes, tier_ms, catch_up },
+    adaptive: {
+      ...told,
+      tiers: tiers.shapes.map((tier) => isChain(tier) ? tier.depth : tierText(tier)),
+      tier_bytes: tiers.bytes,
+      tier_ms,
+      catch_up,
+    },
   };
 }
 
@@ -162,7 +172,7 @@ function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [stri
   const { catchUps, catchUpMs } = counts;
   return [
     ...policy === "ema" ? [] : [["policy", policy] as [string, string]],
-    ["tiers", `${tiers.steps.join(", ")} steps, ${bytesText(tiers.bytes)}`],
+    ["tiers", `${tiers.shapes.map(tierText).join(", ")} steps, ${bytesText(tiers.bytes)}`],
     ["tier", `${active_num_steps} steps now`],
     ...own.rows.map(([name, text]): [string, string] => [name, text]),
     ["tier time", Object.entries(tier_ms).map(([n, ms]) => `${n}: ${seconds(ms)}`).join(", ")],

@@ -1,6 +1,8 @@
 /** `eyrie models`: what is in the Hugging Face cache, and which of it runs here. */
-import { scanCache } from "../../hub/scan.ts";
-import { modelText } from "../../hub/names.ts";
+import { UsageError } from "../../errors.ts";
+import { MAIN, modelArgument } from "../../hub/names.ts";
+import { type CachedRepo, type CachedRevision, filesUnder, scanCache } from "../../hub/scan.ts";
+import { lackingIn } from "../../hub/snapshot.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { hubOfEnvironment } from "../open/locate.ts";
 import type { ModelsOptions } from "../options/options.ts";
@@ -9,7 +11,8 @@ import { type Machine, thisMachine, type Verdict, verdictOf } from "./verdict.ts
 /** One revision in the cache. */
 interface Entry {
   readonly repo: string;
-  readonly commit: string;
+  /** Undefined where no file is whole yet. */
+  readonly commit: string | undefined;
   readonly refs: readonly string[];
   readonly bytes: number;
   readonly usedAt: Date | undefined;
@@ -32,18 +35,47 @@ export async function runModels(
   return 0;
 }
 
-function entriesOf(repos: ReturnType<typeof scanCache>, machine: Machine): Entry[] {
-  return repos.flatMap(({ repo, revisions }) =>
-    revisions.map(({ commit, refs, bytes, usedAt, folder }) => ({
-      repo,
-      commit,
-      refs,
-      bytes,
-      usedAt,
-      folder,
-      verdict: verdictOf(folder, machine),
-    }))
-  );
+function entriesOf(repos: readonly CachedRepo[], machine: Machine): Entry[] {
+  return repos.flatMap((cached) => {
+    const { repo, folder, revisions, begunBytes } = cached;
+    if (revisions.length === 0 && begunBytes !== undefined) {
+      const nothing = { commit: undefined, refs: [], usedAt: undefined };
+      return [{ repo, ...nothing, bytes: begunBytes, folder, verdict: incomplete(repo) }];
+    }
+    return revisions.map((revision): Entry => {
+      const entry = { repo, ...revision };
+      if (!isIncomplete(cached, revision)) {
+        return { ...entry, verdict: verdictOf(revision.folder, machine) };
+      }
+      const bytes = revision.bytes + (begunBytes ?? 0);
+      return { ...entry, bytes, verdict: incomplete(pullName(cached, revision)) };
+    });
+  });
+}
+
+/** Weights that other programs read: a snapshot of them is whole and does not run here. */
+const FOREIGN = /\.(gguf|onnx|h5|msgpack|pth?)$/;
+
+/** Whether pull has not brought all that it would, or something is gone since. */
+function isIncomplete({ begunBytes }: CachedRepo, { folder }: CachedRevision): boolean {
+  try {
+    if (lackingIn(folder) === undefined) return false;
+  } catch (error) {
+    if (error instanceof UsageError) return false; // a broken index: the verdict says so
+    throw error;
+  }
+  return begunBytes !== undefined || !filesUnder(folder).some((file) => FOREIGN.test(file));
+}
+
+/** What brings the revision: a new one gets its name, main, when it is whole. */
+function pullName({ repo, revisions }: CachedRepo, { commit, refs }: CachedRevision): string {
+  const unnamed = refs.length === 0 && revisions.length === 1;
+  const revision = refs.includes(MAIN) || unnamed ? MAIN : refs[0] ?? commit;
+  return modelArgument({ repo, revision });
+}
+
+function incomplete(name: string): Verdict {
+  return { kind: "unusable", reason: `incomplete, eyrie pull ${name} goes on` };
 }
 
 /** A line a revision, and the sum. */
@@ -52,7 +84,7 @@ function modelsTable(entries: readonly Entry[], now: Date): string {
     ["NAME", "REVISION", "SIZE", "LAST USED", "RUNS HERE"],
     ...entries.map(({ repo, commit, refs, bytes, usedAt, verdict }) => [
       repo,
-      [commit.slice(0, 7), ...refs].join(" "),
+      [commit?.slice(0, 7) ?? "none yet", ...refs].join(" "),
       bytesText(bytes),
       usedAt === undefined ? "never" : ago(now.getTime() - usedAt.getTime()),
       verdictText(verdict),
@@ -79,8 +111,8 @@ function entryJson({ repo, commit, refs, bytes, usedAt, folder, verdict }: Entry
   const usable = verdict.kind === "unusable" ? undefined : verdict;
   return {
     name: repo,
-    revision: commit,
-    spelled: modelText({ repo, revision: refs.includes("main") ? "main" : commit }),
+    revision: commit ?? null,
+    spelled: modelArgument({ repo, revision: refs.includes(MAIN) ? MAIN : commit ?? MAIN }),
     refs,
     bytes,
     last_used: usedAt?.toISOString() ?? null,

@@ -1,23 +1,42 @@
-import { parseModelName } from "../../hub/names.ts";
+import { UsageError } from "../../errors.ts";
+import { type ModelName, parseModelName } from "../../hub/names.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { fetchModel } from "../open/locate.ts";
 import type { Io } from "../terminal/io.ts";
 import type { PullOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 
-/** `eyrie pull`: models into the cache, their folders on stdout. Returns the exit code. */
+/**
+ * `eyrie pull`: models into the cache, their folders on stdout. Returns the exit code: 1 where one
+ * did not come; the others come all the same.
+ */
 export async function runPull(
   { names, options: { quiet } }: { names: readonly string[]; options: PullOptions },
   io: Io,
 ): Promise<number> {
-  const models = names.map(parseModelName);
-  const status = statusLine(io.stderr, { shown: !quiet });
-  for (const [i, name] of models.entries()) {
-    const { commit, folder, downloaded } = await fetchModel(name, { io, quiet }, status)
-      .finally(status.clear);
-    const came = downloaded === 0 ? "nothing to download" : `${bytesText(downloaded)} downloaded`;
-    if (!quiet) io.stderr.write(`${names[i]}: ${commit.slice(0, 7)}, ${came}\n`);
-    io.stdout.write(`${folder}\n`);
+  const models = names.map((text) => ({ text, name: parseModelName(text) }));
+  let failures = 0;
+  for (const { text, name } of models) {
+    try {
+      await pullOne(text, name, { io, quiet });
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      failures += 1;
+      io.stderr.write(`eyrie: ${error.message}\n`);
+    }
   }
-  return 0;
+  return failures === 0 ? 0 : 1;
+}
+
+async function pullOne(
+  text: string,
+  name: ModelName,
+  { io, quiet }: { io: Io; quiet: boolean },
+): Promise<void> {
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const { commit, folder, downloaded } = await fetchModel(name, { io, quiet }, status)
+    .finally(status.clear);
+  const came = downloaded === 0 ? "nothing to download" : `${bytesText(downloaded)} downloaded`;
+  if (!quiet) io.stderr.write(`${text}: ${commit.slice(0, 7)}, ${came}\n`);
+  io.stdout.write(`${folder}\n`);
 }

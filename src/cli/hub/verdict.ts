@@ -10,7 +10,12 @@ import { parseDraftConfig, parseDraftSizes } from "../../model/config/draft_conf
 import { kvBytesPerToken, methodOf, weightBytes } from "../../model/report/memory.ts";
 import { inspectReport } from "../../model/report/report.ts";
 import { DEFAULT_CONTEXT } from "../../model/plan/rows_layout.ts";
-import { checkTarget, checkTensors, draftTensors } from "../../model/weights/tensors.ts";
+import {
+  checkTarget,
+  checkTensors,
+  draftTensors,
+  isEagleHead,
+} from "../../model/weights/tensors.ts";
 
 /** What runs the models. */
 export interface Machine {
@@ -48,7 +53,7 @@ export async function thisMachine(): Promise<Machine> {
 export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict {
   try {
     using checkpoint = openCheckpoint(folder);
-    const found = isDraft(checkpoint) ? draftMemory(checkpoint) : targetMemory(checkpoint);
+    const found = isEagleHead(checkpoint) ? draftMemory(checkpoint) : targetMemory(checkpoint);
     if (!adapter) return { kind: "unusable", reason: "no WebGPU adapter, run eyrie doctor --fix" };
     const runs = bytes === undefined ? undefined : found.memoryBytes <= bytes;
     const method = methodOf(checkpoint);
@@ -58,11 +63,6 @@ export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict 
     // The folder is named in the row already: `Cannot use "FOLDER": reason`.
     return { kind: "unusable", reason: error.message.replace(/^Cannot \w+ "[^"]*": /, "") };
   }
-}
-
-/** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
-function isDraft({ tensors }: Checkpoint): boolean {
-  return tensors.has("fc.weight") || tensors.has("model.fc.weight");
 }
 
 function targetMemory(checkpoint: Checkpoint) {

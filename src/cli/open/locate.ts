@@ -1,10 +1,14 @@
 /** Turns what `--model` and `--draft` name into folders before anything is opened. */
 import { reason, UsageError } from "../../errors.ts";
 import { readText } from "../../hub/cache.ts";
-import { download, type Hub, type Snapshot } from "../../hub/download.ts";
+import { download, type Hub } from "../../hub/download.ts";
+import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parsePlace, type Place } from "../../hub/names.ts";
+import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { knownDraft } from "./drafts.ts";
+import { refuseGguf } from "./gguf.ts";
+import { checkFolder, isThere, meantFolder } from "./missing.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
@@ -36,7 +40,7 @@ export async function locate<Options extends Named>(
   notices: Notices,
 ): Promise<Options> {
   const { model, algorithm } = options;
-  const target = model === undefined ? undefined : parsePlace(model, isFolder);
+  const target = model === undefined ? undefined : parsePlace(model, isThere);
   const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
   const places: { -readonly [K in "model" | "draft"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
@@ -44,7 +48,7 @@ export async function locate<Options extends Named>(
     if (target !== undefined) places.model = await folderOf(target, notices, status);
     if (draft === "none") places.draft = draft;
     else if (draft !== undefined) {
-      places.draft = await folderOf(parsePlace(draft, isFolder), notices, status);
+      places.draft = await folderOf(parsePlace(draft, isThere), notices, status);
     }
   } finally {
     status.clear();
@@ -59,12 +63,12 @@ export function hubOfEnvironment(): HubSettings {
 }
 
 /** A hub as the environment has it, drawing on `status`. */
-function openHub({ io }: Notices, status: StatusLine): Hub {
+function openHub({ io, quiet }: Notices, status: StatusLine): Hub {
   return {
     settings: hubOfEnvironment(),
     signal: io.signal,
     onProgress: status.download,
-    onWarning: (line) => warn(line, { io, status }),
+    onWarning: (line) => warn(line, { io, status, quiet }),
   };
 }
 
@@ -81,13 +85,16 @@ export async function fetchModel(
       status.clear();
       io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
     }
-    throw error;
+    const folder = error instanceof UsageError ? meantFolder(name.repo) : "";
+    throw folder === "" ? error : new UsageError(reason(error) + folder, { cause: error });
   }
 }
 
 async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {
-  if (place.kind === "folder") return place.path;
-  return (await fetchModel(place.name, notices, status)).folder;
+  if (place.kind === "hub") return (await fetchModel(place.name, notices, status)).folder;
+  checkFolder(place.path, () => cachedRepos(hubOfEnvironment().cache));
+  refuseGguf(place.path);
+  return place.path;
 }
 
 function draftOf(
@@ -116,13 +123,5 @@ function nameInConfig(folder: string): string | undefined {
     return place?.kind === "hub" ? modelText({ ...place.name, revision: "main" }) : undefined;
   } catch (error) {
     throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
-  }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false;
   }
 }

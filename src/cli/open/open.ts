@@ -5,6 +5,7 @@ import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { speculationOf } from "./speculation.ts";
+import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** What a command that generates is given besides its options. */
@@ -29,7 +30,7 @@ export async function openWithProgress(
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
-  const onWarning = (line: string) => warn(line, { io, status });
+  const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
   const opening = open({
     maxBatch,
     speculate: speculationOf(options, speculating),
@@ -52,7 +53,10 @@ export async function openWithProgress(
     onWarning,
   });
   try {
-    return await unlessAborted(opening, io.signal);
+    const engine = await unlessAborted(opening, io.signal);
+    if (engine === undefined) return undefined;
+    for (const line of templateWarnings(options, engine)) onWarning(line);
+    return engine;
   } finally {
     status.clear();
   }

@@ -1,5 +1,6 @@
-import { DEFAULT_PRESET, presetConfig } from "../../engine/schedule/presets.ts";
+import { DEFAULT_PRESET, presetConfig, usage } from "../../engine/schedule/presets.ts";
 import type { SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
+import { treeNamed } from "../../speculate/tree_shape.ts";
 import type { ChatOptions } from "../options/options.ts";
 
 /**
@@ -10,7 +11,7 @@ import type { ChatOptions } from "../options/options.ts";
  * @throws UsageError for a config that cannot be read or used.
  */
 export function speculationOf(
-  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens }: ChatOptions,
+  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }: ChatOptions,
   { allSteps = false }: { readonly allSteps?: boolean } = {},
 ): SpeculationChoice {
   const given = preset ?? adaptiveConfig;
@@ -21,6 +22,9 @@ export function speculationOf(
     eagleTopk,
     numSteps,
     numDraftTokens,
+    tree: draftTree === undefined || draftTree === "auto"
+      ? draftTree
+      : usage(() => treeNamed(draftTree), "--draft-tree: "),
     allSteps,
   };
 }

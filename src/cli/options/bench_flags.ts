@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
 /** What is measured: all combinations of these. */
 export const BENCH_AXES = {
@@ -16,11 +17,18 @@ export const BENCH_AXES = {
     flag: "--num-steps",
     type: "axis",
     min: 0,
-    max: 7,
+    max: MOST_STEPS as number,
     whole: true,
     help: "fixed draft steps to measure; 0 is plain decoding, which is always measured",
     absent: "0,1,3,7, or 0 where there is no draft",
     example: "--num-steps 0-7",
+  },
+  trees: {
+    flag: "--trees",
+    type: "names",
+    help: "draft trees to measure, each as STEPS:TOPK:TOKENS",
+    absent: "none",
+    example: "--trees 5:4:8,6:10:32",
   },
   presets: {
     flag: "--presets",
@@ -162,8 +170,14 @@ export const BENCH_OUTPUT = {
     type: "choice",
     choices: ["md", "csv", "json", "jsonl", "html"],
     help: "format of the results; html is a page with charts",
-    absent: "md",
+    absent: "md, on a terminal a short table that fits",
     example: "--output html",
+  },
+  wide: {
+    flag: "--wide",
+    type: "switch",
+    help: "all columns on a terminal too, as in files and pipes",
+    example: "--wide",
   },
   outputFile: {
     flag: "--output-file",
@@ -190,19 +204,21 @@ export const BENCH_OUTPUT = {
 
 /** Flags that mean nothing to `--profile`. */
 const SWEEP_ONLY = {
+  trees: BENCH_AXES.trees,
   presets: BENCH_AXES.presets,
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
   temperatures: BENCH_AXES.temperatures,
   roundsPerSync: BENCH_AXES.roundsPerSync,
   workload: BENCH_RUN.workload,
+  wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
 };
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
-  const { model, draft, randomWeights, randomDraft, workload, numSteps, presets } = given;
+  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };
@@ -217,6 +233,8 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   }
   const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
     ? `--num-steps ${numSteps}`
+    : trees !== undefined
+    ? `--trees ${trees}`
     : presets !== undefined
     ? `--presets ${presets}`
     : undefined;
@@ -228,6 +246,9 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     clash(drafts, target, `it needs a draft; give ${head}`);
   }
   refuseImpossibleProfile(given);
+  if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
+    clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
+  }
   if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
   }

@@ -7,9 +7,11 @@ interface Named {
   readonly flag: string;
   /** A second long spelling. */
   readonly alias?: string;
+  /** A spelling of one letter, `-m`. */
+  readonly short?: string;
   readonly help: string;
   /** One use of the flag, as typed. */
-  readonly example: string;
+  readonly example?: string;
   /** What happens without the flag, where that is not a plain value. */
   readonly absent?: string;
 }
@@ -73,6 +75,11 @@ export type Flag =
 
 /** A group of flags by the name that their value has in the program. */
 export type FlagTable = Readonly<Record<string, Flag>>;
+
+/** All spellings of a flag, a short one first. */
+export function spellingsOf({ short, flag, alias }: Flag): string[] {
+  return [short, flag, alias].filter((spelling) => spelling !== undefined);
+}
 
 /** The type of the value that a row of the table stands for. */
 export type ValueOf<F> = F extends { type: "switch" } ? boolean

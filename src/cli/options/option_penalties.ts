@@ -7,9 +7,9 @@ export const PENALTIES = {
     min: 0,
     max: 10,
     above: true,
-    default: 1,
     help:
       "tokens of prompt and output: logits above 0 are divided by it, others multiplied; 1 = off",
+    absent: "generation_config.json, else 1",
     example: "--repetition-penalty 1.1",
   },
   frequencyPenalty: {
@@ -17,8 +17,8 @@ export const PENALTIES = {
     type: "number",
     min: -2,
     max: 2,
-    default: 0,
     help: "taken off a token's logit for each time that it is in the output; 0 = off",
+    absent: "0",
     example: "--frequency-penalty 0.5",
   },
   presencePenalty: {
@@ -26,8 +26,8 @@ export const PENALTIES = {
     type: "number",
     min: -2,
     max: 2,
-    default: 0,
     help: "taken off a token's logit where it is in the output; 0 = off",
+    absent: "0",
     example: "--presence-penalty 0.5",
   },
   logitBias: {

@@ -1,12 +1,15 @@
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
+import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
 import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
   AUTOTUNE,
   DRAFT,
+  HISTORY,
   JSON_OUTPUT,
   KV,
+  PROMPT,
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
@@ -15,6 +18,7 @@ import {
   SYSTEM,
   TALK,
   TARGET,
+  TEMPLATE,
 } from "./option_groups.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
@@ -32,9 +36,11 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
+  & Pick<typeof PROMPT, "promptFile">
   & typeof PENALTIES
   & typeof CONSTRAINT
   & typeof SYSTEM
+  & typeof TEMPLATE
   & typeof RAW
   & typeof JSON_OUTPUT
   & typeof TALK
@@ -45,10 +51,12 @@ export type GenerateOptions = Values<
 >;
 
 /** Values of `eyrie chat`. */
-export type ChatOptions = Omit<
-  GenerateOptions,
-  "raw" | "json" | keyof typeof BATCH | keyof typeof CONSTRAINT
->;
+export type ChatOptions =
+  & Omit<
+    GenerateOptions,
+    "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH | keyof typeof CONSTRAINT
+  >
+  & Partial<Values<typeof HISTORY>>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -108,35 +116,11 @@ export type ModelsOptions = Values<typeof JSON_OUTPUT>;
 /** Values of `eyrie rm`. */
 export type RemoveOptions = Values<typeof REMOVAL>;
 
-export type CommandName =
-  | "generate"
-  | "chat"
-  | "bench"
-  | "check"
-  | "inspect"
-  | "convert"
-  | "pull"
-  | "models"
-  | "rm"
-  | "doctor";
-
-/** A positional argument. */
-export interface Operand {
-  readonly name: string;
-  readonly help: string;
-  readonly required?: true;
-  /** May be given again; only the last one. */
-  readonly many?: true;
-}
-
-/** One command: its line in the overview and its flags in groups, in the order help shows them. */
-export interface CommandSpec {
-  readonly summary: string;
-  readonly usage: string;
-  /** Positional arguments in order: name and help. */
-  readonly operands?: readonly Operand[];
-  readonly groups: Readonly<Record<string, FlagTable>>;
-}
+const MODEL_OPERAND = {
+  name: "MODEL",
+  help: "what --model says: a checkpoint folder or org/name[@revision]",
+  folder: true,
+} as const;
 
 /** The models of a command that answers, and what opening them takes. */
 const MODEL = {
@@ -162,7 +146,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     }],
     groups: {
       Model: MODEL,
-      Prompt: { ...SYSTEM, ...RAW },
+      Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
@@ -172,10 +156,15 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   chat: {
     summary: "talk with the model; /help inside lists its commands",
-    usage: "eyrie chat [flags]",
+    alias: "run",
+    usage: "eyrie chat [flags] [MODEL [PROMPT]]",
+    operands: [
+      MODEL_OPERAND,
+      { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
+    ],
     groups: {
       Model: MODEL,
-      Prompt: SYSTEM,
+      Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
       Output: TALK,
@@ -213,7 +202,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   inspect: {
     summary: "what a checkpoint is and the memory it needs; uses no GPU",
-    usage: "eyrie inspect [flags]",
+    usage: "eyrie inspect [flags] [MODEL]",
+    operands: [MODEL_OPERAND],
     groups: {
       Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV },
       Output: JSON_OUTPUT,
@@ -223,8 +213,18 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
     usage: "eyrie convert [flags] IN OUT",
     operands: [
-      { name: "IN", help: "checkpoint folder or org/name[@revision] to read", required: true },
-      { name: "OUT", help: "folder to make; config and tokenizer files go along", required: true },
+      {
+        name: "IN",
+        help: "checkpoint folder or org/name[@revision] to read",
+        required: true,
+        folder: true,
+      },
+      {
+        name: "OUT",
+        help: "folder to make; config and tokenizer files go along",
+        required: true,
+        folder: true,
+      },
     ],
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
   },
@@ -238,6 +238,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   models: {
     summary: "the models in the Hugging Face cache, and which run here",
+    alias: "ls",
     usage: "eyrie models [flags]",
     groups: { Output: JSON_OUTPUT },
   },
@@ -256,6 +257,17 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "can this machine run eyrie, and how fast is its GPU",
     usage: "eyrie doctor [flags]",
     groups: { Machine: DOCTOR, Output: JSON_OUTPUT },
+  },
+  completion: {
+    summary: "print the shell's script that completes commands, flags and values",
+    usage: "eyrie completion bash|zsh|fish",
+    operands: [{
+      name: "SHELL",
+      help: "bash, zsh or fish",
+      required: true,
+      choices: ["bash", "zsh", "fish"],
+    }],
+    groups: {},
   },
 };
 

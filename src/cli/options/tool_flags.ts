@@ -34,7 +34,6 @@ export const CONVERT = {
     flag: "--force",
     type: "switch",
     help: "replace the checkpoint that is at OUT",
-    example: "--force",
   },
 } as const;
 
@@ -42,17 +41,15 @@ export const DOCTOR = {
   fix: {
     flag: "--fix",
     type: "switch",
-    help: "install the software Vulkan driver where there is no adapter (Debian-like, as root)",
-    example: "--fix",
+    help: "install Mesa's Vulkan drivers where no Vulkan answers (Debian-like, as root)",
   },
 } as const;
 
 export const REMOVAL = {
   yes: {
     flag: "--yes",
-    alias: "-y",
+    short: "-y",
     type: "switch",
     help: "remove without asking",
-    example: "--yes",
   },
 } as const;

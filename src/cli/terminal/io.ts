@@ -1,10 +1,21 @@
+import { reason } from "../../errors.ts";
+import { onSignal, suspend } from "./signals.ts";
+
 /** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
 export const INTERRUPTED = 130;
+
+/** A stream of the process that takes no more: a full disk. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+}
 
 /** A text stream of the process. */
 export interface Output {
   readonly isTerminal: boolean;
-  /** Writes all of it before returning; throws `Deno.errors.BrokenPipe` when nobody reads. */
+  /**
+   * Writes all of it before returning; throws `Deno.errors.BrokenPipe` when nobody reads, else
+   * `OutputError`.
+   */
   write(text: string): void;
   columns(): number;
 }
@@ -23,44 +34,81 @@ export interface Io {
   readonly stderr: Output;
   /** stderr may be coloured. */
   readonly colour: boolean;
-  /** Aborts at the first Ctrl+C that reaches the process as a signal. */
+  /** Aborts at the first signal that asks the process to end: Ctrl+C, SIGTERM, a closed terminal. */
   readonly signal: AbortSignal;
+  /** Calls `listener` when the process goes on after it was stopped, or the terminal changes size. */
+  readonly onSignal: (name: "SIGCONT" | "SIGWINCH", listener: () => void) => Disposable;
+  /** Stops the process as Ctrl+Z does; returns when it goes on. */
+  readonly suspend: () => void;
 }
 
 /**
- * Those of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over Ctrl+C; it
- * is called when a command first reads the signal, so Ctrl+C still ends the commands that do not.
+ * Those of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over Ctrl+C and
+ * its like; it is called when a command first reads the signal, so they still end those that do not.
  */
 export function denoIo(onInterrupt: () => AbortSignal): Io {
   let signal: AbortSignal | undefined;
-  const stderr = denoOutput(Deno.stderr);
+  const stderr = denoOutput(Deno.stderr, "standard error");
   return {
     stdin: {
       isTerminal: Deno.stdin.isTerminal(),
       get bytes() {
         return Deno.stdin.readable;
       },
-      setRaw: (on) => Deno.stdin.setRaw(on),
+      setRaw: (on) => unlessHungUp(() => Deno.stdin.setRaw(on)),
     },
-    stdout: denoOutput(Deno.stdout),
+    stdout: denoOutput(Deno.stdout, "standard output"),
     stderr,
     colour: stderr.isTerminal && !Deno.noColor,
     get signal() {
       return signal ??= onInterrupt();
     },
+    onSignal,
+    suspend,
   };
 }
 
-function denoOutput(file: typeof Deno.stdout): Output {
+function denoOutput(file: typeof Deno.stdout, name: string): Output {
   const isTerminal = file.isTerminal();
   return {
     isTerminal,
     write(text) {
       let bytes = new TextEncoder().encode(text);
-      while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
+      const writeAll = () => {
+        while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
+      };
+      try {
+        if (isTerminal) unlessHungUp(writeAll);
+        else writeAll();
+      } catch (error) {
+        if (error instanceof Deno.errors.BrokenPipe) throw error;
+        throw new OutputError(`Cannot write to ${name}: ${reason(error)}`, { cause: error });
+      }
     },
-    columns: () => isTerminal ? Deno.consoleSize().columns : 80,
+    columns: () => isTerminal ? terminalColumns() : 80,
   };
+}
+
+function unlessHungUp(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    if (!isHungUp(error)) throw error;
+  }
+}
+
+/** A terminal that was closed gives and takes nothing any more; SIGHUP comes with it and ends the process. */
+export function isHungUp(error: unknown): boolean {
+  return /^EIO|os error 5\b/.test(reason(error));
+}
+
+/** 80 where a terminal does not tell, or tells 0 because nobody gave it a size. */
+function terminalColumns(): number {
+  try {
+    return Deno.consoleSize().columns || 80;
+  } catch {
+    return 80;
+  }
 }
 
 /** The promise's value, or undefined when the signal aborts first; the promise keeps running. */

@@ -1,8 +1,12 @@
 import type { Io } from "./io.ts";
 import type { StatusLine } from "./progress.ts";
 
-/** A warning on stderr, on a line of its own. */
-export function warn(line: string, { io, status }: { io: Io; status?: StatusLine }): void {
+/** A warning on stderr, on a line of its own; `--quiet` has none. */
+export function warn(
+  line: string,
+  { io, status, quiet = false }: { io: Io; status?: StatusLine; quiet?: boolean },
+): void {
+  if (quiet) return;
   status?.clear();
   io.stderr.write(`warning: ${line}\n`);
 }

@@ -66,7 +66,7 @@ export async function checkModel(options: {
   const { config } = models.target;
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);
-  const settings = { ...options, contextLength: longest, steps: [0], sizeFlags: {} };
+  const settings = { ...options, contextLength: longest, tiers: [chain(0)], sizeFlags: {} };
   const asked = { models, settings, gpu };
   await checkMemory(asked, gpuMemory);
   const core = await loadOrAdvise(asked, async () => {

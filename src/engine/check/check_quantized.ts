@@ -138,7 +138,7 @@ async function answer(engine: Engine, prompt: string): Promise<GenerateResult> {
     maxTokens: MAX_TOKENS,
     stop: [],
     ignoreEos: false,
-    numSteps: engine.numSteps,
+    numSteps: engine.tier.depth,
   };
   return await resultOf(engine.generate(request));
 }

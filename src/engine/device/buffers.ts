@@ -16,6 +16,8 @@ export interface Capacity {
   readonly batch: number;
   /** Of the rounds of every tier. */
   readonly shapes: readonly TierShape[];
+  /** Those of them that are trees which the device drafts; default none. */
+  readonly treeShapes?: readonly TierShape[];
   /** Rows of the widest prefill chunk. */
   readonly prefillRows: number;
   /** Tokens a sequence may hold, prompt and output. */
@@ -41,13 +43,24 @@ export function draftsAtTimes({ shapes }: Pick<Capacity, "shapes">): boolean {
   return mostDepth({ shapes }) > 0 && shapes.some(({ depth }) => depth === 0);
 }
 
+/** Rows of a sequence in the widest level of a tree that the device drafts, 0 where it drafts none. */
+export function treeWidth({ treeShapes = [] }: Pick<Capacity, "treeShapes">): number {
+  return Math.max(0, ...treeShapes.map(({ width }) => width));
+}
+
+/** Cells of a sequence that the levels of such a tree write behind the committed ones. */
+function treeCells({ treeShapes = [] }: Pick<Capacity, "treeShapes">): number {
+  return Math.max(0, ...treeShapes.map(({ depth, width }) => (depth - 1) * width));
+}
+
 /**
  * Cells a sequence must own before `rounds` rounds without the host: what it has, for each what a
  * round can add, and the rows of one more (SGLang `alloc_len` = max(num_steps * eagle_topk,
  * num_draft_tokens) over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
  */
 export function reservedCells(capacity: Capacity, length: number, rounds = 1): number {
-  return length + rounds * (mostDepth(capacity) + 1) + mostRows(capacity);
+  const scratch = Math.max(mostRows(capacity), treeCells(capacity));
+  return length + rounds * (mostDepth(capacity) + 1) + scratch;
 }
 
 /** Pages per slot in the block table: the whole context and what a last round reserves. */
@@ -81,7 +94,8 @@ export interface RoundBuffers {
 
 /** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
 export function maxRows(capacity: Capacity): number {
-  return Math.max(whole(capacity.prefillRows), verifyRowCount(capacity));
+  const levelRows = whole(capacity.batch * treeWidth(capacity));
+  return Math.max(whole(capacity.prefillRows), verifyRowCount(capacity), levelRows);
 }
 
 /** Rows of the widest verify forward, rounded up so that whole matmul tiles fit. */

@@ -2,23 +2,32 @@ import { loadFeatures, storeFeatures } from "../../../shaders/round/features.ts"
 import { gatherRows } from "../../../shaders/round/move_rows.ts";
 import { draftRows } from "../../../shaders/round/round.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { draftBody, draftHead } from "../../model/plan/eagle.ts";
+import { treeLevel, treeSelect } from "../../../shaders/tree/tree.ts";
+import { draftHead, firstTokens, levelTokens } from "../../model/plan/draft_head.ts";
+import type { TreeScratch } from "../../model/plan/draft_types.ts";
+import { draftBody } from "../../model/plan/eagle.ts";
 import type { AuxHidden } from "../../model/plan/target.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { poolSize } from "../../speculate/trees.ts";
 import { keptRows, type RoundBuffers } from "./buffers.ts";
 import type { CatchUp, DeviceDrafter } from "./device_drafter.ts";
 import type { SpeculativeDraft } from "./models.ts";
 
-/** An EAGLE head or a NextN layer as a drafter of chains. */
+/** An EAGLE head or a NextN layer as a drafter of chains, and of trees where it has room for them. */
 export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): DeviceDrafter {
   const { batchSlots, last, extendRows } = buffers;
   const body = (count: number, perSlot: number, features = draft.features) =>
     draftBody(draft, { rows: extendRows, count, perSlot }, { features });
   const head = (batch: number) =>
-    draftHead(draft, { batchSlots }, { batch, step: 0, last, keepHidden: true });
+    draft.tree
+      ? firstTokens(draft, draft.tree, { batchSlots }, { batch, last })
+      : draftHead(draft, { batchSlots }, { batch, step: 0, last, keepHidden: true });
   return {
     auxHidden: auxHiddenOf(draft),
-    levels: (shape) => levels(draft, buffers, shape),
+    levels: (shape) =>
+      draft.tree && !isChain(shape)
+        ? treeLevels(draft, draft.tree, buffers, shape)
+        : levels(draft, buffers, shape),
     extend(shape) {
       const { batch, depth } = shape;
       const count = batch * (depth + 1);
@@ -59,13 +68,47 @@ function levels(
       ...level === 0
         ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
         : [],
-      ...draftBody(draft, { rows, count: batch, perSlot: 1 }, { batchSlots }),
+      ...draftBody(draft, { rows, count: batch, perSlot: 1 }, {
+        hidden: draft.hidden,
+        index: batchSlots,
+      }),
       ...draftHead(draft, { batchSlots }, {
         ...{ batch, step: level + 1, keepHidden },
         next: keepHidden ? { slots, rows } : undefined,
       }),
     ];
   }).flat();
+}
+
+/** A forward a level but the first, over the nodes that it goes on from. */
+function treeLevels(
+  draft: SpeculativeDraft,
+  tree: TreeScratch,
+  { batchSlots, slots, drafts }: RoundBuffers,
+  round: RoundShape,
+): Dispatch[] {
+  const { mostRows } = draft;
+  const shape = { ...round, pool: poolSize(round) };
+  const { batch, depth, width } = shape;
+  const { rows, index } = tree;
+  const count = batch * width;
+  const add = (level: number, top: Operand) =>
+    treeLevel({ batchSlots, slots, top, tree, rows, hidden: index }, {
+      ...{ ...shape, level, kept: tree.width },
+    });
+  const further = Array.from({ length: depth - 1 }, (_, level) => [
+    ...draftBody(draft, { rows, count, perSlot: width, paths: true }, {
+      hidden: level === 0 ? draft.hidden : tree.hidden,
+      index,
+    }),
+    ...levelTokens(draft, tree, { rows: count, width, level, keepHidden: level + 2 < depth }),
+    add(level + 1, tree.top),
+  ]);
+  return [
+    add(0, tree.first),
+    ...further.flat(),
+    treeSelect({ batchSlots, tree, drafts }, { ...shape, mostRows }),
+  ];
 }
 
 /** Features of the extend rows of trees, whose verify rows are not neighbours. */

@@ -1,6 +1,5 @@
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
-import { canStoreArgmax, matmulArgmaxWords } from "../../../shaders/matmul/matmul_argmax.ts";
 import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
 import { UsageError } from "../../errors.ts";
@@ -8,7 +7,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { type Launches, MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
+import { type Launches, MOST_SPLIT_K, tuning } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig } from "../../model/config/types.ts";
 import type {
   DecoderContext,
@@ -42,6 +41,7 @@ import {
   verifyRowCount,
   whole,
 } from "./buffers.ts";
+import { choiceScratch, treeScratch } from "./draft_scratch.ts";
 
 /** The models with everything their plans write to. */
 export interface Models {
@@ -143,6 +143,7 @@ function prepareDraft(
     ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, batch),
     drafts: shared.drafts,
     mostRows: mostRows(capacity),
+    tree: treeScratch(gpu, { config, weights }, capacity),
     features: eagle3 ? floats("features", rows * featureCols) : target.final,
     featureCols,
     keptFeatures: kept > 0 ? floats("keptFeatures", kept * featureCols) : undefined,
@@ -150,22 +151,6 @@ function prepareDraft(
       ? floats("store", capacity.pages * PAGE * featureCols)
       : undefined,
   };
-}
-
-/** What a draft token is chosen from: partial argmaxes that the head stores, else logits and theirs. */
-function choiceScratch(
-  floats: (label: string, count: number) => Operand,
-  { config, weights: { head }, tuning }: NonNullable<LoadedWeights["draft"]> & {
-    readonly tuning: Tuning;
-  },
-  rows: number,
-): Pick<Draft, "logits" | "partials"> {
-  return canStoreArgmax(head, tuning)
-    ? { logits: undefined, partials: floats("partials", matmulArgmaxWords(head, { rows, tuning })) }
-    : {
-      logits: floats("logits", rows * head.rows),
-      partials: floats("partials", rows * partialArgmaxWords(config.draftVocabSize)),
-    };
 }
 
 function context(

@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
-import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import type { RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
@@ -46,7 +46,7 @@ export interface Programs {
 
 /** Which round. */
 export interface RoundOf extends RoundShape {
-  /** Whether the host has drafted; default false. Trees always come from there. */
+  /** Whether the host has drafted; default false. */
   readonly proposed?: boolean;
   /** Default: the plain one. Others are made when first wanted. */
   readonly choice?: ChoiceKind;
@@ -124,7 +124,7 @@ export function enginePrograms(
     created,
     round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, cells }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
-      const host = drafter && (proposed || !isChain({ depth, width, rows })) ? 1 : 0;
+      const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
       return round(cellBucket(cells), kindKey(choice), host, bucket, depth, width, rows);
     },

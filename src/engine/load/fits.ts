@@ -2,6 +2,7 @@
 import { UsageError } from "../../errors.ts";
 import { type DeviceInfo, type Gpu, OutOfMemory } from "../../gpu/device.ts";
 import type { GpuMemory } from "../../gpu/memory.ts";
+import { chain } from "../../speculate/round_shape.ts";
 import { bytesText } from "../../text/numbers.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import {
@@ -137,7 +138,7 @@ function changes({ models, settings }: Asked): Change[] {
 
 /** Without a draft nothing is drafted. */
 function plain(settings: SizeSettings): SizeSettings {
-  return { ...settings, steps: [0] };
+  return { ...settings, tiers: [chain(0)] };
 }
 
 const FLAGS: SizeFlags = { maxBatch: "--max-batch", contextLength: "--context-length" };

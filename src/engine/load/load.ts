@@ -12,7 +12,16 @@ import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
 import { loadTarget } from "../../model/plan/target.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
-import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
+import { readTokenMap, withTokenMap } from "../../model/checkpoint/token_map.ts";
+import type { TensorInfo } from "../../model/files/safetensors.ts";
+import {
+  checkDraft,
+  checkTarget,
+  findTensor,
+  isEagleHead,
+  targetTensors,
+  type TensorSpec,
+} from "../../model/weights/tensors.ts";
 import { type Loader, loader, shapesAlone, type WeightSource } from "../../model/weights/loader.ts";
 import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -40,6 +49,8 @@ export interface ModelChoice {
   readonly draftRopeTheta?: number;
   /** What the draft must be; NONE = no draft. Absent: what the checkpoint is. */
   readonly algorithm?: Algorithm | "NONE";
+  /** File of the tokens that an EAGLE-1/2 draft scores (FR-Spec), see `readTokenMap`. */
+  readonly tokenMap?: string;
 }
 
 /** @throws UsageError when a checkpoint cannot be used or draft and target do not fit. */
@@ -72,21 +83,24 @@ export function openModels(choice: ModelChoice): OpenedModels {
 export function checkModels(
   target: Checkpoint,
   draft: Checkpoint | undefined,
-  how: Pick<ModelChoice, "draftRopeTheta" | "algorithm"> = {},
+  how: Pick<ModelChoice, "draftRopeTheta" | "algorithm" | "tokenMap"> = {},
 ): OpenedModels {
   const { name } = target;
   const generation = target.json("generation_config.json");
   const config = parseModelConfig(name, target.json("config.json"), generation);
   const warnings = checkTarget(target, config);
-  const head = draft && { checkpoint: draft, config: readDraft(draft, config, how) };
-  if (head) {
-    checkFit({ name: head.checkpoint.name, config: head.config }, { name, config });
-    warnings.push(...checkDraft(head.checkpoint, head.config));
+  const read = draft && { checkpoint: draft, config: readDraft(draft, config, how) };
+  if (read) {
+    checkFit({ name: read.checkpoint.name, config: read.config }, { name, config });
+    warnings.push(...checkDraft(read.checkpoint, read.config));
   }
+  const { head, ignored } = mapTokens(read, { checkpoint: target, config }, how);
+  warnings.push(...ignored);
   return {
     target: { checkpoint: target, config },
     draft: head,
-    warnings,
+    // NEXTN opens the target's files twice.
+    warnings: [...new Set(warnings)],
     [Symbol.dispose]: () => {
       target[Symbol.dispose]();
       draft?.[Symbol.dispose]();
@@ -94,14 +108,41 @@ export function checkModels(
   };
 }
 
+/** The draft as its token map has it, where one is given. EAGLE-3 has its own (d2t), as in SGLang. */
+function mapTokens(
+  draft: OpenedModels["draft"],
+  target: OpenedModels["target"],
+  { tokenMap }: Pick<ModelChoice, "tokenMap">,
+): { readonly head: OpenedModels["draft"]; readonly ignored: readonly string[] } {
+  if (tokenMap === undefined) return { head: draft, ignored: [] };
+  if (draft?.config.algorithm !== "EAGLE") {
+    const kind = draft?.config.algorithm ?? "no draft";
+    return {
+      head: draft,
+      ignored: [`the token map "${tokenMap}" is not used: it is for EAGLE, here is ${kind}`],
+    };
+  }
+  const { checkpoint, config } = target;
+  const role = config.tied ? "embed" : "head";
+  const spec = targetTensors(config).find((each) => each.role === role) as TensorSpec;
+  const head = findTensor(checkpoint, spec) as TensorInfo;
+  const ids = readTokenMap(tokenMap, config.vocabSize);
+  return { head: withTokenMap(draft, { checkpoint, head }, ids), ignored: [] };
+}
+
 function readDraft(
   checkpoint: Checkpoint,
   target: ModelConfig,
   { draftRopeTheta, algorithm }: Pick<ModelChoice, "draftRopeTheta" | "algorithm">,
 ): DraftConfig {
-  return algorithm === "NEXTN"
-    ? parseNextnConfig(checkpoint, draftRopeTheta)
-    : parseDraftConfig(checkpoint, target, draftRopeTheta);
+  if (algorithm !== "NEXTN") return parseDraftConfig(checkpoint, target, draftRopeTheta);
+  if (isEagleHead(checkpoint)) {
+    throw new UsageError(
+      `Cannot use --speculative-algorithm NEXTN: the draft "${checkpoint.name}" is an EAGLE head; ` +
+        "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
+    );
+  }
+  return parseNextnConfig(checkpoint, draftRopeTheta);
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {

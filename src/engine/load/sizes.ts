@@ -3,7 +3,12 @@ import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
-import { featureBytes, kvBytesPerToken, scratchBytes } from "../../model/report/memory.ts";
+import {
+  featureBytes,
+  kvBytesPerToken,
+  scratchBytes,
+  treeBytes,
+} from "../../model/report/memory.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import {
@@ -13,10 +18,17 @@ import {
   maxRows,
   reservedCells,
   tablePages,
+  treeWidth,
   verifyRowCount,
 } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chains, type TierShape } from "../../speculate/round_shape.ts";
+import {
+  chain,
+  chains,
+  distinctTiers,
+  isChain,
+  type TierShape,
+} from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -30,8 +42,7 @@ export interface SizeFlags {
 export interface SizeSettings extends QuantizeChoice {
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  /** The `num_steps` of the tiers. */
-  readonly steps: readonly number[];
+  readonly tiers: readonly TierShape[];
   /** What is proposed on the host at most. */
   readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
   /** Requests may have a grammar. */
@@ -53,7 +64,16 @@ export function capacityOf(
   config: ModelConfig,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
-  const sized = { batch, shapes, prefillRows: PREFILL_ROWS, contextLength, pages: 0, kvDtype };
+  const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
+  const sized = {
+    batch,
+    shapes,
+    treeShapes,
+    prefillRows: PREFILL_ROWS,
+    contextLength,
+    pages: 0,
+    kvDtype,
+  };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, kvDtype))) };
@@ -61,11 +81,11 @@ export function capacityOf(
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
 function shapesOf(
-  { steps, drafter, constrained = false }: Pick<SizeSettings, "steps" | "drafter" | "constrained">,
-): TierShape[] {
+  { tiers, drafter, constrained = false }: Pick<SizeSettings, "tiers" | "drafter" | "constrained">,
+): readonly TierShape[] {
   const more = constrained ? chains(FORCED_DRAFTS) : [];
-  if (drafter === undefined) return [...chains(steps), ...more];
-  return [...chains([...new Set([0, ...steps])]), drafter.shape, ...more];
+  if (drafter === undefined) return distinctTiers([...tiers, ...more]);
+  return [...distinctTiers([chain(0), ...tiers, ...more]), drafter.shape];
 }
 
 /** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
@@ -108,6 +128,7 @@ export function memoryNeed(
     context: tablePages(capacity) * PAGE,
     software,
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
-    (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0);
+    (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
+    (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0);
   return { weights, kv, scratch, total: weights + kv + scratch };
 }

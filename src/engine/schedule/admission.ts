@@ -38,7 +38,7 @@ export function checkRequest(
   const deepest = mostDepth({ shapes: capacity.shapes.filter(isChain) });
   if (numSteps !== undefined && numSteps > deepest) {
     throw new UsageError(
-      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${deepest}`,
+      `Cannot generate with ${numSteps} draft steps: the deepest tier has ${deepest}`,
     );
   }
   const cells = cellsAtEnd(capacity, request);

@@ -1,6 +1,7 @@
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TokenLogprob } from "../device/choice/logprobs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 
 /** A token's log-probability with its text; half a character is U+FFFD. */
@@ -77,8 +78,8 @@ export type EngineEvent =
     readonly accepted: number;
     /** What was verified: token by token of a chain, the nodes of a tree in the order of their rows. */
     readonly drafts: readonly number[];
-    /** Draft levels of the round. Undefined for the token that prefill chose: that is no round. */
-    readonly numSteps: number | undefined;
+    /** Of the round. Undefined for the token that prefill chose: that is no round. */
+    readonly tier: TierShape | undefined;
     /** Of each of `ids`, where the request asked for them. */
     readonly logprobs?: readonly TextLogprobs[];
   }

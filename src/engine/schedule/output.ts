@@ -1,5 +1,6 @@
 import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import { UsageError } from "../../errors.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
 import { stopScanner } from "../../text/stop.ts";
@@ -20,8 +21,8 @@ export interface Outputs {
   readonly algorithm: SpeculativeStats["algorithm"];
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
-  /** Draft steps of a request that asks for none in particular. */
-  readonly numSteps: number;
+  /** Of a request that asks for no number of steps. */
+  readonly tier: TierShape;
 }
 
 /** What a round adds to it. */
@@ -30,7 +31,7 @@ export interface Taken {
   readonly accepted: number;
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
-  readonly numSteps: number | undefined;
+  readonly tier: TierShape | undefined;
   /** Of each of `ids`: at least what the request asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
@@ -111,15 +112,13 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       }
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { numSteps, drafts } = round;
-      if (numSteps !== undefined) {
-        rounds.push({ drafts, accepted, emitted: kept.length, numSteps });
-      }
+      const { tier, drafts } = round;
+      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier });
       text += piece;
       const told = toldOf(round, kept.length);
       logprobs.push(...told?.logprobs ?? []);
       const events: EngineEvent[] = [
-        { kind: "round", ids: kept, accepted, drafts, numSteps, ...told },
+        { kind: "round", ids: kept, accepted, drafts, tier, ...told },
       ];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },

@@ -6,6 +6,7 @@ import {
   checkDeepest,
   parseAdaptiveConfig,
 } from "../../speculate/adaptive_config.ts";
+import { MOST_STEPS } from "../../speculate/round_shape.ts";
 import { PolicyError } from "../../speculate/policy.ts";
 
 /** Adaptive configs that come with the program: the files of presets/, by name. */
@@ -15,7 +16,7 @@ const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
 export const DEFAULT_PRESET = "conservative";
 
 /** Deepest tier that a config or policy may name. */
-export const DEEPEST = 7;
+export const DEEPEST: number = MOST_STEPS;
 
 export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
 

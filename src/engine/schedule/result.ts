@@ -1,4 +1,5 @@
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
+import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
 import type { FinishReason, GenerateRequest, GenerateResult, TextLogprobs } from "./events.ts";
 
 /** One round of a request. */
@@ -7,7 +8,7 @@ export interface RoundRecord {
   readonly accepted: number;
   /** Tokens that became output. */
   readonly emitted: number;
-  readonly numSteps: number;
+  readonly tier: TierShape;
 }
 
 /** What a request came to. */
@@ -25,10 +26,10 @@ export interface Ended {
   readonly logprobs?: readonly TextLogprobs[];
 }
 
-/** @param engine.numSteps draft steps of a request that asks for none in particular. */
+/** @param engine.tier of a request that asks for no number of steps. */
 export function generateResult(
-  engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly numSteps: number },
-  { promptIds, numSteps = engine.numSteps }: GenerateRequest,
+  engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: TierShape },
+  { promptIds, numSteps }: GenerateRequest,
   { finishReason, text, ids, rounds, cached, logprobs, ...times }: Ended,
 ): GenerateResult {
   return {
@@ -38,7 +39,11 @@ export function generateResult(
     finishReason,
     timing: timing(times, ids.length),
     cachedTokens: cached,
-    speculative: summary(engine.algorithm, numSteps, rounds),
+    speculative: summary(
+      engine.algorithm,
+      numSteps === undefined ? engine.tier : chain(numSteps),
+      rounds,
+    ),
     drafts: rounds.map(({ drafts }) => drafts),
     ...logprobs && { logprobs },
   };
@@ -47,17 +52,16 @@ export function generateResult(
 /** The setting reported is the deepest that a round ran with, else the one asked for. */
 function summary(
   algorithm: SpeculativeStats["algorithm"],
-  asked: number,
+  asked: TierShape,
   rounds: readonly RoundRecord[],
 ): SpeculativeStats {
-  const steps = rounds.length > 0
-    ? Math.max(...rounds.map(({ numSteps }) => numSteps))
-    : (algorithm === "NONE" ? 0 : asked);
+  const none = algorithm === "NONE" ? chain(0) : asked;
+  const { depth, width, rows } = distinctTiers(rounds.map(({ tier }) => tier)).at(-1) ?? none;
   const setting = {
-    algorithm: steps > 0 ? algorithm : "NONE",
-    num_steps: steps,
-    eagle_topk: steps > 0 ? 1 : 0,
-    num_draft_tokens: steps > 0 ? steps + 1 : 0,
+    algorithm: depth > 0 ? algorithm : "NONE",
+    num_steps: depth,
+    eagle_topk: depth > 0 ? width : 0,
+    num_draft_tokens: depth > 0 ? rows : 0,
   } as const;
   const counts = rounds.map(({ drafts, accepted, emitted }) => (
     { drafted: drafts.length, accepted, emitted }

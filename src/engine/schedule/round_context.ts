@@ -6,6 +6,7 @@ import {
   type SequenceContext,
   type SequenceOutcome,
 } from "../../speculate/policy.ts";
+import { isChain, type TierShape } from "../../speculate/round_shape.ts";
 import type { RoundResult, SequenceResult } from "../device/round_result.ts";
 import { askedSteps, type RequestState } from "./request_state.ts";
 
@@ -48,7 +49,8 @@ export function roundOutcome(
   taking: readonly { readonly state: RequestState; readonly result: SequenceResult }[],
   times: Omit<RoundResult, "sequences"> & { readonly ms: number },
 ): RoundOutcome {
-  const sequences = taking.map(({ state, result }) => sequenceOutcome(state, result));
+  const { tier } = round;
+  const sequences = taking.map(({ state, result }) => sequenceOutcome(state, result, tier));
   return { ...round, sequences, ms: roundTimes(times) };
 }
 
@@ -56,8 +58,9 @@ export function roundOutcome(
 function sequenceOutcome(
   { request, output, drafted }: RequestState,
   { drafts, accepted }: SequenceResult,
+  tier: TierShape,
 ): SequenceOutcome {
-  const depth = drafts.length;
+  const depth = isChain(tier) ? drafts.length : tier.depth;
   drafted.depth = depth;
   drafted.accepted.push(accepted);
   if (drafted.accepted.length > RECENT_ROUNDS) drafted.accepted.shift();

@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import { chain, isChain, type TierShape } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
@@ -30,6 +30,8 @@ export interface Job {
 export interface RoundSample extends Omit<RoundResult, "sequences"> {
   /** Depth of its shape. */
   readonly numSteps: number;
+  /** Drafts of a sequence that it had rows for. */
+  readonly drafted: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
   /** Drafts accepted by each of them. */
@@ -104,13 +106,16 @@ export interface SchedulerOptions {
   /** For requests that have one. */
   readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
+  /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
+  readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
-  const { roundsPerSync = "auto", onRound = () => {} } = options;
+  const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
+  const { onRound = () => {} } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
@@ -195,13 +200,9 @@ export function openScheduler(
     const { sequence } = state;
     await catchUp([state]);
     syncInterval.pause();
-    const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
-    const token = await core.prefill(
-      sequence,
-      to,
-      state.constraint?.mask,
-      state.request.logprobs,
-    );
+    const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
+    const { constraint, request: { logprobs: told } } = state;
+    const token = await core.prefill(sequence, to, constraint?.mask, told);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -210,7 +211,7 @@ export function openScheduler(
     state.prefilled ??= performance.now();
     pages.share(sequence);
     const logprobs = token.logprobs && [token.logprobs];
-    take(state, { ids: [token.id], accepted: 0, drafts: [], numSteps: undefined, logprobs });
+    take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
@@ -278,17 +279,17 @@ export function openScheduler(
    * Rounds to submit at once, with their pages reserved: fewer where pages are short, and no more
    * than the choice holds for. Rounds after a change of tier are not to run at the old one.
    */
-  function reserveGroup(states: readonly RequestState[], numSteps: number, holds: number): number {
+  function reserveGroup(states: readonly RequestState[], tier: TierShape, holds: number): number {
     const left = states.map(({ output }) => output.left);
     const admits = waiting.length > 0 && running.length < capacity.batch && !short;
     const useful = roundsUseful({
       left,
-      numSteps,
+      numSteps: tier.depth,
       prefilling: running.length > states.length || admits,
       waiting: waiting.length > 0,
       short,
     });
-    const count = Math.min(syncInterval.pick(states.length, numSteps), useful, holds);
+    const count = Math.min(syncInterval.pick(states.length, tier), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
 
@@ -303,13 +304,12 @@ export function openScheduler(
     const chosen = picked.chosen && group.proposals === undefined;
     together = group.count;
     const began = performance.now();
-    const numSteps = group.shape.depth;
-    if (numSteps > 0) await catchUp(states);
+    const { shape, count } = group;
+    if (shape.depth > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
     const rounds = await core.rounds(sequences, { ...group, logprobs: mostLogprobs(states) });
     const ended = performance.now();
-    const { shape, count } = group;
-    syncInterval.learn(states.length, numSteps, { count, ended });
+    syncInterval.learn(states.length, shape, { count, ended });
     takeGroup(states, rounds, { shape, chosen, began, ended });
   }
 
@@ -319,7 +319,7 @@ export function openScheduler(
     const load = { waiting: waiting.length, freePages, totalPages };
     const context = roundContext(states, { ...load, roundsPerSync: together });
     const { tier: shape, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
-    const count = reserveGroup(states, shape.depth, speculation.holds(context));
+    const count = reserveGroup(states, shape, speculation.holds(context));
     return { chosen: true, group: { shape, count, ...depths && { depths } } };
   }
 
@@ -354,10 +354,20 @@ export function openScheduler(
       const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
       const outcome = roundOutcome(round, taking, { ...times, ms });
       if (chosen) speculation.learn(outcome);
-      onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
+      onRound({
+        ...times,
+        numSteps,
+        drafted: shape.rows - 1,
+        batch,
+        accepted,
+        together: rounds.length,
+        ms,
+        at,
+      });
       for (const { result, state } of taking) {
-        // A policy may give each its own depth; a drafter on the host proposes trees.
-        take(state, { ...result, numSteps: chosen ? result.drafts.length : numSteps });
+        // A policy may give each chain its own depth.
+        const own = chosen && isChain(shape) ? chain(result.drafts.length) : shape;
+        take(state, { ...result, tier: own });
       }
     }
   }

@@ -6,7 +6,7 @@ import type {
   RoundOutcome,
   TierChange,
 } from "../../speculate/policy.ts";
-import { chain, isChain } from "../../speculate/round_shape.ts";
+import { chain, isChain, type TierShape, tierText } from "../../speculate/round_shape.ts";
 
 /** Chooses the drafts of each round and learns from what was accepted: a policy and its state. */
 export interface Speculation {
@@ -21,12 +21,12 @@ export interface Speculation {
 
 /** How rounds are to be drafted. */
 export interface SpeculationPlan {
-  /** Draft steps to begin with: those of a request that asks for none in particular. */
-  readonly numSteps: number;
-  /** Every `num_steps` that a round may have. */
-  readonly steps: readonly number[];
-  /** Those whose programs are made at start; default those to begin with. */
-  readonly warmed?: readonly number[];
+  /** To begin with: that of a request that asks for no number of steps. */
+  readonly tier: TierShape;
+  /** Every tier that a round may have. */
+  readonly tiers: readonly TierShape[];
+  /** Those whose programs are made at start; default that to begin with. */
+  readonly warmed?: readonly TierShape[];
   readonly speculation: Speculation;
 }
 
@@ -37,8 +37,8 @@ export interface SpeculationReport {
   /** Of the last round. */
   readonly active_num_steps: number;
   readonly rounds: number;
-  /** Milliseconds of rounds by number of steps. */
-  readonly tier_ms: Readonly<Record<number, number>>;
+  /** Milliseconds of rounds by tier (`tierText`). */
+  readonly tier_ms: Readonly<Record<string, number>>;
   readonly switches: readonly TierSwitch[];
   /** What the policy reports of itself. */
   readonly own: PolicyReport;
@@ -61,7 +61,7 @@ export const NO_DRAFTS: Choice = { tier: chain(0) };
  */
 export function openSpeculation<State>(name: string, policy: Policy<State>): Speculation {
   const switches: TierSwitch[] = [];
-  const tierMs: Record<number, number> = {};
+  const tierMs: Record<string, number> = {};
   let rounds = 0;
   let active = 0;
   let state = policy.start;
@@ -71,10 +71,11 @@ export function openSpeculation<State>(name: string, policy: Policy<State>): Spe
     ),
     holds: (context) => context.asked.some(drafts) ? policy.holds(state, context) : Infinity,
     learn(outcome) {
-      const { tier: { depth }, ms, sequences } = outcome;
+      const { tier, ms, sequences } = outcome;
       rounds++;
-      active = depth;
-      tierMs[depth] = (tierMs[depth] ?? 0) + ms.round;
+      active = tier.depth;
+      const name = tierText(tier);
+      tierMs[name] = (tierMs[name] ?? 0) + ms.round;
       const told = sequences.filter(({ asked }) => drafts(asked));
       // The policy chose none of this round, or none of what it chose for is left.
       if (told.length === 0) return;

@@ -7,16 +7,24 @@ import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { Outputs } from "./output.ts";
 import { DEEPEST, usage } from "./presets.ts";
 import { batchBuckets } from "../device/programs.ts";
+import {
+  chain,
+  chains,
+  distinctTiers,
+  MOST_STEPS,
+  type TierShape,
+} from "../../speculate/round_shape.ts";
 import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
 /** Depths that a request may ask for where all are built. */
-const ALL_STEPS = [0, 1, 2, 3, 4, 5, 6, 7];
+const ALL_STEPS = Array.from({ length: MOST_STEPS + 1 }, (_, steps) => steps);
 
 /**
  * How to speculate, as it was asked for and before it is known what the draft is. Plain data, which
  * structuredClone copies whole: it may be sent to a worker.
  */
-export interface SpeculationChoice extends Omit<SpeculationArguments, "algorithm"> {
+export interface SpeculationChoice
+  extends Omit<SpeculationArguments, "algorithm" | "architecture"> {
   /** Build every static depth, because requests may ask for any. */
   readonly allSteps: boolean;
 }
@@ -42,6 +50,8 @@ export interface OwnPolicy {
 interface PlanFor {
   /** What the draft is. */
   readonly algorithm: Outputs["algorithm"];
+  /** Of the target, as config.json names it. */
+  readonly architecture: string;
   /** Sequences in flight: a policy goes by the batch sizes that are built for them. */
   readonly maxBatch: number;
   /** Told what is not done as asked. */
@@ -58,20 +68,20 @@ export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): Specula
   const { name, policy } = found;
   if (of.algorithm === "NONE") {
     of.onWarning(`policy "${name}" is not used: there is no draft`);
-    return staticPlan(0);
+    return staticPlan(chain(0));
   }
-  const steps = policy.tiers.map(({ depth }) => depth);
-  usage(() => checkSteps(found, steps));
-  const { numSteps = Math.max(...steps) } = found;
-  return { numSteps, steps, warmed: steps, speculation: openSpeculation(name, policy) };
+  const { tiers } = policy;
+  usage(() => checkSteps(found, tiers.map(({ depth }) => depth)));
+  const { numSteps } = found;
+  const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
+    .at(-1) as TierShape;
+  return { tier, tiers, warmed: tiers, speculation: openSpeculation(name, policy) };
 }
 
-/** Every round `numSteps` deep, or as a request asks where `steps` names more. */
-export function staticPlan(
-  numSteps: number,
-  steps: readonly number[] = [numSteps],
-): SpeculationPlan {
-  return { numSteps, steps, speculation: openSpeculation("static", fixed(numSteps)) };
+/** Every round of this tier, or as deep as a request asks where `others` has more. */
+export function staticPlan(tier: TierShape, others: readonly TierShape[] = []): SpeculationPlan {
+  const tiers = distinctTiers([tier, ...others]);
+  return { tier, tiers, speculation: openSpeculation("static", fixed(tier)) };
 }
 
 /**
@@ -81,21 +91,17 @@ export function staticPlan(
  */
 export function speculationPlan(
   { allSteps, ...choice }: SpeculationChoice,
-  { algorithm, maxBatch, onWarning }: PlanFor,
+  { algorithm, architecture, maxBatch, onWarning }: PlanFor,
 ): SpeculationPlan {
-  const resolved = usage(() => resolveAdaptive({ ...choice, algorithm }));
+  const resolved = usage(() => resolveAdaptive({ ...choice, algorithm, architecture }));
   for (const line of resolved.warnings) onWarning(line);
-  const { numSteps, tiers } = resolved;
+  const { tier, tiers } = resolved;
   if (resolved.policy === "adaptive") {
     const buckets = batchBuckets(maxBatch);
-    const policy = ema(resolved.config, { initialSteps: numSteps, buckets });
-    return { numSteps, steps: tiers, warmed: tiers, speculation: openSpeculation("ema", policy) };
+    const policy = ema(resolved.config, { initialSteps: tier.depth, buckets });
+    return { tier, tiers, warmed: tiers, speculation: openSpeculation("ema", policy) };
   }
-  const { eagleTopk } = choice;
-  if ((eagleTopk ?? 1) > 1) {
-    onWarning(`draft trees are not built yet: speculative_eagle_topk is 1, not ${eagleTopk}`);
-  }
-  return staticPlan(numSteps, allSteps && algorithm !== "NONE" ? ALL_STEPS : [numSteps]);
+  return staticPlan(tier, allSteps && algorithm !== "NONE" ? chains(ALL_STEPS) : []);
 }
 
 interface Asked {

@@ -1,3 +1,4 @@
+import { type TierShape, tierText } from "../../speculate/round_shape.ts";
 import { MOST_ROUNDS } from "../device/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
@@ -56,9 +57,9 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 
 /** Chooses the number of rounds in a group. */
 export interface SyncInterval {
-  pick(batch: number, numSteps: number): number;
+  pick(batch: number, tier: TierShape): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
-  learn(batch: number, numSteps: number, group: { count: number; ended: number }): void;
+  learn(batch: number, tier: TierShape, group: { count: number; ended: number }): void;
   /** Something else runs before the next group: the time between says nothing of rounds. */
   pause(): void;
 }
@@ -72,32 +73,32 @@ interface Seen {
 }
 
 /**
- * Always the rounds that were asked for, or what two kinds of groups show of each batch and depth: a
+ * Always the rounds that were asked for, or what two kinds of groups show of each batch and tier: a
  * group of one takes host + round, each further round takes a round. The host's part cannot be seen
  * otherwise: most of it is spent waiting for a device that is slow to begin and to report its end.
  */
 export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
   let last: number | undefined;
-  const key = (batch: number, numSteps: number) => `${batch} ${numSteps}`;
+  const key = (batch: number, tier: TierShape) => `${batch} ${tierText(tier)}`;
   return {
-    pick(batch, numSteps) {
+    pick(batch, tier) {
       if (asked !== "auto") return asked;
-      const { lone, further } = known.get(key(batch, numSteps)) ?? {};
+      const { lone, further } = known.get(key(batch, tier)) ?? {};
       if (lone === undefined) return 1;
       if (further === undefined) return 2;
       return roundsWorth({ hostMs: Math.max(0, lone - further), roundMs: further });
     },
-    learn(batch, numSteps, { count, ended }) {
+    learn(batch, tier, { count, ended }) {
       const before = last;
       last = ended;
       if (before === undefined) return;
       const ms = ended - before;
-      const seen = known.get(key(batch, numSteps)) ?? {};
-      if (count === 1) known.set(key(batch, numSteps), { ...seen, lone: mean(seen.lone, ms) });
+      const seen = known.get(key(batch, tier)) ?? {};
+      if (count === 1) known.set(key(batch, tier), { ...seen, lone: mean(seen.lone, ms) });
       if (count === 1 || seen.lone === undefined) return;
       const further = Math.max((ms - seen.lone) / (count - 1), ms / count / 2);
-      known.set(key(batch, numSteps), { ...seen, further: mean(seen.further, further) });
+      known.set(key(batch, tier), { ...seen, further: mean(seen.further, further) });
     },
     pause: () => void (last = undefined),
   };

@@ -24,8 +24,8 @@ export function receive(facts: EngineFacts, request: GenerateRequest): Received 
       if (event.kind !== "round") return;
       prefilled ??= performance.now();
       ids.push(...event.ids);
-      const { accepted, drafts, numSteps, ids: { length: emitted } } = event;
-      if (numSteps !== undefined) rounds.push({ drafts, accepted, emitted, numSteps });
+      const { accepted, drafts, tier, ids: { length: emitted } } = event;
+      if (tier) rounds.push({ drafts, accepted, emitted, tier });
     },
     interrupted() {
       const ended = performance.now();

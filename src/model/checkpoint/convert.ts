@@ -6,6 +6,7 @@ import type { TensorInfo } from "../files/safetensors.ts";
 import { quote } from "../files/fields.ts";
 import { diskFolder } from "../files/folder.ts";
 import { planShards, type ShardFile } from "../files/safetensors_file.ts";
+import { makeTemporary } from "./temporary_folder.ts";
 
 /** What was written. */
 export interface Converted {
@@ -49,16 +50,12 @@ export async function convertCheckpoint(options: ConvertOptions): Promise<Conver
   using checkpoint = storedCheckpoint(diskFolder(from));
   checkSharing(checkpoint);
   checkPlace(options);
-  const temporary = await orUsage(to, () => makeTemporary(to));
-  try {
-    const files = await orUsage(to, () => writeAll(checkpoint, temporary, options));
-    if (files === undefined) return undefined;
-    await orUsage(to, () => moveInto(temporary, to));
-    const tensors = [...checkpoint.tensors.values()];
-    return { tensors: tensors.length, bytes: totalBytes(tensors), files };
-  } finally {
-    await Deno.remove(temporary, { recursive: true }).catch(() => {}); // gone after the rename
-  }
+  await using temporary = await orUsage(to, () => makeTemporary(to));
+  const files = await orUsage(to, () => writeAll(checkpoint, temporary.path, options));
+  if (files === undefined) return undefined;
+  await orUsage(to, temporary.moveIn);
+  const tensors = [...checkpoint.tensors.values()];
+  return { tensors: tensors.length, bytes: totalBytes(tensors), files };
 }
 
 function totalBytes(tensors: readonly TensorInfo[]): number {
@@ -102,14 +99,6 @@ function statOf(path: string): Deno.FileInfo | undefined {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw taken(path, reason(error));
   }
-}
-
-/** A folder beside `to`, on the same disk, so that a rename is enough. */
-async function makeTemporary(to: string): Promise<string> {
-  const [, parent = "", name = ""] = /^(.*?)\/*([^/]+)\/*$/.exec(to) ?? [];
-  const dir = to.startsWith("/") ? `${parent}/` : parent || ".";
-  await Deno.mkdir(dir, { recursive: true });
-  return await Deno.makeTempDir({ dir, prefix: `.${name}-`, suffix: ".partial" });
 }
 
 /** All files of the new folder; undefined when aborted. */
@@ -171,16 +160,6 @@ async function writeShard(
 
 async function writeBytes(out: Deno.FsFile, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length;) done += await out.write(bytes.subarray(done));
-}
-
-/** Renames the folder to `to`; what was there goes only once the new one is in its place. */
-async function moveInto(temporary: string, to: string): Promise<void> {
-  await Deno.chmod(temporary, 0o777 & ~Deno.umask());
-  if (statOf(to) === undefined) return await Deno.rename(temporary, to);
-  const old = `${temporary}.old`;
-  await Deno.rename(to, old);
-  await Deno.rename(temporary, to);
-  await Deno.remove(old, { recursive: true });
 }
 
 /** Turns what the system refuses (a full disk, no permission) into a line about `to`. */

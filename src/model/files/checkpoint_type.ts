@@ -5,6 +5,8 @@ export interface Checkpoint extends Disposable {
   /** For messages: the folder as given, or `fledgling/eagle3` for an embedded one. */
   readonly name: string;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /** What is odd about its files and does not keep it from being used; absent = nothing. */
+  readonly warnings?: readonly string[];
   /** Parsed JSON file of the folder, undefined when absent. UsageError when it does not parse. */
   json(file: string): unknown;
   /** Text file of the folder, undefined when absent. UsageError when it is not UTF-8. */

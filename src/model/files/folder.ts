@@ -13,6 +13,8 @@ export interface ByteSource extends Disposable {
 export interface Folder {
   /** For messages. */
   readonly name: string;
+  /** What brings back a file that is gone or cut short, for messages; absent where nothing can be lost. */
+  readonly remedy?: string;
   /** A whole small file, undefined when absent. @throws UsageError when unreadable. */
   bytes(file: string): Uint8Array | undefined;
   /** A large file, undefined when absent. @throws UsageError when unreadable. */
@@ -27,18 +29,33 @@ export function diskFolder(path: string): Folder {
     throw cannotOpen(path, "not a folder; a model is a folder in the Hugging Face layout");
   }
   const within = (file: string): string => `${path}/${file}`;
+  const remedy = remedyOf(path);
   return {
     name: shownName(path),
-    bytes: (file) => ifFound(within(file), () => readWhole(within(file))),
-    open: (file) => ifFound(within(file), () => diskSource(within(file))),
+    remedy,
+    bytes: (file) => ifFound(within(file), () => readWhole(within(file)), remedy),
+    open: (file) => ifFound(within(file), () => diskSource(within(file)), remedy),
   };
 }
 
-/** A snapshot in the Hugging Face cache goes by the model's name: `org/name@1a2b3c4`. */
+const SNAPSHOT = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\]([0-9a-f]{40})$/;
+
+/** The model of a snapshot in the Hugging Face cache. */
+function snapshotOf(path: string): { readonly repo: string; readonly commit: string } | undefined {
+  const [, repo, commit] = SNAPSHOT.exec(path) ?? [];
+  return repo && commit ? { repo: repo.replace("--", "/"), commit } : undefined;
+}
+
+/** A snapshot goes by the model's name: `org/name@1a2b3c4`. */
 function shownName(path: string): string {
-  const snapshot = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\]([0-9a-f]{7})[0-9a-f]{33}$/;
-  const [, repo, commit] = snapshot.exec(path) ?? [];
-  return repo === undefined ? path : `${repo.replace("--", "/")}@${commit}`;
+  const snapshot = snapshotOf(path);
+  return snapshot ? `${snapshot.repo}@${snapshot.commit.slice(0, 7)}` : path;
+}
+
+function remedyOf(path: string): string {
+  const snapshot = snapshotOf(path);
+  if (snapshot === undefined) return "download it again";
+  return `eyrie pull ${snapshot.repo}@${snapshot.commit} brings it again`;
 }
 
 /** A folder in memory: `lookup` answers with a file's bytes, which must not change afterwards. */
@@ -123,15 +140,30 @@ function memorySource(bytes: Uint8Array): ByteSource {
   };
 }
 
-function ifFound<T>(path: string, open: () => T): T | undefined {
+function ifFound<T>(path: string, open: () => T, remedy?: string): T | undefined {
   try {
     return open();
   } catch (error) {
-    // NotADirectory: "file.txt/config.json"; for us that is a file that is not there.
-    if (error instanceof Deno.errors.NotFound) return undefined;
+    if (error instanceof Deno.errors.NotFound) {
+      refuseDangling(path, remedy);
+      return undefined;
+    }
+    // "file.txt/config.json": for us that is a file that is not there.
     if (error instanceof Deno.errors.NotADirectory) return undefined;
     throw cannotOpen(path, reason(error), error);
   }
+}
+
+/** @throws UsageError for a link to what is not there: left out, it would be missed later. */
+function refuseDangling(path: string, remedy: string | undefined): void {
+  let target: string;
+  try {
+    target = Deno.readLinkSync(path);
+  } catch {
+    return; // no link
+  }
+  const why = `a link to ${quote(target)}, which is not there`;
+  throw cannotOpen(path, remedy === undefined ? why : `${why}; ${remedy}`);
 }
 
 function cannotOpen(path: string, why: string, cause?: unknown): UsageError {

@@ -40,6 +40,9 @@ export interface SafetensorsFile {
 /** Bytes before the JSON header. */
 export const HEADER_START = 8;
 
+/** How the text begins that git keeps in place of a large file. */
+const LFS_POINTER = "version ";
+
 /** The format's own limit on the JSON header, bytes. */
 export const MAX_HEADER_BYTES = 100_000_000;
 
@@ -73,6 +76,9 @@ export const DTYPE_BYTES: Readonly<Record<string, number>> = {
 export function headerSize(first: Uint8Array, file: SafetensorsFile): number {
   if (first.length < HEADER_START) {
     throw broken(file, `truncated: ${file.size} bytes, too short for a safetensors header`);
+  }
+  if (new TextDecoder().decode(first) === LFS_POINTER) {
+    throw broken(file, "it is a Git LFS pointer, not the file itself; run git lfs pull");
   }
   const size = new DataView(first.buffer, first.byteOffset).getBigUint64(0, true);
   if (size > MAX_HEADER_BYTES) {

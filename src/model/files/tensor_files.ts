@@ -7,6 +7,8 @@ import { readTorchFile } from "./torch_file.ts";
 /** The tensors of a checkpoint and the open files that hold them. */
 export interface TensorFiles extends Disposable {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
+  /** What is odd about the files and does not keep them from being read; absent = nothing. */
+  readonly warnings?: readonly string[];
   /** Reads `into.length` bytes of the tensor from byte `offset` on. */
   read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
 }
@@ -35,7 +37,7 @@ export function openTensors(folder: Folder): TensorFiles {
   const tensors = new Map<string, TensorInfo>();
   const include = (file: string, source: ByteSource): void => {
     sources.set(file, stack.use(source));
-    for (const tensor of readTensors(`${folder.name}/${file}`, file, source)) {
+    for (const tensor of readWhole(folder, file, source)) {
       const before = tensors.get(tensor.name);
       if (before !== undefined) {
         throw unreadable(folder, `tensor ${quote(tensor.name)} is in ${before.file} and ${file}`);
@@ -43,15 +45,16 @@ export function openTensors(folder: Folder): TensorFiles {
       tensors.set(tensor.name, tensor);
     }
   };
+  const warnings: string[] = [];
   const [file, source] = findWeights(folder);
   if (file.endsWith(".json")) {
     source[Symbol.dispose]();
-    includeShards(folder, file, { tensors, include });
+    warnings.push(...includeShards(folder, file, { tensors, include }));
   } else include(file, source);
   const read = (tensor: TensorInfo, offset: number, into: Uint8Array): void =>
     readTensor(folder, sources.get(tensor.file), { tensor, offset, into });
   const owned = stack.move();
-  return { tensors, read, [Symbol.dispose]: () => owned.dispose() };
+  return { tensors, warnings, read, [Symbol.dispose]: () => owned.dispose() };
 }
 
 /** The first of WEIGHTS, opened. */
@@ -84,25 +87,29 @@ export function openTensorFile(path: string): TensorFiles {
   };
 }
 
+/** Returns a warning where the index is wrong about a tensor: what the shards hold is what counts. */
 function includeShards(folder: Folder, index: string, { tensors, include }: {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   readonly include: (file: string, source: ByteSource) => void;
-}): void {
+}): string[] {
   const weightMap = readIndex(folder, index);
   for (const file of new Set(weightMap.values())) {
     const source = folder.open(file);
     if (source === undefined) {
-      throw unreadable(folder, `${index} names ${quote(file)}, and there is no such file`);
+      const why = `${index} names ${quote(file)}, and there is no such file`;
+      throw unreadable(folder, folder.remedy === undefined ? why : `${why}; ${folder.remedy}`);
     }
     include(file, source);
   }
-  for (const [name, file] of weightMap) {
-    if (tensors.get(name)?.file !== file) {
-      const where = tensors.get(name)?.file ?? "none of the shards";
-      const why = `${index} puts tensor ${quote(name)} in ${quote(file)}, but it is in ${where}`;
-      throw unreadable(folder, why);
-    }
-  }
+  const [wrong, ...others] = [...weightMap].filter(([name, file]) =>
+    tensors.get(name)?.file !== file
+  );
+  if (wrong === undefined) return [];
+  const [name, file] = wrong;
+  const where = tensors.get(name)?.file ?? "none of the shards";
+  const more = others.length === 0 ? "" : `; it is wrong about ${others.length} more`;
+  const says = `${index} puts tensor ${quote(name)} in ${quote(file)}, but it is in ${where}`;
+  return [`${folder.name}: ${says}${more}`];
 }
 
 /** Tensor name -> shard file. */
@@ -124,6 +131,18 @@ function readIndex(folder: Folder, index: string): ReadonlyMap<string, string> {
 function staysInside(file: string): boolean {
   const parts = file.split("/");
   return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
+}
+
+/** `readTensors`; of a file that was cut it says what brings it back. */
+function readWhole(folder: Folder, file: string, source: ByteSource): TensorInfo[] {
+  try {
+    return readTensors(`${folder.name}/${file}`, file, source);
+  } catch (error) {
+    if (!(error instanceof UsageError) || !/truncated/.test(error.message)) throw error;
+    throw new UsageError(`${error.message}; ${folder.remedy ?? "it is not whole"}`, {
+      cause: error,
+    });
+  }
 }
 
 /** The tensors of one file of either format, by its name. */

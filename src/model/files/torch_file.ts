@@ -52,6 +52,9 @@ const DTYPE_NAMES: Readonly<Record<string, string>> = {
   float8_e5m2: "F8_E5M2",
 };
 
+/** NumPy's limit; tensors of models have up to 4. */
+const MOST_DIMENSIONS = 64;
+
 /** A file of a checkpoint, as for safetensors. */
 export interface TorchFile {
   /** For messages: folder and file. */
@@ -69,6 +72,30 @@ export function readTorchFile(source: ByteSource, { path, file }: TorchFile): Te
     const archive = openTorchArchive(source);
     const found = unpickle(archive.pickle, torchRules(archive));
     return [...namedTensors(found)].map(([name, tensor]) => tensorInfo(name, tensor, file));
+  } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
+    throw new UsageError(`Cannot read ${quote(path)}: ${reason(cause)}`, { cause });
+  }
+}
+
+/**
+ * Token ids that torch.save wrote: a list of integers, or a tensor of them with one dimension.
+ * @throws UsageError naming the file and what is wrong with it.
+ */
+export function readTorchIds(source: ByteSource, { path }: TorchFile): Iterable<number> {
+  try {
+    const archive = openTorchArchive(source);
+    const found = unpickle(archive.pickle, torchRules(archive));
+    if (Array.isArray(found)) return found.map(Number);
+    const whole = found instanceof Tensor && found.fault === undefined && found.shape.length === 1;
+    if (!whole || !["I64", "I32"].includes(found.dtype)) {
+      throw new Error("it holds no list of integers and no tensor of them with one dimension");
+    }
+    const bytes = new Uint8Array(found.size);
+    source.read(found.begin, bytes);
+    return found.dtype === "I32"
+      ? new Int32Array(bytes.buffer)
+      : Array.from(new BigInt64Array(bytes.buffer), Number);
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
     throw new UsageError(`Cannot read ${quote(path)}: ${reason(cause)}`, { cause });
@@ -192,8 +219,9 @@ function isCount(value: PickleValue): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
+/** Sizes or strides. A pickle may name one tuple for every tensor, so what is walked here is bounded. */
 function isCounts(value: PickleValue): value is readonly number[] {
-  return isTuple(value) && value.every(isCount);
+  return isTuple(value) && value.length <= MOST_DIMENSIONS && value.every(isCount);
 }
 
 /** The tensors of a state dict, or of `state_dict` in it. */

@@ -5,19 +5,19 @@ import { copyRows, fillRows, gatherRows } from "../../../shaders/round/move_rows
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { norm, type RowsOf } from "./decoder_context.ts";
-import type { BatchSlots, Draft, DraftWeights, Features } from "./draft_types.ts";
+import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
 
 /**
  * EAGLE-3: fcInput = [inputNorm(embedding), hiddenNorm(h)] with h = fc(aux hidden states), or the
  * draft's own hidden row; x = h, or hiddenNorm(h) where the checkpoint norms before the residual.
  */
-export function eagle3Input(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
+export function eagle3Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const { weights, fcInput, scratch: { x, normed }, config: { hiddenSize } } = draft;
   const { input, hidden } = weights.norms as NonNullable<DraftWeights["norms"]>;
   const { rows, count } = of;
   const half = { out: fcInput, outCols: 2 * hiddenSize };
   const embedding = { from: { matrix: weights.embed, rows }, weight: input, ...half };
-  const h = "features" in from ? { x: normed } : { x: draft.hidden, index: from.batchSlots };
+  const h = "features" in from ? { x: normed } : { x: from.hidden, index: from.index };
   const keep = { what: draft.draft.normBeforeResidual ? "output" : "input", out: x } as const;
   const features = { from: h, weight: hidden, ...half, outFirst: hiddenSize, keep };
   return [
@@ -28,7 +28,7 @@ export function eagle3Input(draft: Draft, of: RowsOf, from: Features | BatchSlot
 }
 
 /** EAGLE-1/2: x = fc([embedding, hidden]). */
-export function eagle1Input(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
+export function eagle1Input(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const { weights, fcInput, scratch, config: { hiddenSize: cols } } = draft;
   if (weights.inputNorms.length > 0) return hassInput(draft, of, from);
   const { rows, count } = of;
@@ -40,18 +40,18 @@ export function eagle1Input(draft: Draft, of: RowsOf, from: Features | BatchSlot
     ),
     "features" in from
       ? copyRows({ x: from.features, out: fcInput }, second)
-      : gatherRows({ x: draft.hidden, index: from.batchSlots, out: fcInput }, second),
+      : gatherRows({ x: from.hidden, index: from.index, out: fcInput }, second),
     ...fc(draft, { x: fcInput, out: scratch.x }, count),
   ];
 }
 
 /** EAGLE-1/2 of HASS: x = fc([norm(embedding), norm(hidden)]). */
-function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | BatchSlots): Dispatch[] {
+function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const { weights, fcInput, scratch, config: { hiddenSize } } = draft;
   const [first, second] = weights.inputNorms as [Operand, Operand];
   const half = { out: fcInput, outCols: 2 * hiddenSize };
   const embedding = { from: { matrix: weights.embed, rows }, weight: first, ...half };
-  const h = "features" in from ? { x: from.features } : { x: draft.hidden, index: from.batchSlots };
+  const h = "features" in from ? { x: from.features } : { x: from.hidden, index: from.index };
   const hidden = { from: h, weight: second, ...half, outFirst: hiddenSize };
   return [
     ...norm(draft, embedding, count, "draft.inputNorm"),
@@ -61,7 +61,7 @@ function hassInput(draft: Draft, { rows, count }: RowsOf, from: Features | Batch
 }
 
 /** NEXTN: x as HASS has it, and normed = norm(x), as a decoder layer is entered. */
-export function nextnInput(draft: Draft, of: RowsOf, from: Features | BatchSlots): Dispatch[] {
+export function nextnInput(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const { weights, scratch: { normed: out } } = draft;
   const weight = weights.layerNorm as Operand;
   return [

@@ -1,4 +1,5 @@
 /** What the plans of a draft work on. */
+import type { TreeBuffers } from "../../../shaders/tree/tree.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import type { DraftConfig } from "../config/types.ts";
@@ -48,6 +49,28 @@ export interface Draft extends DecoderContext {
   readonly drafts: Operand;
   /** Rows that a slot may have in any round. */
   readonly mostRows: number;
+  /** Where the engine drafts trees. */
+  readonly tree: TreeScratch | undefined;
+}
+
+/** What drafting trees writes, for `batch` sequences of at most `width` candidates a node. */
+export interface TreeScratch extends TreeBuffers {
+  /** Of the widest tree. */
+  readonly width: number;
+  /** [batch width, head.rows] */
+  readonly logits: Operand;
+  /** u32 [batch width, partialTopWords(draft vocab, width)] */
+  readonly partials: Operand;
+  /** The first tokens of each slot's next tree: (token, bits of its probability), u32 [slots, width, 2]. */
+  readonly first: Operand;
+  /** Likewise after each row of a level, u32 [batch width, width, 2]. */
+  readonly top: Operand;
+  /** `Row`s of a level, [batch width]. */
+  readonly rows: Operand;
+  /** The hidden row that each of them feeds, u32 [batch width]: a slot's, or one of `hidden`. */
+  readonly index: Operand;
+  /** The draft's own hidden rows of a level, [batch width, hidden]. */
+  readonly hidden: Operand;
 }
 
 /** Room for the features of a draft-extend, normed, [rows, 3 target hidden]. */
@@ -62,7 +85,15 @@ export interface Features {
   readonly features: Operand;
 }
 
-/** The slots whose own hidden rows a draft level feeds, [batch]. */
+/** The draft's own hidden rows that a level feeds. */
+export interface HiddenRows {
+  /** [.., hidden] */
+  readonly hidden: Operand;
+  /** The one of each row of the level, u32 [rows]; NO_SLOT for none. */
+  readonly index: Operand;
+}
+
+/** Slot of each sequence, u32 [batch]. */
 export interface BatchSlots {
   readonly batchSlots: Operand;
 }

@@ -1,5 +1,6 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
 import { partialWords } from "../../../shaders/attention/attention.ts";
+import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {
   isQuantizable,
@@ -12,6 +13,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { DraftConfig, ModelConfig } from "../config/types.ts";
 import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
 const F32_BYTES = 4;
@@ -28,8 +30,9 @@ export function activeParameterCount(specs: readonly TensorSpec[]): number {
 }
 
 /**
- * Bytes of the weights on the GPU: matrices and tables as the checkpoint has them, vectors (norms, biases)
- * widened to f32, ids narrowed to 32 bits. Tensors that are absent count nothing.
+ * Bytes of the weights on the GPU: matrices and tables as the checkpoint has them, f32 where tensors of
+ * several types share a matrix; vectors (norms, biases) widened to f32, ids narrowed to 32 bits.
+ * Tensors that are absent count nothing.
  *
  * @param quantize what matrices become where their width allows it.
  */
@@ -38,6 +41,7 @@ export function weightBytes(
   specs: readonly TensorSpec[],
   quantize?: Quantization,
 ): number {
+  const mixed = mixedMatrices(checkpoint, specs);
   return sum(specs.map((spec) => {
     const tensor = findTensor(checkpoint, spec);
     if (tensor === undefined) return 0;
@@ -45,9 +49,36 @@ export function weightBytes(
     const [rows = 0, cols = 0] = spec.shape;
     if (spec.kind === "table" && isGrouped(tensor.dtype)) return F32_BYTES * elements(spec);
     const stays = spec.kind !== "matrix" || !isQuantizable(cols) || isGrouped(tensor.dtype);
+    const dtypes = mixed.get(matrixOf(spec));
+    if (dtypes && (!quantize || stays || dtypes.some(isGrouped))) return F32_BYTES * elements(spec);
     if (!quantize || stays) return tensor.size;
     return rows * (cols * WEIGHT_BYTES[quantize] + scaleBytes(quantize, cols));
   }));
+}
+
+/** Roles whose tensors are rows of one matrix: q, k and v; gate and up; those of all experts. */
+const SHARED =
+  /^(.*\.)(?:([qkv])|(gate|up)|(shared(?:Gate|Up))|(expert(?:Gate|Up)\.\d+)|(expertDown\.\d+))$/;
+
+/** The matrix that a tensor is rows of. */
+function matrixOf({ role }: TensorSpec): string {
+  const [, place, ...kinds] = SHARED.exec(role) ?? [];
+  return place === undefined ? role : `${place}${kinds.findIndex((kind) => kind !== undefined)}`;
+}
+
+/** Matrices whose tensors are of several types, with these. */
+function mixedMatrices(
+  checkpoint: Pick<Checkpoint, "tensors">,
+  specs: readonly TensorSpec[],
+): ReadonlyMap<string, readonly string[]> {
+  const groups = Map.groupBy(specs.filter(({ kind }) => kind === "matrix"), matrixOf);
+  const dtypes = (group: readonly TensorSpec[]) => [
+    ...new Set(group.flatMap((spec) => findTensor(checkpoint, spec)?.dtype ?? [])),
+  ];
+  return new Map(
+    [...groups].map(([matrix, group]) => [matrix, dtypes(group)] as const)
+      .filter(([, found]) => found.length > 1),
+  );
 }
 
 /** Matrices that stay as they are although `quantize` was asked for. */
@@ -120,22 +151,30 @@ export function scratchBytes(
 export function tierBytes(
   target: ModelConfig,
   draft: DraftConfig | undefined,
-  { steps, batch, kvTokens }: {
-    /** `num_steps` of the tiers. */
-    readonly steps: readonly number[];
+  { tiers, batch, kvTokens }: {
+    readonly tiers: readonly TierShape[];
     readonly batch: number;
     /** Tokens whose keys and values are kept. */
     readonly kvTokens: number;
   },
 ): number {
-  const deepest = Math.max(...steps);
-  const rows = Math.ceil(batch * (deepest + 1) / 8) * 8;
-  const drafting = draft && deepest > 0;
+  const rows = Math.ceil(batch * Math.max(...tiers.map(({ rows }) => rows)) / 8) * 8;
+  const drafting = draft && tiers.some(({ depth }) => depth > 0);
   const logits = rows * target.vocabSize + (drafting ? batch * draft.draftVocabSize : 0);
   const beyond = Math.max(0, rows - PREFILL_ROWS);
   const perRow = rowElements(target) + (drafting ? rowElements(draft.layer) : 0);
-  const kept = drafting && steps.includes(0) ? kvTokens * featureBytes(target, draft) : 0;
+  const kept = drafting && tiers.some(({ depth }) => depth === 0)
+    ? kvTokens * featureBytes(target, draft)
+    : 0;
   return F32_BYTES * (logits + beyond * perRow) + kept;
+}
+
+/** Bytes that levels of trees take, of `rows` rows with `width` candidates each: logits, tokens, hidden rows. */
+export function treeBytes(draft: DraftConfig, rows: number, width: number): number {
+  if (rows === 0) return 0;
+  const { draftVocabSize, layer: { hiddenSize } } = draft;
+  const each = draftVocabSize + hiddenSize + partialTopWords(draftVocabSize, width);
+  return F32_BYTES * rows * each;
 }
 
 /** Bytes of the target's features of one token that are kept for the draft to catch up on. */

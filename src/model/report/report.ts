@@ -1,4 +1,5 @@
 /** Everything `eyrie inspect` reports, as a value: headers and configs only, no weights. */
+import { chains } from "../../speculate/round_shape.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -226,7 +227,7 @@ function tierReports(target: ModelConfig, draft: DraftConfig | undefined): Memor
   const kvTokens = TIER_BATCH * Math.min(target.maxPositions, DEFAULT_CONTEXT);
   return TIER_SETS.filter((steps) => draft || Math.max(...steps) === 0).map((numSteps) => ({
     numSteps,
-    bytes: tierBytes(target, draft, { steps: numSteps, batch: TIER_BATCH, kvTokens }),
+    bytes: tierBytes(target, draft, { tiers: chains(numSteps), batch: TIER_BATCH, kvTokens }),
   }));
 }
 

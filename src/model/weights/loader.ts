@@ -25,7 +25,10 @@ import {
 
 /** Makes weights on the GPU out of tensors of one checkpoint. */
 export interface Loader {
-  /** Stacks tensors of equal width and type by rows into one matrix, quantized where asked for. */
+  /**
+   * Stacks tensors of equal width by rows into one matrix, quantized where asked for; float32 where
+   * they are of several types.
+   */
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors so that each shard holds [a; b] of the same rows (gate and up). */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
@@ -53,7 +56,7 @@ export interface Shape<Format extends WeightFormat = WeightFormat> {
 
 /** Where weights come from. */
 export interface WeightSource {
-  /** @throws UsageError where the tensors are not of one width and type. */
+  /** @throws UsageError where the tensors are not of one width, or of a type that is no weight's. */
   matrixShape(tensors: readonly TensorInfo[]): Shape;
   tableShape(tensor: TensorInfo): Shape<FloatFormat>;
   /** Puts the tensors' rows into a matrix of zeros. */

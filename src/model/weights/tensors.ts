@@ -58,6 +58,11 @@ function withPrefixes(spec: TensorSpec, prefixes: readonly string[]): TensorSpec
   return { ...spec, name, ...aliases.length > 0 ? { aliases } : {} };
 }
 
+/** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
+export function isEagleHead({ tensors }: Pick<Checkpoint, "tensors">): boolean {
+  return tensors.has("fc.weight") || tensors.has("model.fc.weight");
+}
+
 /** The tensors of an EAGLE head, in the order of the forward pass; its layer is `layers.0`. */
 export function draftTensors(config: DraftConfig): TensorSpec[] {
   const { layer, prefix, draftVocabSize } = config;
@@ -146,7 +151,7 @@ export function checkDraft(checkpoint: Checkpoint, config: DraftConfig): string[
 /**
  * Checks that the checkpoint holds what `specs` ask for.
  * @param ignorable names of extra tensors that deserve no warning.
- * @returns one warning a further tensor: it will not be read.
+ * @returns the checkpoint's warnings, and one for further tensors: they will not be read.
  * @throws UsageError naming file and tensor when one is missing, of another shape or unusable
  * dtype, or comes with a part (a bias, a scale) that the forward would leave out.
  */
@@ -165,9 +170,19 @@ export function checkTensors(
     if (!modules.has(module) || isZeroBias(checkpoint, tensor)) continue;
     throw mismatch(checkpoint, tensor, "is part of a layer that is computed without it");
   }
-  return extra
-    .filter((tensor) => !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor))
-    .map(({ name, file }) => `${checkpoint.name}/${file}: tensor ${quote(name)} is not used`);
+  const unused = extra.filter((tensor) =>
+    !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor)
+  );
+  return [...checkpoint.warnings ?? [], ...unusedWarning(checkpoint.name, unused)];
+}
+
+function unusedWarning(checkpoint: string, unused: readonly TensorInfo[]): string[] {
+  const [first, ...others] = unused;
+  if (first === undefined) return [];
+  const path = `${checkpoint}/${first.file}`;
+  return others.length === 0
+    ? [`${path}: tensor ${quote(first.name)} is not used`]
+    : [`${path}: tensor ${quote(first.name)} and ${others.length} more are not used`];
 }
 
 /** AutoGPTQ gave every module a bias, zeros where the model has none. */

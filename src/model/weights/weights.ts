@@ -41,6 +41,12 @@ const FORMAT: Partial<Record<DType, FloatFormat | Prequantized>> = {
   GROUPED_F8: "f8",
 };
 
+/** Rows of a quantized checkpoint. */
+interface Grouped {
+  readonly from: Prequantized;
+  readonly cols: number;
+}
+
 export interface CheckpointWeightsOptions {
   /** Called with the number of bytes after each block, for a progress bar. */
   readonly onBytes?: (bytes: number) => void;
@@ -60,14 +66,43 @@ export function checkpointWeights(
   const block = new Uint8Array(UPLOAD_BLOCK);
   const upload = uploader(gpu, onBytes);
 
-  function copy(segments: readonly Segment[], outs: readonly Operand[], rowBytes: number) {
-    for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
-      const size = rows * rowBytes;
-      for (let done = 0; done < size; done += UPLOAD_BLOCK) {
-        const part = block.subarray(0, Math.min(UPLOAD_BLOCK, size - done));
-        checkpoint.read(tensor, tensorRow * rowBytes + done, part);
-        upload(outs[shard] as Operand, shardRow * rowBytes + done, part);
-      }
+  /** Brings rows as `to`: as they are, or, where tensors of several types meet, as float32. */
+  function bring(
+    segments: readonly Segment[],
+    outs: readonly Operand[],
+    { to, cols }: { readonly to: FloatFormat; readonly cols: number },
+  ) {
+    for (const segment of segments) {
+      const own = formatOf(segment.tensor);
+      if (own === to) copy(segment, outs, cols * WEIGHT_BYTES[to]);
+      else if (isPrequantized(own)) dequantize([segment], outs, { from: own, cols });
+      else widenRows(segment, outs, { from: own, cols });
+    }
+  }
+
+  function copy(segment: Segment, outs: readonly Operand[], rowBytes: number) {
+    const { tensor, tensorRow, rows, shard, shardRow } = segment;
+    const size = rows * rowBytes;
+    for (let done = 0; done < size; done += UPLOAD_BLOCK) {
+      const part = block.subarray(0, Math.min(UPLOAD_BLOCK, size - done));
+      checkpoint.read(tensor, tensorRow * rowBytes + done, part);
+      upload(outs[shard] as Operand, shardRow * rowBytes + done, part);
+    }
+  }
+
+  /** Exact: every bf16 and f16 is a float32. */
+  function widenRows(
+    { tensor, tensorRow, rows, shard, shardRow }: Segment,
+    outs: readonly Operand[],
+    { from, cols }: { readonly from: FloatFormat; readonly cols: number },
+  ) {
+    const bytes = WEIGHT_BYTES[from];
+    const [size, most] = [rows * cols, UPLOAD_BLOCK / 4];
+    for (let done = 0; done < size; done += most) {
+      const part = block.subarray(0, bytes * Math.min(most, size - done));
+      checkpoint.read(tensor, bytes * (tensorRow * cols + done), part);
+      const at = 4 * (shardRow * cols + done);
+      upload(outs[shard] as Operand, at, bytesOf(widen(part, tensor.dtype)));
     }
   }
 
@@ -75,17 +110,16 @@ export function checkpointWeights(
     const { quantizer } = quantize as NonNullable<typeof quantize>;
     const rowBytes = matrix.cols * WEIGHT_BYTES[from];
     for (const batch of batches(segments, quantizer.rows(rowBytes))) {
-      copy(staged(batch), [{ buffer: quantizer.staging }], rowBytes);
+      bring(staged(batch), [{ buffer: quantizer.staging }], { to: from, cols: matrix.cols });
       quantizer.pack(matrix, batch, from);
     }
   }
 
   /** Reads rows of a quantized checkpoint a block at a time, counted in `bytes` a row. */
   function readGrouped(
-    { cols, shards }: Matrix,
     segments: readonly Segment[],
-    { from, bytes }: { readonly from: Prequantized; readonly bytes: number },
-    put: (shard: Shard, row: number, words: Uint32Array<ArrayBuffer>) => void,
+    { from, cols, bytes }: Grouped & { readonly bytes: number },
+    put: (shard: number, row: number, words: Uint32Array<ArrayBuffer>) => void,
   ) {
     const rowBytes = 4 * rowWords({ format: from, cols }).all;
     const most = Math.max(1, Math.floor(UPLOAD_BLOCK / bytes));
@@ -93,17 +127,18 @@ export function checkpointWeights(
       for (let done = 0; done < rows; done += most) {
         const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
         checkpoint.read(tensor, (tensorRow + done) * rowBytes, bytesOf(part));
-        put(shards[shard] as Shard, shardRow + done, part);
+        put(shard, shardRow + done, part);
       }
     }
   }
 
   /** Brings rows that are quantized already into lane order. */
   function reorder(matrix: Matrix, segments: readonly Segment[], from: Prequantized) {
-    const { cols, lanes } = matrix;
+    const { cols, lanes, shards } = matrix;
     const order = toLanes({ cols, lanes, format: from });
     const bytes = 4 * rowWords({ format: from, cols }).all;
-    readGrouped(matrix, segments, { from, bytes }, ({ operand, scales }, row, part) => {
+    readGrouped(segments, { from, cols, bytes }, (shard, row, part) => {
+      const { operand, scales } = shards[shard] as Shard;
       const packed = order(part);
       upload(operand, row * cols * WEIGHT_BYTES[from], bytesOf(packed.words));
       upload(scales as Operand, row * scaleBytes(from, cols), bytesOf(packed.scales));
@@ -111,10 +146,14 @@ export function checkpointWeights(
   }
 
   /** Brings rows of a quantized matrix as float32. */
-  function dequantize(matrix: Matrix, segments: readonly Segment[], from: Prequantized) {
-    const { cols } = matrix;
-    readGrouped(matrix, segments, { from, bytes: 4 * cols }, ({ operand }, row, part) => {
-      upload(operand, row * cols * 4, bytesOf(dequantized(part, { format: from, cols })));
+  function dequantize(
+    segments: readonly Segment[],
+    outs: readonly Operand[],
+    { from, cols }: Grouped,
+  ) {
+    readGrouped(segments, { from, cols, bytes: 4 * cols }, (shard, row, part) => {
+      const values = dequantized(part, { format: from, cols });
+      upload(outs[shard] as Operand, row * cols * 4, bytesOf(values));
     });
   }
 
@@ -129,7 +168,8 @@ export function checkpointWeights(
     matrixShape(tensors) {
       const shared = sharedShape(checkpoint, tensors);
       const { format, cols } = shared;
-      const quantizable = !isPrequantized(format) && isQuantizable(cols);
+      const grouped = tensors.some((tensor) => isPrequantized(formatOf(tensor)));
+      const quantizable = !grouped && isQuantizable(cols);
       return shapeOf(shared, quantize && quantizable ? quantize.to : format);
     },
     tableShape(tensor) {
@@ -138,11 +178,13 @@ export function checkpointWeights(
     },
     fill(matrix, segments, from) {
       const { format, cols, shards } = matrix;
-      if (!isPrequantized(from)) {
-        if (format !== from) return pack(matrix, segments, from);
-        return copy(segments, shards.map(({ operand }) => operand), cols * WEIGHT_BYTES[format]);
+      const outs = shards.map(({ operand }) => operand);
+      if (isPrequantized(from)) {
+        if (format === from) return reorder(matrix, segments, from);
+        return dequantize(segments, outs, { from, cols });
       }
-      return (format === from ? reorder : dequantize)(matrix, segments, from);
+      if (format !== from) return pack(matrix, segments, from);
+      return bring(segments, outs, { to: from, cols });
     },
     vector(out, tensors, offset) {
       const values = tensors.flatMap((tensor) => {
@@ -210,20 +252,25 @@ function staged(segments: readonly Segment[]): Segment[] {
   });
 }
 
+function formatOf({ dtype }: TensorInfo): FloatFormat | Prequantized {
+  return FORMAT[dtype] as FloatFormat | Prequantized;
+}
+
+/** Of tensors in one matrix; where their types differ, float32, which holds all of them exactly. */
 function sharedShape(
   checkpoint: Checkpoint,
   tensors: readonly TensorInfo[],
 ): { readonly format: FloatFormat | Prequantized; readonly cols: number } {
   const first = tensors[0] as TensorInfo;
-  const { dtype, shape } = first;
-  const format = FORMAT[dtype];
-  for (const tensor of tensors) {
-    if (!format || tensor.dtype !== dtype || tensor.shape[1] !== shape[1]) {
-      throw new UsageError(
-        `Cannot load "${checkpoint.name}": tensor "${tensor.name}" is ${tensor.dtypeName} ` +
-          `[${tensor.shape}], it must match "${first.name}", ${first.dtypeName} [${shape}]`,
-      );
-    }
+  const cols = first.shape[1] as number;
+  for (const { name, dtype, dtypeName, shape } of tensors) {
+    if (FORMAT[dtype] && shape[1] === cols) continue;
+    throw new UsageError(
+      `Cannot load "${checkpoint.name}": tensor "${name}" is ${dtypeName} [${shape}], ` +
+        `it must match "${first.name}", ${first.dtypeName} [${first.shape}]`,
+    );
   }
-  return { format: format as FloatFormat | Prequantized, cols: shape[1] as number };
+  const format = formatOf(first);
+  const shared = tensors.every((tensor) => formatOf(tensor) === format);
+  return { format: shared ? format : "f32", cols };
 }

@@ -4,11 +4,11 @@ import {
   AdaptiveConfigError,
   middleSteps,
   parseAdaptiveConfig,
-  unionSteps,
+  tierOf,
+  unionTiers,
   withInitialSteps,
 } from "../adaptive_config.ts";
 import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
-import { chain, chains } from "../round_shape.ts";
 import { slotIndex } from "../router.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 
@@ -57,15 +57,16 @@ export function ema(
 ): Policy<EmaState> {
   const { slots } = withInitialSteps(config, initialSteps);
   if (slots.length === 0) {
-    throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+    throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
   }
   const routing = { slots, buckets };
   return {
-    tiers: chains(unionSteps({ slots })),
+    tiers: unionTiers({ slots }),
     start: slots.map((slot) => startSlot(slot, initialSteps)),
-    pick: (state, { batchSize }) => ({
-      tier: chain(at(state, slotIndex(routing, batchSize)).current),
-    }),
+    pick: (state, { batchSize }) => {
+      const { slot, current } = at(state, slotIndex(routing, batchSize));
+      return { tier: tierOf(slot, current) };
+    },
     holds: (state, { batchSize }) => roundsToDecision(at(state, slotIndex(routing, batchSize))),
     learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
     report,

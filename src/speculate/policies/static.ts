@@ -1,6 +1,6 @@
 import { DEFAULT_NUM_STEPS } from "../adaptive_arguments.ts";
 import { type Policy, PolicyError } from "../policy.ts";
-import { chain } from "../round_shape.ts";
+import { chain, type TierShape } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 import { readOptions } from "./options.ts";
 
@@ -20,17 +20,18 @@ export const STATIC: PolicyKind<StaticOptions> = policyKind({
     }
     throw new PolicyError(`num_steps must be an integer of at least 0, got ${num_steps}`);
   },
-  make: ({ numSteps }, setup) => fixed(numSteps ?? setup.numSteps ?? DEFAULT_NUM_STEPS),
+  make: ({ numSteps }, setup) => fixed(chain(numSteps ?? setup.numSteps ?? DEFAULT_NUM_STEPS)),
 });
 
-/** Every round as deep as the deepest of its requests; `numSteps` are those of one that is silent. */
-export function fixed(numSteps: number): Policy<null> {
+/** Every round as deep as the deepest of its requests; `tier` is that of one that is silent. */
+export function fixed(tier: TierShape): Policy<null> {
   return {
-    tiers: [chain(numSteps)],
+    tiers: [tier],
     start: null,
-    pick: (_, { asked }) => ({
-      tier: chain(Math.max(0, ...asked.map((steps = numSteps) => steps))),
-    }),
+    pick: (_, { asked }) => {
+      const steps = Math.max(0, ...asked.map((steps = tier.depth) => steps));
+      return { tier: steps === tier.depth && asked.includes(undefined) ? tier : chain(steps) };
+    },
     holds: () => Infinity,
     learn: (state) => ({ state }),
     report: () => ({ json: {}, rows: [] }),

@@ -1,5 +1,10 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { chooseFix, type Machine, parseOsRelease } from "../../../src/cli/doctor/machine.ts";
+import {
+  type Answered,
+  chooseFix,
+  type Machine,
+  parseOsRelease,
+} from "../../../src/cli/doctor/machine.ts";
 
 const DEBIAN = parseOsRelease('ID=debian\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n');
 const APT = "apt-get install -y mesa-vulkan-drivers libvulkan1";
@@ -21,6 +26,27 @@ Deno.test("os-release: quotes, escapes, comments and absent fields", () => {
   deepEqual(parseOsRelease(""), { id: "linux", like: [], name: "linux" });
 });
 
+const VULKAN: Answered = {
+  vendor: "Mesa",
+  software: true,
+  backend: { name: "vulkan", forced: false },
+};
+const GL = { ...VULKAN, backend: { name: "gl", forced: false } };
+
+Deno.test("where OpenGL alone answers, Mesa's Vulkan is installed for what Mesa drives", () => {
+  const debian = linux("ID=debian");
+  const kind = (adapter: Answered) => chooseFix(debian, adapter).kind;
+  equal(kind(GL), "install");
+  equal(kind({ ...GL, software: false, vendor: "Intel" }), "install");
+  deepEqual(chooseFix(debian, { ...GL, software: false, vendor: "NVIDIA" }), {
+    kind: "advice",
+    text: "install NVIDIA's Vulkan driver; a container needs the host's " +
+      "(NVIDIA_DRIVER_CAPABILITIES=all)",
+  });
+  equal(kind({ ...GL, backend: { ...GL.backend, forced: true } }), "none");
+  equal(kind({ ...GL, backend: { ...GL.backend, vulkan: "llvmpipe" } }), "none");
+});
+
 Deno.test("the fix follows the distribution and who we are", () => {
   const table: [Machine, string][] = [
     [linux("ID=debian"), `install ${APT}`],
@@ -38,8 +64,8 @@ Deno.test("the fix follows the distribution and who we are", () => {
     [{ os: "windows", release: undefined, root: false }, "advice"],
   ];
   for (const [machine, expected] of table) {
-    const fix = chooseFix(machine, false);
+    const fix = chooseFix(machine, null);
     equal("command" in fix ? `${fix.kind} ${fix.command}` : fix.kind, expected);
-    equal(chooseFix(machine, true).kind, "none");
+    equal(chooseFix(machine, VULKAN).kind, "none");
   }
 });

@@ -1,10 +1,5 @@
 import { deepEqual, doesNotMatch, equal, match } from "node:assert/strict";
-import {
-  type AdapterReport,
-  guessBackend,
-  isSoftware,
-  vendorName,
-} from "../../../src/cli/doctor/adapter.ts";
+import { type AdapterReport, isSoftware, vendorName } from "../../../src/cli/doctor/adapter.ts";
 import {
   byteText,
   type DoctorReport,
@@ -17,7 +12,7 @@ import { gigabytesPerSecond } from "../../../src/cli/doctor/speed.ts";
 const ADAPTER: AdapterReport = {
   name: "NVIDIA H200",
   vendor: "NVIDIA",
-  backend: "vulkan",
+  backend: { name: "vulkan", certain: true, forced: false },
   software: false,
   subgroupSizes: [32, 32],
   granted: ["subgroups", "shader-f16"],
@@ -60,7 +55,7 @@ Deno.test("the report: one fact a line, the verdict last", () => {
     `deno       2.9.6 (v8 15.0, typescript 6.0.3, x86_64-unknown-linux-gnu)
 system     Debian GNU/Linux 12 (bookworm)
 adapter    NVIDIA H200
-           hardware, NVIDIA, backend vulkan (a guess)
+           hardware, NVIDIA, backend vulkan
 features   subgroups, shader-f16; subgroups of 32
 limits     buffer 2 GiB, binding 128 MiB, 0 storage buffers, workgroup 0 threads and 0 B
 memory     15 GiB free of 16 GiB
@@ -88,7 +83,22 @@ Deno.test("the verdict says what is wrong and what helps", () => {
   match(lastLine(broken), /opens no device: lost/);
   doesNotMatch(renderReport(broken), /readback/);
   match(lastLine({ ...REPORT, adapter: { ...ADAPTER, software: true } }), /ready, without a GPU/);
-  match(lastLine({ ...REPORT, adapter: { ...ADAPTER, backend: "gl" } }), /no Vulkan driver/);
+  const backed = (backend: Partial<AdapterReport["backend"]>, fix = REPORT.fix) => ({
+    ...REPORT,
+    fix,
+    adapter: { ...ADAPTER, backend: { ...ADAPTER.backend, ...backend } },
+  });
+  equal(
+    lastLine(backed({ name: "gl" }, { kind: "run", command })),
+    `verdict    OpenGL answers but no Vulkan driver; Vulkan is faster: for the driver run: ${command}`,
+  );
+  equal(
+    lastLine(backed({ name: "gl", vulkan: "llvmpipe" })),
+    'verdict    ready with gl; DENO_WEBGPU_BACKEND=vulkan takes "llvmpipe" instead',
+  );
+  equal(lastLine(backed({ name: "gl", forced: true })), "verdict    ready");
+  match(renderReport(backed({ certain: false })), /backend vulkan \(a guess\)\n/);
+  match(renderReport(backed({ forced: true })), /backend vulkan \(by DENO_WEBGPU_BACKEND\)\n/);
   deepEqual([REPORT, broken, { ...REPORT, adapter: null }].map(isHealthy), [true, false, false]);
 });
 
@@ -115,16 +125,6 @@ Deno.test("adapters are known by what little Deno tells of them", () => {
   equal(isSoftware("llvmpipe (LLVM 15.0.6, 256 bits)", false), true);
   equal(isSoftware("Microsoft Basic Render Driver", false), true);
   equal(isSoftware("NVIDIA H200", false), false);
-  const unlimited = { maxBindingsPerBindGroup: 2 ** 32 - 1 };
-  const mesa = { ...unlimited, maxStorageBuffersPerShaderStage: 16 };
-  const nvidia = { ...unlimited, maxStorageBuffersPerShaderStage: 524_288 };
-  equal(guessBackend("linux", mesa, undefined), "gl");
-  equal(guessBackend("linux", nvidia, undefined), "vulkan");
-  equal(guessBackend("linux", {}, undefined), "vulkan");
-  equal(guessBackend("darwin", {}, undefined), "metal");
-  equal(guessBackend("windows", {}, "DX12"), "dx12");
-  // Several may be named; which one answered is not told.
-  equal(guessBackend("linux", {}, "vulkan,gl"), "vulkan");
 });
 
 Deno.test("sizes and rates", () => {

@@ -24,9 +24,9 @@ function running(id: number, numSteps?: number): RequestState {
   };
   const output = openOutput({
     ...{ tokenizer, name: "fake", vocabSize: 99, eosTokenIds: [], algorithm: "EAGLE3" as const },
-    ...{ contextLength: 100, numSteps: 3 },
+    ...{ contextLength: 100, tier: chain(3) },
   }, request);
-  output.take({ ids: [6], accepted: 0, drafts: [], numSteps: undefined });
+  output.take({ ids: [6], accepted: 0, drafts: [], tier: undefined });
   const sequence = newSequence([1, 2, 3, 4, 5, 6]);
   sequence.stored = 5;
   return {
@@ -79,7 +79,7 @@ Deno.test("outcome: positions go on within a group of rounds", () => {
   const state = running(3, 2);
   const positions = [0, 1].map(() => {
     const { sequences: [one] } = roundOutcome(ROUND, [{ state, result: RESULT }], TIMES);
-    state.output.take({ ...RESULT, numSteps: 3 });
+    state.output.take({ ...RESULT, tier: chain(3) });
     return one;
   });
   const same = { id: 3, asked: 2, depth: 3, accepted: 2 };

@@ -1,0 +1,112 @@
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
+
+/** Columns that one workgroup ranks. */
+const SLICE = 256;
+
+/** u32 words that the partial results of a row take: of each slice its softmax and `top` columns. */
+export function partialTopWords(vocab: number, top: number): number {
+  return 2 * slicesOf(vocab) * (1 + top);
+}
+
+function slicesOf(vocab: number): number {
+  return Math.ceil(vocab / SLICE);
+}
+
+function partialTopKernel(lanes: number) {
+  const code = shader("tree/partial_top", { counts: { SLICE, ...foldCounts(lanes) } });
+  return kernel(`partial_top_${lanes}`, code, {
+    bindings: ["logits", "partials"],
+    constants: ["VOCAB", "STRIDE", "TOP", "LANES"],
+  });
+}
+
+const partialKernels = new Map<number, ReturnType<typeof partialTopKernel>>();
+const topKernels = new Map<string, Kernel>();
+
+function topTokensKernel(lanes: number, perSlot: boolean): Kernel {
+  const name = `top_tokens_${perSlot ? "slot" : "row"}_${lanes}`;
+  return topKernels.getOrInsertComputed(name, () => {
+    const code = shader("tree/top_tokens", {
+      slots: { place: perSlot ? "tree/top_of_slot" : "tree/top_of_row" },
+      counts: foldCounts(lanes),
+    });
+    return kernel(name, code, {
+      bindings: ["partials", "offsets", "out", ...perSlot ? ["batch_slots", "drafts"] : []],
+      constants: ["SLICES", "TOP", "LANES", ...perSlot ? ["MOST_ROWS"] : []],
+    });
+  });
+}
+
+interface TopShape {
+  readonly rows: number;
+  readonly vocab: number;
+  /** Tokens wanted of each row, at most `vocab`. */
+  readonly top: number;
+  /** Most invocations of a workgroup, a power of two. */
+  readonly lanes: number;
+  readonly label: string;
+}
+
+/** Where the tokens of sequences' rows go, by slots. */
+export interface BySlot {
+  /** Slot of each row, u32 [rows]. */
+  readonly batchSlots: Operand;
+  /** What is drafted for each slot, [slots, draftWords(mostRows)]: its first token is stored too. */
+  readonly drafts: Operand;
+  readonly mostRows: number;
+}
+
+/**
+ * Records the most probable tokens of each row, in falling order: (token, bits of its f32
+ * probability), u32 [rows or slots, top, 2].
+ */
+export function topTokens(
+  { logits, partials, offsets, out, bySlot }: {
+    /** [rows, stride] */
+    readonly logits: Operand;
+    /** [rows, partialTopWords(vocab, top)] u32 */
+    readonly partials: Operand;
+    /** Target id minus draft id, i32 [vocab]. */
+    readonly offsets: Operand;
+    readonly out: Operand;
+    readonly bySlot?: BySlot | undefined;
+  },
+  shape: TopShape & {
+    /** Row stride of logits. */
+    readonly stride: number;
+  },
+): Dispatch[] {
+  const { rows, vocab, top, stride, label } = shape;
+  const lanes = Math.min(shape.lanes, SLICE);
+  const slices = slicesOf(vocab);
+  const { mostRows, batchSlots, drafts } = bySlot ?? {};
+  return [
+    dispatch(partialKernels.getOrInsertComputed(lanes, partialTopKernel), {
+      buffers: { logits, partials },
+      constants: { VOCAB: vocab, STRIDE: stride, TOP: top, LANES: lanes },
+      workgroups: [slices, rows],
+      label: `${label}.partial`,
+      work: { bytes: 4 * rows * vocab, flops: rows * vocab },
+    }),
+    dispatch(topTokensKernel(lanes, bySlot !== undefined), {
+      buffers: {
+        ...{ partials, offsets, out },
+        ...batchSlots && drafts ? { batch_slots: batchSlots, drafts } : {},
+      },
+      constants: {
+        ...{ SLICES: slices, TOP: top, LANES: lanes },
+        ...mostRows === undefined ? {} : { MOST_ROWS: mostRows },
+      },
+      workgroups: [rows],
+      label,
+    }),
+  ];
+}

@@ -1,0 +1,67 @@
+// The TOP most probable tokens of each row, most probable first:
+//   out[place, i] = (token, bits of its probability), place by the slot below
+//   token = column + offsets[column] (see draft_choose.wgsl), probability = exp(logit - M) / sum of exp(logit - M)
+// Logits that are no numbers have probability 0: the target will not agree.
+//
+// One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
+// is behind it. Slot:
+//   place: `fn place(row)`, where the row's tokens go, NO_PLACE for nowhere; `fn first(place, token)`, what
+//     else is done with the most probable one (top_of_row.wgsl, top_of_slot.wgsl).
+
+//use tree/rank
+//use fragments/workgroup_argmax
+//use fragments/workgroup_sum
+//use place
+
+override SLICES: u32; // a row
+override TOP: u32;
+override LANES: u32;
+
+alias Sum = f32;
+
+const NO_PLACE = 0xffffffffu;
+
+@group(0) @binding(0) var<storage, read> partials: array<vec2<u32>>; // [rows, SLICES, 1 + TOP], see partial_top.wgsl
+@group(0) @binding(1) var<storage, read> offsets: array<i32>; // [columns]
+@group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>; // [places, TOP]
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let slices = tile.x * SLICES * (1u + TOP);
+  var best = NO_ARGMAX;
+  for (var s = lane; s < SLICES; s += LANES) {
+    best = better(best, partials[slices + s * (1u + TOP) + 1u]);
+  }
+  let largest = logit_of(best_of(best, lane).x);
+  var sum = 0.0;
+  for (var s = lane; s < SLICES; s += LANES) {
+    let slice = bitcast<vec2<f32>>(partials[slices + s * (1u + TOP)]);
+    sum += slice.y * exp(slice.x - largest);
+  }
+  sum = total(sum, lane);
+  let to = place(tile.x);
+  if (to == NO_PLACE) {
+    return;
+  }
+  for (var i = lane; i < SLICES * TOP; i += LANES) {
+    let own = partials[slices + i / TOP * (1u + TOP) + 1u + i % TOP];
+    var rank = 0u;
+    for (var s = 0u; s < SLICES && rank < TOP; s++) {
+      for (var j = 0u; j < TOP; j++) {
+        if (!before(partials[slices + s * (1u + TOP) + 1u + j], own)) {
+          break;
+        }
+        rank++;
+      }
+    }
+    if (rank < TOP) {
+      let token = u32(i32(own.y) + offsets[own.y]);
+      let probability = exp(logit_of(own.x) - largest) / sum;
+      let sound = select(0.0, min(probability, 1.0), probability >= 0.0);
+      out[to * TOP + rank] = vec2<u32>(token, bitcast<u32>(sound));
+      if (rank == 0u) {
+        first(to, token);
+      }
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import type { Group } from "../cases.ts";
+import { type BenchRow, isDrafting } from "../row.ts";
+import { sum } from "../statistics.ts";
+import type { PageMaker, PageNode } from "./dom.ts";
+import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
+import { type Looks, swatch } from "./series.ts";
+import { speedupChart, throughputChart } from "./speed.ts";
+
+/** Timelines shown at most in a section: later ones look the same. */
+const TIMELINES = 12;
+/** Pixels that wide charts are drawn for: half the page, or all of a phone. The style shows one. */
+const WIDTHS = { "on-screen": 540, "on-phone": 360 } as const;
+
+interface Drawing {
+  readonly page: PageMaker;
+  readonly looks: Looks;
+}
+
+/** The charts of rows that differ in batch size and setting only. */
+export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
+  const { page: { element }, looks } = drawing;
+  const both = (caption: string, draw: typeof speedupChart) =>
+    figure(
+      caption,
+      drawing,
+      ...Object.entries(WIDTHS).map(([style, width]) => {
+        const name = title === "" ? caption : `${caption}, ${title}`;
+        return element("div", { class: style }, draw(rows, { ...drawing, width, name }));
+      }),
+    );
+  const drawn = rows.filter(({ setting_kind }) => setting_kind !== "plain again");
+  const entries = [...looks].filter(([name]) => drawn.some(({ setting }) => setting === name))
+    .map(([name, look]) => [name, swatch(look, drawing.page)] as const);
+  return [
+    element("h2", {}, title === "" ? "Speed" : `Speed: ${title}`),
+    legend(entries, drawing),
+    element(
+      "div",
+      { class: "wide" },
+      both("Tokens/s, 95 % intervals", throughputChart),
+      ...rows.some(isDrafting)
+        ? [both("Speed over plain, 95 % intervals; band: A/A noise", speedupChart)]
+        : [],
+    ),
+    element(
+      "div",
+      { class: "parts" },
+      ...[timelines(rows, drawing), positions(rows, drawing), timeSplits(rows, drawing)]
+        .filter((part) => part !== undefined),
+    ),
+  ];
+}
+
+/** Of the presets; of the widest fixed setting where no preset was measured. */
+function timelines(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
+  const presets = rows.filter(({ setting_kind }) => setting_kind === "preset");
+  const most = Math.max(...rows.map(({ num_steps }) => num_steps ?? 0));
+  const deepest = rows.filter(({ num_steps }) => most > 0 && num_steps === most);
+  const shown = (presets.length > 0 ? presets : deepest)
+    .filter(({ timeline }) => timeline.accept.length > 0)
+    .slice(0, TIMELINES);
+  const tops = shown.flatMap(({ timeline }) => [
+    ...timeline.accept.map(({ length }) => length),
+    ...timeline.steps.map(({ num_steps }) => num_steps + 1),
+  ]);
+  const top = Math.ceil(Math.max(1, ...tops));
+  return part(drawing, {
+    title: "Accept length over time",
+    text:
+      "Line: tokens a request gains in a round. Grey steps: the tier, drafts made in a round. First block.",
+    charts: shown.map((row) => ({
+      caption: `${row.setting}, batch ${row.batch}`,
+      draw: (name) => timelineChart(row, { ...drawing, top, name }),
+    })),
+  });
+}
+
+function positions(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
+  const drafting = rows.filter(({ acceptance_per_position }) => acceptance_per_position.length > 0);
+  return part(drawing, {
+    title: "Acceptance by position",
+    text:
+      "Of the rounds that drafted a position, the share that accepted it. A preset drafts deep where drafts fare well: its line may rise.",
+    charts: byBatch(drafting, (rows, name) => positionChart(rows, { ...drawing, name })),
+  });
+}
+
+function timeSplits(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
+  const top = Math.max(
+    ...rows.map(({ round_ms }) => sum(PARTS.map((part) => round_ms[part]))),
+  );
+  const { element } = drawing.page;
+  const entries = PARTS.map((part) =>
+    [part, element("i", { style: `background: var(--${part})` })] as const
+  );
+  return part(drawing, {
+    title: "Where a round's time goes",
+    text: `Each bar from left to right: ${PARTS.join(", ")}.`,
+    legend: legend(entries, drawing),
+    charts: byBatch(rows, (rows, name) => timeSplitChart(rows, { ...drawing, top, name })),
+  });
+}
+
+interface Chart {
+  readonly caption: string;
+  readonly draw: (name: string) => PageNode;
+}
+
+function byBatch(
+  rows: readonly BenchRow[],
+  draw: (rows: readonly BenchRow[], name: string) => PageNode,
+): Chart[] {
+  return [...Map.groupBy(rows, ({ batch }) => batch)].map(([batch, rows]) => ({
+    caption: `batch ${batch}`,
+    draw: (name) => draw(rows, name),
+  }));
+}
+
+/** Small charts under a heading; undefined where there is none. */
+function part(
+  drawing: Drawing,
+  { title, text, legend, charts }: {
+    title: string;
+    text: string;
+    legend?: PageNode;
+    charts: readonly Chart[];
+  },
+): PageNode | undefined {
+  if (charts.length === 0) return undefined;
+  const { element } = drawing.page;
+  const figures = charts.map(({ caption, draw }) =>
+    figure(caption, drawing, draw(`${title}, ${caption}`))
+  );
+  return element(
+    "section",
+    { class: charts.length === 1 ? "one" : "many" },
+    element("h3", {}, title),
+    element("p", {}, text),
+    ...legend === undefined ? [] : [legend],
+    element("div", { class: "small" }, ...figures),
+  );
+}
+
+function figure(
+  caption: string,
+  { page: { element } }: Drawing,
+  ...charts: readonly PageNode[]
+): PageNode {
+  return element("figure", {}, element("figcaption", {}, caption), ...charts);
+}
+
+function legend(
+  entries: readonly (readonly [string, PageNode])[],
+  { page: { element } }: Drawing,
+): PageNode {
+  const items = entries.map(([name, mark]) => element("span", {}, mark, name));
+  return element("div", { class: "legend" }, ...items);
+}

@@ -1,0 +1,101 @@
+import { dot, lineX, type SymbolType } from "@observablehq/plot";
+import { shortName } from "../columns.ts";
+import { type BenchRow, isDrafting } from "../row.ts";
+import type { PageMaker, PageNode } from "./dom.ts";
+
+/** How a setting is drawn: told by shape and dashes as well as by colour. */
+export interface Look {
+  /** A CSS value that follows the page's theme. */
+  readonly colour: string;
+  readonly symbol: SymbolType;
+  /** SVG's stroke-dasharray; empty is a whole line. */
+  readonly dash: string;
+}
+
+/** By the name of the setting. */
+export type Looks = ReadonlyMap<string, Look>;
+
+/** Hues of presets in style.css; more presets begin again. */
+const PRESET_HUES = 4;
+/** Of settings that draft; more begin again, with other dashes: 6 and 5 have no common factor. */
+const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as const;
+const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
+
+/**
+ * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets have
+ * hues of their own.
+ */
+export function looksOf(rows: readonly BenchRow[]): Looks {
+  const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];
+  const drafting = settings.filter(isDrafting);
+  return new Map(settings.map((row) => {
+    const colour = colourOf(row, settings);
+    const at = drafting.indexOf(row);
+    if (at < 0) return [row.setting, { colour, symbol: "circle", dash: "1 3" }];
+    const symbol = SYMBOLS[at % SYMBOLS.length] ?? "square";
+    return [row.setting, { colour, symbol, dash: DASHES[at % DASHES.length] ?? "" }];
+  }));
+}
+
+function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
+  const alike = settings.filter(({ setting_kind }) => setting_kind === row.setting_kind);
+  const at = alike.indexOf(row);
+  switch (row.setting_kind) {
+    case "plain":
+      return "var(--plain)";
+    case "plain again":
+      return "var(--plain-again)";
+    case "static":
+      return ramp(at, alike.length, ["--fewest-steps", "--most-steps"]);
+    case "tree":
+      return ramp(at, alike.length, ["--few-rows", "--many-rows"]);
+    case "preset":
+      return `var(--preset-${at % PRESET_HUES + 1})`;
+  }
+}
+
+function ramp(at: number, count: number, [from, to]: readonly [string, string]): string {
+  const part = count < 2 ? 50 : Math.round(at / (count - 1) * 100);
+  return `color-mix(in oklab, var(${to}) ${part}%, var(${from}))`;
+}
+
+/** The scales of a chart whose marks are told apart by setting. */
+export function seriesScales(looks: Looks): {
+  color: { type: "ordinal"; domain: string[]; range: string[] };
+  symbol: { type: "ordinal"; domain: string[]; range: SymbolType[] };
+} {
+  const domain = [...looks.keys()];
+  const all = [...looks.values()];
+  return {
+    color: { type: "ordinal", domain, range: all.map(({ colour }) => colour) },
+    symbol: { type: "ordinal", domain, range: all.map(({ symbol }) => symbol) },
+  };
+}
+
+/** Pixels of a character of a chart's text, and of a tick. */
+const [CHARACTER, TICK] = [6.5, 14];
+
+/** The settings' names beside their bars, and the room they take. */
+export function namesAxis(bars: readonly { readonly setting: string }[]): {
+  marginLeft: number;
+  y: { type: "band"; label: null; domain: string[]; tickFormat: (name: string) => string };
+} {
+  const domain = [...new Set(bars.map(({ setting }) => setting))];
+  const longest = Math.max(0, ...domain.map((name) => shortName(name).length));
+  const y = { type: "band" as const, label: null, domain, tickFormat: shortName };
+  return { marginLeft: Math.ceil(TICK + CHARACTER * longest), y };
+}
+
+/** A stretch of a setting's line with its symbol, for a legend. */
+export function swatch({ colour, symbol, dash }: Look, { chart }: PageMaker): PageNode {
+  const size = { width: 34, height: 14, margin: 2, marginBottom: 2 };
+  return chart({
+    ...size,
+    x: { axis: null, domain: [0, 2] },
+    y: { axis: null, domain: [-1, 1] },
+    marks: [
+      lineX([0, 2], { y: 0, stroke: colour, strokeDasharray: dash }),
+      dot([1], { x: 1, y: 0, symbol, fill: colour, r: 4 }),
+    ],
+  });
+}

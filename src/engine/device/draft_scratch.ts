@@ -1,0 +1,58 @@
+/** What choosing draft tokens writes. */
+import { canStoreArgmax, matmulArgmaxWords } from "../../../shaders/matmul/matmul_argmax.ts";
+import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
+import { partialTopWords } from "../../../shaders/tree/top.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import type { Tuning } from "../../gpu/matrix.ts";
+import type { DraftConfig } from "../../model/config/types.ts";
+import type { Draft, DraftWeights, TreeScratch } from "../../model/plan/draft_types.ts";
+import { ROW_WORDS } from "../../model/plan/rows_layout.ts";
+import { poolSize } from "../../speculate/trees.ts";
+import { type Capacity, storageBuffer, treeWidth, whole } from "./buffers.ts";
+
+interface LoadedDraft {
+  readonly config: DraftConfig;
+  readonly weights: DraftWeights;
+}
+
+/** Where a tier drafts trees on the device. */
+export function treeScratch(
+  gpu: Gpu,
+  { config, weights: { head } }: LoadedDraft,
+  capacity: Capacity,
+): TreeScratch | undefined {
+  const { batch, treeShapes = [] } = capacity;
+  const width = treeWidth(capacity);
+  if (width === 0) return undefined;
+  const rows = batch * width;
+  const words = (label: string, count: number) => storageBuffer(gpu, `draft.tree.${label}`, count);
+  return {
+    width,
+    logits: words("logits", whole(rows) * head.rows),
+    partials: words("partials", rows * partialTopWords(config.draftVocabSize, width)),
+    first: words("first", 2 * rows),
+    top: words("top", 2 * rows * width),
+    pool: words("pool", 2 * batch * Math.max(...treeShapes.map(poolSize))),
+    frontier: words("frontier", rows * Math.max(...treeShapes.map(({ depth }) => depth))),
+    rows: words("rows", rows * ROW_WORDS),
+    index: words("index", rows),
+    hidden: words("hidden", whole(rows) * config.layer.hiddenSize),
+  };
+}
+
+/** What a draft token is chosen from: partial argmaxes that the head stores, else logits and theirs. */
+export function choiceScratch(
+  floats: (label: string, count: number) => Operand,
+  { config, weights: { head }, tuning }: LoadedDraft & {
+    readonly tuning: Tuning;
+  },
+  rows: number,
+): Pick<Draft, "logits" | "partials"> {
+  return canStoreArgmax(head, tuning)
+    ? { logits: undefined, partials: floats("partials", matmulArgmaxWords(head, { rows, tuning })) }
+    : {
+      logits: floats("logits", rows * head.rows),
+      partials: floats("partials", rows * partialArgmaxWords(config.draftVocabSize)),
+    };
+}

@@ -1,0 +1,84 @@
+/** What the cache has of a model without asking the hub. */
+import { reason, UsageError } from "../errors.ts";
+import { cachedCommit, readText, type RepoFolders, sizeOf } from "./cache.ts";
+import type { ModelName } from "./names.ts";
+import { nearest } from "./nearby.ts";
+import { lacking } from "./needed.ts";
+import { cachedRepos, scanRepo } from "./scan.ts";
+
+/** A model in the cache. */
+export interface Snapshot {
+  readonly name: ModelName;
+  readonly commit: string;
+  readonly folder: string;
+  /** Bytes that came over the network for it. */
+  readonly downloaded: number;
+}
+
+/** The index of a model of a million tensors is smaller. */
+const MOST_JSON = 256 << 20;
+
+/** Why the cache does not do, as the end of a sentence. */
+export interface Lack {
+  readonly lacks: string;
+  /** Something of the revision is there. */
+  readonly begun: boolean;
+}
+
+/** The snapshot that the cache has for a name, or what it lacks. */
+export function cachedSnapshot(
+  name: ModelName,
+  folders: RepoFolders,
+  cache: string,
+): Snapshot | Lack {
+  const commit = cachedCommit(folders, name);
+  if (commit === undefined) return lackingRevision(name, folders, cache);
+  const folder = `${folders.snapshots}/${commit}`;
+  const lacks = lackingIn(folder);
+  if (lacks === undefined) return { name, commit, folder, downloaded: 0 };
+  return { lacks: `"${folders.root}" has no ${lacks}`, begun: true };
+}
+
+/** The first file that a snapshot lacks to be run. */
+export function lackingIn(folder: string): string | undefined {
+  return lacking(
+    (file) => sizeOf(`${folder}/${file}`) !== undefined,
+    (file) => readJson(`${folder}/${file}`),
+  );
+}
+
+function lackingRevision(
+  { repo, revision }: ModelName,
+  { root }: RepoFolders,
+  cache: string,
+): Lack {
+  const { revisions, begunBytes } = scanRepo(cache, repo);
+  const begun = begunBytes !== undefined;
+  // What was interrupted has no name yet.
+  const unnamed = revisions.find(({ refs }) => refs.length === 0);
+  const lacks = begun && unnamed ? lackingIn(unnamed.folder) : undefined;
+  if (lacks !== undefined) return { lacks: `"${root}" has no ${lacks}`, begun };
+  if (revisions.length > 0) {
+    const has = revisions.map(({ commit, refs }) => [...refs, commit.slice(0, 7)].join(" = "));
+    return { lacks: `"${root}" has no revision "${revision}", but ${has.join(", ")}`, begun };
+  }
+  if (begun) return { lacks: `"${root}" has only the beginning of it`, begun };
+  const near = nearest(repo, cachedRepos(cache)).map((each) => `"${each}"`);
+  const like = near.length === 0 ? "" : `; it has ${near.slice(0, 3).join(", ")}`;
+  return { lacks: `there is no such model in "${cache}"${like}`, begun };
+}
+
+/** @throws UsageError when the file is not JSON. */
+export function readJson(path: string): unknown {
+  const size = sizeOf(path) ?? 0;
+  if (size > MOST_JSON) {
+    throw new UsageError(`Cannot read "${path}": ${size} bytes, expected at most ${MOST_JSON}`);
+  }
+  try {
+    return JSON.parse(readText(path) ?? "null") as unknown;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const why = reason(error).replace(/\s+/g, " ");
+    throw new UsageError(`Cannot read "${path}": not JSON (${why})`, { cause: error });
+  }
+}

@@ -1,0 +1,82 @@
+/** A folder that is complete or not there: written under another name beside its place, then renamed. */
+
+/** A new folder under way. Disposed of before it is moved, it goes. */
+export interface TemporaryFolder extends AsyncDisposable {
+  readonly path: string;
+  /** Renames it to its place; what is there goes once the new one stands. */
+  moveIn(): Promise<void>;
+}
+
+/** Held by the process that writes the folder, so that others see whether it still lives. */
+const LOCK = ".eyrie-lock";
+const PARTIAL = /^\.(.+)-[^-]+\.partial(\.old)?$/;
+
+/**
+ * Makes the folder, and removes those in the same place whose process is no more.
+ * @param to where it is to be, on the same disk.
+ */
+export async function makeTemporary(to: string): Promise<TemporaryFolder> {
+  const [, parent = "", name = ""] = /^(.*?)\/*([^/]+)\/*$/.exec(to) ?? [];
+  const dir = to.startsWith("/") ? `${parent}/` : parent || ".";
+  await Deno.mkdir(dir, { recursive: true });
+  await removeAbandoned(dir);
+  const path = await Deno.makeTempDir({ dir, prefix: `.${name}-`, suffix: ".partial" });
+  const lock = await Deno.open(`${path}/${LOCK}.new`, { write: true, createNew: true });
+  await lock.lock(true).catch(() => {}); // a file system without locks
+  await Deno.rename(`${path}/${LOCK}.new`, `${path}/${LOCK}`);
+  let open = true;
+  const release = (): void => {
+    if (open) lock.close();
+    open = false;
+  };
+  return {
+    path,
+    async moveIn() {
+      release();
+      await Deno.remove(`${path}/${LOCK}`);
+      await Deno.chmod(path, 0o777 & ~Deno.umask());
+      if (!await isThere(to)) return await Deno.rename(path, to);
+      const old = `${path}.old`;
+      await Deno.rename(to, old);
+      try {
+        await Deno.rename(path, to);
+      } catch (error) {
+        await Deno.rename(old, to);
+        throw error;
+      }
+      await Deno.remove(old, { recursive: true });
+    },
+    async [Symbol.asyncDispose]() {
+      release();
+      await Deno.remove(path, { recursive: true }).catch(() => {}); // gone after the rename
+    },
+  };
+}
+
+/** Folders that a killed process left: unlocked ones, and what was replaced by one that stands. */
+async function removeAbandoned(dir: string): Promise<void> {
+  for await (const { name: folder, isDirectory } of Deno.readDir(dir)) {
+    const [whole, name, old] = isDirectory ? PARTIAL.exec(folder) ?? [] : [];
+    if (whole === undefined) continue;
+    const path = `${dir}/${folder}`;
+    const abandoned = old === undefined
+      ? await isUnlocked(`${path}/${LOCK}`)
+      : await isThere(`${dir}/${name}`) && !await isThere(path.slice(0, -old.length));
+    // What is not ours to remove may stay.
+    if (abandoned) await Deno.remove(path, { recursive: true }).catch(() => {});
+  }
+}
+
+/** Whether there is such a lock and nobody holds it. */
+async function isUnlocked(path: string): Promise<boolean> {
+  try {
+    using file = await Deno.open(path, { write: true });
+    return file.tryLockSync(true);
+  } catch {
+    return false;
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await Deno.lstat(path).then(() => true, () => false);
+}

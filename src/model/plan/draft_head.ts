@@ -1,0 +1,185 @@
+/** What a draft makes of its hidden rows: tokens, by its head. */
+import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choose.ts";
+import { partialArgmax, partialArgmaxCount } from "../../../shaders/choose/partial_argmax.ts";
+import { matmul } from "../../../shaders/matmul/matmul.ts";
+import { matmulArgmax, matmulArgmaxCount } from "../../../shaders/matmul/matmul_argmax.ts";
+import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
+import { topTokens } from "../../../shaders/tree/top.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import { norm } from "./decoder_context.ts";
+import type { BatchSlots, Draft, TreeScratch } from "./draft_types.ts";
+
+/** What a draft level stores: a token of each sequence, and the hidden row that the next level reads. */
+export interface DraftEnd {
+  readonly batch: number;
+  readonly step: number;
+  /** Row of `scratch.x` of each sequence, [batch]; absent: sequence b is row b. */
+  readonly last?: Operand;
+  /** Whether a further level follows, at once or in the next round. */
+  readonly keepHidden: boolean;
+  /** Where that level's rows go, if it follows at once. */
+  readonly next?: NextLevel | undefined;
+}
+
+/** Draft token `step` of each sequence, and the hidden row that the next level reads. */
+export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEnd): Dispatch[] {
+  const { weights, partials, drafts, mostRows, tuning } = draft;
+  const { batch, step, next } = end;
+  const label = `draft_choose.${step}`;
+  const { x, plan: input } = ends(draft, batchSlots, end);
+  const { plan, count } = headArgmax(draft, x, { rows: batch, label: `${label}.partial_argmax` });
+  return [
+    ...input,
+    ...plan,
+    draftChoose({ partials, offsets: weights.offsets, batchSlots, drafts, next }, {
+      ...{ batch, count, step, mostRows, label },
+      lanes: tuning.rowLanes,
+    }),
+  ];
+}
+
+/**
+ * The first tokens of each sequence's tree, and the first of them as draft token 0, where a chain
+ * begins; otherwise as `draftHead` of step 0.
+ */
+export function firstTokens(
+  draft: Draft,
+  tree: TreeScratch,
+  { batchSlots }: BatchSlots,
+  { batch, last }: { readonly batch: number; readonly last: Operand },
+): Dispatch[] {
+  const { drafts, mostRows } = draft;
+  const { x, plan } = ends(draft, batchSlots, { batch, last, keepHidden: true });
+  return [
+    ...plan,
+    ...headTop(draft, tree, x, {
+      ...{ rows: batch, top: tree.width, out: tree.first, label: "draft_top.first" },
+      bySlot: { batchSlots, drafts, mostRows },
+    }),
+  ];
+}
+
+/**
+ * The most probable tokens after each row of a level of a tree, and their hidden rows.
+ *
+ * @param of.keepHidden whether a further forward follows.
+ */
+export function levelTokens(
+  draft: Draft,
+  tree: TreeScratch,
+  of: {
+    readonly rows: number;
+    readonly width: number;
+    readonly level: number;
+    readonly keepHidden: boolean;
+  },
+): Dispatch[] {
+  const { rows, width: top, level, keepHidden } = of;
+  const { weights: { finalNorm }, scratch, config: { hiddenSize: cols } } = draft;
+  const copy = (x: Operand) =>
+    copyRows({ x, out: tree.hidden }, { rows, cols, label: "draft.keepHidden" });
+  const { normOutput } = draft.draft;
+  const keep = keepHidden && !normOutput ? { what: "input", out: tree.hidden } as const : undefined;
+  const x = finalNorm ? scratch.normed : scratch.x;
+  return [
+    ...finalNorm ? norm(draft, { weight: finalNorm, out: x, keep }, rows, "draft.norm") : [],
+    ...keepHidden && (normOutput || !finalNorm) ? [copy(x)] : [],
+    ...headTop(draft, tree, x, { rows, top, out: tree.top, label: `draft_top.${level}` }),
+  ];
+}
+
+/** The most probable tokens after the hidden rows x: their logits are stored and looked through. */
+function headTop(
+  { weights: { head: matrix, offsets }, draft: { draftVocabSize: vocab }, tuning }: Draft,
+  { logits, partials }: TreeScratch,
+  x: Operand,
+  { rows, top, label, ...to }:
+    & Pick<Parameters<typeof topTokens>[0], "out" | "bySlot">
+    & { readonly rows: number; readonly top: number; readonly label: string },
+): Dispatch[] {
+  const shape = { rows, vocab, stride: matrix.rows, top, lanes: tuning.rowLanes, label };
+  return [
+    ...matmul({ matrix, x, out: logits }, { rows, tuning, epilogue: "store", label: "draft.head" }),
+    ...topTokens({ logits, partials, offsets, ...to }, shape),
+  ];
+}
+
+/** Partial argmaxes of the logits of x: by parts of the head's columns, or by slices of stored logits. */
+function headArgmax(
+  { weights: { head: matrix }, draft: { draftVocabSize: vocab }, logits, partials, tuning }: Draft,
+  x: Operand,
+  { rows, label }: { readonly rows: number; readonly label: string },
+): { readonly plan: Dispatch[]; readonly count: number } {
+  const use = { rows, tuning, label: "draft.head" };
+  if (logits === undefined) {
+    return {
+      plan: matmulArgmax({ matrix, x, partials }, { ...use, vocab }),
+      count: matmulArgmaxCount(matrix, use),
+    };
+  }
+  const slices = { rows, vocab, stride: matrix.rows, lanes: tuning.rowLanes, label };
+  return {
+    plan: [
+      ...matmul({ matrix, x, out: logits }, { ...use, epilogue: "store" }),
+      partialArgmax({ logits, partials }, slices),
+    ],
+    count: partialArgmaxCount(vocab),
+  };
+}
+
+/** Rows of `scratch.x` whose tokens are wanted. */
+type Ends = Pick<DraftEnd, "batch" | "last" | "keepHidden">;
+
+/** What the head reads of them, and what makes it. */
+function ends(
+  draft: Draft,
+  batchSlots: Operand,
+  of: Ends,
+): { readonly x: Operand; readonly plan: Dispatch[] } {
+  const { weights: { finalNorm }, scratch } = draft;
+  return finalNorm
+    ? { x: scratch.normed, plan: normedEnds(draft, batchSlots, of, finalNorm) }
+    : { x: of.last ? draft.ends : scratch.x, plan: plainEnds(draft, batchSlots, of) };
+}
+
+/** EAGLE-3, NEXTN: normed = norm(x[last]); x[last], or normed by `normOutput`, into `hidden`. */
+function normedEnds(
+  draft: Draft,
+  slot: Operand,
+  { batch, last, keepHidden }: Ends,
+  weight: Operand,
+): Dispatch[] {
+  const { x, normed: out } = draft.scratch;
+  const from = last ? { x, index: last } : { x };
+  if (draft.draft.normOutput) {
+    const { hiddenSize: cols } = draft.config;
+    const kept = { x: out, index: slot, out: draft.hidden };
+    return [
+      ...norm(draft, { from, weight, out }, batch, "draft.norm"),
+      ...keepHidden ? [scatterRows(kept, { rows: batch, cols, label: "draft.keepHidden" })] : [],
+    ];
+  }
+  const keep = keepHidden ? { what: "slot", out: draft.hidden, slot } as const : undefined;
+  return norm(draft, { from, weight, out, keep }, batch, "draft.norm");
+}
+
+/** EAGLE-1/2: ends = x[last], where row b is not sequence b, and into `hidden`. */
+function plainEnds(
+  { ends, scratch: { x }, hidden: out, config: { hiddenSize: cols } }: Draft,
+  batchSlots: Operand,
+  { batch: rows, last, keepHidden }: Ends,
+): Dispatch[] {
+  const from = last ? ends : x;
+  return [
+    ...last ? [gatherRows({ x, index: last, out: ends }, { rows, cols, label: "draft.ends" })] : [],
+    ...keepHidden
+      ? [
+        scatterRows({ x: from, index: batchSlots, out }, {
+          rows,
+          cols,
+          label: "draft.keepHidden",
+        }),
+      ]
+      : [],
+  ];
+}

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { locate } from "../../../src/cli/open/locate.ts";
+import { fakeIo } from "../fake.ts";
+
+/** What is said of a model, seen from the folder `at`. */
+async function mistake(model: string, at: string): Promise<string> {
+  const before = Deno.cwd();
+  Deno.chdir(at);
+  try {
+    await locate({ model }, { io: fakeIo(), quiet: true });
+  } catch (error) {
+    assert.ok(error instanceof Error && error.name === "UsageError", String(error));
+    return error.message;
+  } finally {
+    Deno.chdir(before);
+  }
+  assert.fail(`${model} was found`);
+}
+
+Deno.test("a folder that is not there: what is near it, and where the path leaves what is there", async () => {
+  const at = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
+  const env = { HF_HUB_OFFLINE: "1", HF_HUB_CACHE: `${at}/cache` };
+  for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+  try {
+    for (
+      const folder of ["cache/models--org--toy-8b", "model", "models/fledgling/target", "notes"]
+    ) {
+      Deno.mkdirSync(`${at}/${folder}`, { recursive: true });
+    }
+    Deno.symlinkSync("/nowhere", `${at}/models/link`);
+    const none = (path: string) => `Cannot open "${path}": no such folder`;
+    const offline = (name: string) =>
+      `Cannot use "${name}": HF_HUB_OFFLINE is set, and there is no such model in "${at}/cache"`;
+    const cases: [string, string][] = [
+      ["./modle", `${none("./modle")}; "." has no "modle", but "model", "models"`],
+      [`${at}/xyz`, none(`${at}/xyz`)],
+      ["modle", `${none("modle")}; "." has no "modle", but "model", "models"`],
+      ["Qwen3-4B", `${none("Qwen3-4B")}; a model of the hub is org/name`],
+      ["toy", `${none("toy")}; a model of the hub is org/name, the cache has "org/toy-8b"`],
+      [
+        "models/fledglin/target",
+        `${none("models/fledglin/target")}; "models" has no "fledglin", but "fledgling"`,
+      ],
+      [
+        "models/fledglng",
+        `${offline("models/fledglng")}; nor is there a folder "models/fledglng"` +
+        '; "models" has no "fledglng", but "fledgling"',
+      ],
+      ["models/qqq", `${offline("models/qqq")}; nor is there a folder "models/qqq"`],
+      ["org/name", offline("org/name")],
+    ];
+    for (const [model, message] of cases) {
+      assert.equal(await mistake(model, at), message);
+    }
+    const io = fakeIo();
+    assert.equal(
+      (await locate({ model: `${at}/model/` }, { io, quiet: true })).model,
+      `${at}/model/`,
+    );
+  } finally {
+    for (const name of Object.keys(env)) Deno.env.delete(name);
+    Deno.removeSync(at, { recursive: true });
+  }
+});

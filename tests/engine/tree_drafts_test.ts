@@ -1,0 +1,190 @@
+// Trees that the device drafts: the text of plain decoding, whatever their shape.
+import assert from "node:assert/strict";
+import { openCore } from "../../src/engine/device/core.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import type { Speculation } from "../../src/engine/schedule/speculation.ts";
+import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { chain, type TierShape, tierText } from "../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { goldenCases } from "./fledgling.ts";
+import { assertNothingHeld } from "./held.ts";
+
+const tiersOf = (texts: readonly string[]): TierShape[] =>
+  texts.map((text) => text.includes(":") ? treeNamed(text) : chain(Number(text)));
+
+/** topk 1, 2, 4, 8 and 10, up to 60 rows, between chains and plain decoding. */
+const TIERS = tiersOf([
+  "5:4:8",
+  "0",
+  "3",
+  "8:10:60",
+  "1:4:4",
+  "3:2:11",
+  "4:8:24",
+  "4:1:4",
+  "6:10:32",
+]);
+
+function request(engine: Engine, n: number): GenerateRequest {
+  const content = generatedPrompt(n);
+  const sampled = { ...GREEDY, temperature: 0.5 + n % 3 * 0.4, seed: n, topK: n % 4 ? 0 : 40 };
+  return {
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    sampling: n % 2 === 1 ? sampled : GREEDY,
+    maxTokens: [40, 23, 64, 9][n % 4] ?? 1,
+    stop: n % 7 === 3 ? [", 1", " the "] : [],
+    ignoreEos: n % 5 === 4,
+  };
+}
+
+async function together(engine: Engine, count: number): Promise<GenerateResult[]> {
+  const requests = Array.from({ length: count }, (_, n) => request(engine, n));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  assertNothingHeld(engine);
+  return results;
+}
+
+const texts = (results: readonly GenerateResult[]) =>
+  results.map(({ outputIds }) => outputIds.join());
+
+async function plain(options: OpenOptions, count: number): Promise<string[]> {
+  using engine = await openEngine({ ...options, speculate: statically(0) });
+  return texts(await together(engine, count));
+}
+
+/** Another tier every round, in turn. */
+function inTurn(tiers: readonly TierShape[]): Speculation & { readonly picked: Set<string> } {
+  const picked = new Set<string>();
+  let round = 0;
+  return {
+    picked,
+    pick: () => {
+      const tier = tiers[round++ % tiers.length] as TierShape;
+      picked.add(tierText(tier));
+      return { tier };
+    },
+    holds: () => Infinity,
+    learn: () => {},
+    report: staticPlan(chain(0)).speculation.report,
+  };
+}
+
+const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
+  ["EAGLE3, one at a time", { algorithm: "EAGLE3" }, 4],
+  ["EAGLE3, 8 at once, several rounds a sync", {
+    ...{ algorithm: "EAGLE3", maxBatch: 8, roundsPerSync: 3 },
+  }, 12],
+  ["EAGLE, 3 at once, bf16 keys and values", {
+    ...{ algorithm: "EAGLE", maxBatch: 3, kvDtype: "bf16" },
+  }, 6],
+  ["EAGLE3, preempted, f16 keys and values", {
+    ...{ algorithm: "EAGLE3", maxBatch: 4, kvDtype: "f16", maxKvTokens: 464 },
+  }, 8],
+];
+
+for (const [name, options, count] of CASES) {
+  Deno.test(`trees of every shape, ${name}: the text of plain decoding`, async () => {
+    const { maxKvTokens: _, ...roomy } = options;
+    const expected = await plain(roomy, count);
+    const speculation = inTurn(TIERS);
+    using engine = await openEngine({
+      ...options,
+      speculate: () => ({ tier: chain(3), tiers: TIERS, speculation }),
+    });
+    const results = await together(engine, count);
+    assert.deepEqual(texts(results), expected);
+    assert.equal(speculation.picked.size, TIERS.length);
+    assert.equal(engine.counts.preemptions > 0, options.maxKvTokens !== undefined);
+  });
+}
+
+Deno.test("a tree of every candidate begins with the chain's drafts", async () => {
+  using gpu = await openGpu();
+  for (const algorithm of ["EAGLE3", "EAGLE"] as const) {
+    using models = openModels({ algorithm });
+    const tree = treeNamed("2:4:21");
+    const core = await openCore(gpu, await loadWeights(gpu, models), {
+      ...{ batch: 1, shapes: [chain(2), tree], treeShapes: [tree] },
+      ...{ prefillRows: 256, contextLength: 256, pages: 512 / PAGE },
+    });
+    for (const { prompt_ids } of goldenCases().slice(0, 4)) {
+      const drafts = [];
+      for (const shape of [chain(2), tree]) {
+        const sequence = openSequence(core);
+        core.reserve(sequence, 256);
+        core.setSampling(sequence, GREEDY);
+        await prefillPrompt(core, sequence, prompt_ids);
+        const rounds = await core.rounds([sequence], { shape, count: 3 });
+        drafts.push(rounds.map(({ sequences }) => sequences[0]));
+        // Both store what was committed but for the pending token.
+        assert.equal(sequence.stored, sequence.ids.length - 1);
+        assert.equal(sequence.draftStored, sequence.stored);
+        core.closeSlot(sequence);
+      }
+      const [chains, trees] = drafts;
+      // The first rounds begin alike; level 1 is four candidates of each of the four before.
+      const { drafts: found = [] } = trees?.[0] ?? {};
+      assert.equal(found.length, 20);
+      assert.deepEqual([found[0], found[4]], chains?.[0]?.drafts);
+      const accepted = (results: typeof chains) =>
+        results?.reduce((sum, result) => sum + (result?.accepted ?? 0), 0) ?? 0;
+      assert.ok(accepted(trees) >= accepted(chains));
+    }
+  }
+});
+
+Deno.test("trees accept more than chains as deep, and say what they are", async () => {
+  const lengths: number[] = [];
+  for (const tier of tiersOf(["5", "5:4:16"])) {
+    using engine = await openEngine({ speculate: statically(tier), maxBatch: 4 });
+    const results = await together(engine, 8);
+    const rounds = results.map(({ speculative }) => speculative);
+    lengths.push(rounds.reduce((sum, { mean_accept_length }) => sum + mean_accept_length, 0));
+    for (const { num_steps, eagle_topk, num_draft_tokens, ...counts } of rounds) {
+      assert.deepEqual([num_steps, eagle_topk, num_draft_tokens], [5, tier.width, tier.rows]);
+      assert.equal(counts.draft_tokens, counts.rounds * (tier.rows - 1));
+      assert.equal(counts.acceptance_per_position.length, 5);
+    }
+  }
+  const [chains = 0, trees = 0] = lengths;
+  assert.ok(trees > chains, `${trees} over ${chains}`);
+});
+
+Deno.test("a request may ask for a chain where trees are the default, and for none", async () => {
+  using engine = await openEngine({ speculate: statically(treeNamed("3:2:6"), [0, 2]) });
+  const asked = [{}, { numSteps: 2 }, { numSteps: 0 }];
+  const results = [];
+  for (const each of asked) {
+    results.push(await resultOf(engine.generate({ ...request(engine, 0), ...each })));
+  }
+  assert.equal(new Set(texts(results)).size, 1);
+  assert.deepEqual(
+    results.map(({ speculative: { num_steps, eagle_topk, num_draft_tokens } }) => [
+      ...[num_steps, eagle_topk, num_draft_tokens],
+    ]),
+    [[3, 2, 6], [2, 1, 3], [0, 0, 0]],
+  );
+});
+
+Deno.test("nothing is made after warm-up, in rounds of trees", async () => {
+  const tiers = tiersOf(["0", "3", "3:2:6"]);
+  const speculation = inTurn(tiers);
+  using engine = await openEngine({
+    maxBatch: 2,
+    speculate: () => ({ tier: chain(3), tiers, warmed: tiers, speculation }),
+  });
+  const before = { ...engine.core.created };
+  await together(engine, 3);
+  assert.deepEqual({ ...engine.core.created }, before);
+});
