@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
+import { parseBatchLine } from "../../src/cli/generate/batch_line.ts";
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
+import { requestReport } from "../../src/cli/generate/repeat.ts";
 import { UsageError } from "../../src/errors.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
 import { fakeEngine, fakeIo } from "./fake.ts";
 
 async function run(flags: readonly string[]) {
@@ -84,4 +88,18 @@ Deno.test("mistakes are told before a model is loaded", async () => {
       /Cannot use the JSON schema ".*": it is not JSON/,
     );
   });
+});
+
+Deno.test("--json: a request's grammar as the batch line that asks for the same", () => {
+  const grammars: readonly Grammar[] = [
+    { kind: "json schema", schema: { type: "null" } },
+    { kind: "json object" },
+    { kind: "ebnf", text: 'root ::= "a"' },
+    { kind: "regex", pattern: "a+" },
+  ];
+  const rest = { promptIds: [1], sampling: GREEDY, maxTokens: 5, stop: [], ignoreEos: false };
+  for (const grammar of grammars) {
+    const line = requestReport({ raw: "hello" }, { ...rest, grammar });
+    assert.deepEqual(parseBatchLine(JSON.stringify(line), 1).grammar, grammar);
+  }
 });
