@@ -1,4 +1,5 @@
 import { UsageError } from "../errors.ts";
+import { GrammarError } from "./rules/grammar.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
@@ -11,7 +12,8 @@ export interface Constraint {
   /**
    * A token became output.
    *
-   * @throws UsageError where no token can follow, and the output may not end.
+   * @throws UsageError where no token can follow, and the output may not end; and where xgrammar
+   * failed.
    */
   take(token: number): void;
   /**
@@ -56,8 +58,21 @@ export function openConstraint(
     readonly ignoreEos: boolean;
   },
 ): Constraint {
+  /** xgrammar failed: the next token ends the output with an error. */
+  let failure: GrammarError | undefined;
   let root = newState();
   if (isEmpty(root.mask)) throw nowhere();
+
+  function attempt<T>(action: () => T, otherwise: T): T {
+    if (failure) return otherwise;
+    try {
+      return action();
+    } catch (error) {
+      if (!(error instanceof GrammarError)) throw error;
+      failure = error;
+      return otherwise;
+    }
+  }
 
   function newState(): State {
     const mask = matcher.mask();
@@ -122,8 +137,11 @@ export function openConstraint(
     },
     take(token) {
       if (eosTokenIds.includes(token)) return;
-      step(matcher, token);
-      root = root.next.get(token) ?? newState();
+      attempt(() => {
+        step(matcher, token);
+        root = root.next.get(token) ?? newState();
+      }, undefined);
+      if (failure) throw new UsageError(`Cannot constrain the output: ${failure.message}`);
       if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();
     },
     forced(depth) {
@@ -134,11 +152,11 @@ export function openConstraint(
         tokens.push(token);
         within(state, token, go);
       };
-      go(root);
+      attempt(() => go(root), undefined);
       return { tokens, parents: tokens.map((_, i) => i) };
     },
     pruned(proposal) {
-      const walked = walk(proposal);
+      const walked = attempt(() => walk(proposal), []);
       /** Of each row what it is in what is left. */
       const rows = new Map([[0, 0]]);
       const tokens: number[] = [];
@@ -154,12 +172,12 @@ export function openConstraint(
     fill(proposal, into) {
       const words = root.mask.length;
       into.fill(0xffffffff);
-      for (const [row, state] of walk(proposal).entries()) {
+      for (const [row, state] of attempt(() => walk(proposal), []).entries()) {
         if (typeof state !== "object" || isEmpty(state.mask)) continue;
         into.set(state.mask, row * words);
       }
     },
-    close: () => matcher.close(),
+    close: () => attempt(() => matcher.close(), undefined),
   };
 }
 

@@ -45,20 +45,16 @@ export function openGrammars(vocabulary: Vocabulary): Grammars {
   async function compile(text: string) {
     const known = compiled.get(text);
     compiled.delete(text);
-    if (known) return known;
+    // Those that run go on in the instance they have, also where it was aborted.
+    if (known && !known.of.xgrammar.aborted) return known;
+    if ((await module)?.xgrammar.aborted) module = undefined;
     const of = await (module ??= openCompiling(vocabulary));
-    try {
-      const root = of.stripsSpace ? "spaced_root" : "root";
-      const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;
-      const grammar = of.xgrammar.attempt(({ Grammar }) =>
-        of.compiler.CompileGrammar(Grammar.FromEBNF(source, root))
-      );
-      return { grammar, of };
-    } catch (error) {
-      // Those that run go on in the instance they have.
-      module = undefined;
-      throw error;
-    }
+    const root = of.stripsSpace ? "spaced_root" : "root";
+    const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;
+    const grammar = of.xgrammar.attempt(({ Grammar }) =>
+      of.compiler.CompileGrammar(Grammar.FromEBNF(source, root))
+    );
+    return { grammar, of };
   }
 
   return {
@@ -74,8 +70,8 @@ export function openGrammars(vocabulary: Vocabulary): Grammars {
           oldest[1].grammar.delete();
         }
         const { vocabSize, eosTokenIds } = vocabulary;
-        const { xgrammar: { binding }, bytes } = found.of;
-        const matcher = openMatcher(binding, found.grammar, vocabSize);
+        const { xgrammar, bytes } = found.of;
+        const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
         return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos });
       }),
   };

@@ -1,6 +1,6 @@
-import type { Binding, CompiledGrammar } from "./xgrammar.ts";
+import type { CompiledGrammar, XGrammar } from "./xgrammar.ts";
 
-/** Where an output is in its grammar. */
+/** Where an output is in its grammar. All of it throws a GrammarError where xgrammar fails. */
 export interface Matcher {
   /** Goes on by a token; false, and nothing has changed, where the grammar does not allow it. */
   accept(token: number): boolean;
@@ -16,7 +16,7 @@ export interface Matcher {
 
 /** @param vocabSize of the target. */
 export function openMatcher(
-  binding: Binding,
+  { binding, attempt }: XGrammar,
   compiled: CompiledGrammar,
   vocabSize: number,
 ): Matcher {
@@ -25,16 +25,17 @@ export function openMatcher(
   /** Bits of the last word that are tokens; the others may be anything. */
   const last = vocabSize % 32 === 0 ? -1 : 2 ** (vocabSize % 32) - 1;
   return {
-    accept: (token) => inner.AcceptToken(token, false),
-    rollback: (count) => inner.Rollback(count),
-    mask() {
-      const vector = inner.GetNextTokenBitmask(vocabSize);
-      const mask = new Uint32Array(binding.vecIntToView(vector));
-      vector.delete();
-      mask[words - 1] = (mask[words - 1] as number) & last;
-      return mask;
-    },
-    close: () => inner.delete(),
+    accept: (token) => attempt(() => inner.AcceptToken(token, false)),
+    rollback: (count) => attempt(() => inner.Rollback(count)),
+    mask: () =>
+      attempt(() => {
+        const vector = inner.GetNextTokenBitmask(vocabSize);
+        const mask = new Uint32Array(binding.vecIntToView(vector));
+        vector.delete();
+        mask[words - 1] = (mask[words - 1] as number) & last;
+        return mask;
+      }),
+    close: () => attempt(() => inner.delete()),
   };
 }
 

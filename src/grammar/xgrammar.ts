@@ -58,9 +58,10 @@ export interface Binding {
 /** One instance of the module, with a memory of its own. */
 export interface XGrammar {
   readonly binding: Binding;
+  /** A check failed within: nothing new is to be made in this instance. */
+  readonly aborted: boolean;
   /**
-   * Runs what may not succeed. A check that fails within aborts the module: only what was there before
-   * may be used after that.
+   * Runs what may not succeed. A check that fails within aborts the module.
    *
    * @throws GrammarError with the reason that the module gave.
    */
@@ -92,13 +93,18 @@ export async function openXGrammar(): Promise<XGrammar> {
   const { Grammar, binding: bindingOf } = made as Package;
   await Grammar.fromEBNF('root ::= ""'); // starts the module
   const binding = bindingOf();
+  let aborted = false;
   return {
     binding,
+    get aborted() {
+      return aborted;
+    },
     attempt(action) {
       said.length = 0;
       try {
         return action(binding);
       } catch (error) {
+        aborted = true;
         if (!(error instanceof WebAssembly.RuntimeError)) throw error;
         throw new GrammarError(spoken(said) ?? "it is too large for xgrammar", { cause: error });
       }

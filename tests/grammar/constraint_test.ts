@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { openConstraint } from "../../src/grammar/constraint.ts";
+import { GrammarError } from "../../src/grammar/rules/grammar.ts";
 import { allows, type Matcher, tokensOf } from "../../src/grammar/matcher.ts";
 import { chainOf } from "../reference/trees.ts";
 
@@ -114,6 +115,22 @@ Deno.test("a draft of the end is allowed where the output may end; nothing is be
 Deno.test("a token that the grammar does not allow is a bug", () => {
   const { constraint } = open(["a"]);
   assert.throws(() => constraint.take(X), /does not allow token 7/);
+});
+
+Deno.test("where the matcher fails, that output ends with an error and no other", () => {
+  const { matcher, constraint } = open(["abc", "x"]);
+  matcher.mask = () => {
+    throw new GrammarError("out of memory");
+  };
+  const masks = new Uint32Array(3);
+  constraint.fill(chainOf([A, B]), masks);
+  assert.deepEqual([...masks], Array(3).fill(0xffffffff));
+  assert.deepEqual([constraint.pruned(chainOf([A])), constraint.forced(2)], [
+    chainOf([]),
+    chainOf([]),
+  ]);
+  const expected = { name: "UsageError", message: "Cannot constrain the output: out of memory" };
+  assert.throws(() => constraint.take(A), expected);
 });
 
 Deno.test("bits of a mask", () => {
