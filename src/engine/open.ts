@@ -8,7 +8,8 @@ import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
-import { chain, type TierShape } from "../speculate/round_shape.ts";
+import { lazyGrammars } from "../grammar/lazy.ts";
+import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
@@ -55,6 +56,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly drafter?: HostDrafter;
   /** How many tokens NGRAM, and HYBRID's, must and may match. */
   readonly ngram?: Partial<NgramRange>;
+  /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
+  readonly constrained?: boolean;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -195,8 +198,9 @@ export async function openEngine(
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
   const { onRound, roundsPerSync = "auto" } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
+  const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, drafter, roundsPerSync },
+    ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
     ...gpu.info.software ? { chunkRows: SOFTWARE_CHUNK_ROWS } : {},
     ...onRound ? { onRound } : {},
   });

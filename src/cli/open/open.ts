@@ -20,7 +20,11 @@ export interface CommandContext {
 export async function openWithProgress(
   options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
   { open, io }: CommandContext,
-  speculating: { readonly allSteps?: boolean } = {},
+  { constrained = false, ...speculating }: {
+    readonly allSteps?: boolean;
+    /** Requests may have a grammar. */
+    readonly constrained?: boolean;
+  } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
@@ -51,6 +55,7 @@ export async function openWithProgress(
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
+    ...constrained ? { constrained } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
     signal: io.signal,
     onProgress: status.load,

@@ -20,6 +20,7 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
+import { CONSTRAINT } from "./option_constraint.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
@@ -38,6 +39,7 @@ export type GenerateOptions = Values<
   & typeof SAMPLING
   & Pick<typeof PROMPT, "promptFile">
   & typeof PENALTIES
+  & typeof CONSTRAINT
   & typeof SYSTEM
   & typeof TEMPLATE
   & typeof RAW
@@ -51,7 +53,10 @@ export type GenerateOptions = Values<
 
 /** Values of `eyrie chat`. */
 export type ChatOptions =
-  & Omit<GenerateOptions, "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH>
+  & Omit<
+    GenerateOptions,
+    "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH | keyof typeof CONSTRAINT
+  >
   & Partial<Values<typeof HISTORY>>;
 
 /** Values of `eyrie check`. */
@@ -181,6 +186,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
+      Constraint: CONSTRAINT,
       Output: { ...JSON_OUTPUT, ...LOGPROBS, ...TALK },
     },
   },

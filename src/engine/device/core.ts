@@ -158,7 +158,7 @@ export async function openCore(
     ...{ words, profile, meanwhile },
     ...mail ? { mail } : {},
   });
-  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter });
+  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter, profile });
 }
 
 interface Parts {
@@ -169,6 +169,7 @@ interface Parts {
   readonly choice: Choice;
   readonly programs: Programs;
   readonly submitter: Submitter;
+  readonly profile: boolean;
 }
 
 class DeviceCore implements Core {
@@ -176,14 +177,15 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly programs: Programs;
-  readonly #device: Pick<Parts, "submitter" | "buffers" | "capacity">;
+  readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
   readonly #inputs: Inputs;
   readonly #choice: Choice;
-  constructor({ gpu, models, capacity, buffers, choice, programs, submitter }: Parts) {
+  constructor(parts: Parts) {
+    const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
     this.gpu = gpu;
     this.models = models;
     this.capacity = capacity;
@@ -192,7 +194,7 @@ class DeviceCore implements Core {
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
     this.#inputs = openInputs(gpu, buffers, capacity);
-    this.#device = { submitter, buffers, capacity };
+    this.#device = { gpu, submitter, profile, buffers, capacity };
     this.#choice = choice;
   }
 

@@ -22,7 +22,13 @@ import {
   verifyRowCount,
 } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chain, distinctTiers, isChain, type TierShape } from "../../speculate/round_shape.ts";
+import {
+  chain,
+  chains,
+  distinctTiers,
+  isChain,
+  type TierShape,
+} from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -39,6 +45,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly tiers: readonly TierShape[];
   /** What is proposed on the host at most. */
   readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
+  /** Requests may have a grammar. */
+  readonly constrained?: boolean | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -73,11 +81,15 @@ export function capacityOf(
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
 function shapesOf(
-  { tiers, drafter }: Pick<SizeSettings, "tiers" | "drafter">,
+  { tiers, drafter, constrained = false }: Pick<SizeSettings, "tiers" | "drafter" | "constrained">,
 ): readonly TierShape[] {
-  if (drafter === undefined) return tiers;
-  return [...distinctTiers([chain(0), ...tiers]), ...drafter.shapes];
+  const more = constrained ? chains(FORCED_DRAFTS) : [];
+  if (drafter === undefined) return distinctTiers([...tiers, ...more]);
+  return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
 }
+
+/** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
+const FORCED_DRAFTS = [3, 7];
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
 function kvLimit({ limits }: Pick<Gpu, "limits">, { layers }: ModelConfig, kvDtype: KvDtype) {

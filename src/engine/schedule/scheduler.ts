@@ -12,6 +12,8 @@ import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_inter
 import { mostLogprobs, type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
+import { constrained } from "./constraining.ts";
+import type { Grammars } from "../../grammar/grammars.ts";
 import { openProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, proposalOf, proposedRound } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
@@ -90,6 +92,8 @@ export interface SchedulerOptions {
   readonly speculation: Speculation;
   /** Asked before every group of rounds; a round of its drafts is a group of its own. */
   readonly drafter?: HostDrafter | undefined;
+  /** For requests that have one. */
+  readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
   readonly chunkRows?: number;
@@ -97,10 +101,10 @@ export interface SchedulerOptions {
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", ...options }:
-    SchedulerOptions,
+  { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
-  const { chunkRows = core.capacity.prefillRows, onRound = () => {} } = options;
+  const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
+  const { onRound = () => {} } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
@@ -123,6 +127,7 @@ export function openScheduler(
   function leave(state: RequestState, { failed = false } = {}): void {
     const { sequence, request, output } = state;
     state.done = true;
+    state.constraint?.close();
     // Tokens that the device chose after the request had ended are nobody's.
     sequence.ids.length = request.promptIds.length + output.tokens;
     state.drafter?.close?.(sequence.ids);
@@ -167,6 +172,21 @@ export function openScheduler(
     tellPrefill(state);
   }
 
+  /** The request that is admitted next, where its grammar is not open yet. */
+  function unopened(): RequestState | undefined {
+    return waiting.slice(0, 1).find(({ request, constraint }) => request.grammar && !constraint);
+  }
+
+  async function openGrammar(state: RequestState): Promise<void> {
+    const { request: { grammar, ignoreEos } } = state;
+    try {
+      if (!grammars) throw new UsageError("Cannot constrain the output: there are no grammars");
+      state.constraint = grammar && await grammars.open(grammar, { ignoreEos });
+    } catch (error) {
+      fault(state, error);
+    }
+  }
+
   async function prefillOne(): Promise<void> {
     const state = running.find(({ decoding }) => !decoding);
     if (!state) return;
@@ -174,7 +194,8 @@ export function openScheduler(
     await catchUp([state]);
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
-    const token = await core.prefill(sequence, to, undefined, state.request.logprobs);
+    const { constraint, request: { logprobs: told } } = state;
+    const token = await core.prefill(sequence, to, constraint?.mask, told);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -188,7 +209,7 @@ export function openScheduler(
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
     attempt(state, () => {
-      for (const event of state.output.take(taken)) state.onEvent(event);
+      for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
       if (state.output.finished) finish(state);
     });
   }
@@ -198,10 +219,15 @@ export function openScheduler(
     try {
       action();
     } catch (error) {
-      if (!(error instanceof UsageError)) throw error;
-      leave(state, { failed: true });
-      state.onEvent({ kind: "error", error });
+      fault(state, error);
     }
+  }
+
+  /** A mistake ends its request. */
+  function fault(state: RequestState, error: unknown): void {
+    if (!(error instanceof UsageError)) throw error;
+    leave(state, { failed: true });
+    state.onEvent({ kind: "error", error });
   }
 
   /** A round that the host drafts for; undefined where it drafts nothing at all. */
@@ -267,8 +293,10 @@ export function openScheduler(
     const proposed = propose(grown);
     const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const group = proposed ?? pickGroup(states);
-    const chosen = proposed === undefined;
+    const picked = proposed ?? pickGroup(states);
+    const group = constrained(states, picked, { capacity, vocabSize: outputs.vocabSize });
+    // Of what a grammar forces a policy has nothing to learn.
+    const chosen = group.proposals === undefined;
     together = group.count;
     const began = performance.now();
     const { shape, count } = group;
@@ -368,6 +396,7 @@ export function openScheduler(
         sequence: newSequence(request.promptIds),
         output: openOutput(outputs, request),
         onEvent,
+        constraint: undefined,
         started: performance.now(),
         prefilled: undefined,
         decoding: false,
@@ -389,6 +418,8 @@ export function openScheduler(
       for (const state of [...waiting, ...running]) {
         if (state.cancelled || state.request.signal?.aborted) finish(state);
       }
+      // Others may be submitted meanwhile.
+      for (let state = unopened(); state; state = unopened()) await openGrammar(state);
       admit();
       if (running.length === 0) {
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");
