@@ -60,10 +60,10 @@ export function commandsIn(text: string): string[][] {
 
 /** Words as a shell parts them, up to a comment, a pipe or a redirection. */
 function words(command: string): string[] {
-  const found = command.match(/'[^']*'|"[^"]*"|[^\s'"]+/g) ?? [];
+  const found = command.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
   const end = found.findIndex((word) => /^[#|>]/.test(word));
   return (end < 0 ? found : found.slice(0, end)).map((word) =>
-    word.replace(/^(['"])(.*)\1$/, "$2")
+    word.replace(/'([^']*)'|"([^"]*)"/g, "$1$2")
   );
 }
 

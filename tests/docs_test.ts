@@ -5,9 +5,10 @@ import { parseArguments } from "../src/cli/options/parse.ts";
 import type { CommandName } from "../src/cli/options/command.ts";
 import { anchorOf, brokenLinks, commandsIn, flagsIn, readPages } from "./docs.ts";
 
-/** Flags of other programs that the pages name: deno's, docker's, bench/micro.ts's. */
-const OTHERS = "--allow-all --config --force --global --name --reload --filter --gpus --against"
-  .split(" ");
+/** Flags of other programs that the pages name: deno's, docker's, those of bench/. */
+const OTHERS =
+  "--allow-all --config --force --global --name --reload --filter --gpus --against --prompts"
+    .split(" ");
 
 const pages = await readPages();
 
