@@ -1,9 +1,11 @@
 /**
- * `deno task bundle`: one JavaScript file that needs nothing beside it. The module that reads the
- * embedded model from disk is swapped, through an import map, by one that holds it as base64.
+ * `deno task bundle`: one JavaScript file that needs nothing beside it. The modules that read the
+ * embedded model and the package of grammars are swapped, through an import map, by ones that hold
+ * them as base64.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { writeEmbeddedModule } from "./embedded_module.ts";
+import { packageText } from "../src/grammar/package_text.ts";
+import { writeEmbeddedModule, writeGrammarModule } from "./embedded_module.ts";
 import denoJson from "../deno.json" with { type: "json" };
 
 const ROOT = new URL("../", import.meta.url);
@@ -16,11 +18,16 @@ export async function bundle(output: string): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-bundle-" });
   try {
     const embedded = await writeEmbeddedModule(new URL("models/fledgling/", ROOT), folder);
+    const grammar = await writeGrammarModule(await packageText(), folder);
     const map = `${folder}/import_map.json`;
-    await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded.path) }));
+    const imports = importMap({
+      "src/model/checkpoint/embedded_files.ts": embedded.path,
+      "src/grammar/package_text.ts": grammar.path,
+    });
+    await Deno.writeTextFile(map, JSON.stringify({ imports }));
     await runBundle(map, output);
     const code = ascii(withoutRequire(await Deno.readTextFile(output)));
-    await Deno.writeTextFile(output, code + embedded.holders);
+    await Deno.writeTextFile(output, code + embedded.holders + grammar.holders);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -44,9 +51,10 @@ function ascii(code: string): string {
 }
 
 // --import-map takes the place of deno.json's imports, so those are repeated.
-function importMap(embedded: string): Record<string, string> {
-  const swapped = new URL("src/model/checkpoint/embedded_files.ts", ROOT).href;
-  return { ...denoJson.imports, [swapped]: pathToFileURL(embedded).href };
+function importMap(swapped: Readonly<Record<string, string>>): Record<string, string> {
+  const urls = Object.entries(swapped)
+    .map(([module, path]) => [new URL(module, ROOT).href, pathToFileURL(path).href]);
+  return { ...denoJson.imports, ...Object.fromEntries(urls) };
 }
 
 async function runBundle(map: string, output: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Writes the replacement of src/model/checkpoint/embedded_files.ts for a program in one file, and
- * the text that goes to the end of that file: each file of the model as base64 in the comment of a
+ * Writes the replacements of modules that read large files, for a program in one file, and
+ * the text that goes to the end of that file: each such file as base64 in the comment of a
  * function, which reads it out of its own source. What V8 and Deno do at every start with a comment
  * is a fraction of what they do with a string.
  */
@@ -25,6 +25,22 @@ export async function writeEmbeddedModule(model: URL, output: string): Promise<E
   await Deno.writeTextFile(path, moduleText(names));
   return { path, holders: holders.join("") };
 }
+
+/** The same for src/grammar/package_text.ts. */
+export async function writeGrammarModule(text: string, output: string): Promise<EmbeddedModule> {
+  const path = `${output}/package_text.ts`;
+  const bytes = new TextEncoder().encode(text);
+  await Deno.writeTextFile(path, GRAMMAR_MODULE);
+  return { path, holders: `function eyrieGrammar() {\n//${bytes.toBase64()}\n}\n` };
+}
+
+const GRAMMAR_MODULE = `declare function eyrieGrammar(): void;
+
+export function packageText(): Promise<string> {
+  const [, line = ""] = String(eyrieGrammar).split("\\n");
+  return Promise.resolve(new TextDecoder().decode(Uint8Array.fromBase64(line.slice("//".length))));
+}
+`;
 
 // Declarations of functions are there before the first statement of a module runs, wherever they are.
 function moduleText(names: ReadonlyMap<string, string>): string {

@@ -1,5 +1,6 @@
 /** `@mlc-ai/web-xgrammar`: grammars over a vocabulary, in WebAssembly. */
 import { createRequire } from "node:module";
+import { packageText } from "./package_text.ts";
 import { GrammarError } from "./rules/grammar.ts";
 
 /** Objects of the WebAssembly's memory, which end with `delete`. */
@@ -81,14 +82,13 @@ const HELD = "exports.default = index;";
  * memory, its own `console` (reasons of aborts go there only), and the binding that it keeps to itself.
  */
 export async function openXGrammar(): Promise<XGrammar> {
-  const { default: source } = await import("@mlc-ai/web-xgrammar", { with: { type: "text" } });
-  const text = String(source).replace(HELD, `${HELD} exports.binding = () => binding;`);
+  const text = (await packageText()).replace(HELD, `${HELD} exports.binding = () => binding;`);
   const said: string[] = [];
   const say = (...words: readonly unknown[]) => void said.push(words.join(" "));
   const console = { log: () => {}, warn: () => {}, error: say };
   const made: Partial<Package> = {};
   new Function("exports", "module", "require", "__filename", "console", text)(
-    ...[made, { exports: made }, createRequire(import.meta.url), "/xgrammar.js", console],
+    ...[made, { exports: made }, createRequire("file:///xgrammar.js"), "/xgrammar.js", console],
   );
   const { Grammar, binding: bindingOf } = made as Package;
   await Grammar.fromEBNF('root ::= ""'); // starts the module

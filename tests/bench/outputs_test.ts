@@ -51,7 +51,7 @@ Deno.test("tables of docs/bench.md have headings that are printed, in that order
   const heads = [...text.matchAll(/^(\|.*\|)\n\| :?-/gm)].map(([, head = ""]) =>
     head.split("|").slice(1, -1).map((cell) => cell.trim())
   );
-  ok(heads.length > 5);
+  ok(heads.length > 0);
   for (const head of heads) deepEqual(head, titles.filter((title) => head.includes(title)));
   for (const title of titles) {
     const words = title.replace(/ (p50.*|\[.*|ms|%)$/, "");

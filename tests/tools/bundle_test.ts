@@ -33,11 +33,11 @@ Deno.test("the bundle alone in an empty folder runs with its embedded model", as
     await t.step("--version", async () => {
       equal(await runIn(folder, "--version"), "eyrie 0.1.0\n");
     });
-    await t.step("a start reads the model as comments in ASCII", async () => {
+    await t.step("a start reads model and grammars as comments in ASCII", async () => {
       const text = await Deno.readTextFile(`${folder}/eyrie.js`);
       equal(text.search(/[\u0080-\uffff]/), -1);
       const longest = text.split("\n").filter((line) => line.length > 500_000);
-      equal(longest.map((line) => line.slice(0, 2)).join(" "), "// // //");
+      equal(longest.map((line) => line.slice(0, 2)).join(" "), "// // // //");
     });
     await t.step("a start leaves what V8 compiled for the next one", () => {
       using caches = new DatabaseSync(`${folder}/deno/v8_code_cache_v2`);
@@ -56,6 +56,10 @@ Deno.test("the bundle alone in an empty folder runs with its embedded model", as
       const { text, speculative } = JSON.parse(await runIn(folder, "generate", ...args, PROMPT));
       equal(`${text}\n`, ANSWER);
       equal(speculative.algorithm, "EAGLE");
+    });
+    await t.step("a grammar is held to", async () => {
+      const flags = ["--quiet", "--temperature", "0", "--regex", "12 \\+ 34 = [0-9]{2}"];
+      equal(await runIn(folder, "generate", ...flags, "What is 12 + 34?"), "12 + 34 = 46\n");
     });
     await t.step("deno install takes it from a URL; then it needs no network", async () => {
       const text = await Deno.readTextFile(`${folder}/eyrie.js`);
