@@ -16,7 +16,7 @@ async function ran(code: string): Promise<string> {
 
 const LEAVE = `
   const promptIds = await engine.encodePrompt({ raw: "Once" });
-  const sampling = { temperature: 0, topK: 0, topP: 1, minP: 0, seed: 0 };
+  const { GREEDY: sampling } = await import("./src/speculate/sampling.ts");
   const request = { promptIds, sampling, maxTokens: 900, stop: [], ignoreEos: true };
   for await (const { kind } of engine.generate(request)) if (kind === "round") break;
   console.log("left");
