@@ -97,6 +97,10 @@ import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
 import verifyTree from "./round/verify_tree.wgsl" with { type: "text" };
+import ownRows from "./standalone/own_rows.wgsl" with { type: "text" };
+import ownRowsAll from "./standalone/own_rows_all.wgsl" with { type: "text" };
+import ownRowsLast from "./standalone/own_rows_last.wgsl" with { type: "text" };
+import putDrafts from "./standalone/put_drafts.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import rank from "./tree/rank.wgsl" with { type: "text" };
@@ -223,6 +227,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/store_features": storeFeatures,
   "round/verify_rows": verifyRows,
   "round/verify_tree": verifyTree,
+  "standalone/own_rows": ownRows,
+  "standalone/own_rows_all": ownRowsAll,
+  "standalone/own_rows_last": ownRowsLast,
+  "standalone/put_drafts": putDrafts,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/rank": rank,

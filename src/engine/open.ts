@@ -21,7 +21,7 @@ import { quantizeWarnings, type WeightReport, weightReport } from "./load/quanti
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_cache.ts";
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
-import { capacityOf, type SizeFlags } from "./load/sizes.ts";
+import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
 import type { Speculation, SpeculationPlan } from "./schedule/speculation.ts";
 import {
@@ -145,7 +145,7 @@ export async function openEngine(
   using stack = new DisposableStack();
   const { random, drafter } = options;
   if (drafter) checkDrafter(drafter, options);
-  using models = random ? openRandomModels(random) : openModels(options);
+  using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
   checkQuantize(options);
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
   for (const line of warnings) options.onWarning?.(line);
@@ -162,7 +162,7 @@ export async function openEngine(
   );
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, tiers };
-  const capacity = capacityOf(settings, gpu, config);
+  const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
   const { core, tuned } = await loadOrAdvise(asked, async () => {
@@ -184,7 +184,7 @@ export async function openEngine(
   const { tokenizer } = text;
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
   const { onRound, roundsPerSync = "auto" } = options;
-  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
+  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, algorithm);
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, drafter, roundsPerSync },
     ...onRound ? { onRound } : {},
@@ -225,9 +225,13 @@ export async function openEngine(
 }
 
 /** A prefix cache as this core's drafts need it. */
-export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCache {
+export function cacheOf(
+  { pool, draft }: Pick<Core, "pool" | "draft">,
+  algorithm?: Outputs["algorithm"],
+): PrefixCache {
   return prefixCache(pool, {
-    lookahead: draft === "none" ? 0 : 1,
+    // What a standalone draft stores of a token depends on no later one.
+    lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
     requireDraft: draft === "always",
   });
 }

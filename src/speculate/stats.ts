@@ -1,6 +1,6 @@
 /** Counts of one finished request; the names are those of `--json`. */
 export interface SpeculativeStats {
-  readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN" | "NONE";
+  readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
   readonly num_steps: number;
   readonly eagle_topk: number;
   readonly num_draft_tokens: number;

@@ -92,9 +92,9 @@ export const SPECULATION = {
   algorithm: {
     flag: "--speculative-algorithm",
     type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "NONE"],
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NONE"],
     help:
-      "kind of draft head; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further",
+      "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
     absent: "read from the draft checkpoint",
     example: "--speculative-algorithm EAGLE3",
   },

@@ -106,7 +106,7 @@ function refuseImpossible(given: Given): void {
   const { draft, algorithm, numSteps, model } = given;
   // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
-  const speculates = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
+  const speculates = algorithm !== undefined && algorithm !== "NONE";
   const without = draft === "none"
     ? "--draft none"
     : algorithm === "NONE"
@@ -124,6 +124,11 @@ function refuseImpossible(given: Given): void {
     );
   }
   const lacking = model !== undefined && draft === undefined && !within;
+  if (algorithm === "STANDALONE" && model === undefined && draft === undefined) {
+    throw new UsageError(
+      'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
+    );
+  }
   if (speculates && lacking) {
     clash(
       `--speculative-algorithm ${algorithm}`,

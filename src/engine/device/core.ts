@@ -87,7 +87,8 @@ export interface RoundsAsked {
 
 /**
  * Whether there is a draft, and whether it can catch up on tokens that were decoded without it: the
- * target's features are kept only where a tier decodes without the draft.
+ * target's features are kept only where a tier decodes without the draft. A standalone draft needs
+ * but the tokens.
  */
 export type DraftKind = "none" | "always" | "catches up";
 
@@ -151,7 +152,8 @@ class DeviceCore implements Core {
   }
 
   get draft(): DraftKind {
-    const { draft } = this.models;
+    const { draft, standalone } = this.models;
+    if (standalone) return "catches up";
     return draft === undefined ? "none" : draft.store === undefined ? "always" : "catches up";
   }
 
@@ -220,7 +222,7 @@ class DeviceCore implements Core {
     this.#inputs.writePrompt(sequence, from, to);
     const programs = done ? [body, head, draft, draftHead] : [body, draft];
     const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
-    if (this.models.draft && sequence.draftStored === from) sequence.draftStored = to;
+    if (this.draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
     const token = words[RESULT_CHOICES] ?? 0;
@@ -255,7 +257,7 @@ class DeviceCore implements Core {
     const asked = {
       shape,
       depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
-      extended: this.models.draft !== undefined && shape.depth > 0,
+      extended: this.draft !== "none" && shape.depth > 0,
     };
     return runs.map((ran) => roundResult(sequences, asked, ran));
   }

@@ -5,6 +5,7 @@ import type { RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
+import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Work } from "./submit.ts";
 import { promptPlans, roundPlans } from "./tier.ts";
 
@@ -82,8 +83,10 @@ export function enginePrograms(
   },
 ): Programs {
   const { compile, created } = compiler(gpu);
-  const { target, draft } = models;
-  const drafter = draft && eagleDrafter(draft, buffers);
+  const { target, draft, standalone } = models;
+  const drafter = draft
+    ? eagleDrafter(draft, buffers)
+    : standalone && standaloneDrafter(standalone, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
   const whole = once(async (proposed = 0, ...key) => {
     const plans = roundPlans(parts, {

@@ -53,7 +53,7 @@ export interface SizeSettings extends QuantizeChoice {
 export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
   gpu: Pick<Gpu, "limits">,
-  config: ModelConfig,
+  config: Pick<ModelConfig, "layers">,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
   const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
@@ -78,8 +78,19 @@ function shapesOf(
   return drafter === undefined ? tiers : [...distinctTiers([chain(0), ...tiers]), drafter.shape];
 }
 
+/** The layers of both models: all keep keys. */
+export function allLayers(
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+): Pick<ModelConfig, "layers"> {
+  return { layers: [...target.config.layers, ...draft?.config.layer.layers ?? []] };
+}
+
 /** Pages whose keys fit one binding of the adapter in every layer. */
-function kvLimit({ limits }: Pick<Gpu, "limits">, { layers }: ModelConfig, kvDtype: KvDtype) {
+function kvLimit(
+  { limits }: Pick<Gpu, "limits">,
+  { layers }: Pick<ModelConfig, "layers">,
+  kvDtype: KvDtype,
+) {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
   return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
