@@ -124,7 +124,8 @@ function refuseImpossible(given: Given): void {
     );
   }
   const lacking = model !== undefined && draft === undefined && !within;
-  if (algorithm === "STANDALONE" && model === undefined && draft === undefined) {
+  const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
+  if (algorithm === "STANDALONE" && nowhere) {
     throw new UsageError(
       'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
     );

@@ -12,6 +12,7 @@ import { loadStandalone } from "../../model/plan/standalone.ts";
 import { loadTarget } from "../../model/plan/target.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
+import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { readTokenMap, withTokenMap } from "../../model/checkpoint/token_map.ts";
 import type { TensorInfo } from "../../model/files/safetensors.ts";
 import {
@@ -23,7 +24,6 @@ import {
 } from "../../model/weights/tensors.ts";
 import { type Loader, loader, shapesAlone, type WeightSource } from "../../model/weights/loader.ts";
 import { checkpointWeights } from "../../model/weights/weights.ts";
-import { vocabularyMisfit } from "../../text/vocabulary.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
@@ -143,16 +143,8 @@ function shortDraft(
 
 /** @throws UsageError where a STANDALONE draft would not read the target's tokens as they are meant. */
 function checkVocabulary({ target, draft }: OpenedModels): void {
-  if (draft?.config.algorithm !== "STANDALONE") return;
-  const vocabulary = (checkpoint: Checkpoint, { vocabSize }: ModelConfig) => ({
-    vocabSize,
-    tokenizerJson: checkpoint.json("tokenizer.json"),
-  });
-  const why = vocabularyMisfit(
-    vocabulary(target.checkpoint, target.config),
-    vocabulary(draft.checkpoint, draft.config.layer),
-  );
-  if (why === undefined) return;
+  const why = draft && tokenMisfit(target, draft);
+  if (!draft || why === undefined) return;
   throw new UsageError(
     `Cannot use draft "${draft.checkpoint.name}" with target "${target.checkpoint.name}": ${why}`,
   );
