@@ -19,7 +19,7 @@ import type { StandaloneDraft } from "./model.ts";
  * target's distribution mostly agrees with its choice.
  */
 export function standaloneDrafter(draft: StandaloneDraft, buffers: RoundBuffers): DeviceDrafter {
-  const { model, ends, endRows, rows: own } = draft;
+  const { model, ends, endRows } = draft;
   const { batchSlots, slots, last, extendRows, rows } = buffers;
   const endsOf = (batch: number) =>
     ownLastRows({ rows: extendRows, slots, own: endRows, batchSlots, last }, batch);
