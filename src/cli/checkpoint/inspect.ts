@@ -6,7 +6,7 @@ import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import { parseAnyDraft } from "../../model/config/any_draft.ts";
+import { parseAnyDraft } from "../../model/weights/any_draft.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkQuantize } from "../../model/config/quantize_choice.ts";
 import {

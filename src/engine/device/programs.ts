@@ -3,6 +3,7 @@ import { compiler, type Created, type Program, within } from "../../gpu/program.
 import { resultWords } from "../../model/plan/rows_layout.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
+import type { DeviceDrafter } from "./device_drafter.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
@@ -73,6 +74,15 @@ export function rowBucket(rows: number): number {
   return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
 }
 
+/** What drafts on the device. */
+export function drafterOf(
+  { draft, standalone }: Pick<Models, "draft" | "standalone">,
+  buffers: RoundBuffers,
+): DeviceDrafter | undefined {
+  if (draft) return eagleDrafter(draft, buffers);
+  return standalone && standaloneDrafter(standalone, buffers);
+}
+
 export function enginePrograms(
   gpu: Gpu,
   { models, buffers, capacity, acceptance }: {
@@ -83,10 +93,8 @@ export function enginePrograms(
   },
 ): Programs {
   const { compile, created } = compiler(gpu);
-  const { target, draft, standalone } = models;
-  const drafter = draft
-    ? eagleDrafter(draft, buffers)
-    : standalone && standaloneDrafter(standalone, buffers);
+  const { target } = models;
+  const drafter = drafterOf(models, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
   const whole = once(async (proposed = 0, ...key) => {
     const plans = roundPlans(parts, {

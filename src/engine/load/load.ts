@@ -4,7 +4,7 @@ import { measuringArena, openArena } from "../../gpu/arena.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
-import { type DraftAsked, parseAnyDraft } from "../../model/config/any_draft.ts";
+import { type DraftAsked, parseAnyDraft } from "../../model/weights/any_draft.ts";
 import { loadDraft } from "../../model/plan/eagle.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";

@@ -1,5 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
-import type { DraftAsked } from "../../model/config/any_draft.ts";
+import type { DraftAsked } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";

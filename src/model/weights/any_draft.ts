@@ -1,13 +1,13 @@
 /** Reads a draft of any kind. */
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
-import { isEagleHead } from "../weights/tensors.ts";
-import { isKnown } from "./architectures.ts";
-import { fieldsOf } from "./config.ts";
-import { parseDraftConfig } from "./draft_config.ts";
-import { parseNextnConfig } from "./nextn_config.ts";
-import { parseStandaloneConfig } from "./standalone_config.ts";
-import type { Algorithm, AnyDraftConfig, ModelConfig } from "./types.ts";
+import { isEagleHead } from "./tensors.ts";
+import { isKnown } from "../config/architectures.ts";
+import { fieldsOf } from "../config/config.ts";
+import { parseDraftConfig } from "../config/draft_config.ts";
+import { parseNextnConfig } from "../config/nextn_config.ts";
+import { parseStandaloneConfig } from "../config/standalone_config.ts";
+import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 
 /** What is said of the draft besides its files. */
 export interface DraftAsked {
