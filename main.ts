@@ -1,6 +1,7 @@
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenEngine } from "./src/cli/open/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
+import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
@@ -55,7 +56,8 @@ async function run(
     case "chat": {
       const { runChat } = await import("./src/cli/chat/chat.ts");
       const open = await engineOpener(invocation.options, io);
-      return await runChat(invocation.options, { open, io });
+      const { historyPath } = await import("./src/cli/terminal/history.ts");
+      return await runChat(invocation.options, { open, io, historyFile: historyPath() });
     }
     case "bench": {
       const { located } = await import("./src/cli/open/locate.ts");
@@ -121,6 +123,17 @@ async function run(
       const { model: from } = await locate({ model: invocation.from }, { io, quiet });
       return await runConvert({ ...invocation, from }, { convert: convertCheckpoint, io });
     }
+    case "token-map": {
+      const { runTokenMap } = await import("./src/cli/checkpoint/token_map.ts");
+      const { locate } = await import("./src/cli/open/locate.ts");
+      const { quiet } = invocation.options;
+      return runTokenMap(await locate(invocation.options, { io, quiet }), io);
+    }
+    case "completion": {
+      const { completionScript } = await import("./src/cli/completion/completion.ts");
+      io.stdout.write(completionScript(invocation.shell));
+      return 0;
+    }
     case "doctor": {
       const { runDoctor } = await import("./src/cli/doctor/doctor.ts");
       return await runDoctor(invocation.options, io.stdout.write);
@@ -145,31 +158,15 @@ function checkReadable(module: string): void {
   }
 }
 
-/** Those of SIGINT. */
-const listeners: (() => void)[] = [];
-
-/** The first Ctrl+C asks for an orderly end, the second one does not wait for it. */
-function interruptSignal(): AbortSignal {
-  const interrupt = new AbortController();
-  const listener = () => interrupt.signal.aborted ? void dieOfInterrupt() : interrupt.abort();
-  listeners.push(listener);
-  Deno.addSignalListener("SIGINT", listener);
-  return interrupt.signal;
-}
-
-/**
- * Ends the process as an interrupted one, whatever the engine's thread is at. An exit would crash in
- * drivers whose exit handlers run while that thread uses them, a signal ends all threads at once; and
- * a shell learns that its script is to stop too.
- */
-async function dieOfInterrupt(): Promise<never> {
-  if (Deno.build.os !== "windows") {
-    // Nobody listens: the signal does what it does by default.
-    for (const listener of listeners) Deno.removeSignalListener("SIGINT", listener);
-    Deno.kill(Deno.pid, "SIGINT");
-    await new Promise((resolve) => setTimeout(resolve, 500)); // the first process of a container lives
-  }
-  Deno.exit(INTERRUPTED);
+/** Runs what was typed to the end of the process. */
+async function runToExit(): Promise<never> {
+  const { take, die } = endSignals();
+  const code = await main(Deno.args, denoIo(take));
+  if (code === INTERRUPTED) await die();
+  // When a module has been evaluated and the event loop turns, Deno keeps what V8 compiled of it: the
+  // later starts of a bundle take a third less.
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  Deno.exit(code);
 }
 
 const port = workerPort();
@@ -177,7 +174,5 @@ if (port) {
   const { serveEngine } = await import("./src/engine/worker/serve.ts");
   serveEngine(port);
 } else if (import.meta.main) {
-  const code = await main(Deno.args, denoIo(interruptSignal));
-  if (code === INTERRUPTED) await dieOfInterrupt();
-  Deno.exit(code);
+  runToExit();
 }

@@ -3,6 +3,7 @@ import process from "node:process";
 import { openGpu } from "../src/gpu/device.ts";
 import { attentionCases } from "./cases/attention.ts";
 import { matmulCases } from "./cases/matmul.ts";
+import { adjustCases } from "./cases/adjust.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
 
@@ -20,7 +21,12 @@ export interface ServerInfo {
 export async function serve(): Promise<void> {
   using gpu = await openGpu();
   const { software, adapter, backend } = gpu.info;
-  const cases = [...matmulCases(software), ...attentionCases(software), ...rowCases(software)];
+  const cases = [
+    ...matmulCases(software),
+    ...attentionCases(software),
+    ...rowCases(software),
+    ...adjustCases(),
+  ];
   const names = cases.map(({ name }) => name);
   const info: ServerInfo = { device: `${adapter}, ${backend}`, cases: names };
   say(JSON.stringify(info));

@@ -1,3 +1,9 @@
+import adjust from "./adjust/adjust.wgsl" with { type: "text" };
+import countTokens from "./adjust/count_tokens.wgsl" with { type: "text" };
+import mask from "./adjust/mask.wgsl" with { type: "text" };
+import maskNone from "./adjust/mask_none.wgsl" with { type: "text" };
+import penalty from "./adjust/penalty.wgsl" with { type: "text" };
+import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
@@ -11,6 +17,9 @@ import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import keptRowChain from "./choose/kept_row_chain.wgsl" with { type: "text" };
+import keptRowTree from "./choose/kept_row_tree.wgsl" with { type: "text" };
+import logprobs from "./choose/logprobs.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
@@ -128,6 +137,12 @@ import weightsU4 from "./weights/weights_u4.wgsl" with { type: "text" };
 
 /** Every WGSL file of this folder, by its path without ".wgsl": what `//use` lines name. */
 export const TEXTS: Readonly<Record<string, string>> = {
+  "adjust/adjust": adjust,
+  "adjust/count_tokens": countTokens,
+  "adjust/mask": mask,
+  "adjust/mask_none": maskNone,
+  "adjust/penalty": penalty,
+  "adjust/penalty_none": penaltyNone,
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
@@ -141,6 +156,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
+  "choose/kept_row_chain": keptRowChain,
+  "choose/kept_row_tree": keptRowTree,
+  "choose/logprobs": logprobs,
   "choose/partial_argmax": partialArgmax,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,

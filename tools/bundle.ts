@@ -2,6 +2,7 @@
  * `deno task bundle`: one JavaScript file that needs nothing beside it. The module that reads the
  * embedded model from disk is swapped, through an import map, by one that holds it as base64.
  */
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { writeEmbeddedModule } from "./embedded_module.ts";
 import denoJson from "../deno.json" with { type: "json" };
 
@@ -16,21 +17,40 @@ export async function bundle(output: string): Promise<void> {
   try {
     const embedded = await writeEmbeddedModule(new URL("models/fledgling/", ROOT), folder);
     const map = `${folder}/import_map.json`;
-    await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded) }));
+    await Deno.writeTextFile(map, JSON.stringify({ imports: importMap(embedded.path) }));
     await runBundle(map, output);
+    const code = ascii(withoutRequire(await Deno.readTextFile(output)));
+    await Deno.writeTextFile(output, code + embedded.holders);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
 }
 
+/**
+ * Deno makes a `require` for this file's URL, which may be no file's. All that wants one is linkedom,
+ * which does without the package canvas.
+ */
+function withoutRequire(code: string): string {
+  return code.replace(
+    /^import \{ createRequire as (\w+) \} from "node:module";\nvar __require = \1\(.*\);$/m,
+    "var __require = (name) => { throw new Error(`${name} is not in the bundle`); };",
+  );
+}
+
+/** One letter that is not ASCII would make V8 keep two bytes for each letter of the file. */
+function ascii(code: string): string {
+  const escape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return code.replaceAll(/[\u0080-\uffff]/g, escape);
+}
+
 // --import-map takes the place of deno.json's imports, so those are repeated.
 function importMap(embedded: string): Record<string, string> {
   const swapped = new URL("src/model/checkpoint/embedded_files.ts", ROOT).href;
-  return { ...denoJson.imports, [swapped]: new URL(embedded, ROOT).href };
+  return { ...denoJson.imports, [swapped]: pathToFileURL(embedded).href };
 }
 
 async function runBundle(map: string, output: string): Promise<void> {
-  const main = new URL("main.ts", ROOT).pathname;
+  const main = fileURLToPath(new URL("main.ts", ROOT));
   const child = new Deno.Command(Deno.execPath(), {
     args: ["bundle", "--quiet", "--import-map", map, "--output", output, main],
     cwd: ROOT,
@@ -41,7 +61,7 @@ async function runBundle(map: string, output: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const output = new URL("dist/eyrie.js", ROOT).pathname;
+  const output = fileURLToPath(new URL("dist/eyrie.js", ROOT));
   await Deno.mkdir(new URL("dist", ROOT), { recursive: true });
   await bundle(output);
   const { size } = await Deno.stat(output);

@@ -1,33 +1,44 @@
-/** Writes the replacement of src/model/checkpoint/embedded_files.ts that holds the files itself. */
-
 /**
- * Writes the module and what it imports into `output` and gives the module's path. Each file becomes
- * a text import of its own: parsed as JavaScript, megabytes of base64 take the bundler long.
+ * Writes the replacement of src/model/checkpoint/embedded_files.ts for a program in one file, and
+ * the text that goes to the end of that file: each file of the model as base64 in the comment of a
+ * function, which reads it out of its own source. What V8 and Deno do at every start with a comment
+ * is a fraction of what they do with a string.
  */
-export async function writeEmbeddedModule(model: URL, output: string): Promise<string> {
-  const imports: string[] = [];
-  const entries: string[] = [];
-  for await (const path of filesUnder(model, "")) {
-    const name = `file${imports.length}`;
-    const bytes = await Deno.readFile(new URL(path, model));
-    await Deno.writeTextFile(`${output}/${name}.txt`, bytes.toBase64());
-    imports.push(`import ${name} from "./${name}.txt" with { type: "text" };\n`);
-    entries.push(`  ${JSON.stringify(path)}: ${name},\n`);
-  }
-  const module = `${output}/embedded_files.ts`;
-  await Deno.writeTextFile(module, moduleText(imports.join(""), entries.join("")));
-  return module;
+
+/** A generated module, and what the bundle that has it needs at its end. */
+export interface EmbeddedModule {
+  readonly path: string;
+  readonly holders: string;
 }
 
-function moduleText(imports: string, entries: string): string {
-  return `${imports}
-const FILES: Readonly<Record<string, string>> = {
-${entries}};
+/** Writes the module for the files under `model` into the folder `output`. */
+export async function writeEmbeddedModule(model: URL, output: string): Promise<EmbeddedModule> {
+  const names = new Map<string, string>();
+  const holders: string[] = [];
+  for await (const path of filesUnder(model, "")) {
+    const name = `eyrieFile${names.size}`;
+    const bytes = await Deno.readFile(new URL(path, model));
+    names.set(path, name);
+    holders.push(`function ${name}() {\n//${bytes.toBase64()}\n}\n`);
+  }
+  const path = `${output}/embedded_files.ts`;
+  await Deno.writeTextFile(path, moduleText(names));
+  return { path, holders: holders.join("") };
+}
+
+// Declarations of functions are there before the first statement of a module runs, wherever they are.
+function moduleText(names: ReadonlyMap<string, string>): string {
+  const entries = [...names].map(([path, name]) => `  ${JSON.stringify(path)}: ${name},\n`);
+  return `${[...names.values()].map((name) => `declare function ${name}(): void;\n`).join("")}
+const FILES: Readonly<Record<string, () => void>> = {
+${entries.join("")}};
 
 // Decoded anew at each call: who opens a model keeps its bytes only while loading.
 export function embeddedFile(path: string): Uint8Array | undefined {
-  const text = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
-  return text === undefined ? undefined : Uint8Array.fromBase64(text);
+  const holder = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
+  if (holder === undefined) return undefined;
+  const [, line = ""] = String(holder).split("\\n");
+  return Uint8Array.fromBase64(line.slice("//".length));
 }
 `;
 }

@@ -15,7 +15,7 @@ function unrolled(lanes: number): number {
  * Enough lanes that none sees over 2048 tokens a pass: Mesa's software driver ends an invocation's
  * loops after 65,535 iterations in total, and there are up to 18 passes.
  */
-function lanesOf(vocab: number, lanes: number): number {
+export function lanesOf(vocab: number, lanes: number): number {
   return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
 }
 

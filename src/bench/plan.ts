@@ -1,4 +1,5 @@
 import { hash32 } from "../speculate/noise.ts";
+import { distinctTiers, type TierShape, tierText } from "../speculate/round_shape.ts";
 import type { Case, CellSpec, Setting } from "./runner.ts";
 
 /** A setting under the name that its rows have. */
@@ -23,7 +24,11 @@ export const PLAIN_AGAIN = "plain (A/A)";
 
 /** The arms of a sweep. 0 steps are plain decoding, which is always measured. */
 export function armsOf(
-  { numSteps, presets }: { numSteps: readonly number[]; presets: readonly string[] },
+  { numSteps, trees = [], presets }: {
+    readonly numSteps: readonly number[];
+    readonly trees?: readonly TierShape[];
+    readonly presets: readonly string[];
+  },
 ): Arm[] {
   const fixed = [...new Set(numSteps)].filter((steps) => steps > 0).sort((a, b) => a - b);
   return [
@@ -32,6 +37,10 @@ export function armsOf(
     ...fixed.map((steps): Arm => ({
       label: `${steps} step${steps === 1 ? "" : "s"}`,
       setting: { kind: "static", numSteps: steps },
+    })),
+    ...distinctTiers(trees).map((tier): Arm => ({
+      label: `tree ${tierText(tier)}`,
+      setting: { kind: "tree", tier },
     })),
     ...[...new Set(presets)].map((name): Arm => ({
       label: `preset ${name}`,

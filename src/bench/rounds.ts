@@ -13,11 +13,11 @@ export interface Acceptance {
 
 /** Adds up what was accepted. */
 export function acceptanceOf(rounds: readonly RoundSample[]): Acceptance {
-  const lanes = rounds.flatMap(({ accepted, numSteps }) =>
-    accepted.map((count) => ({ count, numSteps }))
+  const lanes = rounds.flatMap(({ accepted, numSteps, drafted = numSteps }) =>
+    accepted.map((count) => ({ count, numSteps, drafted }))
   );
   const accepted = sum(lanes.map(({ count }) => count));
-  const drafted = sum(lanes.map(({ numSteps }) => numSteps));
+  const drafted = sum(lanes.map(({ drafted }) => drafted));
   const deepest = lanes.reduce((most, { numSteps }) => Math.max(most, numSteps), 0);
   return {
     meanAcceptLength: lanes.length === 0 ? null : 1 + accepted / lanes.length,

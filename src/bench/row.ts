@@ -2,7 +2,8 @@ import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import { type Arm, PLAIN_AGAIN } from "./plan.ts";
 import { acceptanceOf, meanRoundsPerSync, type RoundMs, roundMs, tierShare } from "./rounds.ts";
 import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
-import type { Case, CellResult, Subject, Switch } from "./runner.ts";
+import { type TreeEntry, treeEntry } from "../speculate/emit_config.ts";
+import type { Case, CellResult, Setting, Subject, Switch } from "./runner.ts";
 import { type Percentiles, percentiles, type Ratio, type Spread, spread } from "./statistics.ts";
 import { average, pairedRatio } from "./statistics.ts";
 
@@ -26,9 +27,11 @@ export interface BenchRow {
   readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;
-  readonly setting_kind: "plain" | "plain again" | "static" | "preset";
+  readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "preset";
   /** Null where it moves. */
   readonly num_steps: number | null;
+  /** Of a tree [steps, topk, draft tokens], as adaptive configs name it; null for all else. */
+  readonly tree: TreeEntry | null;
   readonly blocks: number;
   /** Output tokens of all requests a second. */
   readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
@@ -101,18 +104,27 @@ export function rowOf(
 }
 
 function identity({ label, setting }: Arm, place: Place) {
-  const steps = {
-    plain: 0,
-    static: setting.kind === "static" ? setting.numSteps : 0,
-    preset: null,
-  };
   return {
     format: ROW_FORMAT,
     ...caseFields(place),
     setting: label,
     setting_kind: label === PLAIN_AGAIN ? "plain again" : setting.kind,
-    num_steps: steps[setting.kind],
+    num_steps: stepsOf(setting),
+    tree: setting.kind === "tree" ? treeEntry(setting.tier) : null,
   } as const;
+}
+
+function stepsOf(setting: Setting): number | null {
+  switch (setting.kind) {
+    case "plain":
+      return 0;
+    case "static":
+      return setting.numSteps;
+    case "tree":
+      return setting.tier.depth;
+    case "preset":
+      return null;
+  }
 }
 
 /** All that identifies a row but its setting: a new axis of cases is a line here. */
@@ -152,9 +164,9 @@ function latencies(blocks: readonly CellResult[]) {
   };
 }
 
-/** Can this row be a slot of a static schedule: plain decoding (0 steps) or fixed steps. */
+/** Can this row be a slot of a static schedule: plain decoding (0 steps), fixed steps or a tree. */
 export function isStatic({ setting_kind }: BenchRow): boolean {
-  return setting_kind === "plain" || setting_kind === "static";
+  return ["plain", "static", "tree"].includes(setting_kind);
 }
 
 /** Is this row neither plain decoding nor plain decoding again? */

@@ -1,11 +1,13 @@
 import type { LoadProgress } from "../engine/load/load.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
+import type { TierShape } from "../speculate/round_shape.ts";
 import type { Workload } from "./workload/workload.ts";
 
 /** How a cell decodes. */
 export type Setting =
   | { readonly kind: "plain" }
   | { readonly kind: "static"; readonly numSteps: number }
+  | { readonly kind: "tree"; readonly tier: TierShape }
   /** A preset's name, or the file of an adaptive config. */
   | { readonly kind: "preset"; readonly name: string };
 
@@ -36,8 +38,10 @@ export interface CellSpec extends Case {
 
 /** What one round of a cell did. Milliseconds of device work where it can be timed. */
 export interface RoundSample {
-  /** Drafts asked of each sequence; 0 = plain decoding. */
+  /** Draft levels; 0 = plain decoding. */
   readonly numSteps: number;
+  /** Drafts verified of each sequence, where that is not numSteps. */
+  readonly drafted?: number;
   /** Sequences in the round. */
   readonly batch: number;
   /** Drafts accepted, a number for each sequence; the bonus is not counted. */

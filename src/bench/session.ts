@@ -6,10 +6,10 @@ import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
 import { openSpeculation, type Speculation } from "../engine/schedule/speculation.ts";
-import { middleSteps, unionSteps } from "../speculate/adaptive_config.ts";
+import { middleSteps, unionTiers } from "../speculate/adaptive_config.ts";
 import { ema } from "../speculate/policies/ema.ts";
 import { fixed } from "../speculate/policies/static.ts";
-import { chain, chains } from "../speculate/round_shape.ts";
+import { chain, distinctTiers, type TierShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { sum } from "./statistics.ts";
@@ -28,10 +28,10 @@ import type { Prompt } from "./workload/prompt.ts";
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { cases, settings, workload } = request;
-  const steps = [...new Set([0, ...settings.flatMap(stepsOf)])].toSorted((a, b) => a - b);
+  const tiers = distinctTiers([chain(0), ...settings.flatMap(tiersOf)]);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
-  const engine = await openMeasured(request, { steps, maxBatch, profile: true });
-  await engine.core.warmUp(chains(steps));
+  const engine = await openMeasured(request, { tiers, maxBatch, profile: true });
+  await engine.core.warmUp(tiers);
   return {
     subject: subjectOf(engine, request),
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),
@@ -39,18 +39,18 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   };
 }
 
-function stepsOf(setting: Setting): readonly number[] {
-  if (setting.kind === "plain") return [0];
-  if (setting.kind === "static") return [setting.numSteps];
-  return unionSteps(presetConfig(setting.name));
+function tiersOf(setting: Setting): readonly TierShape[] {
+  return setting.kind === "preset" ? unionTiers(presetConfig(setting.name)) : [fixedTier(setting)];
+}
+
+function fixedTier(setting: Exclude<Setting, { kind: "preset" }>): TierShape {
+  if (setting.kind === "tree") return setting.tier;
+  return chain(setting.kind === "static" ? setting.numSteps : 0);
 }
 
 function speculationOf(setting: Setting, maxBatch: number): Speculation {
   if (setting.kind !== "preset") {
-    return openSpeculation(
-      "static",
-      fixed(chain(setting.kind === "static" ? setting.numSteps : 0)),
-    );
+    return openSpeculation("static", fixed(fixedTier(setting)));
   }
   const config = presetConfig(setting.name);
   const options = { initialSteps: middleSteps(config), buckets: batchBuckets(maxBatch) };

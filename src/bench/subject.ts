@@ -1,24 +1,25 @@
 import { type Engine, openEngine, type OpenOptions, statically } from "../engine/open.ts";
 import { UsageError } from "../errors.ts";
+import type { TierShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
 
 /**
- * Opens what a bench measures, for rounds of these `steps`.
+ * Opens what a bench measures, for rounds of these tiers.
  *
- * @throws UsageError where `steps` drafts and there is no draft.
+ * @throws UsageError where one drafts and there is no draft.
  */
 export async function openMeasured(
   request: ModelRequest,
-  { steps, ...rest }:
+  { tiers, ...rest }:
     & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile">
     & {
-      readonly steps: readonly number[];
+      readonly tiers: readonly TierShape[];
     },
 ): Promise<Engine> {
   const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter } = request;
   const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
-    speculate: statically(Math.max(...steps), steps),
+    speculate: statically(tiers.at(-1) ?? 0, tiers),
     sizeFlags: { maxBatch: "--batch-sizes" },
     ...rest,
     ...model === undefined ? {} : { model },
@@ -40,7 +41,7 @@ export async function openMeasured(
     ...request.onProgress ? { onProgress: request.onProgress } : {},
     ...request.onWarning ? { onWarning: request.onWarning } : {},
   });
-  if (!engine.draftName && steps.some((numSteps) => numSteps > 0)) {
+  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
     engine[Symbol.dispose]();
     throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
   }

@@ -1,3 +1,4 @@
+import type { TreeEntry } from "../speculate/emit_config.ts";
 import { type BenchRow, isDrafting, isStatic } from "./row.ts";
 import { average, FEWEST_BLOCKS, pairedRatio, type Ratio, standardError } from "./statistics.ts";
 
@@ -5,6 +6,7 @@ import { average, FEWEST_BLOCKS, pairedRatio, type Ratio, standardError } from "
 export interface Standing {
   readonly setting: string;
   readonly numSteps: number | null;
+  readonly tree: TreeEntry | null;
   readonly setting_kind: BenchRow["setting_kind"];
   readonly speedup: Ratio;
   /** Mean log-ratio of the cases, a number for each block. */
@@ -31,7 +33,7 @@ interface Interval {
  * The verdict on rows of one batch size; table, page and emitted config all name this one. A
  * setting is faster than plain decoding where its 95 % interval lies above the noise. Of those that
  * are, the one of the largest mean wins, or fewer steps within one standard error of the paired
- * difference. Cases (depths, temperatures, ...) count alike; a setting must be in all.
+ * difference: of two chains the shorter, of trees that of fewer rows. Cases (depths, temperatures, ...) count alike; a setting must be in all.
  */
 export function verdictOf(rows: readonly BenchRow[]): Verdict {
   const standings = standingsOf(rows);
@@ -51,14 +53,15 @@ function standingsOf(rows: readonly BenchRow[]): Standing[] {
   const bySetting = [...Map.groupBy(rows, ({ setting }) => setting).values()];
   const cases = Math.max(0, ...bySetting.map((rows) => rows.length));
   return bySetting.filter((rows) => rows.length === cases).map((rows) => {
-    const { setting, setting_kind, num_steps: numSteps } = rows[0] as BenchRow;
+    // Rows written before there were trees have none.
+    const { setting, setting_kind, num_steps: numSteps, tree = null } = rows[0] as BenchRow;
     const byCase = rows.map(({ speedup }) => speedup.log_ratios);
     const blocks = Math.min(...byCase.map((logs) => logs.length));
     const logs = Array.from(
       { length: blocks },
       (_, block) => average(byCase.map((logs) => logs[block] ?? NaN)),
     );
-    return { setting, setting_kind, numSteps, logs, speedup: pairedRatio(logs) };
+    return { setting, setting_kind, numSteps, tree, logs, speedup: pairedRatio(logs) };
   });
 }
 
@@ -76,14 +79,19 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
  * by more than that: so a fixed winner is the emitted config's too.
  */
 function winner(best: readonly Standing[]): Verdict {
-  const fixed = best.filter(({ setting_kind }) => setting_kind === "static");
+  const fixed = best.filter(({ setting_kind }) => setting_kind !== "preset");
   const [bestFixed] = fixed;
   const fewest = bestFixed && fixed.filter((one) => isWithin(one, bestFixed))
-    .toSorted((a, b) => (a.numSteps ?? 0) - (b.numSteps ?? 0))[0];
-  const other = best.find(({ setting_kind }) => setting_kind !== "static");
+    .toSorted((a, b) => rowsOf(a) - rowsOf(b))[0];
+  const other = best.find(({ setting_kind }) => setting_kind === "preset");
   const preset = fewest && other && isWithin(fewest, other) ? undefined : other;
   const fastest = (preset ?? fewest) as Standing;
   return { kind: "drafting", fastest, also: best.slice(0, best.indexOf(fastest)) };
+}
+
+/** Verify rows of a sequence. */
+function rowsOf({ numSteps, tree }: Standing): number {
+  return tree?.[2] ?? (numSteps ?? 0) + 1;
 }
 
 function isWithin(own: Standing, best: Standing): boolean {
@@ -95,8 +103,8 @@ function isWithin(own: Standing, best: Standing): boolean {
   return average(losses) <= (standardError(losses) ?? 0);
 }
 
-/** The fixed steps that a static schedule should run at this batch size; 0 is no drafting. */
-export function fixedSteps(rows: readonly BenchRow[]): number {
+/** What a static schedule should run at this batch size; undefined is no drafting. */
+export function fixedWinner(rows: readonly BenchRow[]): Standing | undefined {
   const verdict = verdictOf(rows.filter((row) => isStatic(row) || !isDrafting(row)));
-  return verdict.kind === "drafting" ? verdict.fastest.numSteps ?? 0 : 0;
+  return verdict.kind === "drafting" ? verdict.fastest : undefined;
 }

@@ -1,8 +1,8 @@
 import type { DeviceInfo } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
-import type { ChatMessage } from "../text/chat_template.ts";
 import type { EngineEvent, GenerateRequest } from "./schedule/events.ts";
 import type { LoadProgress } from "./load/load.ts";
+import type { EngineText, PromptInput } from "./load/text.ts";
 import type { OpenOptions } from "./open.ts";
 import type { WeightReport } from "./load/quantize.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
@@ -13,7 +13,8 @@ import type { SpeculativeStats } from "../speculate/stats.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
 /** What is known of an engine once it is open. Plain data. */
-export interface EngineFacts {
+export interface EngineFacts
+  extends Pick<EngineText, "hasChatTemplate" | "reasoning" | "generation"> {
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
@@ -27,7 +28,6 @@ export interface EngineFacts {
   readonly contextLength: number;
   readonly loadMs: number;
   readonly device: DeviceInfo;
-  readonly hasChatTemplate: boolean;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;
   /** The tiers that were built and the bytes they add. */
@@ -39,9 +39,6 @@ export interface EngineStatus {
   readonly counts: Readonly<SchedulerCounts>;
   readonly speculation: SpeculationReport;
 }
-
-/** A text as it is, or a conversation for the chat template. */
-export type PromptInput = { readonly raw: string } | { readonly messages: readonly ChatMessage[] };
 
 /**
  * An engine in another thread: nothing that it does keeps the caller's thread busy.

@@ -1,7 +1,8 @@
 /** A model from the hub, or from the cache where the hub cannot be asked, as a folder. */
 import { statfsSync } from "node:fs";
 import { UsageError } from "../errors.ts";
-import { linkBlob, lstatOf, type RepoFolders, repoFolders, sizeOf, writeRef } from "./cache.ts";
+import { cachedCommit, linkBlob, lstatOf, repoFolders, sizeOf, writeRef } from "./cache.ts";
+import type { RepoFolders } from "./cache.ts";
 import { asker } from "./http.ts";
 import { isCommit, modelArgument, type ModelName, modelText } from "./names.ts";
 import { type RemoteFile, textFiles, weightFiles } from "./needed.ts";
@@ -66,7 +67,41 @@ export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
   }
 }
 
+/**
+ * Makes sure that the cache has one file of a repository: its path. One that is there is taken as it
+ * is, without asking.
+ * @throws UsageError
+ */
+export async function downloadFile(name: ModelName, path: string, hub: Hub): Promise<string> {
+  const folders = repoFolders(hub.settings.cache, name.repo);
+  const commit = cachedCommit(folders, name);
+  const cached = commit && `${folders.snapshots}/${commit}/${path}`;
+  if (cached && sizeOf(cached) !== undefined) return cached;
+  const what = `Cannot get "${path}" of "${modelText(name)}"`;
+  if (hub.settings.offline) {
+    throw new UsageError(`${what}: HF_HUB_OFFLINE is set, and the cache does not have it`);
+  }
+  const remote = await openRemote(name, folders, hub);
+  const file = remote.files.find((each) => each.path === path);
+  if (file === undefined) throw new UsageError(`${what}: the repository has no such file`);
+  await fetchFiles([file], remote.place, hub, remote.fetching);
+  if (!isCommit(name.revision)) writeRef(folders, name.revision, remote.commit);
+  return `${folders.snapshots}/${remote.commit}/${path}`;
+}
+
 async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise<Snapshot> {
+  const { commit, files, madeFrom, place, fetching } = await openRemote(name, folders, hub);
+  const texts = await fetchFiles(textFiles(files), place, hub, fetching);
+  const snapshot = `${folders.snapshots}/${commit}`;
+  const readIndex = (file: string) => readJson(`${snapshot}/${file}`);
+  const weights = weightFiles(modelText(name), files, readIndex, madeFrom);
+  const rest = await fetchFiles(weights, place, hub, fetching);
+  if (!isCommit(name.revision)) writeRef(folders, name.revision, commit);
+  return { name, commit, folder: snapshot, downloaded: texts + rest };
+}
+
+/** Lists the repository, for what is fetched of it. */
+async function openRemote(name: ModelName, folders: RepoFolders, hub: Hub) {
   const { endpoint, token } = hub.settings;
   const stop = new AbortController();
   const signal = hub.signal ? AbortSignal.any([hub.signal, stop.signal]) : stop.signal;
@@ -78,21 +113,10 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
   const ask = asker(name, hub.settings);
   const { connect } = hub;
   await reach(`Cannot get "${modelText(name)}"`, hub.settings, { ...persistence, connect });
-  const { commit, files, madeFrom } = await listRepository(name, {
-    endpoint,
-    token,
-    ask,
-    persistence,
-  });
-  const place = { name, commit, folders, endpoint };
+  const listed = await listRepository(name, { endpoint, token, ask, persistence });
+  const place: Place = { name, commit: listed.commit, folders, endpoint };
   const fetching = { ask, persistence, idleMs: hub.idleMs ?? IDLE_MS, stop };
-  const texts = await fetchFiles(textFiles(files), place, hub, fetching);
-  const snapshot = `${folders.snapshots}/${commit}`;
-  const readIndex = (file: string) => readJson(`${snapshot}/${file}`);
-  const weights = weightFiles(modelText(name), files, readIndex, madeFrom);
-  const rest = await fetchFiles(weights, place, hub, fetching);
-  if (!isCommit(name.revision)) writeRef(folders, name.revision, commit);
-  return { name, commit, folder: snapshot, downloaded: texts + rest };
+  return { ...listed, place, fetching };
 }
 
 interface Place {

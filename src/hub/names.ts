@@ -63,6 +63,23 @@ export function parsePlace(text: string, isFolder: (path: string) => boolean): P
     : { kind: "hub", name };
 }
 
+/**
+ * What a person means by a file: one that is there or whose path can be nothing else, or
+ * `org/name/FILE` of the hub, also `org/name@revision/FILE`.
+ */
+export function parseFilePlace(
+  text: string,
+  isFile: (path: string) => boolean,
+): { readonly name: ModelName; readonly path: string } | undefined {
+  const [org, repo, ...rest] = text.startsWith(SCHEME)
+    ? text.slice(SCHEME.length).split("/")
+    : isFile(text)
+    ? []
+    : text.split("/");
+  const name = rest.length > 0 ? readName(`${org}/${repo}`) : undefined;
+  return name && { name, path: rest.join("/") };
+}
+
 /** The model that a card or a file names, by `org/name` or its page; undefined where it names none. */
 export function namedRepo(text: unknown): string | undefined {
   if (typeof text !== "string") return undefined;

@@ -1,4 +1,5 @@
-import { AdaptiveConfigError, type AdaptiveSlot } from "./adaptive_config.ts";
+import type { AdaptiveSlot } from "./adaptive_config.ts";
+import { AdaptiveConfigError } from "./adaptive_fields.ts";
 
 /** What one batch-size bracket has learned (SGLang `AdaptiveSpeculativeParams`). */
 export interface SlotState {

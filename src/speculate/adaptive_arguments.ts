@@ -1,11 +1,11 @@
 import {
   type AdaptiveConfig,
-  AdaptiveConfigError,
   middleSteps,
   unionSteps,
   unionTiers,
   withInitialSteps,
 } from "./adaptive_config.ts";
+import { AdaptiveConfigError } from "./adaptive_fields.ts";
 import { chain, type TierShape } from "./round_shape.ts";
 import { automaticTree, treeShape } from "./tree_shape.ts";
 
@@ -45,9 +45,8 @@ export const DEFAULT_NUM_STEPS = 3;
 
 const IGNORED_CONFIG =
   "the speculative adaptive config is not used: it needs --speculative-adaptive";
-/** SGLang's words, as is the one of the fallback below. */
-const ADJUSTED_DRAFT_TOKENS = "speculative_num_draft_tokens is adjusted to " +
-  "speculative_num_steps + 1 when speculative_eagle_topk == 1";
+const ADJUSTED_DRAFT_TOKENS =
+  "--speculative-num-draft-tokens is not used: a chain verifies its steps and one row more";
 
 /**
  * What the arguments come to: adaptive where it is asked for and possible, else static with a
@@ -59,18 +58,16 @@ export function resolveAdaptive(args: SpeculationArguments): ResolvedSpeculation
   if (!args.adaptive) return staticSpeculation(args, args.configGiven ? [IGNORED_CONFIG] : []);
   const reason = unsupported(args);
   if (reason === undefined) return adaptiveSpeculation(args);
-  const fallback = `speculative_adaptive disabled: ${reason}. ` +
-    "Falling back to static speculative params.";
-  return staticSpeculation(args, [fallback]);
+  return staticSpeculation(args, [`the number of draft steps stays fixed: ${reason}`]);
 }
 
 function unsupported({ algorithm, eagleTopk, tree }: SpeculationArguments): string | undefined {
   // SGLang takes NEXTN as another name of EAGLE.
   if (!["EAGLE", "EAGLE3", "NEXTN"].includes(algorithm)) {
-    return `speculative_algorithm=${algorithm} (only EAGLE/EAGLE3 are supported)`;
+    return `only EAGLE, EAGLE3 and NEXTN adapt, not ${algorithm}`;
   }
   if (eagleTopk !== undefined && eagleTopk !== 1) {
-    return `speculative_eagle_topk=${eagleTopk} (only topk=1 is supported)`;
+    return `only chains of drafts adapt, not --speculative-eagle-topk ${eagleTopk}`;
   }
   return tree &&
     "--draft-tree is one fixed tier (candidate_trees of an adaptive config names trees)";
@@ -85,12 +82,12 @@ function adaptiveSpeculation(args: SpeculationArguments): ResolvedSpeculation {
   const tier = tiers.find(({ depth }) => depth === numSteps);
   if (tier === undefined) {
     throw new AdaptiveConfigError(
-      `--speculative-num-steps=${numSteps} is not in the adaptive config candidate_steps ` +
-        `[${steps.join(", ")}]. Pass one of those values.`,
+      `Cannot use "--speculative-num-steps ${numSteps}": the adaptive config's steps are ` +
+        steps.join(", "),
     );
   }
-  const added = `Adding initial speculative_num_steps=${numSteps} to ` +
-    `candidate_steps=[${listed.join(", ")}] so the pre-built runtime state is reused.`;
+  const added = `the adaptive config's steps ${listed.join(", ")} take in ${numSteps}, which ` +
+    "--speculative-num-steps starts with";
   const warnings = chainWarnings(args, numSteps);
   return {
     ...{ policy: "adaptive", config, tier, tiers },

@@ -1,14 +1,18 @@
-import { PolicyError } from "./policy.ts";
+import {
+  AdaptiveConfigError,
+  ascending,
+  candidates,
+  type Json,
+  type NumberFields,
+  NUMBERS,
+  numbers,
+  shown,
+  trees,
+} from "./adaptive_fields.ts";
 import { chain, distinctTiers, type TierShape } from "./round_shape.ts";
-import { treeShape } from "./tree_shape.ts";
-
-/** An adaptive config or argument that cannot be used. */
-export class AdaptiveConfigError extends PolicyError {
-  override readonly name = "AdaptiveConfigError";
-}
 
 /** One batch-size entry of SGLang's `--speculative-adaptive-config`, global keys merged in. */
-export interface AdaptiveSlot {
+export interface AdaptiveSlot extends NumberFields {
   /** The entry's key: the smallest batch that it is for. */
   readonly batchSize: number;
   /** `candidate_steps`, ascending and distinct: the num_steps to choose from. */
@@ -18,18 +22,6 @@ export interface AdaptiveSlot {
    * steps are candidates too.
    */
   readonly candidateTrees: readonly TierShape[];
-  /** `ema_alpha`: weight of the newest round. */
-  readonly emaAlpha: number;
-  /** `update_interval`: rounds between decisions. */
-  readonly updateInterval: number;
-  /** `warmup_batches`: rounds before which nothing is decided. */
-  readonly warmupBatches: number;
-  /** `down_hysteresis`, added to the threshold below which steps fall. */
-  readonly downHysteresis: number;
-  /** `up_hysteresis`, added to the threshold above which steps rise. */
-  readonly upHysteresis: number;
-  /** `ceiling_coeff`: when not rising, at most ceil(EMA * coefficient) steps; 0 = off. */
-  readonly ceilingCoeff: number;
   /**
    * From a flat file, the first format (PR #21599): the initial steps join the candidates, and a
    * decision that went down may go up again.
@@ -41,26 +33,6 @@ export interface AdaptiveSlot {
 export interface AdaptiveConfig {
   readonly slots: readonly AdaptiveSlot[];
 }
-
-type Json = Readonly<Record<string, unknown>>;
-
-interface NumberRule {
-  readonly fallback: number;
-  readonly integer?: true;
-  readonly least?: number;
-  readonly most?: number;
-}
-
-/** Defaults of `AdaptiveSpeculativeParams`. SGLang checks no ranges; these are where it works. */
-const NUMBERS = {
-  ema_alpha: { fallback: 0.2, least: 0, most: 1 },
-  update_interval: { fallback: 5, integer: true, least: 1 },
-  warmup_batches: { fallback: 10, integer: true, least: 0 },
-  down_hysteresis: { fallback: -0.25 },
-  up_hysteresis: { fallback: 0 },
-  ceiling_coeff: { fallback: 0 },
-} as const;
-NUMBERS satisfies Readonly<Record<string, NumberRule>>;
 
 const SLOT_KEYS = ["candidate_steps", "candidate_trees", ...Object.keys(NUMBERS)];
 /** The ceiling came with the batch-size entries (PR #24055). */
@@ -82,28 +54,28 @@ const GLOBAL_KEYS = [...Object.keys(NUMBERS), "strategy", ...THROUGHPUT_KEYS];
  * `candidate_steps` at the top), or entries by batch size (PR #24055; later with 0 as a candidate
  * and a `strategy`).
  *
- * @throws AdaptiveConfigError with SGLang's text, where SGLang has one.
+ * @throws AdaptiveConfigError
  */
 export function parseAdaptiveConfig(json: unknown): AdaptiveConfig {
   if (!isObject(json)) {
-    throw new AdaptiveConfigError(
-      `speculative adaptive config must be a JSON object, got ${typeName(json)}`,
-    );
+    throw new AdaptiveConfigError(`it must be a JSON object, got ${shown(json)}`);
   }
   const keys = Object.keys(json).filter(isBatchSize);
   if (keys.length === 0 && Object.hasOwn(json, "candidate_steps")) return flatConfig(json);
   checkStrategy(json);
   if (keys.length === 0) {
     throw new AdaptiveConfigError(
-      "speculative_adaptive_config must contain at least one integer-string BS key, e.g. " +
-        `{"1": {"candidate_steps": [1,3,7]}}. Got keys: ${repr(Object.keys(json))}`,
+      'it needs a batch size as a key, as in {"1": {"candidate_steps": [1, 3, 7]}}; ' +
+        `its keys are ${shown(Object.keys(json))}`,
     );
   }
   const rest = Object.entries(json).filter(([key]) => !isBatchSize(key));
   const globals: Json = Object.fromEntries(rest);
   if (Object.hasOwn(globals, "candidate_steps")) {
     // SGLang drops it without a word.
-    throw new AdaptiveConfigError("candidate_steps beside BS keys has no effect: each has its own");
+    throw new AdaptiveConfigError(
+      "candidate_steps beside batch sizes has no effect: each has its own",
+    );
   }
   checkKeys(globals, GLOBAL_KEYS, "");
   const slots = keys.map((key) => batchSlot(key, globals, json[key]));
@@ -136,7 +108,7 @@ export function middleSteps(config: AdaptiveConfig): number {
   const steps = unionSteps(config);
   const middle = steps[Math.floor(steps.length / 2)];
   if (middle !== undefined) return middle;
-  throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+  throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
 }
 
 /**
@@ -148,7 +120,7 @@ export function checkDeepest({ slots }: AdaptiveConfig, maxNumSteps: number): vo
   for (const { batchSize, candidateSteps, flat } of slots) {
     const deep = candidateSteps.find((steps) => steps > maxNumSteps);
     if (deep !== undefined) {
-      const where = flat ? "" : `BS ${batchSize}: `;
+      const where = flat ? "" : `batch size ${batchSize}: `;
       throw new AdaptiveConfigError(
         `${where}candidate_steps has ${deep}, at most ${maxNumSteps} steps are supported`,
       );
@@ -173,7 +145,7 @@ function flatConfig(json: Json): AdaptiveConfig {
   const candidateSteps = candidates(json["candidate_steps"], { least: 1, where: "" });
   if (candidateSteps.length < 2) {
     throw new AdaptiveConfigError(
-      `candidate_steps must have at least 2 distinct values, got ${repr(json["candidate_steps"])}`,
+      `candidate_steps must have at least 2 distinct values, got ${shown(json["candidate_steps"])}`,
     );
   }
   return freeze([{
@@ -184,14 +156,14 @@ function flatConfig(json: Json): AdaptiveConfig {
 }
 
 function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
-  const where = `BS ${key}: `;
+  const where = `batch size ${key}: `;
   // Digits alone are an array index and unique; "01" is a second spelling of "1".
   if (key !== String(Number(key))) {
     throw new AdaptiveConfigError(`${where}write the batch size as "${Number(key)}"`);
   }
   if (!isObject(entry)) {
     throw new AdaptiveConfigError(
-      `${where}expected an object with candidate_steps, got ${repr(entry)}`,
+      `${where}expected an object with candidate_steps, got ${shown(entry)}`,
     );
   }
   const candidateTrees = trees(entry["candidate_trees"], where);
@@ -215,83 +187,16 @@ function checkStrategy(json: Json): void {
   if (strategy === "ema") return;
   throw new AdaptiveConfigError(
     strategy === "throughput_aware"
-      ? "speculative adaptive config 'strategy' 'throughput_aware' is not supported yet, use 'ema'"
-      : "speculative adaptive config 'strategy' must be 'ema' or 'throughput_aware', " +
-        `got ${repr(strategy)}`,
+      ? 'strategy "throughput_aware" is not supported yet, use "ema"'
+      : `strategy must be "ema", got ${shown(strategy)}`,
   );
 }
 
 function checkKeys(json: Json, known: readonly string[], where: string): void {
   const unknown = Object.keys(json).find((key) => !known.includes(key));
   if (unknown === undefined) return;
-  throw new AdaptiveConfigError(`${where}unknown key ${repr(unknown)}, known: ${known.join(", ")}`);
-}
-
-/** Python's bool is an int, so SGLang takes `true` for 1. */
-function candidates(
-  value: unknown,
-  { least, where }: { readonly least: 0 | 1; readonly where: string },
-): readonly number[] {
-  const items: readonly unknown[] = Array.isArray(value) ? value : [];
-  const steps = items.map((item) => typeof item === "boolean" ? Number(item) : item);
-  if (steps.length > 0 && steps.every((step) => isIntegerFrom(step, least))) {
-    return ascending(steps);
-  }
   throw new AdaptiveConfigError(
-    `${where}candidate_steps must be a list of ${
-      least === 0 ? "non-negative" : "positive"
-    } ints, ` +
-      `got ${repr(value)}`,
-  );
-}
-
-/** Trees of a bracket, [steps, topk, rows] each: one for each number of steps. */
-function trees(value: unknown, where: string): readonly TierShape[] {
-  if (value === undefined) return [];
-  const items: readonly unknown[] = Array.isArray(value) ? value : [undefined];
-  const found = items.map((item): TierShape => {
-    const numbers: readonly unknown[] = Array.isArray(item) ? item : [];
-    const [depth, width, rows] = numbers;
-    if (
-      numbers.length === 3 && isIntegerFrom(depth, 1) && isIntegerFrom(width, 2) &&
-      isIntegerFrom(rows, 2)
-    ) {
-      return treeShape({ depth, width, rows }, where);
-    }
-    throw new AdaptiveConfigError(
-      `${where}candidate_trees must be a list of [steps, topk, draft tokens], e.g. [[5, 4, 8]], ` +
-        `got ${repr(value)}`,
-    );
-  });
-  const twice = found.find(({ depth }, i) => found.findIndex((one) => one.depth === depth) < i);
-  if (twice === undefined) return Object.freeze(found);
-  throw new AdaptiveConfigError(`${where}candidate_trees has two trees of ${twice.depth} steps`);
-}
-
-function numbers(json: Json, where: string) {
-  const read = (key: keyof typeof NUMBERS) => number(json, key, where);
-  return {
-    emaAlpha: read("ema_alpha"),
-    updateInterval: read("update_interval"),
-    warmupBatches: read("warmup_batches"),
-    downHysteresis: read("down_hysteresis"),
-    upHysteresis: read("up_hysteresis"),
-    ceilingCoeff: read("ceiling_coeff"),
-  };
-}
-
-function number(json: Json, key: keyof typeof NUMBERS, where: string): number {
-  const rule: NumberRule = NUMBERS[key];
-  const { fallback, integer = false, least = -Infinity, most = Infinity } = rule;
-  const value = Object.hasOwn(json, key) ? json[key] : fallback;
-  const isNumber = typeof value === "number" && Number.isFinite(value);
-  if (isNumber && value >= least && value <= most && (!integer || Number.isSafeInteger(value))) {
-    return value;
-  }
-  const kind = integer ? "an integer" : "a number";
-  const range = most < Infinity ? ` from ${least} to ${most}` : ` of at least ${least}`;
-  throw new AdaptiveConfigError(
-    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${repr(value)}`,
+    `${where}unknown key ${shown(unknown)}, known: ${known.join(", ")}`,
   );
 }
 
@@ -299,45 +204,11 @@ function freeze(slots: readonly AdaptiveSlot[]): AdaptiveConfig {
   return Object.freeze({ slots: Object.freeze(slots.map((slot) => Object.freeze(slot))) });
 }
 
-function ascending(steps: readonly number[]): readonly number[] {
-  return Object.freeze([...new Set(steps)].toSorted((a, b) => a - b));
-}
-
 /** Python's `key.isdigit()`, for ASCII. */
 function isBatchSize(key: string): boolean {
   return /^\d+$/.test(key);
 }
 
-function isIntegerFrom(value: unknown, least: number): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= least;
-}
-
 function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Python's name for the type of a JSON value that is no object. */
-function typeName(value: unknown): string {
-  if (value === null) return "NoneType";
-  if (Array.isArray(value)) return "list";
-  if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
-  return typeof value === "string" ? "str" : "bool";
-}
-
-/** A JSON value as Python prints it: SGLang's error texts quote what they got so. */
-function repr(value: unknown): string {
-  if (value === null || value === undefined) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "string") return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(repr).join(", ")}]`;
-  if (!isObject(value)) return String(value);
-  const items = Object.entries(value).map(([key, item]) => `${quoted(key)}: ${repr(item)}`);
-  return `{${items.join(", ")}}`;
-}
-
-/** Python prefers single quotes, unless only those occur in the text. */
-function quoted(text: string): string {
-  const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
-  const inside = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
-  return quote + (quote === "'" ? inside.replaceAll("'", "\\'") : inside) + quote;
 }

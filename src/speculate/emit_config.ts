@@ -1,13 +1,26 @@
-/** The steps that won at one batch size. */
+import type { TierShape } from "./round_shape.ts";
+
+/** [steps, topk, draft tokens] of `candidate_trees`. */
+export type TreeEntry = readonly [steps: number, topk: number, draftTokens: number];
+
+/** A tree as adaptive configs name it. */
+export function treeEntry({ depth, width, rows }: TierShape): TreeEntry {
+  return [depth, width, rows];
+}
+
+/** What won at one batch size. */
 export interface Winner {
   readonly batchSize: number;
-  /** One of them holds the bracket at it; of several, acceptance chooses while it runs. */
+  /** Steps of chains. One of them holds the bracket at it; of several, acceptance chooses while it runs. */
   readonly steps: readonly number[];
+  readonly tree?: TreeEntry | undefined;
 }
 
 /** A batch-size entry as SGLang's file has it. */
 export interface SlotEntry {
   readonly candidate_steps: readonly number[];
+  /** Ours: SGLang runs a chain of as many steps instead. */
+  readonly candidate_trees?: readonly TreeEntry[];
   readonly up_hysteresis: number;
   readonly down_hysteresis: number;
   readonly ceiling_coeff: number;
@@ -18,8 +31,9 @@ export interface SlotEntry {
  * the next, runs the steps that won at it.
  */
 export function emitConfig(winners: readonly Winner[]): Readonly<Record<string, SlotEntry>> {
-  return Object.fromEntries(winners.map(({ batchSize, steps }) => [String(batchSize), {
-    candidate_steps: [...new Set(steps)].toSorted((a, b) => a - b),
+  return Object.fromEntries(winners.map(({ batchSize, steps, tree }) => [String(batchSize), {
+    candidate_steps: [...new Set([...steps, ...tree ? [tree[0]] : []])].toSorted((a, b) => a - b),
+    ...tree ? { candidate_trees: [tree] } : {},
     up_hysteresis: 0,
     down_hysteresis: -0.25,
     ceiling_coeff: 0,

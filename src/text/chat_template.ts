@@ -5,9 +5,16 @@ import { reason, UsageError } from "../errors.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
 export interface ChatMessage {
-  readonly role: "system" | "user" | "assistant";
+  readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string;
+  /** What the model thought before it said `content`: the template decides whether it sees it again. */
+  readonly reasoning_content?: string;
+  /** Functions that the assistant calls, as transformers gives them to templates. */
+  readonly tool_calls?: readonly unknown[];
 }
+
+/** Variables that a caller gives a template, by name: `enable_thinking`. JSON values. */
+export type TemplateArguments = Readonly<Record<string, unknown>>;
 
 /** What a template may use besides the messages. */
 export interface ChatOptions {
@@ -16,6 +23,9 @@ export interface ChatOptions {
   /** Undefined when the tokenizer has none; then the template sees an undefined variable. */
   readonly bosToken?: string | undefined;
   readonly eosToken?: string | undefined;
+  /** JSON schemas of the functions that the model may call; default none. */
+  readonly tools?: readonly unknown[];
+  readonly templateArguments?: TemplateArguments | undefined;
   /** The day that `strftime_now` formats (Llama 3 writes it in the system message); default: now. */
   readonly now?: Date;
 }
@@ -48,7 +58,8 @@ export function renderChat(
   options: ChatOptions,
 ): string {
   try {
-    const { parsed } = new Template(template);
+    // Jinja reads line ends of any kind as "\n".
+    const { parsed } = new Template(template.replace(/\r\n?/g, "\n"));
     const result: unknown = new Interpreter(environment(messages, options)).run(parsed);
     return String(field(result, "value"));
   } catch (error) {
@@ -65,7 +76,7 @@ export function renderChat(
  * the first hour of a day of summer time; templates write the date.
  */
 function environment(messages: readonly ChatMessage[], options: ChatOptions): Environment {
-  const { addGenerationPrompt, bosToken, eosToken, now = new Date() } = options;
+  const { addGenerationPrompt, bosToken, eosToken, tools = null, now = new Date() } = options;
   const variables: Record<string, unknown> = {
     true: true,
     True: true,
@@ -78,12 +89,13 @@ function environment(messages: readonly ChatMessage[], options: ChatOptions): En
       throw new Error(String(message));
     },
     strftime_now: (format: string) => strftime(format, now),
-    messages: messages.map(({ role, content }) => ({ role, content })),
-    add_generation_prompt: addGenerationPrompt,
-    tools: null,
+    tools,
     documents: null,
     ...(bosToken === undefined ? {} : { bos_token: bosToken }),
     ...(eosToken === undefined ? {} : { eos_token: eosToken }),
+    ...options.templateArguments,
+    messages,
+    add_generation_prompt: addGenerationPrompt,
   };
   const environment = new Environment();
   for (const [name, value] of Object.entries(variables)) environment.set(name, value);

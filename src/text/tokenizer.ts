@@ -1,5 +1,6 @@
 import { Tokenizer as HfTokenizer } from "@huggingface/tokenizers";
 import { reason, UsageError } from "../errors.ts";
+import { REASONING_MARKS } from "./reasoning.ts";
 
 /** Text to token ids and back, as tokenizer.json says. Ids index the target's vocabulary. */
 export interface Tokenizer {
@@ -134,8 +135,12 @@ function wrap(
   config: Record<string, unknown>,
   usable: <T>(run: () => T) => T,
 ): Tokenizer {
+  // The marks are text for whoever parts reasoning from answer, though some are special tokens.
+  const marks = REASONING_MARKS.flatMap(({ open, close }) => [open, close]);
   const skipped = new Set(
-    [...inner.get_added_tokens_decoder()].filter(([, token]) => token.special).map(([id]) => id),
+    [...inner.get_added_tokens_decoder()]
+      .filter(([, { special, content }]) => special && !marks.includes(content))
+      .map(([id]) => id),
   );
   const known = (id: number) => inner.id_to_token(id) !== undefined;
   return {

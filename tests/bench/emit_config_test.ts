@@ -52,3 +52,16 @@ Deno.test("presets and the A/A row are not candidates", () => {
   deepEqual(steps([...rows, noise([1, 1, 1])]), { 1: [2] });
   equal(Object.keys(emitConfig([])).length, 0);
 });
+
+Deno.test("a tree that is shown faster is written as one; chains win where they are as fast", () => {
+  const tree = (speedups: readonly number[]) =>
+    invented(5, speedups, { setting: "tree 5:4:8", setting_kind: "tree", tree: [5, 4, 8] });
+  const rows = [invented(0, [1, 1, 1]), invented(3, [1.5, 1.52, 1.48])];
+  const config = emitConfig([...rows, tree([1.8, 1.82, 1.79])]);
+  deepEqual(config["1"]?.candidate_trees, [[5, 4, 8]]);
+  const [slot] = parseAdaptiveConfig(JSON.parse(JSON.stringify(config))).slots;
+  deepEqual(slot?.candidateTrees, [{ depth: 5, width: 4, rows: 8 }]);
+  deepEqual(slot?.candidateSteps, [5]);
+  const alike = emitConfig([...rows, tree([1.5, 1.53, 1.47])]);
+  deepEqual([alike["1"]?.candidate_steps, alike["1"]?.candidate_trees], [[3], undefined]);
+});

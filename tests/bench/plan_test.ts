@@ -63,3 +63,10 @@ Deno.test("caseText", () => {
     "batch 2, 128 prompt tokens, 64 output tokens, temperature 0, depth 1024",
   );
 });
+
+Deno.test("armsOf: trees after chains, each once", () => {
+  const tier = { depth: 5, width: 4, rows: 8 };
+  const arms = armsOf({ numSteps: [3], trees: [tier, { ...tier }], presets: ["a"] });
+  deepEqual(arms.slice(2).map(({ label }) => label), ["3 steps", "tree 5:4:8", "preset a"]);
+  deepEqual(arms[3]?.setting, { kind: "tree", tier });
+});

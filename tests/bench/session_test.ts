@@ -9,6 +9,7 @@ const SETTINGS: Setting[] = [
   { kind: "static", numSteps: 3 },
   { kind: "preset", name: "conservative" },
 ];
+const TREE: Setting = { kind: "tree", tier: { depth: 3, width: 2, rows: 6 } };
 
 function request(workload: string, one: Partial<Case>, rest: Partial<BenchRequest> = {}) {
   const cell = { workload, batch: 2, outputTokens: 16, temperature: 0, depth: 0, ...one };
@@ -35,7 +36,9 @@ async function run(asked: ReturnType<typeof request>) {
 }
 
 Deno.test("a cell on the real engine: equal outputs at every setting, rounds that add up", async () => {
-  const { subject, results } = await run(request("fledgling:all", { depth: 40 }));
+  const { subject, results } = await run(
+    request("fledgling:all", { depth: 40 }, { settings: [...SETTINGS, TREE] }),
+  );
   assert.equal(subject.simulated, false);
   const [plain, ...others] = results.map(({ requests }) => requests.map((one) => one.outputHash));
   for (const other of others) assert.deepEqual(other, plain);

@@ -1,21 +1,26 @@
 import assert from "node:assert/strict";
 import { runGenerate } from "../../src/cli/generate/generate.ts";
+import { parseBatch } from "../../src/cli/generate/batch_file.ts";
 import { parseBatchLine } from "../../src/cli/generate/batch_line.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
-import { fakeEngine, fakeIo } from "./fake.ts";
+import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
-async function run(text: string, flags: readonly string[] = []) {
-  const file = await Deno.makeTempFile();
-  await Deno.writeTextFile(file, text);
-  const engine = fakeEngine();
-  const io = fakeIo({ stdin: "" });
-  const invocation = parseArguments(["generate", "--batch", file, ...flags]);
+async function run(
+  text: string,
+  flags: readonly string[] = [],
+  options: Parameters<typeof fakeEngine>[0] = {},
+) {
+  const engine = fakeEngine(options);
+  const io = fakeIo({ stdin: text });
+  const invocation = parseArguments(["generate", "--batch", "-", ...flags]);
   assert.ok(invocation.command === "generate");
   const code = await runGenerate(invocation, { open: engine.open, io });
-  await Deno.remove(file);
-  const lines = io.out().split("\n").filter(Boolean).map((line) => JSON.parse(line));
-  return { code, lines, engine, err: io.err() };
+  return { code, lines: parsed(io.out()), engine, err: io.err() };
+}
+
+function parsed(text: string) {
+  return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }
 
 Deno.test("batch: one line a request, with its id or its line number", async () => {
@@ -25,7 +30,10 @@ Deno.test("batch: one line a request, with its id or its line number", async () 
     ["--temperature", "0", "--max-tokens", "9", "--max-batch", "2", "--max-kv-tokens", "64"],
   );
   assert.equal(code, 0);
-  assert.deepEqual(lines.map(({ id, text }) => [id, text]), [[1, "answer 1"], ["b", "answer 2"]]);
+  assert.deepEqual(lines.map(({ id, line, text }) => [id, line, text]), [
+    [1, 1, "answer 1"],
+    ["b", 3, "answer 2"],
+  ]);
   const [first, second] = engine.requests;
   assert.deepEqual([first?.maxTokens, second?.maxTokens], [3, 9]);
   assert.deepEqual([first?.sampling.seed, first?.sampling.temperature], [5, 1]);
@@ -34,21 +42,120 @@ Deno.test("batch: one line a request, with its id or its line number", async () 
   assert.deepEqual([engine.opened[0]?.maxBatch, engine.opened[0]?.maxKvTokens], [2, 64]);
 });
 
+Deno.test("batch: reasoning is apart, the template gets its variables, the model its sampling", async () => {
+  const { lines, engine } = await run(
+    '{"prompt": "a"}\n{"messages": [{"role": "user", "content": "b"}], "top_k": 3}\n',
+    ["--think", "on"],
+    {
+      answer: (n) => n === 1 ? "<think>hm</think>one" : "two",
+      generation: { temperature: 0.6, topK: 20 },
+    },
+  );
+  const [first, second] = lines;
+  assert.deepEqual([first.text, first.reasoning], ["one", "hm"]);
+  assert.deepEqual([second.text, "reasoning" in second], ["two", false]);
+  const on = { enable_thinking: true, thinking: true };
+  assert.deepEqual(engine.templateArguments, [on, on]);
+  assert.deepEqual(
+    engine.requests.map((
+      { sampling, maxTokens },
+    ) => [sampling.temperature, sampling.topK, maxTokens]),
+    [[0.6, 20, 512], [0.6, 3, 512]],
+  );
+});
+
+Deno.test("batch: penalties and biases of a line, else those of the command line", async () => {
+  const { engine } = await run(
+    '{"prompt": "a", "presence_penalty": -1, "logit_bias": {"5": 2}}\n{"prompt": "b"}\n',
+    ["--presence-penalty", "1", "--frequency-penalty", "0.5", "--logit-bias", "7=3"],
+  );
+  const [first, second] = engine.requests.map(({ sampling }) => sampling);
+  assert.deepEqual([first?.presencePenalty, first?.frequencyPenalty], [-1, 0.5]);
+  assert.deepEqual([first?.logitBias, second?.logitBias], [{ 5: 2 }, { 7: 3 }]);
+  assert.equal(second?.presencePenalty, 1);
+});
+
+Deno.test("batch: log-probabilities of a line, else as the command line says", async () => {
+  const text = '{"prompt": "a"}\n{"prompt": "b", "logprobs": 0}\n';
+  const { lines } = await run(text, ["--logprobs", "1"]);
+  const tops = lines.map(({ logprobs }) => logprobs[0].top_logprobs.length);
+  assert.deepEqual(tops, [1, 0]);
+  assert.equal((await run(text)).lines[0].logprobs, undefined);
+});
+
 Deno.test("batch: a bad line is an error of that line alone", async () => {
-  const { code, lines, err } = await run('nonsense\n{"prompt": "fine"}\n{"prompt": ""}\n');
+  const { code, lines, err } = await run('nonsense\n\n{"prompt": "fine"}\n{"prompt": ""}\n');
   assert.equal(code, 1);
   assert.deepEqual(lines.map(({ id, error }) => [id, error]), [
     [1, "Cannot use line 1: it is not JSON"],
-    [3, "Cannot use line 3: prompt is not a text, or empty"],
-    [2, undefined],
+    [4, "Cannot use line 4: prompt is not a text, or empty"],
+    [3, undefined],
   ]);
   assert.match(err, /^3 requests, 2 failed/);
+});
+
+Deno.test("batch: no made id equals one that is given", () => {
+  const given = ["", "2", "7", '"4"', '"b"'].map((id) => id && `"id": ${id}, `);
+  const text = given.map((id) => `{${id}"prompt": "a"}`).join("\n") + '\n{"prompt": "b"}\nx\n\n';
+  assert.deepEqual(parseBatch(text).map(({ id }) => id), [1, 2, 7, "4", "b", 6, 16]);
+});
+
+Deno.test("batch: --output has the lines as they finish, and no file that holds something goes", async () => {
+  const folder = await Deno.makeTempDir();
+  const output = `${folder}/answers.jsonl`;
+  const ask = async (io: FakeIo, beforeWord = (_: string) => Promise.resolve()) => {
+    const invocation = parseArguments(["generate", "--batch", "-", "--output", output]);
+    assert.ok(invocation.command === "generate");
+    return await runGenerate(invocation, { open: fakeEngine({ beforeWord }).open, io });
+  };
+  const prompts = '{"prompt": "one"}\n{"prompt": "two"}\n';
+  try {
+    const early = fakeIo({ stdin: prompts });
+    early.interrupt();
+    assert.equal(await ask(early), 130);
+    assert.deepEqual(await Array.fromAsync(Deno.readDir(folder)), [], "nothing written, no file");
+
+    const io = fakeIo({ stdin: '{"prompt": ""}\n' + prompts });
+    const code = await ask(io, (word) => {
+      if (word === "answer ") return Promise.resolve();
+      // The line that failed is there while the others are answered.
+      assert.equal(parsed(Deno.readTextFileSync(output)).length, 1);
+      io.interrupt();
+      return Promise.resolve();
+    });
+    assert.equal(code, 130);
+    assert.equal(io.out(), "");
+    const kept = Deno.readTextFileSync(output);
+    const reasons = parsed(kept).map(({ error, finish_reason }) => finish_reason ?? error);
+    const refused = "Cannot use line 1: prompt is not a text, or empty";
+    assert.deepEqual(reasons, [refused, "interrupt"], "no line for what had no token yet");
+    assert.match(io.err(), /^2 of 3 requests, 1 failed/m);
+
+    await assert.rejects(ask(fakeIo({ stdin: prompts })), {
+      name: "UsageError",
+      message:
+        `Cannot write "${output}": it is there and not empty; remove it or name another file`,
+    });
+    assert.equal(Deno.readTextFileSync(output), kept);
+    Deno.truncateSync(output);
+    assert.equal(await ask(fakeIo({ stdin: prompts })), 0);
+    assert.equal(parsed(Deno.readTextFileSync(output)).length, 2);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("batch: files that cannot be read, and a prompt beside it", async () => {
   const io = fakeIo({ stdin: "" });
   const surroundings = { open: fakeEngine().open, io };
-  for (const args of [["--batch", "/no/such/file"], ["--batch", "/dev/null", "prompt"]]) {
+  for (
+    const args of [["--batch", "/no/such/file"], ["--batch", "/dev/null", "prompt"], [
+      "--batch",
+      "/dev/null",
+      "-f",
+      "f",
+    ], ["--batch", "/dev/null", "--output", "/no/such/folder/file"]]
+  ) {
     const invocation = parseArguments(["generate", ...args]);
     assert.ok(invocation.command === "generate");
     await assert.rejects(runGenerate(invocation, surroundings), UsageError);
@@ -58,6 +165,10 @@ Deno.test("batch: files that cannot be read, and a prompt beside it", async () =
 for (
   const [text, why] of [
     ["[]", "it is not a JSON object"],
+    [
+      '{"prompt": "x", "logit_bias": [5]}',
+      "logit_bias is no object of token ids and values from -100 to 100",
+    ],
     ["{}", "it needs one of prompt and messages"],
     ['{"prompt": "a", "messages": []}', "it needs one of prompt and messages"],
     ['{"messages": []}', "messages is not a list"],

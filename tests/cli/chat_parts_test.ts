@@ -11,7 +11,13 @@ import {
   withoutOldest,
   withQuestion,
 } from "../../src/cli/chat/state.ts";
-import { chatFromJson, chatToJson, loadChat, saveChat } from "../../src/cli/chat/store.ts";
+import {
+  chatFromJson,
+  chatToJson,
+  expandHome,
+  loadChat,
+  saveChat,
+} from "../../src/cli/chat/store.ts";
 import type { ChatMessage } from "../../src/text/chat_template.ts";
 
 const EMPTY: ChatState = {
@@ -22,10 +28,16 @@ const EMPTY: ChatState = {
     topK: 0,
     topP: 1,
     minP: 0,
+    repetitionPenalty: 1,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    logitBias: {},
     maxTokens: 100,
     seed: undefined,
+    stop: [],
     numSteps: undefined,
     openedSteps: 3,
+    think: "auto",
     draft: true,
     stats: false,
   },
@@ -36,7 +48,7 @@ const EMPTY: ChatState = {
 function talked(exchanges: number): ChatState {
   let state = EMPTY;
   for (let at = 1; at <= exchanges; at++) {
-    state = withAnswer(withQuestion(state, `question ${at}`), `answer ${at}`, at * 10);
+    state = withAnswer(withQuestion(state, `question ${at}`), { text: `answer ${at}` }, at * 10);
   }
   return state;
 }
@@ -55,14 +67,28 @@ Deno.test("plain text is a question, blank lines are nothing", () => {
 });
 
 Deno.test("slash commands that change the state", () => {
-  assert.deepEqual(typed("/clear", talked(2)), [EMPTY, { kind: "say", text: "Cleared." }]);
+  const [cleared, said] = typed("/clear", talked(2));
+  assert.deepEqual([cleared, said], [{ ...EMPTY, answeredAs: cleared.answeredAs }, {
+    kind: "say",
+    text: "Cleared.",
+  }]);
   assert.equal(typed("/system You are  a bird. ")[0].system, "You are  a bird.");
   assert.equal(typed("/system")[0].system, undefined);
-  assert.deepEqual(typed("/bye")[1], { kind: "leave" });
+  for (const leave of ["/bye", "/exit", "/quit"]) {
+    assert.deepEqual(typed(leave)[1], { kind: "leave" });
+  }
   assert.deepEqual(typed("/show")[1], { kind: "show" });
-  assert.deepEqual(typed("/save my chat.json ")[1], { kind: "save", path: "my chat.json" });
+  const save = { kind: "save", path: "my chat.json", force: false };
+  assert.deepEqual(typed("/save my chat.json ")[1], save);
+  assert.deepEqual(typed("/save -f my chat.json ")[1], { ...save, force: true });
+  assert.deepEqual(typed("/save -five")[1], { ...save, path: "-five" });
   assert.deepEqual(typed("/load x")[1], { kind: "load", path: "x" });
-  assert.deepEqual(typed("/help")[1], { kind: "say", text: slashHelp() });
+  for (const help of ["/help", "/?"]) {
+    assert.deepEqual(typed(help)[1], { kind: "say", text: slashHelp() });
+  }
+  const lists = Object.entries(settingTexts(EMPTY.settings))
+    .map(([name, text]) => `${name.padEnd(13)}${text}`).join("\n");
+  assert.deepEqual(typed("/set")[1], { kind: "say", text: lists });
 });
 
 Deno.test("/regen goes back before the newest answer and counts attempts", () => {
@@ -70,7 +96,7 @@ Deno.test("/regen goes back before the newest answer and counts attempts", () =>
   assert.equal(next.kind, "answer");
   assert.equal(once.messages.length, 3);
   assert.equal(once.attempt, 1);
-  const again = beforeAnswer(withAnswer(once, "other", 5));
+  const again = beforeAnswer(withAnswer(once, { text: "other" }, 5));
   assert.equal(again?.attempt, 2);
   assert.equal(withQuestion(once, "new").attempt, 0);
   assert.throws(() => typed("/regen"), { message: /there is no answer yet/ });
@@ -85,11 +111,15 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/bye now", /^Cannot run "\/bye now": \/bye stands alone$/],
   ["/save", /^Cannot run "\/save": FILE is missing$/],
   ["/load  ", /FILE is missing/],
+  ["/save -f", /^Cannot run "\/save": FILE is missing$/],
   [
-    "/set",
-    /^Cannot set "": allowed are temperature, top-p, top-k, min-p, max-tokens, seed, num-steps, draft, stats$/,
+    "/set colour red",
+    /^Cannot set "colour": allowed are temperature, top-p, top-k, min-p, repetition-penalty, frequency-penalty, presence-penalty, max-tokens, seed, num-steps, stop, think, draft, stats$/,
   ],
-  ["/set colour red", /^Cannot set "colour": allowed are/],
+  ["/set think perhaps", /^Cannot use "\/set think perhaps": allowed is auto or on or off$/],
+  ["/set stop", /^Cannot set "stop": it takes one value, a text, a JSON list of texts, or none$/],
+  ['/set stop ["a", 1]', /^Cannot use "\/set stop \["a", 1\]": allowed is a text, a JSON list/],
+  ['/set stop "', /^Cannot use "\/set stop ""/],
   ["/set toString 1", /^Cannot set "toString"/],
   ["/set top-p", /^Cannot set "top-p": it takes one value, a number above 0, at most 1$/],
   ["/set top-p 1 2", /it takes one value/],
@@ -110,9 +140,14 @@ Deno.test("/set changes each setting, and /show tells it back", () => {
     "top-p": "0.9",
     "top-k": "40",
     "min-p": "0.05",
+    "repetition-penalty": "1.2",
+    "frequency-penalty": "0.5",
+    "presence-penalty": "-1",
     "max-tokens": "7",
     "seed": "42",
     "num-steps": "5",
+    "stop": '["END","\\n\\n"]',
+    "think": "off",
     "draft": "off",
     "stats": "on",
   };
@@ -123,6 +158,11 @@ Deno.test("/set changes each setting, and /show tells it back", () => {
   }
   assert.deepEqual(settingTexts(state.settings), values);
   assert.equal(typed("/set seed random", state)[0].settings.seed, undefined);
+  assert.equal(typed("/set max-tokens context", state)[0].settings.maxTokens, undefined);
+  const stop = (text: string) => typed(`/set stop ${text}`, state)[0].settings.stop;
+  assert.deepEqual([stop("none"), stop("a b"), stop('"none"'), stop('["a","\\n"]')], [
+    ...[[], ["a b"], ["none"], ["a", "\n"]],
+  ]);
   assert.throws(() => typed("/set draft on", EMPTY, false), { message: /no draft is loaded/ });
 });
 
@@ -206,16 +246,17 @@ Deno.test("a saved chat comes back, settings too", async () => {
   const state = { ...talked(2), settings };
   await saveChat(path, EMPTY, "fake");
   await saveChat(path, state, "fake");
-  assert.deepEqual(await loadChat(path, EMPTY), { ...state, tokens: 0 });
+  const { answeredAs: _, ...kept } = state;
+  assert.deepEqual(await loadChat(path, EMPTY), { state: { ...kept, tokens: 0 }, model: "fake" });
   assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["chat.json"]);
   const bare = { ...state, system: undefined };
-  assert.deepEqual(chatFromJson(chatToJson(bare, "m"), EMPTY).system, undefined);
+  assert.deepEqual(chatFromJson(chatToJson(bare, "m"), EMPTY).state.system, undefined);
   await Deno.remove(dir, { recursive: true });
 });
 
 Deno.test("a saved chat tells the steps it ran with, and loads as a choice only what was one", () => {
   const loaded = (state: ChatState, current: ChatState) =>
-    chatFromJson(chatToJson(state, "m"), current).settings;
+    chatFromJson(chatToJson(state, "m"), current).state.settings;
   const chosen = { ...EMPTY, settings: withSetting(EMPTY.settings, "num-steps", "5") };
   const told = (state: ChatState) => JSON.parse(chatToJson(state, "m")).settings["num-steps"];
   assert.deepEqual([told(EMPTY), told(chosen)], ["3", "5"]);
@@ -229,12 +270,35 @@ Deno.test("a chat that cannot be saved leaves nothing behind", async () => {
   const dir = await Deno.makeTempDir();
   await assert.rejects(saveChat(`${dir}/no/chat.json`, EMPTY, "m"), {
     name: "UsageError",
-    message: /^Cannot save ".*no\/chat\.json": /,
+    message: `Cannot save "${dir}/no/chat.json": No such file or directory`,
   });
   await Deno.mkdir(`${dir}/taken`);
-  await assert.rejects(saveChat(`${dir}/taken`, EMPTY, "m"), { name: "UsageError" });
+  await assert.rejects(saveChat(`${dir}/taken`, EMPTY, "m"), {
+    name: "UsageError",
+    message: `Cannot save "${dir}/taken": Is a directory`,
+  });
   assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["taken"]);
   await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("~ is the user's folder", () => {
+  const home = Deno.env.get("HOME") ?? assert.fail();
+  const paths = ["~", "~/a ~.json", "~x/a", "a/~/b"].map(expandHome);
+  assert.deepEqual(paths, [home, `${home}/a ~.json`, "~x/a", "a/~/b"]);
+  assert.deepEqual(typed("/load ~/x")[1], { kind: "load", path: `${home}/x` });
+});
+
+Deno.test("a saved chat keeps what was thought, and settings of the command line stay", () => {
+  const state = withAnswer(withQuestion(EMPTY, "q"), { text: "a", reasoning: "because" }, 5);
+  const settings = withSetting(withSetting(state.settings, "top-k", "9"), "temperature", "0");
+  const file = chatToJson({ ...state, settings }, "m");
+  const loaded = chatFromJson(file, EMPTY, ["temperature"]).state;
+  assert.deepEqual(loaded.messages[1], {
+    role: "assistant",
+    content: "a",
+    reasoning_content: "because",
+  });
+  assert.deepEqual([loaded.settings.topK, loaded.settings.temperature], [9, 0.7]);
 });
 
 const good = JSON.parse(chatToJson(talked(1), "m"));

@@ -8,11 +8,16 @@ const CTRL_D = "\x04";
 const UP = "\x1b[A";
 const LEFT = "\x1b[D";
 
-function start(engine: FakeEngine, args: string[] = []): { io: FakeIo; code: Promise<number> } {
+function start(
+  engine: FakeEngine,
+  args: string[] = [],
+  { historyFile, columns = 80 }: { historyFile?: string; columns?: number } = {},
+): { io: FakeIo; code: Promise<number> } {
   const invocation = parseArguments(["chat", ...args]);
   assert.ok(invocation.command === "chat");
-  const io = fakeIo({ terminal: true });
-  return { io, code: runChat(invocation.options, { open: engine.open, io, randomSeed: () => 1 }) };
+  const io = fakeIo({ terminal: true, columns });
+  const context = { open: engine.open, io, randomSeed: () => 1, historyFile };
+  return { io, code: runChat(invocation.options, context) };
 }
 
 /** The newest question of every prompt. */
@@ -92,7 +97,7 @@ Deno.test("terminal chat: Ctrl+C stops the answer, not the program", async () =>
   await io.seen("done\n");
   io.type(CTRL_D);
   assert.equal(await code, 0);
-  assert.equal(io.out(), "one \ndone\n");
+  assert.equal(io.out(), "one\ndone\n");
   assert.deepEqual(engine.prompts[1], [
     { role: "user", content: "count" },
     { role: "assistant", content: "one " },
@@ -149,4 +154,57 @@ Deno.test("terminal chat: a signal from outside leaves with 130", async () => {
   await io.seen(">>> ");
   io.interrupt();
   assert.equal(await code, 130);
+});
+
+Deno.test("terminal chat: the next chat recalls messages, also of several lines; /history shows them", async () => {
+  const dir = await Deno.makeTempDir();
+  const historyFile = `${dir}/chat_history`;
+  const first = start(fakeEngine(), ["--quiet"], { historyFile });
+  await first.io.seen(">>> ");
+  first.io.type("one\r");
+  await first.io.seen("answer 1\n");
+  for (const [line, prompt] of [['"""a', "... "], ['b"""', "answer 2\n"]]) {
+    first.io.type(`${line}\r`);
+    await first.io.seen(prompt ?? "");
+  }
+  first.io.type(CTRL_D);
+  await first.code;
+
+  const engine = fakeEngine();
+  const second = start(engine, ["--quiet"], { historyFile });
+  await second.io.seen(">>> ");
+  second.io.type(`${UP}\r`);
+  await second.io.seen("answer 1\n");
+  second.io.type("/history 2\r");
+  await second.io.seen('"""a\u240Ab"""\n/history 2\n');
+  second.io.type("/bye\r");
+  await second.code;
+  assert.deepEqual(questions(engine), ["a\nb"]);
+
+  const third = start(fakeEngine(), ["--quiet", "--no-history"], { historyFile });
+  await third.io.seen(">>> ");
+  third.io.type("/history\r");
+  await third.io.seen("\n/history\n");
+  third.io.type("secret\r");
+  await third.io.seen("answer 1\n");
+  third.io.type(CTRL_D);
+  await third.code;
+  const kept = await Deno.readTextFile(historyFile);
+  assert.equal(kept, '"one"\n"\\"\\"\\"a\\nb\\"\\"\\""\n"/history 2"\n"/bye"\n');
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("terminal chat: answers and notes are wrapped at the terminal's width", async () => {
+  const answer = () =>
+    "a **bold** answer that is longer than the terminal is wide\n```\nbut code is left as it is, all of it";
+  const { io, code } = start(fakeEngine({ answer }), [], { columns: 30 });
+  await io.seen("fake, fake-eagle3 (EAGLE3),\nnone. /help lists the\ncommands.\n");
+  io.type("hello\r");
+  await io.seen("all of it\n");
+  io.type(CTRL_D);
+  await code;
+  assert.equal(
+    io.out(),
+    "a **bold** answer that is\nlonger than the terminal is\nwide\n```\nbut code is left as it is, all of it\n",
+  );
 });

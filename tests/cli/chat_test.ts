@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { runChat } from "../../src/cli/chat/chat.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
@@ -36,15 +37,14 @@ Deno.test("piped chat: answers only, a line each, conversation goes on", async (
 
 Deno.test("piped chat: commands, mistakes lose nothing, /bye leaves", async () => {
   const { engine, out, err } = await piped(
-    ["one", "/nope", "/set top-p 0", "/load /no/such", "/set temperature 0", "/regen", "/bye", "x"],
+    ["one", "/nope", "/set top-p 0", "/load /no/such", "/set top-k 4", "/regen", "/exit", "x"],
   );
   assert.equal(out, "answer 1\nanswer 2\n");
   const lines = err.split("\n");
   assert.equal(lines[0], 'Cannot run "/nope": no such command; /help lists them');
   assert.equal(lines[1], 'Cannot use "/set top-p 0": allowed is a number above 0, at most 1');
-  assert.match(lines[2] ?? "", /^Cannot load "\/no\/such": /);
-  assert.equal(lines[3], "temperature = 0");
-  assert.equal(lines[4], "At temperature 0 the answer is the same again.");
+  assert.equal(lines[2], 'Cannot load "/no/such": No such file or directory');
+  assert.deepEqual(lines.slice(3), ["top-k = 4", ""]);
   assert.deepEqual(engine.prompts, [
     [{ role: "user", content: "one" }],
     [{ role: "user", content: "one" }],
@@ -78,7 +78,7 @@ Deno.test("settings reach the engine", async () => {
     ["--stop", "X", "--top-k", "3", "--system", "s", "--ignore-eos"],
   );
   const [first, second, third] = engine.requests;
-  assert.deepEqual(first?.sampling, { temperature: 0.7, topK: 3, topP: 1, minP: 0, seed: 10 });
+  assert.deepEqual(first?.sampling, { ...GREEDY, temperature: 0.7, topK: 3, seed: 10 });
   assert.deepEqual([first?.maxTokens, first?.stop, first?.ignoreEos], [5, ["X"], true]);
   assert.deepEqual([first?.numSteps, third?.numSteps], [6, 0]);
   assert.equal(second?.sampling.seed, 11, "/regen moves a fixed seed on");
@@ -129,13 +129,13 @@ Deno.test("an answer that was cut says why", async () => {
   const cut = await piped(["a"], { answer }, ["--max-tokens", "2"]);
   assert.equal(cut.out, "one two \n");
   assert.match(cut.err, /cut at 2 tokens; \/set max-tokens allows more/);
-  const full = await piped(["a"], { answer, contextLength: 3 }, ["--max-tokens", "2"]);
+  const full = await piped(["a"], { answer, contextLength: 3 });
   assert.match(full.err, /The context \(3 tokens\) is full: the answer was cut/);
 });
 
 Deno.test("/save and /load over a run", async () => {
   const path = await Deno.makeTempFile();
-  const saved = await piped(["/set top-k 5", "a", `/save ${path}`]);
+  const saved = await piped(["/set top-k 5", "a", `/save -f ${path}`]);
   assert.match(saved.err, /Saved to/);
   const { engine, err } = await piped([`/load ${path}`, "b", "/show"]);
   assert.match(err, /Loaded 2 messages from/);
@@ -143,6 +143,116 @@ Deno.test("/save and /load over a run", async () => {
   assert.match(err, /messages +4\n/);
   assert.equal(engine.prompts[0]?.length, 3);
   await Deno.remove(path);
+});
+
+Deno.test("/load keeps the command line's settings and tells of another model", async () => {
+  const path = await Deno.makeTempFile();
+  await piped(["/set top-k 5", "/set temperature 2", "a", `/save -f ${path}`]);
+  const saved = JSON.parse(await Deno.readTextFile(path));
+  await Deno.writeTextFile(path, JSON.stringify({ ...saved, model: "other" }));
+  const { engine, err } = await piped([`/load ${path}`, "b"], {}, ["--temperature", "1.5"]);
+  assert.match(err, /\nIt was held with other; fake goes on with it\.\n/);
+  const { topK, temperature } = engine.requests[0]?.sampling ?? assert.fail();
+  assert.deepEqual([topK, temperature], [5, 1.5]);
+  await Deno.remove(path);
+});
+
+Deno.test("/save asks a person before it replaces a file, and refuses to a pipe", async () => {
+  const path = await Deno.makeTempFile();
+  const refused = await piped(["a", `/save ${path}`]);
+  assert.equal(
+    refused.err,
+    `Cannot save "${path}": it is there already; /save -f ${path} replaces it\n`,
+  );
+  assert.equal(await Deno.readTextFile(path), "");
+  const io = fakeIo({ terminal: true });
+  const chatting = run([], fakeEngine(), io);
+  for (const [answer, said] of [["n", "Not saved."], ["", "Not saved."], ["y", "Saved to"]]) {
+    await io.seen(">>> ");
+    io.type(`/save ${path}\r`);
+    await io.seen("Replace it? [y/N] ");
+    io.type(`${answer}\r`);
+    await io.seen(said ?? "");
+  }
+  io.type("\x04");
+  assert.equal(await chatting, 0);
+  assert.match(await Deno.readTextFile(path), /eyrie_chat/);
+  await Deno.remove(path);
+});
+
+const REMARK = "At temperature 0 the answer is the same again.\n";
+
+Deno.test("/regen at temperature 0 says that nothing changes only where nothing changed", async () => {
+  const greedy = ["--temperature", "0"];
+  const remarks = async (lines: string[]) =>
+    (await piped(["a", ...lines, "/regen"], {}, greedy)).err.split(REMARK).length - 1;
+  assert.equal(await remarks([]), 1);
+  assert.equal(await remarks(["/regen"]), 2);
+  assert.equal(await remarks(["/set top-k 3", "/set stats on"]), 1);
+  for (const change of ["/system x", "/set stop x", "/set think on", "/set max-tokens 1"]) {
+    assert.equal(await remarks([change]), 0, change);
+  }
+  assert.equal((await piped(["a", "/set temperature 0", "/regen"])).err, "temperature = 0\n");
+});
+
+Deno.test("an answer may use what the context has left, unless it is told", async () => {
+  const { engine } = await piped(["a b", "/set max-tokens 7", "c", "/set max-tokens context", "d"]);
+  const left = (n: number) => 1000 - (engine.requests[n]?.promptIds.length ?? 0);
+  assert.deepEqual(engine.requests.map(({ maxTokens }) => maxTokens), [left(0), 7, left(2)]);
+});
+
+const THOUGHT = { answer: (n: number) => `<think>\nhm ${n}\n</think>\n\nanswer ${n}` };
+
+Deno.test("reasoning is no part of the answer, and stays with the message", async () => {
+  const { engine, out, err } = await piped(["one", "two"], THOUGHT, ["--think", "on"]);
+  assert.equal(out, "answer 1\nanswer 2\n");
+  assert.equal(err, "");
+  assert.deepEqual(engine.prompts[1], [
+    { role: "user", content: "one" },
+    { role: "assistant", content: "answer 1", reasoning_content: "hm 1" },
+    { role: "user", content: "two" },
+  ]);
+  assert.deepEqual(engine.templateArguments[0], { enable_thinking: true, thinking: true });
+});
+
+Deno.test("reasoning is shown dimmed on a terminal", async () => {
+  const io = { ...fakeIo({ terminal: true }), colour: true };
+  const chatting = run([], fakeEngine(THOUGHT), io);
+  await io.seen(">>> ");
+  io.type("one\r");
+  await io.seen("answer 1\n");
+  io.type("\x04");
+  await chatting;
+  assert.ok(io.err().includes("\x1b[2mhm\x1b[0m \x1b[2m1\x1b[0m\n\n"));
+  assert.equal(io.out(), "answer 1\n");
+});
+
+Deno.test("/set think, and --template-arg, reach the template", async () => {
+  const { engine } = await piped(
+    ["a", "/set think off", "b", "/set think auto", "c"],
+    {},
+    ["--template-arg", "x=[1]"],
+  );
+  assert.deepEqual(engine.templateArguments, [
+    { x: [1] },
+    { enable_thinking: false, thinking: false, x: [1] },
+    { x: [1] },
+  ]);
+});
+
+Deno.test("a template without a switch is told of", async () => {
+  const { err } = await piped(["a"], { unswitchable: true }, ["--think", "off"]);
+  const line = 'the chat template of "fake" has no switch for thinking; --think off does nothing';
+  assert.equal(err, `warning: ${line}\n`);
+  const set = await piped(["/set think auto", "/set think on"], { unswitchable: true });
+  assert.equal(set.err, "think = auto\nthink = on; the chat template has no switch for it\n");
+});
+
+Deno.test("a draft that never guesses right is told of once", async () => {
+  const many = Array.from({ length: 9 }, () => "a");
+  const { err } = await piped(many, { accepted: 0 });
+  assert.match(err, /^warning: none of 150 drafted tokens was accepted in 50 rounds: .*\n$/);
+  assert.equal((await piped(many)).err, "");
 });
 
 Deno.test("a model without a chat template cannot chat", async () => {

@@ -2,6 +2,7 @@ import type {
   FinishReason,
   GenerateRequest,
   GenerateResult,
+  TextLogprobs,
 } from "../../src/engine/schedule/events.ts";
 import type { EngineEvent } from "../../src/engine/schedule/events.ts";
 import type { ClientOptions } from "../../src/engine/client.ts";
@@ -13,7 +14,8 @@ import {
   speculationPlan,
   staticPlan,
 } from "../../src/engine/schedule/speculation_choice.ts";
-import type { ChatMessage } from "../../src/text/chat_template.ts";
+import type { ChatMessage, TemplateArguments } from "../../src/text/chat_template.ts";
+import { REASONING_MARKS } from "../../src/text/reasoning.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 /** A terminal in memory; what was written is kept. */
@@ -22,6 +24,12 @@ export interface FakeIo extends Io {
   readonly err: () => string;
   /** Presses Ctrl+C as a signal. */
   readonly interrupt: () => void;
+  /** Sends the process another signal. */
+  readonly raise: (name: "SIGCONT" | "SIGWINCH") => void;
+  /** Makes the terminal this wide. */
+  readonly resize: (columns: number) => void;
+  /** Raw on and off, and stops by Ctrl+Z, in their order. */
+  readonly modes: readonly (boolean | "stop")[];
   /** Keys or piped bytes that come later. */
   readonly type: (text: string) => void;
   readonly endInput: () => void;
@@ -37,7 +45,10 @@ interface FakeIoOptions {
 }
 
 export function fakeIo(options: FakeIoOptions = {}): FakeIo {
-  const { stdin, terminal = false, columns = 80 } = options;
+  const { stdin, terminal = false } = options;
+  let { columns = 80 } = options;
+  const listeners = new Set<readonly [string, () => void]>();
+  const modes: (boolean | "stop")[] = [];
   const interrupt = new AbortController();
   const encoder = new TextEncoder();
   let input!: ReadableStreamDefaultController<Uint8Array>;
@@ -70,11 +81,20 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   const stdout = output(options.stdoutBreaks ?? false);
   const stderr = output(false);
   return {
-    stdin: { isTerminal: terminal, bytes, setRaw: () => {} },
+    stdin: { isTerminal: terminal, bytes, setRaw: (on) => void modes.push(on) },
     stdout,
     stderr,
     colour: false,
     signal: interrupt.signal,
+    onSignal(name, listener) {
+      const entry = [name, listener] as const;
+      listeners.add(entry);
+      return { [Symbol.dispose]: () => void listeners.delete(entry) };
+    },
+    suspend: () => void modes.push("stop"),
+    raise: (name) => listeners.forEach(([of, listener]) => of === name && listener()),
+    resize: (wide) => void (columns = wide),
+    modes,
     out: stdout.text,
     err: stderr.text,
     interrupt: () => interrupt.abort(),
@@ -93,10 +113,15 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   };
 }
 
+/** A token that no other word has. */
+const OPEN_ID = 151667;
+
 /** An engine that plays back a script, a token a word; `requests` has what it was asked. */
 export interface FakeEngine extends Engine {
   readonly requests: GenerateRequest[];
   readonly prompts: (string | readonly ChatMessage[])[];
+  /** What the template was given for each prompt. */
+  readonly templateArguments: (TemplateArguments | undefined)[];
   readonly opened: ClientOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
@@ -108,6 +133,13 @@ interface FakeEngineOptions {
   readonly contextLength?: number;
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
+  /** Drafts that its rounds accept; default 15. */
+  readonly accepted?: number;
+  /** Default 10. */
+  readonly rounds?: number;
+  readonly generation?: Engine["generation"];
+  /** A template that has no switch for thinking. */
+  readonly unswitchable?: boolean;
   readonly weights?: Engine["weights"];
   readonly tuned?: Engine["tuned"];
   /** Waits before each word: lets a test interrupt. */
@@ -118,6 +150,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const { answer = (n: number) => `answer ${n}`, contextLength = 1000, draft = true } = options;
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
+  const templateArguments: FakeEngine["templateArguments"] = [];
   const opened: ClientOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
@@ -150,6 +183,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     algorithm: draft ? "EAGLE3" : "NONE",
     hasChatTemplate: options.hasChatTemplate ?? true,
+    // A prompt whose last word is "<think>" opens the reasoning.
+    reasoning: {
+      marks: REASONING_MARKS[0],
+      openings: [[OPEN_ID]],
+      switchable: !options.unswitchable,
+    },
+    generation: options.generation ?? {},
+    templateArguments,
     requests,
     prompts,
     opened,
@@ -162,13 +203,14 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     encodePrompt(input) {
       prompts.push("raw" in input ? input.raw : input.messages);
+      templateArguments.push("raw" in input ? undefined : input.templateArguments);
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
       const words = texts.flatMap((text) => text.split(/\s+/));
-      return Promise.resolve(words.map((word) => word.length));
+      return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));
     },
     generate: (request) => {
       requests.push(request);
-      return play(asOpened(request), answer(requests.length), options.beforeWord);
+      return play(asOpened(request), answer(requests.length), options);
     },
     disposed: () => disposed,
     terminate: () => Promise.resolve(),
@@ -198,7 +240,7 @@ type Stepped = GenerateRequest & { readonly numSteps: number };
 async function* play(
   request: Stepped,
   answer: string,
-  beforeWord: (word: string) => Promise<void> = () => Promise.resolve(),
+  { beforeWord = () => Promise.resolve(), accepted = 15, rounds = 10 }: FakeEngineOptions,
 ): AsyncGenerator<EngineEvent, void, void> {
   const total = request.promptIds.length;
   yield { kind: "prefill", done: total, total, cached: 0 };
@@ -217,12 +259,18 @@ async function* play(
     yield { kind: "round", ids: [count], accepted: 0, drafts: [], tier: chain(0) };
     yield { kind: "text", text: word };
   }
-  yield { kind: "finish", result: result(request, { text, count, reason }) };
+  yield { kind: "finish", result: result(request, { text, count, reason, accepted, rounds }) };
 }
 
 function result(
   request: Stepped,
-  { text, count, reason }: { text: string; count: number; reason: FinishReason },
+  { text, count, reason, accepted, rounds }: {
+    text: string;
+    count: number;
+    reason: FinishReason;
+    accepted: number;
+    rounds: number;
+  },
 ): GenerateResult {
   return {
     text,
@@ -241,14 +289,22 @@ function result(
       num_steps: request.numSteps,
       eagle_topk: 1,
       num_draft_tokens: request.numSteps + 1,
-      rounds: 10,
-      draft_tokens: request.numSteps * 10,
-      accepted_tokens: 15,
+      rounds,
+      draft_tokens: request.numSteps * rounds,
+      accepted_tokens: accepted,
       mean_accept_length: 2.5,
       draft_acceptance_rate: 0.5,
       acceptance_per_position: [0.8, 0.5, 0.2],
       accepted_per_round: [3, 0, 2],
     },
     drafts: [],
+    ...request.logprobs === undefined ? {} : { logprobs: toldOf(count, request.logprobs) },
   };
+}
+
+/** A made-up log-probability for each token. */
+function toldOf(count: number, most: number): TextLogprobs[] {
+  const one = (id: number) => ({ id, text: `word ${id}`, logprob: -id / 4 });
+  const top = Array.from({ length: most }, (_, i) => one(i + 1));
+  return Array.from({ length: count }, (_, at) => ({ ...one(at + 1), top }));
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import denoJson from "../../deno.json" with { type: "json" };
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -36,6 +37,22 @@ for (const { name, args, prompt, ...place } of PROMPTS) {
   });
 }
 
+Deno.test("--prompt-file takes the place of standard input, which is - there", async () => {
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, "a\nb\n");
+  const engine = fakeEngine();
+  for (const args of [["-f", file], ["-f", file, "Sum up."], ["-f", "-", "-p", "Sum up."]]) {
+    assert.equal(await run(args, engine, fakeIo({ stdin: "piped\n" })), 0);
+  }
+  await Deno.remove(file);
+  const said = engine.prompts.map((messages) => (messages[0] as { content: string }).content);
+  assert.deepEqual(said, ["a\nb", "a\nb\n\nSum up.", "piped\n\nSum up."]);
+  await assert.rejects(run(["-f", file], engine, fakeIo({ stdin: "" })), {
+    name: "UsageError",
+    message: `Cannot open "${file}": no such file`,
+  });
+});
+
 Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   const engine = fakeEngine({ contextLength: 3 });
   const empty = /^Cannot generate from "": the prompt is empty/;
@@ -49,7 +66,7 @@ Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   const broken = fakeIo({ stdin: new Uint8Array([0x61, 0xff, 0x62]) });
   await assert.rejects(run(["x"], engine, broken), {
     name: "UsageError",
-    message: 'Cannot read the prompt from "standard input": it is not valid UTF-8',
+    message: 'Cannot read the prompt from "standard input": it is not UTF-8',
   });
   assert.equal(engine.opened.length, 0, "nothing is loaded for a bad prompt");
   await assert.rejects(run(["a b c"], engine, fakeIo({ stdin: "" })), {
@@ -132,8 +149,45 @@ Deno.test("--json prints the object of the specification", async () => {
       accepted_per_round: [3, 0, 2],
     },
     device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    request: {
+      messages: [{ role: "user", content: "hi" }],
+      temperature: 0.7,
+      top_k: 0,
+      top_p: 1,
+      min_p: 0,
+      repetition_penalty: 1,
+      frequency_penalty: 0,
+      presence_penalty: 0,
+      logit_bias: {},
+      seed: 77,
+      max_tokens: 512,
+      stop: [],
+      ignore_eos: false,
+    },
+    run: {
+      version: denoJson.version,
+      deno: Deno.version.deno,
+      model: "fake",
+      draft: "fake-eagle3",
+      quantize: null,
+      quantize_draft: null,
+      kv_dtype: "f32",
+      adapter: "none",
+      backend: "vulkan",
+      flags: {},
+    },
   });
   assert.equal(io.err(), "");
+});
+
+Deno.test("--logprobs reaches the engine, and --json has what it tells", async () => {
+  const io = fakeIo({ stdin: "" });
+  const engine = fakeEngine();
+  await run(["hi", "--json", "--logprobs", "2", "--max-tokens", "1"], engine, io);
+  assert.equal(engine.requests[0]?.logprobs, 2);
+  const [first, second] = [1, 2].map((id) => ({ id, token: `word ${id}`, logprob: -id / 4 }));
+  const wanted = [{ ...first, top_logprobs: [first, second] }];
+  assert.deepEqual(JSON.parse(io.out()).logprobs, wanted);
 });
 
 Deno.test("--stats and --json tell what the weights became", async () => {
@@ -153,7 +207,8 @@ Deno.test("flags reach the engine", async () => {
   const flags =
     "--model m --draft d --speculative-algorithm EAGLE --num-steps 5 --adapter software --autotune off " +
     "--context-length 64 --no-prefix-cache --quantize q4 --quantize-draft --kv-dtype bf16 --rounds-per-sync 4 " +
-    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos";
+    "--temperature 1.5 --top-k 4 --top-p 0.9 --min-p 0.1 --seed 9 --max-tokens 6 --stop X --ignore-eos " +
+    "--repetition-penalty 1.5 --frequency-penalty 0.5 --presence-penalty -1 --logit-bias 7=2";
   await run([...flags.split(" "), "hi"], engine, fakeIo({ stdin: "" }));
   const { onProgress: _, onWarning: __, speculate: ___, signal: ____, ...opened } =
     engine.opened[0] ?? assert.fail();
@@ -175,7 +230,15 @@ Deno.test("flags reach the engine", async () => {
   const { signal: _____, ...request } = engine.requests[0] ?? assert.fail();
   assert.deepEqual(request, {
     promptIds: [2],
-    sampling: { temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+    sampling: {
+      ...{ temperature: 1.5, topK: 4, topP: 0.9, minP: 0.1, seed: 9 },
+      ...{
+        repetitionPenalty: 1.5,
+        frequencyPenalty: 0.5,
+        presencePenalty: -1,
+        logitBias: { 7: 2 },
+      },
+    },
     maxTokens: 6,
     stop: ["X"],
     ignoreEos: true,

@@ -20,6 +20,22 @@ for (const command of Object.keys(COMMANDS)) {
   Deno.test(`eyrie ${command} --help`, () => golden(`help_${command}`, printed(command, "--help")));
 }
 
+Deno.test("help fits 80 columns and opens with two examples, which can be run", () => {
+  for (const name of ["", ...Object.keys(COMMANDS)]) {
+    const lines = printed(...name === "" ? [] : [name], "--help").split("\n");
+    const wide = lines.filter((line) => line.length > 80);
+    assert.deepEqual(wide, [], name);
+    const at = lines.indexOf("Examples:");
+    assert.ok(at <= 3, "after the summary");
+    const examples = lines.slice(at + 1, at + 3).map((line) => line.replace(/ > .*/, ""));
+    for (const example of examples) {
+      const [program, ...args] = example.trim().replaceAll(/'[^']*'/g, "text").split(" ");
+      assert.equal(program, "eyrie");
+      assert.doesNotThrow(() => parseArguments(args), example);
+    }
+  }
+});
+
 Deno.test("help has other ways in", () => {
   assert.equal(printed(), printed("--help"));
   assert.equal(printed("help"), printed("-h"));

@@ -28,6 +28,23 @@ Deno.test("inspect without options tells of the embedded model and its EAGLE-3 d
   assert.ok(text.endsWith("\n"));
 });
 
+Deno.test("inspect tells how the model wants to be sampled", async () => {
+  const model = await Deno.makeTempDir();
+  for await (const { name } of Deno.readDir(folder("tests/golden/llama3"))) {
+    await Deno.copyFile(`${folder("tests/golden/llama3")}/${name}`, `${model}/${name}`);
+  }
+  const config = { temperature: 0.6, top_p: 0.9, top_k: "many", repetition_penalty: 1.1 };
+  await Deno.writeTextFile(`${model}/generation_config.json`, JSON.stringify(config));
+  const text = inspect({ model });
+  assert.match(text, /\nsampling +temperature 0\.6, top_p 0\.9, repetition_penalty 1\.1\n/);
+  assert.match(text, /\nwarning +generation_config\.json has top_k "many"; it is not used\n/);
+  assert.deepEqual(JSON.parse(inspect({ model, json: true })).generation, {
+    ...{ temperature: 0.6, top_p: 0.9, repetition_penalty: 1.1 },
+  });
+  await Deno.remove(model, { recursive: true });
+  assert.match(inspect({}), /\nsampling +generation_config\.json says nothing\n/);
+});
+
 Deno.test("inspect of a folder has no draft unless asked; none means none", () => {
   assert.match(inspect({ model: folder("tests/golden/llama3") }), /draft +none\n/);
   assert.match(inspect({ draft: "none" }), /draft +none\n/);

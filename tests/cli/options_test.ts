@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
-import { allowed, type Flag } from "../../src/cli/options/flag.ts";
-import { type CommandName, COMMANDS, flagsOf } from "../../src/cli/options/options.ts";
+import { allowed, type Flag, spellingsOf } from "../../src/cli/options/flag.ts";
+import type { CommandName } from "../../src/cli/options/command.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/options.ts";
 import { type Invocation, parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 
@@ -21,7 +22,7 @@ function message(args: readonly string[]): string {
 function options(args: readonly string[]): Record<string, unknown> {
   const invocation = parseArguments(args);
   assert.ok("options" in invocation);
-  return { ...invocation.options };
+  return { ...invocation, ...invocation.options };
 }
 
 const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
@@ -34,7 +35,10 @@ function needed(command: CommandName, but: Flag): string[] {
     .filter((flag) => "required" in flag && flag !== but)
     .flatMap((flag) => [flag.flag, "x"]);
   const operands = COMMANDS[command].operands?.filter((operand) => operand.required) ?? [];
-  required.push(...operands.map(({ name }) => name));
+  required.push(...operands.map(({ name, choices }) => choices?.[0] ?? name));
+  const batched = command === "generate" && ["--max-batch", "--output"].includes(but.flag);
+  if (batched) return ["--batch", "x", ...required];
+  if (but.flag === "--logprobs") return ["--json", ...required];
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -48,6 +52,7 @@ const GOOD: Record<Flag["type"], string> = {
   list: "END",
   axis: "1",
   names: "a,b",
+  bias: "7=-1.5",
   choice: "",
   switch: "",
 };
@@ -66,9 +71,10 @@ for (const { command, key, flag } of ALL) {
         list: [value],
         axis: [1],
         names: ["a", "b"],
+        bias: { 7: -1.5 },
       };
       const list = lists[flag.type] ?? value;
-      for (const name of [flag.flag, flag.alias].filter((name) => name !== undefined)) {
+      for (const name of spellingsOf(flag)) {
         assert.deepEqual(options([command, name, text, ...rest])[key], list);
         assert.deepEqual(options([command, `${name}=${text}`, ...rest])[key], list);
         assert.match(message([command, ...rest, name]), /is missing; allowed is/);
@@ -77,7 +83,9 @@ for (const { command, key, flag } of ALL) {
       }
     }
     const help = parseArguments([command, "--help"]);
-    assert.ok(help.command === "print" && help.text.includes(`example: ${flag.example}`));
+    assert.ok(help.command === "print");
+    const example = flag.example === undefined ? flag.flag : `example: ${flag.example}`;
+    assert.ok(help.text.includes(example), example);
   });
 
   if (flag.type !== "number" && flag.type !== "integer") continue;
@@ -124,10 +132,14 @@ Deno.test("defaults of generate", () => {
       draftTree: undefined,
       adapter: undefined,
       autotune: undefined,
+      promptFile: undefined,
       system: undefined,
+      think: undefined,
+      templateArg: [],
       raw: false,
       contextLength: undefined,
       batch: undefined,
+      output: undefined,
       maxBatch: 8,
       maxKvTokens: undefined,
       algorithm: undefined,
@@ -141,19 +153,32 @@ Deno.test("defaults of generate", () => {
       quantizeDraft: false,
       kvDtype: undefined,
       roundsPerSync: undefined,
-      temperature: 0.7,
-      topK: 0,
-      topP: 1,
-      minP: 0,
+      generationConfig: undefined,
+      tokenMap: undefined,
+      temperature: undefined,
+      topK: undefined,
+      topP: undefined,
+      minP: undefined,
+      repetitionPenalty: undefined,
+      frequencyPenalty: undefined,
+      presencePenalty: undefined,
+      logitBias: {},
       seed: undefined,
-      maxTokens: 512,
+      maxTokens: undefined,
       stop: [],
       ignoreEos: false,
+      logprobs: undefined,
       json: false,
       stats: false,
       quiet: false,
     },
   });
+});
+
+Deno.test("a chat keeps its history in a file unless it is told not to", () => {
+  assert.equal(options(["chat"])["noHistory"], false);
+  assert.equal(options(["chat", "--no-history"])["noHistory"], true);
+  assert.match(message(["generate", "--no-history"]), /^Cannot use "--no-history" with generate/);
 });
 
 Deno.test("operands: prompt, dash, after --", () => {
@@ -166,17 +191,70 @@ Deno.test("operands: prompt, dash, after --", () => {
   assert.equal(prompt(["-5"]), "-5");
   assert.equal(prompt(["--top-k", "4", "--", "--quiet"]), "--quiet");
   assert.equal(prompt(["--stop", "a", "--stop=b", "hi"]), "hi");
+  assert.equal(prompt(["--prompt", "hi"]), "hi");
   assert.deepEqual(options(["generate", "--stop", "a", "--stop=b"])["stop"], ["a", "b"]);
+});
+
+Deno.test("short flags, as llama.cpp has them", () => {
+  const { prompt, ...given } = options("generate -m m -p hi -n 5 -c64 -s=7 -f file".split(" "));
+  const { model, maxTokens, contextLength, seed, promptFile } = given;
+  assert.deepEqual([prompt, model, maxTokens, contextLength, seed, promptFile], [
+    "hi",
+    "m",
+    5,
+    64,
+    7,
+    "file",
+  ]);
+});
+
+Deno.test("second names: run MODEL, run MODEL PROMPT, ls, inspect MODEL", () => {
+  assert.deepEqual(parseArguments(["run"]), parseArguments(["chat"]));
+  assert.deepEqual(
+    parseArguments(["run", "m", "-s", "1"]),
+    parseArguments("chat -m m -s 1".split(" ")),
+  );
+  assert.deepEqual(
+    parseArguments(["run", "m", "hi"]),
+    parseArguments(["generate", "-m", "m", "hi"]),
+  );
+  assert.deepEqual(parseArguments(["ls"]), parseArguments(["models"]));
+  assert.deepEqual(parseArguments(["inspect", "m"]), parseArguments(["inspect", "--model", "m"]));
+});
+
+Deno.test("--logprobs without a place to print them is refused", () => {
+  assert.equal(
+    message(["generate", "--logprobs", "2"]),
+    'Cannot use "--logprobs 2" alone: it goes with --json or --batch',
+  );
+  assert.equal(options(["generate", "--logprobs", "2", "--batch", "f"])["logprobs"], 2);
+});
+
+Deno.test("--logit-bias: pairs and objects add up, the last of an id counts", () => {
+  const bias = (...given: string[]) =>
+    options(["generate", ...given.flatMap((one) => ["--logit-bias", one])])["logitBias"];
+  assert.deepEqual(bias("3=1", '{"4": -100, "5": 0.5}', "3=2"), { 3: 2, 4: -100, 5: 0.5 });
+  for (
+    const bad of ["3", "3=", "3=x", "=1", "-3=1", "3=101", "1.5=1", "[1]", '{"a": 1}', '{"3": "1"}']
+  ) {
+    assert.match(message(["generate", `--logit-bias=${bad}`]), /allowed is ID=VALUE with a value/);
+  }
 });
 
 const MISTAKES: readonly (readonly [string, string])[] = [
   [
+    "genrate",
+    'Cannot run "genrate": no such command, did you mean generate? (eyrie --help lists them)',
+  ],
+  ["mod", 'Cannot run "mod": no such command, did you mean models? (eyrie --help lists them)'],
+  ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
+  [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, check, inspect, convert, pull, models, rm, doctor; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",
@@ -188,12 +266,29 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ],
   [
     "check --draf d",
-    'Cannot use "--draf": check has no such flag, did you mean --draft? (eyrie check --help lists them)',
+    'Cannot use "--draf": check has no such flag, did you mean --draft, --draft-rope-theta? (eyrie check --help lists them)',
   ],
   [
     "generate --top x",
-    'Cannot use "--top": generate has no such flag, did you mean --stop? (eyrie generate --help lists them)',
+    'Cannot use "--top": generate has no such flag, did you mean --top-k, --top-p? (eyrie generate --help lists them)',
   ],
+  [
+    "generate --temp 0",
+    'Cannot use "--temp": generate has no such flag, did you mean --temperature, --template-arg? (eyrie generate --help lists them)',
+  ],
+  [
+    "generate --steps 3",
+    'Cannot use "--steps": generate has no such flag, did you mean --num-steps, --speculative-num-steps? (eyrie generate --help lists them)',
+  ],
+  [
+    "generate -model x",
+    'Cannot use "-model": generate has no such flag, did you mean --model? (eyrie generate --help lists them)',
+  ],
+  ["generate -p a b", 'Cannot use "--prompt" with PROMPT: allowed is one of them'],
+  ["generate --max-batch 4 a", 'Cannot use "--max-batch": it needs --batch'],
+  ["generate --output f a", 'Cannot use "--output": it needs --batch'],
+  ["run a --model b", 'Cannot use "a" with "--model": allowed is one of them'],
+  ["completion tcsh", 'Cannot run "completion tcsh": allowed is bash, zsh, fish'],
   [
     "generate --xyz",
     'Cannot use "--xyz": generate has no such flag (eyrie generate --help lists them)',
@@ -214,7 +309,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--json" with chat: it is allowed with generate, check, inspect, convert, models, doctor',
   ],
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
-  ["chat hello", 'Cannot run "chat": too many arguments, allowed is none'],
+  ["models hello", 'Cannot run "models": too many arguments, allowed is none'],
+  ["chat a b c", 'Cannot run "chat": too many arguments, allowed is MODEL and PROMPT'],
   ["generate a b", 'Cannot run "generate": too many arguments, allowed is one (quote it)'],
   ["generate --top-p 0", 'Cannot use "--top-p 0": allowed is a number above 0, at most 1'],
   ["generate --num-steps -1", 'Cannot use "--num-steps -1": allowed is an integer from 0 to 16'],
@@ -247,8 +343,8 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot use "--batch-sizes 0": allowed is integers from 1 to 128, as in 1,2 or 1-4',
   ],
   [
-    "bench --num-steps 1-8",
-    'Cannot use "--num-steps 1-8": allowed is integers from 0 to 7, as in 1,2 or 1-4',
+    "bench --num-steps 1-17",
+    'Cannot use "--num-steps 1-17": allowed is integers from 0 to 16, as in 1,2 or 1-4',
   ],
   [
     "bench --depth 1.5",
@@ -300,6 +396,14 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     "generate --raw --system s",
     'Cannot use "--system" with "--raw": a raw prompt has no system message; write it into the prompt',
   ],
+  [
+    "generate --raw --think off",
+    'Cannot use "--think" with "--raw": a raw prompt goes through no chat template',
+  ],
+  [
+    "generate --raw --template-arg a=1",
+    'Cannot use "--template-arg" with "--raw": a raw prompt goes through no chat template',
+  ],
   ["generate --quiet --stats", 'Cannot use "--stats" with "--quiet": allowed is one of them'],
 ];
 
@@ -318,6 +422,7 @@ Deno.test("possible combinations are possible", () => {
       "generate --model m --draft d --num-steps 7",
       "generate --json --stats",
       "bench --model m",
+      "generate --batch - --max-batch 4 --output f",
       "bench --draft none --num-steps 0",
       "bench --random-weights c --random-draft d --num-steps 0-7 --workload random",
     ]

@@ -81,7 +81,7 @@ for (const [what, request, why] of REFUSED) {
 Deno.test("admission: refuses more draft steps than the deepest tier has", () => {
   assert.throws(
     () => check({ numSteps: 4 }),
-    new UsageError("Cannot generate with num_steps 4: the deepest tier is 3"),
+    new UsageError("Cannot generate with 4 draft steps: the deepest tier has 3"),
   );
 });
 

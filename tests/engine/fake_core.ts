@@ -144,7 +144,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
       if (draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
       sequence.stored = to;
       checkDraft(sequence);
-      return done ? sequence.ids.at(-1) : undefined;
+      return done ? { id: sequence.ids.at(-1) as number, logprobs: undefined } : undefined;
     },
     async catchUp(sequences) {
       await core.onWork();

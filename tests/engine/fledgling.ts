@@ -6,7 +6,7 @@ import { type Gpu, openGpu } from "../../src/gpu/device.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
-import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
 /** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */
@@ -37,14 +37,16 @@ export async function openFledgling(
   kind: "eagle3" | "eagle1",
   batch: number,
   gpu?: Gpu,
-  { kvDtype = "f32", ...quantize }: QuantizeChoice & { readonly kvDtype?: KvDtype } = {},
+  { kvDtype = "f32", shapes = chains([0, 1, 2, 3, 4, 5, 6, 7]), ...quantize }:
+    & QuantizeChoice
+    & { readonly kvDtype?: KvDtype; readonly shapes?: readonly TierShape[] } = {},
 ): Promise<Core> {
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
   const opened = gpu ?? await openGpu();
   const contextLength = 512;
   return await openCore(opened, await loadWeights(opened, models, quantize), {
     batch,
-    shapes: chains([0, 1, 2, 3, 4, 5, 6, 7]),
+    shapes,
     prefillRows: 256,
     contextLength,
     pages: batch * (contextLength + 2 * 8) / PAGE,

@@ -6,7 +6,8 @@ import {
   presetConfig,
   usage,
 } from "../../src/engine/schedule/presets.ts";
-import { AdaptiveConfigError, type AdaptiveSlot } from "../../src/speculate/adaptive_config.ts";
+import type { AdaptiveSlot } from "../../src/speculate/adaptive_config.ts";
+import { AdaptiveConfigError } from "../../src/speculate/adaptive_fields.ts";
 
 const FOLDER = new URL("../../presets/", import.meta.url);
 const KNOWN = "conservative, aggressive";

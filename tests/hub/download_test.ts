@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { download } from "../../src/hub/download.ts";
+import { download, downloadFile } from "../../src/hub/download.ts";
 import { parseModelName } from "../../src/hub/names.ts";
 import { COMMIT, noise, SECOND, testCache, text, toyFiles } from "./caches.ts";
 import { etagOf, gitSha1, sha256, startHub } from "./hub.ts";
@@ -234,4 +234,25 @@ Deno.test("the token goes to the hub and not to the servers it redirects to", as
   const tokens = Map.groupBy(server.asked, ({ path }) => path === "/model.safetensors");
   assert.deepEqual(tokens.get(true)?.map(({ token }) => token), [null]);
   assert.ok(tokens.get(false)?.some(({ token }) => token === "Bearer hf_right"));
+});
+
+Deno.test("one file of a repository comes alone, once, and is found without a network", async () => {
+  using cache = testCache();
+  {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    const path = await downloadFile(TOY, "config.json", cache.hub(server));
+    assert.deepEqual(Deno.readFileSync(path), FILES["config.json"]);
+    const sent = server.sent();
+    assert.equal(await downloadFile(TOY, "config.json", cache.hub(server)), path);
+    assert.equal(server.sent(), sent);
+    await assert.rejects(downloadFile(TOY, "freq.pt", cache.hub(server)), {
+      message: 'Cannot get "freq.pt" of "org/toy": the repository has no such file',
+    });
+    const offline = { ...cache.hub(server) };
+    const settings = { ...offline.settings, offline: true };
+    assert.equal(await downloadFile(TOY, "config.json", { ...offline, settings }), path);
+    await assert.rejects(downloadFile(TOY, "freq.pt", { ...offline, settings }), {
+      message: /^Cannot get "freq.pt" of "org\/toy": HF_HUB_OFFLINE is set/,
+    });
+  }
 });

@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
-import { modelText, namedRepo, parseModelName, parsePlace } from "../../src/hub/names.ts";
+import {
+  modelText,
+  namedRepo,
+  parseFilePlace,
+  parseModelName,
+  parsePlace,
+} from "../../src/hub/names.ts";
 
 const nowhere = () => false;
 
@@ -59,5 +65,21 @@ Deno.test("what a card or a file names as a model", () => {
   }
   for (const text of [undefined, 7, "", "name", "a/b/c", "hf://a", "https://x.org/a/b", "../x"]) {
     assert.equal(namedRepo(text), undefined, String(text));
+  }
+});
+
+Deno.test("a file: what is there or a path, else org/name/FILE", () => {
+  const place = (text: string, there = false) => parseFilePlace(text, () => there);
+  const repo = { repo: "thunlp/LLaMA3-FR-Spec", revision: "main" };
+  assert.deepEqual(place("thunlp/LLaMA3-FR-Spec/freq_32768.pt"), {
+    ...{ name: repo, path: "freq_32768.pt" },
+  });
+  assert.deepEqual(place("hf://thunlp/LLaMA3-FR-Spec/maps/a.pt", true), {
+    ...{ name: repo, path: "maps/a.pt" },
+  });
+  assert.equal(place("a/b@v1/c.pt")?.name.revision, "v1");
+  assert.equal(place("a/b/c.pt", true), undefined);
+  for (const path of ["c.pt", "./a/c.pt", "/a/b/c.pt", "a/c.pt"]) {
+    assert.equal(place(path), undefined, path);
   }
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { adjustCases } from "../../bench/cases/adjust.ts";
 import { attentionCases } from "../../bench/cases/attention.ts";
 import { matmulCases } from "../../bench/cases/matmul.ts";
 import { rowCases } from "../../bench/cases/rows.ts";
@@ -14,6 +15,7 @@ const casesFor = (software: boolean) => [
   ...matmulCases(software),
   ...attentionCases(software),
   ...rowCases(software),
+  ...adjustCases(),
 ];
 
 Deno.test("no two cases share a name; Llama-8B's have its widths on hardware", () => {
@@ -34,6 +36,8 @@ const MEASURED = [
   // keys and values; q and out
   ["attention/fledgling/512/4", 2 * 4 * (512 * 4 * 32 + 4 * 8 * 32), 4 * 4 * 8 * 32 * 512],
   ["choose/greedy/128256/1", 4 * 128_256, 128_256],
+  ["adjust/penalties/128256/8", 8 * 8 * 128_256, 8 * 128_256],
+  ["logprobs/5/128256/1", 0, 0],
 ] as const;
 
 for (const [name, bytes, flops] of MEASURED) {

@@ -31,6 +31,42 @@ export function choose(
 }
 
 /**
+ * What the target chooses from where only some tokens are allowed: the logits, minus infinity elsewhere.
+ * @param mask Bit t % 32 of word t / 32 is 1 where token t is allowed.
+ */
+export function masked(logits: ArrayLike<number>, mask: ArrayLike<number>): number[] {
+  return Array.from(logits, (logit, token) => isAllowed(mask, token) ? logit : -Infinity);
+}
+
+/**
+ * What the target chooses from after bias and penalties, in this order: logit bias; repetition penalty
+ * over prompt and output; frequency and presence penalty over the output.
+ */
+export function penalized(
+  logits: ArrayLike<number>,
+  sampling: Pick<
+    Sampling,
+    "repetitionPenalty" | "frequencyPenalty" | "presencePenalty" | "logitBias"
+  >,
+  { prompt, output }: { readonly prompt: readonly number[]; readonly output: readonly number[] },
+): number[] {
+  const { repetitionPenalty, frequencyPenalty, presencePenalty, logitBias } = sampling;
+  return Array.from(logits, (logit, token) => {
+    let x = logit + (logitBias[token] ?? 0);
+    const times = output.filter((id) => id === token).length;
+    if (times > 0 || prompt.includes(token)) {
+      x = x > 0 ? x / repetitionPenalty : x * repetitionPenalty;
+    }
+    return x - times * frequencyPenalty - (times > 0 ? presencePenalty : 0);
+  });
+}
+
+/** Whether a token's bit is set in a row's mask. */
+export function isAllowed(mask: ArrayLike<number>, token: number): boolean {
+  return ((mask[token >>> 5] ?? 0) >>> (token & 31) & 1) === 1;
+}
+
+/**
  * Which tokens may be chosen, [vocabulary]. Top-k keeps logits of at least the k-th largest (all
  * ties with it). Of these, their probabilities scaled to sum to 1, top-p keeps a token while the
  * sum of the strictly more probable ones is less than top_p. Of these, min-p keeps those with at
@@ -49,6 +85,14 @@ export function allowed(logits: ArrayLike<number>, sampling: Sampling): boolean[
   const survivors = falling.filter((logit) => logit >= atLeast);
   const threshold = topP < 1 ? nucleus(survivors, weight, topP) : atLeast;
   return row.map((logit) => logit !== -Infinity && logit >= threshold && weight(logit) >= minP);
+}
+
+/** The natural logarithm of each token's probability, [vocabulary]: log softmax. */
+export function logprobs(logits: ArrayLike<number>): number[] {
+  const row = checked(logits);
+  const peak = row[argmax(row)] ?? NaN;
+  const mass = Math.log(sum(row.map((logit) => Math.exp(logit - peak))));
+  return row.map((logit) => logit - peak - mass);
 }
 
 /** Probability of each token under `sampling`, [vocabulary], summing to 1: the law of `choose`. */

@@ -24,8 +24,8 @@ function resolve(given: Partial<SpeculationArguments>) {
   });
 }
 
-const ADJUSTED = "speculative_num_draft_tokens is adjusted to speculative_num_steps + 1 " +
-  "when speculative_eagle_topk == 1";
+const ADJUSTED =
+  "--speculative-num-draft-tokens is not used: a chain verifies its steps and one row more";
 
 Deno.test("adaptive arguments: the middle of all candidates, a chain", () => {
   assert.deepEqual(resolve({}), {
@@ -46,8 +46,8 @@ Deno.test("adaptive arguments: initial steps must be a candidate of some slot", 
   }
   assert.throws(() => resolve({ numSteps: 2 }), {
     name: "AdaptiveConfigError",
-    message: "--speculative-num-steps=2 is not in the adaptive config candidate_steps " +
-      "[0, 1, 3, 5, 7]. Pass one of those values.",
+    message: 'Cannot use "--speculative-num-steps 2": ' +
+      "the adaptive config's steps are 0, 1, 3, 5, 7",
   });
 });
 
@@ -55,13 +55,12 @@ Deno.test("adaptive arguments: a flat config takes other initial steps in", () =
   const resolved = resolve({ config: FLAT, numSteps: 2 });
   assert.deepEqual([resolved.tier, resolved.tiers], [chain(2), chains([1, 2, 3, 7])]);
   assert.deepEqual(resolved.warnings, [
-    "Adding initial speculative_num_steps=2 to candidate_steps=[1, 3, 7] " +
-    "so the pre-built runtime state is reused.",
+    "the adaptive config's steps 1, 3, 7 take in 2, which --speculative-num-steps starts with",
   ]);
   assert.deepEqual(resolve({ config: FLAT, numSteps: 7 }).warnings, []);
   assert.throws(
     () => resolve({ config: FLAT, numSteps: 0 }),
-    /--speculative-num-steps=0 is not in/,
+    /Cannot use "--speculative-num-steps 0"/,
   );
 });
 
@@ -75,18 +74,16 @@ Deno.test("adaptive arguments: num_draft_tokens follows num_steps, with a warnin
   }
 });
 
-Deno.test("adaptive arguments: what it is not for falls back to static, in SGLang's words", () => {
+Deno.test("adaptive arguments: what it is not for falls back to static", () => {
   const cases: [Partial<SpeculationArguments>, string, string[]][] = [
-    [{ algorithm: "NGRAM" }, "speculative_algorithm=NGRAM (only EAGLE/EAGLE3 are supported)", [
-      "3",
-    ]],
-    [{ algorithm: "NONE" }, "speculative_algorithm=NONE (only EAGLE/EAGLE3 are supported)", ["0"]],
-    [{ eagleTopk: 4, numSteps: 2 }, "speculative_eagle_topk=4 (only topk=1 is supported)", [
+    [{ algorithm: "NGRAM" }, "only EAGLE, EAGLE3 and NEXTN adapt, not NGRAM", ["3"]],
+    [{ algorithm: "NONE" }, "only EAGLE, EAGLE3 and NEXTN adapt, not NONE", ["0"]],
+    [{ eagleTopk: 4, numSteps: 2 }, "only chains of drafts adapt, not --speculative-eagle-topk 4", [
       "2:4:8",
     ]],
     [
       { algorithm: "STANDALONE", eagleTopk: 4, numSteps: 3 },
-      "speculative_algorithm=STANDALONE (only EAGLE/EAGLE3 are supported)",
+      "only EAGLE, EAGLE3 and NEXTN adapt, not STANDALONE",
       ["3:4:8"],
     ],
   ];
@@ -95,7 +92,7 @@ Deno.test("adaptive arguments: what it is not for falls back to static, in SGLan
     assert.equal(resolved.policy, "fixed");
     assert.deepEqual(resolved.tiers.map(tierText), tiers);
     assert.deepEqual(resolved.warnings, [
-      `speculative_adaptive disabled: ${reason}. Falling back to static speculative params.`,
+      `the number of draft steps stays fixed: ${reason}`,
     ]);
   }
   for (const algorithm of ["EAGLE", "EAGLE3"]) {

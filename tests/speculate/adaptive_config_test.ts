@@ -60,73 +60,85 @@ Deno.test("adaptive config: the union of the candidates", () => {
   assert.deepEqual(union({ "1": steps(1, 5), "8": steps(3, 5, 7) }), [1, 3, 5, 7]);
 });
 
-Deno.test("adaptive config: what is no object, by Python's names", () => {
-  const prefix = "speculative adaptive config must be a JSON object, got ";
+Deno.test("adaptive config: what is no object", () => {
+  const prefix = "it must be a JSON object, got ";
   const names: [unknown, string][] = [
-    [[1, 3], "list"],
-    ["x", "str"],
-    [3, "int"],
-    [0.5, "float"],
-    [null, "NoneType"],
-    [true, "bool"],
+    [[1, 3], "[1,3]"],
+    ["x", '"x"'],
+    [3, "3"],
+    [0.5, "0.5"],
+    [null, "null"],
+    [true, "true"],
   ];
   for (const [json, name] of names) refused(json, prefix + name);
 });
 
-Deno.test("adaptive config: candidate_steps in SGLang's words", () => {
+Deno.test("adaptive config: candidate_steps", () => {
   const text = (got: string) =>
-    `BS 1: candidate_steps must be a list of non-negative ints, got ${got}`;
+    `batch size 1: candidate_steps must be a list of non-negative integers, got ${got}`;
   const wrong: [unknown, string][] = [
-    [{ candidate_steps: "bad" }, "'bad'"],
+    [{ candidate_steps: "bad" }, '"bad"'],
     [{ candidate_steps: "it's" }, `"it's"`],
     [{ candidate_steps: [] }, "[]"],
-    [{}, "None"],
-    [{ candidate_steps: null }, "None"],
+    [{}, "nothing"],
+    [{ candidate_steps: null }, "null"],
     [{ candidate_steps: 3 }, "3"],
-    [{ candidate_steps: [1, -1] }, "[1, -1]"],
-    [{ candidate_steps: [1.5, "x", true, null] }, "[1.5, 'x', True, None]"],
-    [{ candidate_steps: { a: [1] } }, "{'a': [1]}"],
+    [{ candidate_steps: [1, -1] }, "[1,-1]"],
+    [{ candidate_steps: [1.5, "x", true, null] }, '[1.5,"x",true,null]'],
+    [{ candidate_steps: { a: [1] } }, '{"a":[1]}'],
   ];
   for (const [entry, got] of wrong) refused({ "1": entry }, text(got));
-  refused({ "1": [1, 5] }, "BS 1: expected an object with candidate_steps, got [1, 5]");
+  refused({ "1": [1, 5] }, "batch size 1: expected an object with candidate_steps, got [1,5]");
 });
 
 Deno.test("adaptive config: no batch size", () => {
   const text = (got: string) =>
-    "speculative_adaptive_config must contain at least one integer-string BS key, e.g. " +
-    `{"1": {"candidate_steps": [1,3,7]}}. Got keys: ${got}`;
+    'it needs a batch size as a key, as in {"1": {"candidate_steps": [1, 3, 7]}}; ' +
+    `its keys are ${got}`;
   refused({}, text("[]"));
-  refused({ not_a_bs: "bad" }, text("['not_a_bs']"));
-  refused({ ema_alpha: 0.5, "-1": steps(1) }, text("['ema_alpha', '-1']"));
+  refused({ not_a_bs: "bad" }, text('["not_a_bs"]'));
+  refused({ ema_alpha: 0.5, "-1": steps(1) }, text('["ema_alpha","-1"]'));
 });
 
 Deno.test("adaptive config: strategy", () => {
   assert.equal(parseAdaptiveConfig({ strategy: "ema", "1": steps(1) }).slots.length, 1);
   refused(
     { strategy: "x", "1": steps(1) },
-    "speculative adaptive config 'strategy' must be 'ema' or 'throughput_aware', got 'x'",
+    'strategy must be "ema", got "x"',
   );
-  refused({ strategy: null, "1": steps(1) }, /got None$/);
-  refused({ strategy: "throughput_aware", "1": steps(1) }, /'throughput_aware' is not supported/);
+  refused({ strategy: null, "1": steps(1) }, /got null$/);
+  refused({ strategy: "throughput_aware", "1": steps(1) }, /"throughput_aware" is not supported/);
   const idle = { window_size: 20, profile_run_batch_sizes: null, profile_run_n_measure: 10 };
   assert.equal(parseAdaptiveConfig({ ...idle, "1": steps(1) }).slots.length, 1);
 });
 
 Deno.test("adaptive config: unknown keys and values out of range are told", () => {
-  refused({ emaalpha: 0.2, "1": steps(1) }, /^unknown key 'emaalpha', known: ema_alpha, /);
-  refused({ "8": { ...steps(1), steps: 3 } }, /^BS 8: unknown key 'steps', known: candidate_steps/);
-  refused({ "8": { ...steps(1), strategy: "ema" } }, /^BS 8: unknown key 'strategy'/);
-  refused(JSON.parse('{"1": {"candidate_steps": [1]}, "__proto__": 1}'), /unknown key '__proto__'/);
-  refused({ candidate_steps: [1], "1": steps(1) }, /^candidate_steps beside BS keys has no effect/);
-  refused({ "08": steps(1) }, 'BS 08: write the batch size as "8"');
+  refused({ emaalpha: 0.2, "1": steps(1) }, /^unknown key "emaalpha", known: ema_alpha, /);
+  refused(
+    { "8": { ...steps(1), steps: 3 } },
+    /^batch size 8: unknown key "steps", known: candidate_steps/,
+  );
+  refused({ "8": { ...steps(1), strategy: "ema" } }, /^batch size 8: unknown key "strategy"/);
+  refused(JSON.parse('{"1": {"candidate_steps": [1]}, "__proto__": 1}'), /unknown key "__proto__"/);
+  refused(
+    { candidate_steps: [1], "1": steps(1) },
+    /^candidate_steps beside batch sizes has no effect/,
+  );
+  refused({ "08": steps(1) }, 'batch size 08: write the batch size as "8"');
   const slot = (fields: object, message: string) =>
     refused({ "8": { ...steps(1), ...fields } }, message);
-  slot({ ema_alpha: 1.5 }, "BS 8: ema_alpha must be a number from 0 to 1, got 1.5");
-  slot({ ema_alpha: "x" }, "BS 8: ema_alpha must be a number from 0 to 1, got 'x'");
-  slot({ update_interval: 0 }, "BS 8: update_interval must be an integer of at least 1, got 0");
-  slot({ warmup_batches: 0.5 }, "BS 8: warmup_batches must be an integer of at least 0, got 0.5");
-  slot({ up_hysteresis: null }, "BS 8: up_hysteresis must be a number, got None");
-  refused({ ema_alpha: -1, "8": steps(1) }, /^BS 8: ema_alpha must be/);
+  slot({ ema_alpha: 1.5 }, "batch size 8: ema_alpha must be a number from 0 to 1, got 1.5");
+  slot({ ema_alpha: "x" }, 'batch size 8: ema_alpha must be a number from 0 to 1, got "x"');
+  slot(
+    { update_interval: 0 },
+    "batch size 8: update_interval must be an integer of at least 1, got 0",
+  );
+  slot(
+    { warmup_batches: 0.5 },
+    "batch size 8: warmup_batches must be an integer of at least 0, got 0.5",
+  );
+  slot({ up_hysteresis: null }, "batch size 8: up_hysteresis must be a number, got null");
+  refused({ ema_alpha: -1, "8": steps(1) }, /^batch size 8: ema_alpha must be/);
 });
 
 Deno.test("adaptive config: the flat format", () => {
@@ -150,13 +162,13 @@ Deno.test("adaptive config: the flat format", () => {
   assert.deepEqual(unionSteps(withInitialSteps(byBatch, 2)), [1, 3]);
   refused(
     { candidate_steps: [0, 1] },
-    "candidate_steps must be a list of positive ints, got [0, 1]",
+    "candidate_steps must be a list of positive integers, got [0,1]",
   );
   refused(
     { candidate_steps: [3, 3] },
-    "candidate_steps must have at least 2 distinct values, got [3, 3]",
+    "candidate_steps must have at least 2 distinct values, got [3,3]",
   );
-  refused({ candidate_steps: [1, 3], ceiling_coeff: 1 }, /^unknown key 'ceiling_coeff'/);
+  refused({ candidate_steps: [1, 3], ceiling_coeff: 1 }, /^unknown key "ceiling_coeff"/);
   refused({ candidate_steps: [1, 3], ema_alpha: 2 }, /^ema_alpha must be/);
 });
 
@@ -165,7 +177,7 @@ Deno.test("adaptive config: candidates deeper than the engine's tiers are refuse
   checkDeepest(config, 9);
   assert.throws(() => checkDeepest(config, 7), {
     name: "AdaptiveConfigError",
-    message: "BS 8: candidate_steps has 9, at most 7 steps are supported",
+    message: "batch size 8: candidate_steps has 9, at most 7 steps are supported",
   });
   assert.throws(() => checkDeepest(parseAdaptiveConfig(steps(1, 9)), 7), {
     message: "candidate_steps has 9, at most 7 steps are supported",
@@ -189,8 +201,8 @@ Deno.test("adaptive config: trees of our own beside SGLang's steps", () => {
       name: /PolicyError|AdaptiveConfigError/,
       message,
     });
-  fails([[5, 4]], /^BS 4: candidate_trees must be a list of \[steps, topk, draft tokens\]/);
-  fails("5:4:8", /^BS 4: candidate_trees must be a list/);
-  fails([[2, 2, 9]], /^BS 4: Cannot verify 9 draft tokens .* allowed are 2 to 7$/);
-  fails([[3, 2, 4], [3, 4, 8]], /^BS 4: candidate_trees has two trees of 3 steps$/);
+  fails([[5, 4]], /^batch size 4: candidate_trees must be a list of \[steps, topk, draft tokens\]/);
+  fails("5:4:8", /^batch size 4: candidate_trees must be a list/);
+  fails([[2, 2, 9]], /^batch size 4: Cannot verify 9 draft tokens .* allowed are 2 to 7$/);
+  fails([[3, 2, 4], [3, 4, 8]], /^batch size 4: candidate_trees has two trees of 3 steps$/);
 });

@@ -5,11 +5,8 @@ import {
   startSlot,
   updateSlot,
 } from "../../src/speculate/adaptive.ts";
-import {
-  AdaptiveConfigError,
-  type AdaptiveSlot,
-  parseAdaptiveConfig,
-} from "../../src/speculate/adaptive_config.ts";
+import { type AdaptiveSlot, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
+import { AdaptiveConfigError } from "../../src/speculate/adaptive_fields.ts";
 
 /** Acts on every round, and the average is the last round alone. */
 const AT_ONCE = { ema_alpha: 1, warmup_batches: 0, update_interval: 1 };

@@ -51,6 +51,12 @@ Deno.test("chat template: a conversation keeps its order and ends as asked", () 
   assert.equal(renderChat(template, messages, OPEN), `${text}<|im_start|>assistant\n`);
 });
 
+Deno.test("chat template: line ends of Windows are line ends", () => {
+  const template = "{% if true %}\r\na\r\n{% endif %}\r\n{{ 'b\r\n' }}{{ messages[0].content }}";
+  const messages: ChatMessage[] = [{ role: "user", content: "c\r\n" }];
+  assert.equal(renderChat(template, messages, OPEN), "a\nb\nc\r\n");
+});
+
 Deno.test("chat template: the day is told in English", () => {
   const now = new Date(2026, 2, 5, 14, 7, 9);
   const render = (format: string) =>

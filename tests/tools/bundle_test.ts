@@ -1,19 +1,29 @@
 import { equal } from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { bundle } from "../../tools/bundle.ts";
 
 const PROMPT = "Count from 1 to 9.";
 const ANSWER = "1, 2, 3, 4, 5, 6, 7, 8, 9.\n";
 
-/** Runs the program in a folder that holds nothing else, without the project's configuration. */
-async function runIn(folder: string, ...args: string[]): Promise<string> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-config", "--cached-only", "eyrie.js", ...args],
+/** Runs something in a folder with caches of its own. */
+async function run(program: string, folder: string, args: readonly string[]) {
+  const child = new Deno.Command(program, {
+    args: [...args],
     cwd: folder,
+    env: { DENO_DIR: `${folder}/deno` },
     stdin: "null",
   });
   const { code, stdout, stderr } = await child.output();
-  equal(code, 0, new TextDecoder().decode(stderr));
-  return new TextDecoder().decode(stdout);
+  const decoder = new TextDecoder();
+  return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+}
+
+/** Runs the program in a folder that holds nothing else, without the project's configuration. */
+async function runIn(folder: string, ...args: string[]): Promise<string> {
+  const flags = ["run", "-A", "--no-config", "--cached-only", "eyrie.js"];
+  const { code, out, err } = await run(Deno.execPath(), folder, [...flags, ...args]);
+  equal(code, 0, err);
+  return out;
 }
 
 Deno.test("the bundle alone in an empty folder runs with its embedded model", async (t) => {
@@ -22,6 +32,17 @@ Deno.test("the bundle alone in an empty folder runs with its embedded model", as
     await bundle(`${folder}/eyrie.js`);
     await t.step("--version", async () => {
       equal(await runIn(folder, "--version"), "eyrie 0.1.0\n");
+    });
+    await t.step("a start reads the model as comments in ASCII", async () => {
+      const text = await Deno.readTextFile(`${folder}/eyrie.js`);
+      equal(text.search(/[\u0080-\uffff]/), -1);
+      const longest = text.split("\n").filter((line) => line.length > 500_000);
+      equal(longest.map((line) => line.slice(0, 2)).join(" "), "// // //");
+    });
+    await t.step("a start leaves what V8 compiled for the next one", () => {
+      using caches = new DatabaseSync(`${folder}/deno/v8_code_cache_v2`);
+      const query = caches.prepare("select specifier from codecache where specifier like ?");
+      equal(query.all("%/eyrie.js").length, 1);
     });
     await t.step("inspect reads the model", async () => {
       const report = JSON.parse(await runIn(folder, "inspect", "--json"));
@@ -35,6 +56,31 @@ Deno.test("the bundle alone in an empty folder runs with its embedded model", as
       const { text, speculative } = JSON.parse(await runIn(folder, "generate", ...args, PROMPT));
       equal(`${text}\n`, ANSWER);
       equal(speculative.algorithm, "EAGLE");
+    });
+    await t.step("deno install takes it from a URL; then it needs no network", async () => {
+      const text = await Deno.readTextFile(`${folder}/eyrie.js`);
+      const headers = { "content-type": "text/javascript" };
+      const server = Deno.serve({ port: 0, onListen() {} }, () => new Response(text, { headers }));
+      const url = `http://127.0.0.1:${server.addr.port}/eyrie.js`;
+      const flags = ["--global", "--allow-all", "--no-config", "--root", `${folder}/root`];
+      const install = await run(Deno.execPath(), folder, [
+        "install",
+        ...flags,
+        "--name",
+        "eyrie",
+        url,
+      ]);
+      await server.shutdown();
+      equal(install.code, 0, install.err);
+      const installed = await run(`${folder}/root/bin/eyrie`, folder, [
+        "generate",
+        "-n",
+        "64",
+        "--temperature",
+        "0",
+        PROMPT,
+      ]);
+      equal(installed.out, ANSWER, installed.err);
     });
   } finally {
     await Deno.remove(folder, { recursive: true });

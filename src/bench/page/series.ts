@@ -22,8 +22,8 @@ const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as con
 const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
 
 /**
- * Plain is grey, fixed steps go from light to dark with the number of steps, presets have hues of
- * their own.
+ * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets have
+ * hues of their own.
  */
 export function looksOf(rows: readonly BenchRow[]): Looks {
   const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];
@@ -46,15 +46,17 @@ function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
     case "plain again":
       return "var(--plain-again)";
     case "static":
-      return ramp(at, alike.length);
+      return ramp(at, alike.length, ["--fewest-steps", "--most-steps"]);
+    case "tree":
+      return ramp(at, alike.length, ["--few-rows", "--many-rows"]);
     case "preset":
       return `var(--preset-${at % PRESET_HUES + 1})`;
   }
 }
 
-function ramp(at: number, count: number): string {
+function ramp(at: number, count: number, [from, to]: readonly [string, string]): string {
   const part = count < 2 ? 50 : Math.round(at / (count - 1) * 100);
-  return `color-mix(in oklab, var(--most-steps) ${part}%, var(--fewest-steps))`;
+  return `color-mix(in oklab, var(${to}) ${part}%, var(${from}))`;
 }
 
 /** The scales of a chart whose marks are told apart by setting. */

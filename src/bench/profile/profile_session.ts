@@ -14,6 +14,7 @@ import { median } from "../statistics.ts";
 import { type ProfilePart, profilePart } from "./profile.ts";
 import type { ModelRequest, Subject } from "../runner.ts";
 import { openMeasured, subjectOf } from "../subject.ts";
+import { chains, distinctTiers } from "../../speculate/round_shape.ts";
 
 /** What a profile runs: all combinations, and a prefill for each depth. */
 export interface ProfileRequest extends ModelRequest {
@@ -64,7 +65,7 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
   const cells = Math.max(...depths.map((depth) => depth || DEFAULT_DEPTH)) + room;
   const engine = stack.use(
     await openMeasured(request, {
-      steps: numSteps.toSorted((a, b) => a - b),
+      tiers: distinctTiers(chains(numSteps)),
       maxBatch,
       maxKvTokens: maxBatch * Math.ceil(cells / 16) * 16,
       ...longContext(cells),

@@ -16,6 +16,8 @@ import { ROUNDS } from "../options/option_flight.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
+import { usage } from "../../engine/schedule/presets.ts";
+import { treeNamed } from "../../speculate/tree_shape.ts";
 
 const DEFAULT_STEPS = [0, 1, 3, 7];
 const DEFAULT_PROMPT_TOKENS = [128];
@@ -86,7 +88,9 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
     ...promptTokens === undefined ? {} : { promptTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync },
   }));
-  return { cases, arms: armsOf({ numSteps, presets }), blocks: options.repeat, seed: options.seed };
+  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
+  const arms = armsOf({ numSteps, trees, presets });
+  return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
 
 /** @throws UsageError for what the flag of the other commands would refuse too. */
@@ -175,6 +179,10 @@ function writeConfig(path: string, rows: readonly BenchRow[], io: Io): void {
   const config = emitConfig(rows);
   writeNamed(path, `${JSON.stringify(config, null, 2)}\n`);
   const slots = Object.entries(config)
-    .map(([batch, { candidate_steps }]) => `${candidate_steps.join()} at batch ${batch}`);
+    .map(([batch, { candidate_steps, candidate_trees }]) =>
+      `${
+        candidate_trees?.map((tree) => tree.join(":")) ?? candidate_steps.join()
+      } at batch ${batch}`
+    );
   io.stderr.write(`wrote ${path}, steps ${slots.join(", ")}; measure it with --presets ${path}\n`);
 }

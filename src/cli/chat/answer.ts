@@ -1,17 +1,18 @@
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../engine/schedule/events.ts";
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
+import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { samplingOf } from "../open/open.ts";
+import { templateArguments } from "../open/template.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
+import { type Answered, answered, answerWriter } from "../generate/answer_writer.ts";
+import { cutNote } from "../generate/notes.ts";
 import { statsLine } from "../generate/report.ts";
 import type { LineSource } from "../terminal/lines.ts";
-import { type ChatState, fitContext, withAnswer } from "./state.ts";
+import { warn } from "../terminal/warn.ts";
+import { asksFor, type ChatState, fitContext, withAnswer } from "./state.ts";
 
 /** What stays the same for a whole chat. */
 export interface Chat {
@@ -22,6 +23,8 @@ export interface Chat {
   /** Input is a terminal: prompts and notes are shown. */
   readonly interactive: boolean;
   readonly drawSeed: () => number;
+  /** Told of every answer; says once that the draft is of no use. */
+  readonly watchDraft: (stats: SpeculativeStats) => string | undefined;
   /** A line about the chat, on stderr. */
   readonly say: (text: string) => void;
 }
@@ -33,33 +36,42 @@ export async function answer(
 ): Promise<ChatState> {
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, chat.io.signal]);
-  const answered = await chat.lines.answering(
+  const streamed = await chat.lines.answering(
     () => stop.abort(),
     () => fitAndStream(chat, asked, signal),
   );
-  if (answered === undefined) return before;
-  const { state, request, result } = answered;
-  endLine(chat, result);
-  const note = endNote(chat, state, result);
+  if (streamed === undefined) return before;
+  const { state, request, result } = streamed;
+  const stopped = result.finishReason === "interrupt";
+  const nothing = stopped && result.outputIds.length === 0;
+  if (!nothing) endLine(chat, result);
+  const note = endNote(chat, result);
   if (note !== undefined) chat.say(note);
-  if (state.settings.stats) {
+  const warning = chat.watchDraft(result.speculative);
+  if (warning !== undefined) warn(warning, chat);
+  if (state.settings.stats && !nothing) {
     const { temperature, seed } = request.sampling;
     const { engine } = chat;
     chat.say(statsLine({ engine, result, seed: temperature > 0 ? seed : undefined }));
   }
-  if (result.finishReason === "interrupt" && result.text === "") return before;
-  return withAnswer(state, result.text, request.promptIds.length + result.outputIds.length);
+  if (stopped && result.text === "") return before;
+  const tokens = request.promptIds.length + result.outputIds.length;
+  return withAnswer(state, { ...result, whole: !stopped }, tokens);
 }
 
 /** The answer as it comes; undefined where Ctrl+C came before there was a prompt. */
 async function fitAndStream(chat: Chat, asked: ChatState, signal: AbortSignal) {
   const { engine } = chat;
-  const encode = (messages: readonly ChatMessage[]) => engine.encodePrompt({ messages }, signal);
+  const { templateArg } = chat.options;
+  const args = templateArguments({ think: asked.settings.think, templateArg });
+  const encode = (messages: readonly ChatMessage[]) =>
+    engine.encodePrompt({ messages, templateArguments: args }, signal);
   try {
     const { contextLength } = engine;
     const { state, promptIds, dropped } = await fitContext(asked, { encode, contextLength });
     if (dropped > 0) chat.say(droppedText(dropped, contextLength));
-    if (asked.attempt > 0 && asked.settings.temperature === 0) {
+    const same = asked.attempt > 0 && asked.answeredAs === asksFor(asked);
+    if (same && asked.settings.temperature === 0) {
       chat.say("At temperature 0 the answer is the same again.");
     }
     const request = requestOf(chat, state, { promptIds, signal });
@@ -83,44 +95,40 @@ function requestOf(
   return {
     ...rest,
     sampling: samplingOf({ ...settings, seed: moved }, chat.drawSeed),
-    maxTokens: settings.maxTokens,
-    stop: chat.options.stop,
+    maxTokens: settings.maxTokens ?? chat.engine.contextLength - rest.promptIds.length,
+    stop: settings.stop,
     ignoreEos: chat.options.ignoreEos,
     ...numSteps === undefined ? {} : { numSteps },
   };
 }
 
-async function stream(chat: Chat, request: GenerateRequest): Promise<GenerateResult> {
-  const { engine, io, options } = chat;
-  const status = statusLine(io.stderr, { shown: chat.interactive && !options.quiet });
+async function stream(chat: Chat, request: GenerateRequest): Promise<Answered> {
+  const { engine, io, options: { quiet } } = chat;
+  const status = statusLine(io.stderr, { shown: chat.interactive && !quiet });
+  const shown = { reasoning: !quiet, answer: true };
+  const writer = answerWriter(engine, request.promptIds, { io, shown, layout: true });
   try {
-    return await resultOf(engine.generate(request), (event) => {
+    const result = await resultOf(engine.generate(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total);
       else status.clear();
-      if (event.kind === "text") io.stdout.write(event.text);
+      if (event.kind === "text") writer.write(event.text);
     });
+    return answered(engine, result);
   } finally {
     status.clear();
+    writer.end();
   }
 }
 
 /** Ends the answer's line; a person also gets a blank line before the next prompt. */
-function endLine({ io, interactive }: Chat, { text }: GenerateResult): void {
+function endLine({ io, interactive }: Chat, { text }: Answered): void {
   if (!text.endsWith("\n")) io.stdout.write("\n");
   if (interactive) io.stderr.write("\n");
 }
 
-function endNote(
-  { engine, interactive }: Chat,
-  { settings }: ChatState,
-  { finishReason, promptIds, outputIds }: GenerateResult,
-): string | undefined {
-  if (finishReason === "interrupt") return interactive ? "Stopped." : undefined;
-  if (finishReason !== "length") return undefined;
-  if (promptIds.length + outputIds.length >= engine.contextLength) {
-    return `The context (${engine.contextLength} tokens) is full: the answer was cut.`;
-  }
-  return `The answer was cut at ${settings.maxTokens} tokens; /set max-tokens allows more.`;
+function endNote({ engine, interactive }: Chat, result: Answered): string | undefined {
+  if (result.finishReason === "interrupt") return interactive ? "Stopped." : undefined;
+  return cutNote(engine, result, { tokens: "/set max-tokens" });
 }
 
 function droppedText(dropped: number, contextLength: number): string {

@@ -1,20 +1,33 @@
-import { INTERRUPTED } from "../terminal/io.ts";
+import { wrapNote } from "../terminal/wrap.ts";
+import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
 import { type Entry, type Next, obey } from "./commands.ts";
+import { complete } from "./completion.ts";
+import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
+import { markNewlines } from "../terminal/paste.ts";
+import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
 import { pipedLines } from "../terminal/lines.ts";
-import { settingsOf, settingTexts } from "./settings.ts";
+import { givenSettings, settingsOf, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
-import { loadChat, saveChat } from "./store.ts";
+import { isThere, loadChat, saveChat } from "./store.ts";
+import { draftWatch } from "../generate/notes.ts";
+import { templateArguments } from "../open/template.ts";
 import type { Engine } from "../open/engine.ts";
 import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
 
+export interface ChatContext extends CommandContext {
+  /** Where the history is kept across chats. */
+  readonly historyFile?: string | undefined;
+}
+
 /** `eyrie chat`. Returns the exit code. */
-export async function runChat(options: ChatOptions, context: CommandContext): Promise<number> {
+export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
   const { io } = context;
+  templateArguments(options); // a mistake is told before anything is opened
   // `/set num-steps` may ask for any of them.
   await using engine = await openWithProgress(options, context, { allSteps: true });
   if (engine === undefined) return INTERRUPTED;
@@ -25,7 +38,9 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     );
   }
   const interactive = io.stdin.isTerminal && io.stderr.isTerminal;
-  using lines = interactive ? terminalLines(io) : pipedLines(io);
+  using lines = interactive
+    ? terminalLines(io, { history: historyOf(options, context), complete })
+    : pipedLines(io);
   const chat: Chat = {
     engine,
     options,
@@ -33,20 +48,28 @@ export async function runChat(options: ChatOptions, context: CommandContext): Pr
     lines,
     interactive,
     drawSeed: context.randomSeed ?? randomSeed,
-    say: (text) => io.stderr.write(io.colour ? `\x1b[2m${text}\x1b[22m\n` : `${text}\n`),
+    watchDraft: draftWatch(),
+    say: (text) => say(io, text),
   };
   if (interactive && !options.quiet) chat.say(greeting(engine));
   await converse(chat, {
     system: options.system,
     messages: [],
-    settings: settingsOf(options, {
-      drafts: engine.draftName !== undefined,
-      numSteps: engine.tier.depth,
-    }),
+    settings: settingsOf(options, engine),
     attempt: 0,
     tokens: 0,
   });
   return io.signal.aborted ? INTERRUPTED : 0;
+}
+
+function say({ stderr, colour }: Io, text: string): void {
+  const note = stderr.isTerminal ? wrapNote(text, stderr.columns()) : text;
+  stderr.write(colour ? `\x1b[2m${note}\x1b[22m\n` : `${note}\n`);
+}
+
+function historyOf({ noHistory }: ChatOptions, { historyFile, io }: ChatContext): History {
+  if (noHistory || historyFile === undefined) return memoryHistory();
+  return openHistory(historyFile, (line) => warn(line, { io }));
 }
 
 async function converse(chat: Chat, start: ChatState): Promise<void> {
@@ -62,6 +85,7 @@ async function converse(chat: Chat, start: ChatState): Promise<void> {
 /** The next message or command; undefined at the end of the input. */
 async function nextEntry(chat: Chat): Promise<Entry | undefined> {
   let pending: Pending;
+  const typed: string[] = [];
   while (true) {
     const line = await chat.lines.next(pending === undefined ? ">>> " : "... ");
     if (line.kind === "end") {
@@ -73,10 +97,15 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
       chat.io.stderr.write("\n");
       if (line.empty && pending === undefined) chat.say("Use Ctrl+D or /bye to leave.");
       pending = undefined;
+      typed.length = 0;
       continue;
     }
+    typed.push(line.text);
     const fed = feed(pending, line.text);
-    if ("entry" in fed) return fed.entry;
+    if ("entry" in fed) {
+      chat.lines.remember(typed.join("\n"));
+      return fed.entry;
+    }
     pending = fed.pending;
   }
 }
@@ -84,7 +113,9 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
 /** Does what the entry asks; a person's mistake is a line, and nothing is lost. */
 async function heed(chat: Chat, state: ChatState, entry: Entry): Promise<ChatState | undefined> {
   try {
-    const [changed, next] = obey(state, entry, { drafts: chat.engine.draftName !== undefined });
+    const { draftName, reasoning } = chat.engine;
+    const context = { drafts: draftName !== undefined, thinks: reasoning.switchable };
+    const [changed, next] = obey(state, entry, context);
     return await act(chat, { before: state, changed, next });
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
@@ -106,20 +137,54 @@ async function act(
     case "show":
       chat.say(showText(chat.engine, changed));
       return changed;
-    case "save":
-      await saveChat(next.path, changed, chat.engine.name);
-      chat.say(`Saved to ${next.path}.`);
+    case "history":
+      chat.say(historyText(chat.lines.history.slice(0, next.count)));
       return changed;
-    case "load": {
-      const loaded = await loadChat(next.path, changed);
-      chat.say(`Loaded ${loaded.messages.length} messages from ${next.path}.`);
-      return loaded;
-    }
+    case "save":
+      await save(chat, changed, next);
+      return changed;
+    case "load":
+      return await load(chat, changed, next.path);
     case "answer":
       return await answer(chat, { before, asked: changed });
     case "leave":
       return undefined;
   }
+}
+
+/** The text of `/history`, oldest first as a terminal scrolls. */
+function historyText(newest: readonly string[]): string {
+  return newest.length === 0 ? "Nothing yet." : newest.toReversed().map(markNewlines).join("\n");
+}
+
+/** Writes the file; over one that is there only if the person says so. */
+async function save(
+  { engine, interactive, io, lines, say }: Chat,
+  state: ChatState,
+  { path, force }: { readonly path: string; readonly force: boolean },
+): Promise<void> {
+  if (!force && await isThere(path)) {
+    if (!interactive) {
+      throw new UsageError(
+        `Cannot save "${path}": it is there already; /save -f ${path} replaces it`,
+      );
+    }
+    const line = await lines.next(`${path} is there already. Replace it? [y/N] `);
+    if (line.kind !== "line") io.stderr.write("\n");
+    if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
+  }
+  await saveChat(path, state, engine.name);
+  say(`Saved to ${path}.`);
+}
+
+/** The chat of a file; settings of the command line stay. */
+async function load({ engine, options, say }: Chat, now: ChatState, path: string) {
+  const { state, model } = await loadChat(path, now, givenSettings(options));
+  say(`Loaded ${state.messages.length} messages from ${path}.`);
+  if (model !== undefined && model !== engine.name) {
+    say(`It was held with ${model}; ${engine.name} goes on with it.`);
+  }
+  return state;
 }
 
 function greeting(engine: Engine): string {

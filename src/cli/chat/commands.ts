@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
-import { SETTING_NAMES, settingAllows, withSetting } from "./settings.ts";
+import { SETTING_NAMES, settingAllows, settingTexts, withSetting } from "./settings.ts";
 import { beforeAnswer, type ChatState, withQuestion } from "./state.ts";
+import { expandHome } from "./store.ts";
 
 /** What the program does after a line was understood. */
 export type Next =
@@ -8,7 +9,10 @@ export type Next =
   | { readonly kind: "say"; readonly text: string }
   | { readonly kind: "answer" }
   | { readonly kind: "show" }
-  | { readonly kind: "save" | "load"; readonly path: string }
+  | { readonly kind: "save"; readonly path: string; readonly force: boolean }
+  | { readonly kind: "load"; readonly path: string }
+  /** The newest `count` lines of the history. */
+  | { readonly kind: "history"; readonly count: number }
   | { readonly kind: "leave" };
 
 /** A new state and what to do with it. */
@@ -30,6 +34,8 @@ interface SlashCommand {
 interface Context {
   /** A draft is loaded. */
   readonly drafts: boolean;
+  /** The chat template asks whether to think; default true. */
+  readonly thinks?: boolean;
 }
 
 const COMMANDS: Readonly<Record<string, SlashCommand>> = {
@@ -46,16 +52,43 @@ const COMMANDS: Readonly<Record<string, SlashCommand>> = {
         ? [{ ...state, system: undefined }, say("System message removed.")]
         : [{ ...state, system: text }, say("System message set.")],
   },
-  "/set": { argument: "NAME VALUE", help: SETTING_NAMES.join(", "), run: set },
+  "/set": {
+    argument: "[NAME VALUE]",
+    help: `list the settings, or change one: ${SETTING_NAMES.join(", ")}`,
+    run: set,
+  },
   "/show": {
     help: "model, context and settings",
     run: (state) => [state, { kind: "show" }],
   },
-  "/save": { argument: "FILE", help: "write the conversation as JSON", run: file("save") },
-  "/load": { argument: "FILE", help: "go on with a saved conversation", run: file("load") },
+  "/save": {
+    argument: "[-f] FILE",
+    help: "write the conversation as JSON; -f replaces a file unasked",
+    run: save,
+  },
+  "/load": { argument: "FILE", help: "go on with a saved conversation", run: load },
   "/regen": { help: "answer the newest message again", run: regen },
+  "/history": {
+    argument: "[COUNT]",
+    help: "the newest lines typed; Ctrl+R searches them",
+    run: recent,
+  },
   "/bye": { help: "leave (so does Ctrl+D)", run: (state) => [state, { kind: "leave" }] },
 };
+
+/** Other names of commands. */
+const ALIASES: Readonly<Record<string, string>> = {
+  "/?": "/help",
+  "/exit": "/bye",
+  "/quit": "/bye",
+};
+
+/** Names of all commands, other ones too, with what each takes. */
+export const SLASH_COMMANDS: readonly (readonly [name: string, argument: string | undefined])[] = [
+  ...Object.keys(COMMANDS),
+  ...Object.keys(ALIASES),
+]
+  .map((name) => [name, COMMANDS[name]?.argument]);
 
 /** Understands one entry: a command changes the state, anything else is a question. */
 export function obey(state: ChatState, entry: Entry, context: Context): Step {
@@ -65,7 +98,8 @@ export function obey(state: ChatState, entry: Entry, context: Context): Step {
     return [withQuestion(state, entry.text), { kind: "answer" }];
   }
   const [, name = "", argument = ""] = /^(\S+)\s*([^]*)$/.exec(typed) ?? [];
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  const meant = Object.hasOwn(ALIASES, name) ? ALIASES[name] ?? name : name;
+  const command = Object.hasOwn(COMMANDS, meant) ? COMMANDS[meant] : undefined;
   if (command === undefined) {
     throw new UsageError(`Cannot run "${name}": no such command; /help lists them`);
   }
@@ -77,8 +111,11 @@ export function obey(state: ChatState, entry: Entry, context: Context): Step {
 
 /** The text of `/help`. */
 export function slashHelp(): string {
-  const rows = Object.entries(COMMANDS)
-    .map(([name, { argument, help }]) => [`${name} ${argument ?? ""}`.trimEnd(), help] as const);
+  const names = (name: string) =>
+    [name, ...Object.keys(ALIASES).filter((alias) => ALIASES[alias] === name)].join(", ");
+  const rows = Object.entries(COMMANDS).map((
+    [name, { argument, help }],
+  ) => [`${names(name)} ${argument ?? ""}`.trimEnd(), help] as const);
   rows.push(
     ['"""', "begins and ends a message of several lines"],
     ["Ctrl+C", "stops the answer"],
@@ -91,12 +128,13 @@ function say(text: string): Next {
   return { kind: "say", text };
 }
 
-function set(state: ChatState, argument: string, { drafts }: Context): Step {
-  const [name = "", value, ...more] = argument.split(/\s+/);
+function set(state: ChatState, argument: string, { drafts, thinks = true }: Context): Step {
+  const [, name = "", value = ""] = /^(\S*)\s*([^]*)$/.exec(argument) ?? [];
+  if (name === "") return [state, say(settingRows(state))];
   if (!SETTING_NAMES.includes(name)) {
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }
-  if (value === undefined || more.length > 0) {
+  if (value === "" || (name !== "stop" && /\s/.test(value))) {
     throw new UsageError(`Cannot set "${name}": it takes one value, ${settingAllows(name)}`);
   }
   const settings = withSetting(state.settings, name, value);
@@ -105,14 +143,40 @@ function set(state: ChatState, argument: string, { drafts }: Context): Step {
       'Cannot use "/set draft on": no draft is loaded; start with --draft MODEL',
     );
   }
-  return [{ ...state, settings }, say(`${name} = ${value}`)];
+  const idle = name === "think" && settings.think !== "auto" && !thinks;
+  const note = idle ? "; the chat template has no switch for it" : "";
+  return [{ ...state, settings }, say(`${name} = ${value}${note}`)];
 }
 
-function file(kind: "save" | "load"): SlashCommand["run"] {
-  return (state, path) => {
-    if (path === "") throw new UsageError(`Cannot run "/${kind}": FILE is missing`);
-    return [state, { kind, path }];
-  };
+/** The text of `/set` alone. */
+function settingRows({ settings }: ChatState): string {
+  return Object.entries(settingTexts(settings))
+    .map(([name, text]) => `${name.padEnd(13)}${text}`).join("\n");
+}
+
+function save(state: ChatState, argument: string): Step {
+  const [, force, path = ""] = /^(-f(?:\s+|$))?([^]*)$/.exec(argument) ?? [];
+  return [state, { kind: "save", path: filePath("/save", path), force: force !== undefined }];
+}
+
+function load(state: ChatState, path: string): Step {
+  return [state, { kind: "load", path: filePath("/load", path) }];
+}
+
+function filePath(command: string, path: string): string {
+  if (path === "") throw new UsageError(`Cannot run "${command}": FILE is missing`);
+  return expandHome(path);
+}
+
+/** Lines that `/history` shows where no number is said. */
+const RECENT = 20;
+
+function recent(state: ChatState, argument: string): Step {
+  const count = argument === "" ? RECENT : Number(argument);
+  if (!Number.isSafeInteger(count) || count < 1) {
+    throw new UsageError(`Cannot run "/history ${argument}": COUNT is an integer from 1`);
+  }
+  return [state, { kind: "history", count }];
 }
 
 function regen(state: ChatState): Step {

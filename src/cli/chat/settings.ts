@@ -1,20 +1,22 @@
 import { UsageError } from "../../errors.ts";
+import type { Engine } from "../open/engine.ts";
+import { type SamplingChoice, samplingChoice } from "../open/sampling.ts";
+import type { Think } from "../open/template.ts";
 import { allowed, parseValue } from "../options/flag.ts";
 import { type ChatOptions, flagNamed } from "../options/options.ts";
 
 /** What `/set` changes between answers. */
-export interface Settings {
-  readonly temperature: number;
-  readonly topK: number;
-  readonly topP: number;
-  readonly minP: number;
-  readonly maxTokens: number;
+export interface Settings extends SamplingChoice {
+  /** Undefined = what the context has left. */
+  readonly maxTokens: number | undefined;
   /** Undefined = another one for every answer. */
   readonly seed: number | undefined;
+  readonly stop: readonly string[];
   /** Undefined = as the engine was opened: `openedSteps`, or what its policy chooses. */
   readonly numSteps: number | undefined;
   /** Draft steps that the engine began with; `/set` does not change them. */
   readonly openedSteps: number;
+  readonly think: Think;
   readonly draft: boolean;
   readonly stats: boolean;
 }
@@ -25,61 +27,120 @@ const NUMBERS = {
   "top-p": "topP",
   "top-k": "topK",
   "min-p": "minP",
+  "repetition-penalty": "repetitionPenalty",
+  "frequency-penalty": "frequencyPenalty",
+  "presence-penalty": "presencePenalty",
   "max-tokens": "maxTokens",
   "seed": "seed",
   "num-steps": "numSteps",
 } as const;
 
-const SWITCHES = ["draft", "stats"] as const;
+/** Words for a number that is not set. */
+const UNSET: Readonly<Partial<Record<typeof NUMBERS[keyof typeof NUMBERS], string>>> = {
+  maxTokens: "context",
+  seed: "random",
+};
+
+const CHOICES = { think: ["auto", "on", "off"], draft: ["on", "off"], stats: ["on", "off"] };
+
+/** No stop texts. */
+const NONE = "none";
 
 /** All names that `/set` takes. */
-export const SETTING_NAMES: readonly string[] = [...Object.keys(NUMBERS), ...SWITCHES];
+export const SETTING_NAMES: readonly string[] = [
+  ...Object.keys(NUMBERS),
+  "stop",
+  ...Object.keys(CHOICES),
+];
 
-/** The settings that the command line asks for. */
+/** The settings that a chat begins with. */
 export function settingsOf(
   options: ChatOptions,
-  { drafts, numSteps: openedSteps }: { readonly drafts: boolean; readonly numSteps: number },
+  engine: Pick<Engine, "generation" | "draftName" | "tier">,
 ): Settings {
-  const { temperature, topK, topP, minP, maxTokens, seed, stats } = options;
+  const { maxTokens, seed, stop, think = "auto", stats } = options;
   return {
-    ...{ temperature, topK, topP, minP, maxTokens, seed, stats },
-    ...{ numSteps: undefined, openedSteps, draft: drafts },
+    ...samplingChoice(options, engine),
+    ...{ maxTokens, seed, stop, think, stats },
+    ...{
+      numSteps: undefined,
+      openedSteps: engine.tier.depth,
+      draft: engine.draftName !== undefined,
+    },
   };
+}
+
+/** The settings that the command line names. */
+export function givenSettings(options: ChatOptions): string[] {
+  const numbers = Object.entries(NUMBERS).filter(([, key]) => options[key] !== undefined);
+  const { think, stop, stats } = options;
+  const more = { stop: stop.length > 0, think: think !== undefined, stats };
+  return [
+    ...numbers.map(([name]) => name),
+    ...Object.entries(more).filter(([, given]) => given).map(([name]) => name),
+  ];
 }
 
 /** The settings with one changed; values are checked by the rows of the option table. */
 export function withSetting(settings: Settings, name: string, value: string): Settings {
   const spelled = `/set ${name}`;
-  if (isSwitch(name)) {
-    if (value !== "on" && value !== "off") {
-      throw new UsageError(`Cannot use "${spelled} ${value}": allowed is on or off`);
+  if (isChoice(name)) {
+    if (!CHOICES[name].includes(value)) {
+      throw new UsageError(`Cannot use "${spelled} ${value}": allowed is ${settingAllows(name)}`);
     }
-    return { ...settings, [name]: value === "on" };
+    return { ...settings, [name]: name === "think" ? value : value === "on" };
   }
+  if (name === "stop") return { ...settings, stop: stopTexts(value) };
   if (!Object.hasOwn(NUMBERS, name)) {
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }
   const key = NUMBERS[name as keyof typeof NUMBERS];
-  if (key === "seed" && value === "random") return { ...settings, seed: undefined };
+  if (value === UNSET[key]) return { ...settings, [key]: undefined };
   return { ...settings, [key]: parseValue(flagNamed(key), value, spelled) };
 }
 
 /** What a setting takes, for the message when its value is missing. */
 export function settingAllows(name: string): string {
-  if (isSwitch(name)) return "on or off";
+  if (isChoice(name)) return CHOICES[name].join(" or ");
+  if (name === "stop") return `a text, a JSON list of texts, or ${NONE}`;
   const key = NUMBERS[name as keyof typeof NUMBERS];
-  return key === "seed" ? `${allowed(flagNamed(key))}, or random` : allowed(flagNamed(key));
+  const unset = UNSET[key];
+  return unset === undefined ? allowed(flagNamed(key)) : `${allowed(flagNamed(key))}, or ${unset}`;
 }
 
 /** Name and value of every setting as `/set` takes them. */
 export function settingTexts(settings: Settings): Record<string, string> {
-  const { openedSteps, numSteps = openedSteps, seed = "random" } = settings;
-  const shown = { ...settings, numSteps, seed };
-  const numbers = Object.entries(NUMBERS).map(([name, key]) => [name, String(shown[key])]);
-  const switches = SWITCHES.map((name) => [name, settings[name] ? "on" : "off"]);
-  return Object.fromEntries([...numbers, ...switches]);
+  const { openedSteps, numSteps = openedSteps, stop, draft, stats, think } = settings;
+  const shown = { ...settings, numSteps };
+  const numbers = Object.entries(NUMBERS).map((
+    [name, key],
+  ) => [name, String(shown[key] ?? UNSET[key])]);
+  const onOff = (on: boolean) => on ? "on" : "off";
+  return {
+    ...Object.fromEntries(numbers),
+    stop: stop.length === 0 ? NONE : JSON.stringify(stop.length === 1 ? stop[0] : stop),
+    ...{ think, draft: onOff(draft), stats: onOff(stats) },
+  };
 }
 
-function isSwitch(name: string): name is typeof SWITCHES[number] {
-  return (SWITCHES as readonly string[]).includes(name);
+/** The word for none, JSON (a text or a list of them: for line ends and spaces), or a text as it is. */
+function stopTexts(value: string): readonly string[] {
+  if (value === NONE) return [];
+  if (!/^["[]/.test(value)) return [value];
+  const refuse = () =>
+    new UsageError(`Cannot use "/set stop ${value}": allowed is ${settingAllows("stop")}`);
+  let texts: unknown;
+  try {
+    texts = [JSON.parse(value)].flat();
+  } catch {
+    throw refuse();
+  }
+  if ((texts as unknown[]).every((text) => typeof text === "string" && text !== "")) {
+    return texts as string[];
+  }
+  throw refuse();
+}
+
+function isChoice(name: string): name is keyof typeof CHOICES {
+  return Object.hasOwn(CHOICES, name);
 }

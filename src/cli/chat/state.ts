@@ -12,6 +12,16 @@ export interface ChatState {
   readonly attempt: number;
   /** Tokens in the context after the newest answer. */
   readonly tokens: number;
+  /** What the newest answer was made with, where it was not broken off: see `asksFor`. */
+  readonly answeredAs?: string | undefined;
+}
+
+/** What an answer at temperature 0 depends on besides the messages. */
+export function asksFor({ system, settings }: ChatState): string {
+  const { temperature, maxTokens, stop, think } = settings;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty, logitBias } = settings;
+  const penalties = [repetitionPenalty, frequencyPenalty, presencePenalty, logitBias];
+  return JSON.stringify([system, temperature, maxTokens, stop, think, ...penalties]);
 }
 
 /** What the template is given. */
@@ -26,9 +36,20 @@ export function withQuestion(state: ChatState, content: string): ChatState {
   return { ...state, attempt: 0, messages: [...state.messages, { role: "user", content }] };
 }
 
-export function withAnswer(state: ChatState, content: string, tokens: number): ChatState {
-  const messages = [...state.messages, { role: "assistant" as const, content }];
-  return { ...state, messages, tokens };
+/** @param answer `reasoning` is kept beside the text: the template decides whether the model sees it. */
+export function withAnswer(
+  state: ChatState,
+  { text: content, reasoning = "", whole = true }: {
+    readonly text: string;
+    readonly reasoning?: string;
+    /** Not broken off. */
+    readonly whole?: boolean;
+  },
+  tokens: number,
+): ChatState {
+  const thought = reasoning === "" ? {} : { reasoning_content: reasoning };
+  const messages = [...state.messages, { role: "assistant" as const, content, ...thought }];
+  return { ...state, messages, tokens, answeredAs: whole ? asksFor(state) : undefined };
 }
 
 /** The state before the newest answer, to answer again; undefined when there is none. */
@@ -62,7 +83,8 @@ export async function fitContext(
     contextLength: number;
   },
 ): Promise<Fitted> {
-  const room = Math.min(start.settings.maxTokens, Math.floor(contextLength * ROOM_SHARE));
+  const { maxTokens = contextLength } = start.settings;
+  const room = Math.min(maxTokens, Math.floor(contextLength * ROOM_SHARE));
   let state = start;
   let promptIds = await encode(allMessages(state));
   let dropped = 0;

@@ -19,21 +19,36 @@ export function chatToJson(state: ChatState, model: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Reads what `chatToJson` wrote. Settings that are not in the file keep their values. */
-export function chatFromJson(text: string, current: ChatState): ChatState {
+/** A chat that was read. */
+export interface LoadedChat {
+  readonly state: ChatState;
+  /** The model that it was held with; undefined where the file does not say. */
+  readonly model: string | undefined;
+}
+
+/**
+ * Reads what `chatToJson` wrote.
+ * @param kept names of settings that keep their values; so do those that are not in the file.
+ */
+export function chatFromJson(
+  text: string,
+  current: ChatState,
+  kept: readonly string[] = [],
+): LoadedChat {
   const document: unknown = JSON.parse(text);
   if (!isRecord(document) || document["eyrie_chat"] !== VERSION) {
     throw new Error(`it is not a conversation (eyrie_chat is not ${VERSION})`);
   }
-  const { system, messages, settings } = document;
+  const { system, messages, settings, model } = document;
   if (system !== undefined && typeof system !== "string") throw new Error("system is not text");
-  return {
+  const state = {
     system,
     messages: checkMessages(messages),
-    settings: checkSettings(settings ?? {}, current.settings),
+    settings: checkSettings(settings ?? {}, current.settings, kept),
     attempt: 0,
     tokens: 0,
   };
+  return { state, model: typeof model === "string" ? model : undefined };
 }
 
 /** Writes beside the file, then renames: after a crash there is the old file or the new one, never half. */
@@ -44,18 +59,38 @@ export async function saveChat(path: string, state: ChatState, model: string): P
     await Deno.rename(beside, path);
   } catch (cause) {
     await Deno.remove(beside).catch(() => {});
-    throw new UsageError(`Cannot save "${path}": ${reason(cause)}`, { cause });
+    throw new UsageError(`Cannot save "${path}": ${fileReason(cause)}`, { cause });
   }
 }
 
 /** The state from a file; the current one is untouched when the file is broken. */
-export async function loadChat(path: string, current: ChatState): Promise<ChatState> {
+export async function loadChat(
+  path: string,
+  current: ChatState,
+  kept: readonly string[] = [],
+): Promise<LoadedChat> {
   try {
-    return chatFromJson(await Deno.readTextFile(path), current);
+    return chatFromJson(await Deno.readTextFile(path), current, kept);
   } catch (cause) {
-    const [line = ""] = reason(cause).split("\n");
+    const [line = ""] = fileReason(cause).split("\n");
     throw new UsageError(`Cannot load "${path}": ${line}`, { cause });
   }
+}
+
+/** Whether anything has this name. */
+export async function isThere(path: string): Promise<boolean> {
+  return await Deno.lstat(path).then(() => true, () => false);
+}
+
+/** `~` and `~/...` are the user's own folder. */
+export function expandHome(path: string): string {
+  const home = Deno.env.get("HOME") ?? Deno.env.get("USERPROFILE");
+  return home === undefined ? path : path.replace(/^~(?=$|[/\\])/, () => home);
+}
+
+/** Deno's text without the call and the names it was made with: the message has the name already. */
+function fileReason(cause: unknown): string {
+  return reason(cause).replace(/ \(os error \d+\)[^]*$/, "");
 }
 
 function checkMessages(messages: unknown): ChatMessage[] {
@@ -68,15 +103,17 @@ function checkMessages(messages: unknown): ChatMessage[] {
     ) {
       throw new Error(`messages[${at}] is not a message of role ${role}`);
     }
-    return { role, content: message["content"] };
+    const { content, reasoning_content } = message;
+    const thought = typeof reasoning_content === "string" ? { reasoning_content } : {};
+    return { role, content: content as string, ...thought };
   });
 }
 
-function checkSettings(texts: unknown, current: Settings): Settings {
+function checkSettings(texts: unknown, current: Settings, kept: readonly string[]): Settings {
   if (!isRecord(texts)) throw new Error("settings is not an object");
   return Object.entries(texts).reduce((settings, [name, value]) => {
     // A draft belongs to the running program, not to the conversation.
-    if (name === "draft") return settings;
+    if (name === "draft" || kept.includes(name)) return settings;
     // Steps that the engine chose were not set by the user: its policy still chooses.
     if (name === "num-steps" && value === String(settings.openedSteps)) {
       return { ...settings, numSteps: undefined };

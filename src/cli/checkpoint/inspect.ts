@@ -5,6 +5,11 @@ import { bytesText as bytes } from "../../text/numbers.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
+import {
+  type GenerationDefaults,
+  generationDefaults,
+  generationText,
+} from "../../model/config/generation_config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { parseAnyDraft } from "../../model/weights/any_draft.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
@@ -62,15 +67,21 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
     draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
     options.kvDtype,
   );
-  out(options.json ? `${JSON.stringify(inspectJson(report), null, 2)}\n` : renderInspect(report));
+  const generation = generationDefaults(targetFiles.json("generation_config.json"));
+  out(
+    options.json
+      ? `${JSON.stringify(inspectJson(report, generation), null, 2)}\n`
+      : renderInspect(report, generation),
+  );
 }
 
 /** The report for people: one fact a line. */
-function renderInspect(report: ModelReport): string {
+function renderInspect(report: ModelReport, generation: GenerationDefaults): string {
   const { target, draft, memory } = report;
   const context = `${count(memory.context)} tokens`;
   const lines = [
     ...partLines("target", target),
+    line("sampling", generationText(generation) ?? "generation_config.json says nothing"),
     "",
     ...draft ? [...partLines("draft", draft), ...draftLines(draft)] : ["draft         none"],
     "",
@@ -81,7 +92,7 @@ function renderInspect(report: ModelReport): string {
     ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
       line(
         i === 0 ? "tiers" : "",
-        `${bytes(size)} for num_steps ${numSteps} at batch ${TIER_BATCH}`,
+        `${bytes(size)} for ${numSteps} draft steps at batch ${TIER_BATCH}`,
       )
     ),
     line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),
@@ -91,8 +102,11 @@ function renderInspect(report: ModelReport): string {
 }
 
 /** The report for programs: the same facts, keys in snake_case as in every `--json` of Eyrie. */
-function inspectJson(report: ModelReport): Record<string, unknown> {
-  return snakeKeys(report) as Record<string, unknown>;
+function inspectJson(
+  report: ModelReport,
+  generation: GenerationDefaults,
+): Record<string, unknown> {
+  return snakeKeys({ ...report, generation }) as Record<string, unknown>;
 }
 
 function openDraft(options: InspectOptions): Checkpoint | null {
@@ -104,12 +118,11 @@ function openDraft(options: InspectOptions): Checkpoint | null {
 function inspectTarget(
   checkpoint: Checkpoint,
 ): Inspected<ModelConfig> & { readonly checkpoint: Checkpoint } {
-  const config = parseModelConfig(
-    checkpoint.name,
-    checkpoint.json("config.json"),
-    checkpoint.json("generation_config.json"),
-  );
-  return { checkpoint, config, warnings: checkTarget(checkpoint, config) };
+  const generation = checkpoint.json("generation_config.json");
+  const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
+  const warnings = checkTarget(checkpoint, config);
+  generationDefaults(generation, (line) => warnings.push(line));
+  return { checkpoint, config, warnings };
 }
 
 function inspectDraft(

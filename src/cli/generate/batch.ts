@@ -1,21 +1,27 @@
 import { UsageError } from "../../errors.ts";
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../engine/schedule/events.ts";
-import { type BatchLine, parseBatchLine } from "./batch_line.ts";
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
+import { type Answered, answered } from "./answer_writer.ts";
+import { type Asked, parseBatch } from "./batch_file.ts";
+import type { BatchLine } from "./batch_line.ts";
+import { type BatchOutput, openOutput } from "./batch_output.ts";
 import type { Engine } from "../open/engine.ts";
-import { INTERRUPTED, type Io } from "../terminal/io.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { promptInput } from "./prompt.ts";
+import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
+import { templateArguments } from "../open/template.ts";
+import { draftWatch } from "./notes.ts";
+import { promptInput, readInput } from "./prompt.ts";
+import { requestReport, runReport } from "./repeat.ts";
+import { logprobsReport } from "./report.ts";
+import { warn } from "../terminal/warn.ts";
 
 /**
- * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each on
- * stdout in the order they finish. A line that cannot be used is an error of that line alone; the
- * exit code is 1 when there was one.
+ * `eyrie generate --batch FILE`: many prompts through the batched engine, one JSON line each in the
+ * order they finish. A line that cannot be used is an error of that line alone; the exit code is 1
+ * when there was one.
  */
 export async function runBatch(
   { file, prompt, options }: {
@@ -25,92 +31,84 @@ export async function runBatch(
   },
   context: CommandContext,
 ): Promise<number> {
-  if (prompt !== undefined) {
+  const { io } = context;
+  if (prompt !== undefined || options.promptFile !== undefined) {
     throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${file}"`);
   }
-  const lines = readLines(file);
+  const text = await unlessAborted(readInput(file, "the lines", io), io.signal);
+  if (text === undefined) return INTERRUPTED;
+  const lines = parseBatch(text);
+  using output = openOutput(options.output, io);
   await using engine = await openWithProgress(options, context);
   if (engine === undefined) return INTERRUPTED;
-  const run = openRun(engine, { options, context, total: lines.length });
-  await Promise.all(lines.map((text, i) => run.answer(i + 1, text)));
+  const run = openRun(engine, { options, context, output, total: lines.length });
+  await Promise.all(lines.map(run.answer));
   return run.close();
-}
-
-/** @throws UsageError when the file cannot be read. */
-function readLines(file: string): string[] {
-  let bytes: Uint8Array;
-  try {
-    bytes = Deno.readFileSync(file);
-  } catch (error) {
-    const why = error instanceof Deno.errors.NotFound ? "no such file" : String(error);
-    throw new UsageError(`Cannot open "${file}": ${why}`, { cause: error });
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes).split("\n")
-      .filter((line) => line.trim() !== "");
-  } catch (cause) {
-    throw new UsageError(`Cannot open "${file}": it is not UTF-8`, { cause });
-  }
 }
 
 interface Run {
   /** Answers one line; resolves when its line of output is written. */
-  answer(line: number, text: string): Promise<void>;
+  answer(asked: Asked): Promise<void>;
   /** Says what came of it; the exit code. */
   close(): number;
 }
 
 function openRun(
   engine: Engine,
-  { options, context: { io, randomSeed: drawSeed = randomSeed }, total }: {
+  { options, context: { io, randomSeed: drawSeed = randomSeed }, output, total }: {
     readonly options: GenerateOptions;
     readonly context: CommandContext;
+    readonly output: BatchOutput;
     readonly total: number;
   },
 ): Run {
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const started = performance.now();
+  const run = runReport(engine, options);
   let left = total;
   let failed = 0;
   let tokens = 0;
   let interrupted = false;
+  const watch = draftWatch();
 
   function end(line: Record<string, unknown>): void {
     left--;
     status.clear();
-    io.stdout.write(`${JSON.stringify(line)}\n`);
+    output.write(line);
     status.count(total - left, total, `${failed > 0 ? `${failed} failed, ` : ""}${tokens} tokens`);
   }
 
-  function fail(id: unknown, error: unknown): void {
-    if (!(error instanceof UsageError)) throw error;
-    failed++;
-    end({ id, error: error.message });
-  }
-
   return {
-    async answer(number, text) {
-      let id: unknown = number;
+    async answer({ id, line, request: asked }) {
       try {
-        const line = parseBatchLine(text, number);
-        id = line.id;
-        const request = await requestOf(engine, { line, options, io, drawSeed });
+        if (asked instanceof UsageError) throw asked;
+        const { input, request } = await requestOf(engine, { line: asked, options, io, drawSeed });
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;
-        interrupted ||= result.finishReason === "interrupt";
-        end(resultLine(id, result));
+        const stopped = result.finishReason === "interrupt";
+        interrupted ||= stopped;
+        // It was still waiting.
+        if (stopped && result.outputIds.length === 0) return;
+        const report = resultReport(answered(engine, result));
+        end({ id, line, ...report, request: requestReport(input, request), run });
+        const warning = watch(result.speculative);
+        if (warning !== undefined) warn(warning, { io, status });
       } catch (error) {
         // A line that Ctrl+C came before has no result.
-        if (!(io.signal.aborted && error === io.signal.reason)) fail(id, error);
+        if (io.signal.aborted && error === io.signal.reason) return;
+        if (!(error instanceof UsageError)) throw error;
+        failed++;
+        end({ id, line, error: error.message });
       }
     },
     close() {
       status.clear();
       const seconds = (performance.now() - started) / 1000;
       const { preemptions, waits } = engine.status.counts;
+      const requests = left > 0 ? `${total - left} of ${total} requests` : `${total} requests`;
       if (!options.quiet) {
         io.stderr.write(
-          `${total} requests, ${failed} failed, ${tokens} tokens in ${seconds.toFixed(2)} s, ` +
+          `${requests}, ${failed} failed, ${tokens} tokens in ${seconds.toFixed(2)} s, ` +
             `${(tokens / seconds).toFixed(1)} tokens/s, ${preemptions} preemptions, ` +
             `${waits} steps with requests waiting for pages\n`,
         );
@@ -128,27 +126,31 @@ async function requestOf(
     readonly io: Io;
     readonly drawSeed: () => number;
   },
-): Promise<GenerateRequest> {
-  const { prompt, messages, ...own } = line;
+): Promise<{ readonly input: PromptInput; readonly request: GenerateRequest }> {
+  const { prompt, messages, logprobs = options.logprobs, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
-    : { messages };
-  return {
+    : { messages, templateArguments: templateArguments(options) };
+  const sampling = { ...samplingChoice(options, engine), seed: options.seed, ...own.sampling };
+  const request = {
     promptIds: await engine.encodePrompt(input, io.signal),
-    sampling: samplingOf({ ...options, ...own.sampling }, drawSeed),
-    maxTokens: own.maxTokens ?? options.maxTokens,
+    sampling: samplingOf(sampling, drawSeed),
+    maxTokens: own.maxTokens ?? options.maxTokens ?? MAX_TOKENS,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
     signal: io.signal,
   };
+  return { input, request };
 }
 
-function resultLine(id: unknown, result: GenerateResult): Record<string, unknown> {
-  const { text, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
+function resultReport(result: Answered): Record<string, unknown> {
+  const { text, reasoning, finishReason, promptIds, outputIds, cachedTokens, speculative } = result;
   return {
-    id,
     text,
+    ...reasoning === "" ? {} : { reasoning },
     finish_reason: finishReason,
+    ...logprobsReport(result),
     usage: {
       prompt_tokens: promptIds.length,
       completion_tokens: outputIds.length,

@@ -2,18 +2,19 @@ import { UsageError } from "../../errors.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
+import { biasOf, MOST_BIAS } from "../options/logit_bias.ts";
 import { flagNamed } from "../options/options.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
 export interface BatchLine {
-  /** As given, else the line's number. */
-  readonly id: string | number;
+  readonly id: string | number | undefined;
   readonly prompt?: string;
   readonly messages?: readonly ChatMessage[];
   readonly sampling: Partial<Sampling>;
   readonly maxTokens?: number;
   readonly stop?: readonly string[];
   readonly ignoreEos?: boolean;
+  readonly logprobs?: number;
 }
 
 /** Number fields of a line and the flag whose range they share. */
@@ -22,15 +23,21 @@ const NUMBERS = {
   top_k: "topK",
   top_p: "topP",
   min_p: "minP",
+  repetition_penalty: "repetitionPenalty",
+  frequency_penalty: "frequencyPenalty",
+  presence_penalty: "presencePenalty",
   seed: "seed",
   max_tokens: "maxTokens",
+  logprobs: "logprobs",
 } as const;
 
-const FIELDS = ["id", "prompt", "messages", "stop", "ignore_eos", ...Object.keys(NUMBERS)];
+const FIELDS = [
+  ...["id", "prompt", "messages", "stop", "ignore_eos", "logit_bias"],
+  ...Object.keys(NUMBERS),
+];
 
 /**
- * Reads {"prompt" | "messages", and any of id, temperature, top_k, top_p, min_p, seed, max_tokens,
- * stop, ignore_eos}.
+ * Reads {"prompt" | "messages"} and any other of FIELDS.
  *
  * @throws UsageError naming the line and the field.
  */
@@ -41,8 +48,10 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const values = parseObject(text, fail);
   const unknown = Object.keys(values).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined) fail(`it has a field "${unknown}", allowed are ${FIELDS.join(", ")}`);
-  const { id = line, prompt, messages, stop, ignore_eos: ignoreEos } = values;
-  if (typeof id !== "string" && typeof id !== "number") fail("id is neither text nor number");
+  const { id, prompt, messages, stop, ignore_eos: ignoreEos, logit_bias } = values;
+  if (id !== undefined && typeof id !== "string" && typeof id !== "number") {
+    fail("id is neither text nor number");
+  }
   if ((prompt === undefined) === (messages === undefined)) {
     fail("it needs one of prompt and messages");
   }
@@ -59,15 +68,18 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   if (ignoreEos !== undefined && typeof ignoreEos !== "boolean") {
     fail("ignore_eos is not a boolean");
   }
-  const { maxTokens, ...sampling } = numbersOf(values, fail);
+  const { maxTokens, logprobs, ...sampling } = numbersOf(values, fail);
+  const logitBias = biasOf(logit_bias ?? {}) ??
+    fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
-    id: id as string | number,
+    id: id as BatchLine["id"],
     ...prompt === undefined ? {} : { prompt: prompt as string },
     ...messages === undefined ? {} : { messages: messages as ChatMessage[] },
     ...stops === undefined ? {} : { stop: stops as string[] },
     ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
     ...maxTokens === undefined ? {} : { maxTokens },
-    sampling,
+    ...logprobs === undefined ? {} : { logprobs },
+    sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },
   };
 }
 
@@ -92,7 +104,7 @@ function numbersOf(values: Record<string, unknown>, fail: (why: string) => never
     if (typeof value !== "number") fail(`${field} is not a number`);
     found[key] = inRange(flagNamed(key), field, value as number, fail);
   }
-  return found as Partial<Sampling> & { maxTokens?: number };
+  return found as Partial<Sampling> & { maxTokens?: number; logprobs?: number };
 }
 
 /** The ranges are those of the flags. */

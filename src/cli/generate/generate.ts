@@ -1,17 +1,20 @@
 import { UsageError } from "../../errors.ts";
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../engine/schedule/events.ts";
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
+import { type Answered, answered, answerWriter } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
+import { cutNote, draftWatch } from "./notes.ts";
 import type { Engine } from "../open/engine.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { type CommandContext, openWithProgress, randomSeed, samplingOf } from "../open/open.ts";
+import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
+import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
+import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
+import { warn } from "../terminal/warn.ts";
 
 /** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
 export async function runGenerate(
@@ -19,32 +22,58 @@ export async function runGenerate(
   context: CommandContext,
 ): Promise<number> {
   const { io } = context;
+  templateArguments(options); // a mistake is told before anything is opened
   if (options.batch !== undefined) {
     return await runBatch({ file: options.batch, prompt: argument, options }, context);
   }
-  const prompt = await unlessAborted(readPrompt(argument, io), io.signal);
+  const source = { argument, file: options.promptFile };
+  const prompt = await unlessAborted(readPrompt(source, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
   await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
   if (engine === undefined) return INTERRUPTED;
-  const request = requestOf(options, {
-    promptIds: await encode(engine, { prompt, options, io }),
+  const input = promptInput(engine, { prompt, options, io });
+  const request = requestOf(engine, options, {
+    promptIds: await encode(engine, { prompt, input, io }),
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
   const result = await stream(engine, { request, options, io });
-  const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
-  if (options.json) io.stdout.write(`${JSON.stringify(jsonReport({ engine, result }))}\n`);
-  else if (!result.text.endsWith("\n")) io.stdout.write("\n");
-  if (options.stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
-  else if (!options.quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
+  report({ engine, input, request, result, options, io });
   return result.finishReason === "interrupt" ? INTERRUPTED : 0;
+}
+
+/** What follows the text. */
+function report(
+  { engine, input, request, result, options, io }: {
+    readonly engine: Engine;
+    readonly input: PromptInput;
+    readonly request: GenerateRequest;
+    readonly result: Answered;
+    readonly options: GenerateOptions;
+    readonly io: Io;
+  },
+): void {
+  const { stats, quiet, json } = options;
+  const nothing = result.finishReason === "interrupt" && result.outputIds.length === 0;
+  if (json) {
+    const repeat = { request: requestReport(input, request), run: runReport(engine, options) };
+    io.stdout.write(`${JSON.stringify({ ...jsonReport({ engine, result }), ...repeat })}\n`);
+  } else if (!nothing && !result.text.endsWith("\n")) io.stdout.write("\n");
+  const note = cutNote(engine, result, { tokens: "--max-tokens", context: "--context-length" });
+  if (note !== undefined && !quiet && (stats || io.stderr.isTerminal)) io.stderr.write(`${note}\n`);
+  const warning = draftWatch()(result.speculative);
+  if (warning !== undefined) warn(warning, { io });
+  if (nothing) return;
+  const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
+  if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
+  else if (!quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
 }
 
 async function encode(
   engine: Engine,
-  { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
+  { prompt, input, io }: { prompt: string; input: PromptInput; io: Io },
 ): Promise<readonly number[]> {
-  const ids = await engine.encodePrompt(promptInput(engine, { prompt, options, io }), io.signal);
+  const ids = await engine.encodePrompt(input, io.signal);
   if (ids.length >= engine.contextLength) {
     throw new UsageError(
       `Cannot generate from "${start(prompt)}": the prompt has ${ids.length} tokens, ` +
@@ -55,6 +84,7 @@ async function encode(
 }
 
 function requestOf(
+  engine: Engine,
   options: GenerateOptions,
   rest: {
     promptIds: readonly number[];
@@ -62,13 +92,14 @@ function requestOf(
     signal: AbortSignal;
   },
 ): GenerateRequest {
-  const { maxTokens, stop, ignoreEos } = options;
+  const { maxTokens = MAX_TOKENS, stop, ignoreEos, logprobs, seed } = options;
   return {
     promptIds: rest.promptIds,
-    sampling: samplingOf(options, rest.drawSeed),
+    sampling: samplingOf({ ...samplingChoice(options, engine), seed }, rest.drawSeed),
     maxTokens,
     stop,
     ignoreEos,
+    ...logprobs === undefined ? {} : { logprobs },
     signal: rest.signal,
   };
 }
@@ -77,14 +108,19 @@ function requestOf(
 async function stream(
   engine: Engine,
   { request, options, io }: { request: GenerateRequest; options: GenerateOptions; io: Io },
-): Promise<GenerateResult> {
-  const status = statusLine(io.stderr, { shown: !options.quiet });
+): Promise<Answered> {
+  const { quiet, json } = options;
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const shown = { reasoning: !quiet && !json, answer: !json };
+  const writer = answerWriter(engine, request.promptIds, { io, shown });
   try {
-    return await resultOf(engine.generate(request), (event) => {
+    const result = await resultOf(engine.generate(request), (event) => {
       if (event.kind === "prefill") status.prefill(event.done, event.total);
       else status.clear();
-      if (event.kind === "text" && !options.json) io.stdout.write(event.text);
+      if (event.kind === "text") writer.write(event.text);
     });
+    writer.end();
+    return answered(engine, result);
   } finally {
     status.clear();
   }

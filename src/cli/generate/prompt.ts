@@ -1,23 +1,24 @@
-import { UsageError } from "../../errors.ts";
+import { reason, UsageError } from "../../errors.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
+import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
 
 /**
  * The prompt: the argument, or standard input where it is absent or `-`. With an argument and
- * something piped in, the piped text comes first, then a blank line, then the argument.
+ * something piped in, the piped text comes first, then a blank line, then the argument. A file, where
+ * one is named, takes the place of standard input.
  */
-export async function readPrompt(argument: string | undefined, io: Io): Promise<string> {
-  const onlyInput = argument === undefined || argument === "-";
-  const reads = onlyInput || !io.stdin.isTerminal;
-  if (onlyInput && io.stdin.isTerminal) {
-    io.stderr.write("Type the prompt, then Ctrl+D on a line of its own.\n");
-  }
-  const piped = reads ? withoutLastNewline(await readText(io.stdin.bytes)) : "";
-  const parts = onlyInput ? [piped] : [piped, argument];
-  const prompt = parts.filter((part) => part !== "").join("\n\n");
+export async function readPrompt(
+  { argument, file }: { readonly argument: string | undefined; readonly file?: string | undefined },
+  io: Io,
+): Promise<string> {
+  const words = argument === "-" ? undefined : argument;
+  const prompt = [await longText(file, words, io), words ?? ""]
+    .filter((part) => part !== "").join("\n\n");
   if (prompt.trim() === "") {
     throw new UsageError(
       'Cannot generate from "": the prompt is empty; give it as an argument or on standard input',
@@ -26,14 +27,41 @@ export async function readPrompt(argument: string | undefined, io: Io): Promise<
   return prompt;
 }
 
-async function readText(bytes: ReadableStream<Uint8Array>): Promise<string> {
-  const all = await new Response(bytes as ReadableStream<Uint8Array<ArrayBuffer>>).bytes();
+/** What comes before the argument. */
+async function longText(
+  file: string | undefined,
+  words: string | undefined,
+  io: Io,
+): Promise<string> {
+  if (file !== undefined) return withoutLastNewline(await readInput(file, "the prompt", io));
+  if (words !== undefined && io.stdin.isTerminal) return "";
+  return withoutLastNewline(await readInput("-", "the prompt", io));
+}
+
+/**
+ * Text of a file, or of standard input for `-`; who sits at a terminal is told that it is read.
+ * @throws UsageError when there is no such file or it is not UTF-8.
+ */
+export async function readInput(file: string, what: string, io: Io): Promise<string> {
+  if (file === "-" && io.stdin.isTerminal) {
+    io.stderr.write(`Type ${what}, then Ctrl+D on a line of its own.\n`);
+  }
+  const place = file === "-" ? "standard input" : file;
+  const stdin = () => new Response(io.stdin.bytes as ReadableStream<Uint8Array<ArrayBuffer>>);
+  const bytes = file === "-" ? await stdin().bytes() : readBytes(file);
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(all);
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (cause) {
-    throw new UsageError('Cannot read the prompt from "standard input": it is not valid UTF-8', {
-      cause,
-    });
+    throw new UsageError(`Cannot read ${what} from "${place}": it is not UTF-8`, { cause });
+  }
+}
+
+function readBytes(file: string): Uint8Array {
+  try {
+    return Deno.readFileSync(file);
+  } catch (error) {
+    const why = error instanceof Deno.errors.NotFound ? "no such file" : reason(error);
+    throw new UsageError(`Cannot open "${file}": ${why}`, { cause: error });
   }
 }
 
@@ -46,7 +74,7 @@ function withoutLastNewline(text: string): string {
 export function promptInput(
   engine: Engine,
   { prompt, options, io }: { prompt: string; options: GenerateOptions; io: Io },
-): { raw: string } | { messages: ChatMessage[] } {
+): PromptInput {
   if (options.raw) return { raw: prompt };
   if (!engine.hasChatTemplate) {
     if (options.system !== undefined) {
@@ -61,5 +89,6 @@ export function promptInput(
   const system: ChatMessage[] = options.system === undefined
     ? []
     : [{ role: "system", content: options.system }];
-  return { messages: [...system, { role: "user", content: prompt }] };
+  const messages: ChatMessage[] = [...system, { role: "user", content: prompt }];
+  return { messages, templateArguments: templateArguments(options) };
 }

@@ -1,12 +1,13 @@
 import { isChain, tierText } from "../../speculate/round_shape.ts";
-import type { GenerateResult } from "../../engine/schedule/events.ts";
+import type { GenerateResult, TextLogprob } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
+import { shownName } from "../open/reference.ts";
 
 /** A finished request: what the statistics describe. */
 export interface Finished {
   readonly engine: Engine;
-  readonly result: GenerateResult;
+  readonly result: GenerateResult & { readonly reasoning?: string };
   /** The noise key that was used; undefined when decoding was greedy. */
   readonly seed: number | undefined;
 }
@@ -36,7 +37,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
   const { device } = engine;
   const prefilled = promptIds.length - result.cachedTokens;
   const rows: [string, string][] = [
-    ["model", engine.name],
+    ["model", shownName(engine.name)],
     ["draft", draftText(engine, result)],
     ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
     ...weightRows(engine),
@@ -92,9 +93,10 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
 
 function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
   if (draftName === undefined) return "none";
+  const name = shownName(draftName);
   return speculative.num_steps === 0
-    ? `${draftName}, not used`
-    : `${draftName}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+    ? `${name}, not used`
+    : `${name}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
 }
 
 /** The object of `generate --json`; its field names are a public format. */
@@ -103,8 +105,10 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
   const { adapter, backend, software, features } = engine.device;
   return {
     text: result.text,
+    ...result.reasoning ? { reasoning: result.reasoning } : {},
     prompt_ids: result.promptIds,
     output_ids: result.outputIds,
+    ...logprobsReport(result),
     finish_reason: result.finishReason,
     usage: {
       prompt_tokens: result.promptIds.length,
@@ -123,6 +127,13 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     speculative: { ...speculative, ...adaptiveReport(engine) },
     device: { adapter, backend, software, features },
   };
+}
+
+/** Log-probabilities of the output tokens; nothing where none were asked for. */
+export function logprobsReport({ logprobs }: GenerateResult): Record<string, unknown> {
+  if (logprobs === undefined) return {};
+  const named = ({ id, text, logprob }: TextLogprob) => ({ id, token: text, logprob });
+  return { logprobs: logprobs.map((one) => ({ ...named(one), top_logprobs: one.top.map(named) })) };
 }
 
 /** What the weights were quantized to; nothing where they were not. */

@@ -1,9 +1,9 @@
 /** Turns what `--model` and `--draft` name into folders before anything is opened. */
 import { reason, UsageError } from "../../errors.ts";
 import { readText } from "../../hub/cache.ts";
-import { download, type Hub } from "../../hub/download.ts";
+import { download, downloadFile, type Hub } from "../../hub/download.ts";
 import type { Snapshot } from "../../hub/snapshot.ts";
-import { modelText, parsePlace, type Place } from "../../hub/names.ts";
+import { modelText, parseFilePlace, parsePlace, type Place } from "../../hub/names.ts";
 import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { knownDraft } from "./drafts.ts";
@@ -18,6 +18,7 @@ interface Named {
   readonly model?: string | undefined;
   readonly draft?: string | undefined;
   readonly algorithm?: string | undefined;
+  readonly tokenMap?: string | undefined;
 }
 
 /** Where progress and notes are written. */
@@ -39,10 +40,10 @@ export async function locate<Options extends Named>(
   options: Options,
   notices: Notices,
 ): Promise<Options> {
-  const { model, algorithm } = options;
+  const { model, algorithm, tokenMap } = options;
   const target = model === undefined ? undefined : parsePlace(model, isThere);
   const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
-  const places: { -readonly [K in "model" | "draft"]?: string } = {};
+  const places: { -readonly [K in "model" | "draft" | "tokenMap"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
   try {
     if (target !== undefined) places.model = await folderOf(target, notices, status);
@@ -50,10 +51,15 @@ export async function locate<Options extends Named>(
     else if (draft !== undefined) {
       places.draft = await folderOf(parsePlace(draft, isThere), notices, status);
     }
+    if (tokenMap !== undefined) {
+      const file = parseFilePlace(tokenMap, isThere);
+      const hub = openHub(notices, status);
+      places.tokenMap = file ? await downloadFile(file.name, file.path, hub) : tokenMap;
+    }
   } finally {
     status.clear();
   }
-  const { model: _, draft: __, ...rest } = options;
+  const { model: _, draft: __, tokenMap: ___, ...rest } = options;
   return { ...rest, ...places } as Options;
 }
 

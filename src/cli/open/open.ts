@@ -5,6 +5,7 @@ import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { speculationOf } from "./speculation.ts";
+import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** What a command that generates is given besides its options. */
@@ -21,7 +22,7 @@ export async function openWithProgress(
   { open, io }: CommandContext,
   speculating: { readonly allSteps?: boolean } = {},
 ): Promise<Engine | undefined> {
-  const { model, draft, draftRopeTheta, algorithm, adapter, contextLength } = options;
+  const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
@@ -32,6 +33,7 @@ export async function openWithProgress(
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
+    ...tokenMap === undefined ? {} : { tokenMap },
     ...algorithm === undefined ? {} : { algorithm },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
@@ -47,7 +49,10 @@ export async function openWithProgress(
     onWarning,
   });
   try {
-    return await unlessAborted(opening, io.signal);
+    const engine = await unlessAborted(opening, io.signal);
+    if (engine === undefined) return undefined;
+    for (const line of templateWarnings(options, engine)) onWarning(line);
+    return engine;
   } finally {
     status.clear();
   }
@@ -71,8 +76,12 @@ export function samplingOf(
   values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
   drawSeed: () => number,
 ): Sampling {
-  const { topK, topP, minP } = values;
+  const { topK, topP, minP, logitBias } = values;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = values;
   const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
   const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
-  return { temperature, topK, topP, minP, seed };
+  return {
+    ...{ temperature, topK, topP, minP, seed },
+    ...{ repetitionPenalty, frequencyPenalty, presencePenalty, logitBias },
+  };
 }

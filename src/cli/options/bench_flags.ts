@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
 /** What is measured: all combinations of these. */
 export const BENCH_AXES = {
@@ -16,11 +17,18 @@ export const BENCH_AXES = {
     flag: "--num-steps",
     type: "axis",
     min: 0,
-    max: 7,
+    max: MOST_STEPS as number,
     whole: true,
     help: "fixed draft steps to measure; 0 is plain decoding, which is always measured",
     absent: "0,1,3,7, or 0 where there is no draft",
     example: "--num-steps 0-7",
+  },
+  trees: {
+    flag: "--trees",
+    type: "names",
+    help: "draft trees to measure, each as STEPS:TOPK:TOKENS",
+    absent: "none",
+    example: "--trees 5:4:8,6:10:32",
   },
   presets: {
     flag: "--presets",
@@ -196,6 +204,7 @@ export const BENCH_OUTPUT = {
 
 /** Flags that mean nothing to `--profile`. */
 const SWEEP_ONLY = {
+  trees: BENCH_AXES.trees,
   presets: BENCH_AXES.presets,
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
@@ -209,7 +218,7 @@ const SWEEP_ONLY = {
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
-  const { model, draft, randomWeights, randomDraft, workload, numSteps, presets } = given;
+  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };
@@ -224,6 +233,8 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   }
   const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
     ? `--num-steps ${numSteps}`
+    : trees !== undefined
+    ? `--trees ${trees}`
     : presets !== undefined
     ? `--presets ${presets}`
     : undefined;
@@ -235,6 +246,9 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     clash(drafts, target, `it needs a draft; give ${head}`);
   }
   refuseImpossibleProfile(given);
+  if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
+    clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
+  }
   if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
   }

@@ -1,14 +1,17 @@
 import { parseAxis } from "../../bench/axes.ts";
 import { UsageError } from "../../errors.ts";
+import { type LogitBias, MOST_BIAS, parseBias } from "./logit_bias.ts";
 
 interface Named {
   /** Long spelling with its dashes. */
   readonly flag: string;
   /** A second long spelling. */
   readonly alias?: string;
+  /** A spelling of one letter, `-m`. */
+  readonly short?: string;
   readonly help: string;
   /** One use of the flag, as typed. */
-  readonly example: string;
+  readonly example?: string;
   /** What happens without the flag, where that is not a plain value. */
   readonly absent?: string;
 }
@@ -54,6 +57,11 @@ interface SwitchFlag extends Named {
   readonly type: "switch";
 }
 
+/** May be given several times; the values of all ids are kept. */
+interface BiasFlag extends Named {
+  readonly type: "bias";
+}
+
 /** One row of the option table: all that parsing, help and error messages know about a flag. */
 export type Flag =
   | NumberFlag
@@ -62,14 +70,21 @@ export type Flag =
   | ListFlag
   | AxisFlag
   | NamesFlag
-  | SwitchFlag;
+  | SwitchFlag
+  | BiasFlag;
 
 /** A group of flags by the name that their value has in the program. */
 export type FlagTable = Readonly<Record<string, Flag>>;
 
+/** All spellings of a flag, a short one first. */
+export function spellingsOf({ short, flag, alias }: Flag): string[] {
+  return [short, flag, alias].filter((spelling) => spelling !== undefined);
+}
+
 /** The type of the value that a row of the table stands for. */
 export type ValueOf<F> = F extends { type: "switch" } ? boolean
   : F extends { type: "list" | "names" } ? readonly string[]
+  : F extends { type: "bias" } ? LogitBias
   : F extends { type: "axis" }
     ? F extends { default: readonly number[] } ? readonly number[] : readonly number[] | undefined
   : F extends { type: "choice"; choices: readonly (infer C)[] } ? C | undefined
@@ -96,6 +111,8 @@ export function allowed(flag: Flag): string {
         ? `integers from ${min} to ${max}, as in 1,2 or 1-4`
         : `numbers from ${min} to ${max}, as in 0,0.7`;
     }
+    case "bias":
+      return `ID=VALUE with a value from -${MOST_BIAS} to ${MOST_BIAS}, or a JSON object of them`;
     case "names":
       return "names with commas between them";
     case "choice":
@@ -115,7 +132,7 @@ export function allowed(flag: Flag): string {
 export function placeholder(flag: Flag): string {
   if (flag.type === "switch") return "";
   if (flag.type === "choice") return flag.choices.join("|");
-  return { list: "TEXT", axis: "LIST", names: "LIST" }[flag.type as string] ??
+  return { list: "TEXT", axis: "LIST", names: "LIST", bias: "ID=VALUE" }[flag.type as string] ??
     flag.type.toUpperCase();
 }
 
@@ -127,7 +144,7 @@ export function parseValue(
   flag: Flag,
   text: string,
   spelled: string = flag.flag,
-): number | string | readonly number[] | readonly string[] {
+): number | string | readonly number[] | readonly string[] | LogitBias {
   const refuse = () =>
     new UsageError(`Cannot use "${spelled} ${text}": allowed is ${allowed(flag)}`);
   if (flag.type === "number" || flag.type === "integer") {
@@ -142,6 +159,11 @@ export function parseValue(
       value >= flag.min && value <= flag.max && (!flag.whole || Number.isInteger(value));
     if (values === undefined || !values.every(fits)) throw refuse();
     return values;
+  }
+  if (flag.type === "bias") {
+    const bias = parseBias(text);
+    if (bias === undefined) throw refuse();
+    return bias;
   }
   if (flag.type === "names") {
     const names = text.split(",").map((name) => name.trim());

@@ -1,16 +1,29 @@
-import { allowed, type Flag, placeholder } from "./flag.ts";
-import { type CommandName, COMMANDS } from "./options.ts";
+import type { CommandName } from "./command.ts";
+import { EXAMPLES, FIRST_EXAMPLES } from "./examples.ts";
+import { allowed, type Flag, placeholder, spellingsOf } from "./flag.ts";
+import { COMMANDS } from "./options.ts";
+
+const WIDTH = 80;
+/** A space that no line ends at. */
+const UNBROKEN = "\u00a0";
 
 /** The text of `eyrie --help`. */
 export function overview(): string {
-  const names = Object.entries(COMMANDS);
+  const names = Object.entries(COMMANDS).map(([name, { summary, alias }]) =>
+    [alias === undefined ? name : `${name}, ${alias}`, summary] as const
+  );
   const width = Math.max(...names.map(([name]) => name.length));
   return [
     "eyrie - language models on WebGPU with EAGLE speculative decoding",
     "",
+    ...exampleLines(FIRST_EXAMPLES),
+    "",
     "Usage: eyrie COMMAND [flags]",
     "",
-    ...names.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`),
+    ...names.flatMap(([name, summary]) => {
+      const [first, ...rest] = fill(summary, width + 4);
+      return [`  ${name.padEnd(width)}  ${first?.trimStart()}`, ...rest];
+    }),
     "",
     "  eyrie COMMAND --help  the flags of a command",
     "  eyrie --version       the version",
@@ -18,28 +31,51 @@ export function overview(): string {
   ].join("\n");
 }
 
-/** The text of `eyrie COMMAND --help`: per flag its type, range, default and one example. */
+/** The text of `eyrie COMMAND --help`: two examples, then per flag its type, range and default. */
 export function commandHelp(name: CommandName): string {
-  const { summary, usage, operands = [], groups } = COMMANDS[name];
-  const lines = [`eyrie ${name} - ${summary}`, "", `Usage: ${usage}`];
+  const { summary, alias, usage, operands = [], groups } = COMMANDS[name];
+  const lines = [...fill(`eyrie ${name} - ${summary}`, 0), "", ...exampleLines(EXAMPLES[name])];
+  lines.push("", `Usage: ${usage}`);
+  if (alias !== undefined) lines.push(`       eyrie ${alias} means the same`);
   if (operands.length > 0) lines.push("");
-  for (const operand of operands) lines.push(`  ${operand.name}`, `      ${operand.help}`);
+  for (const operand of operands) lines.push(`  ${operand.name}`, ...fill(operand.help, 6));
   for (const [title, flags] of Object.entries(groups)) {
     lines.push("", `${title}:`, ...Object.values(flags).flatMap(flagHelp));
   }
   return [...lines, ""].join("\n");
 }
 
+function exampleLines(examples: readonly string[]): string[] {
+  return ["Examples:", ...examples.map((example) => `  ${example}`)];
+}
+
 function flagHelp(flag: Flag): string[] {
-  const names = flag.alias === undefined ? flag.flag : `${flag.flag}, ${flag.alias}`;
-  const facts = [flag.type === "switch" ? "switch" : allowed(flag)];
-  if (flag.type === "switch") facts.push("default off");
-  else if ("default" in flag) facts.push(`default ${flag.default}`);
-  else facts.push(`default: ${flag.absent}`);
+  const names = spellingsOf(flag).join(", ");
   return [
     `  ${names} ${placeholder(flag)}`.trimEnd(),
-    `      ${flag.help}`,
-    `      ${facts.join("; ")}`,
-    `      example: ${flag.example}`,
+    ...fill(flag.help, 6),
+    ...fill(facts(flag).join("; "), 6),
   ];
+}
+
+function facts(flag: Flag): string[] {
+  const { example: use } = flag;
+  const example = use === undefined ? [] : [`example: ${use}`.replaceAll(" ", UNBROKEN)];
+  if (flag.type === "switch") return example;
+  const fallback = "default" in flag ? `default ${flag.default}` : `default: ${flag.absent}`;
+  // Its placeholder has the choices.
+  const range = flag.type === "choice" ? [] : [allowed(flag)];
+  return [...range, fallback, ...example];
+}
+
+/** Words in lines of at most `WIDTH` columns, `indent` of them blank; a longer word has its own. */
+function fill(text: string, indent: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ").filter(Boolean)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= WIDTH) {
+      lines[lines.length - 1] = `${last} ${word}`;
+    } else lines.push(" ".repeat(indent) + word);
+  }
+  return lines.map((line) => line.replaceAll(UNBROKEN, " "));
 }

@@ -3,6 +3,7 @@
 export const CONTEXT = {
   contextLength: {
     flag: "--context-length",
+    short: "-c",
     type: "integer",
     min: 1,
     max: 16_777_216,
@@ -17,7 +18,6 @@ export const CACHE = {
     flag: "--no-prefix-cache",
     type: "switch",
     help: "compute every prompt whole; else what begins as an earlier one is found in the cache",
-    example: "--no-prefix-cache",
   },
 } as const;
 
@@ -25,9 +25,18 @@ export const BATCH = {
   batch: {
     flag: "--batch",
     type: "file",
-    help: "answer the prompts of a JSONL file, one JSON line each, in order of completion",
+    help:
+      "answer the prompts of a JSONL file (- is standard input), one JSON line each, in order of completion",
     absent: "one prompt",
     example: "--batch prompts.jsonl",
+  },
+  output: {
+    flag: "--output",
+    type: "file",
+    help:
+      "file for the lines of --batch, each written when it is finished; one that holds something is not replaced",
+    absent: "standard output",
+    example: "--output answers.jsonl",
   },
   maxBatch: {
     flag: "--max-batch",
@@ -35,7 +44,7 @@ export const BATCH = {
     min: 1,
     max: 128,
     default: 8,
-    help: "requests in flight, with --batch",
+    help: "requests of --batch in flight",
     example: "--max-batch 32",
   },
   maxKvTokens: {

@@ -1,10 +1,10 @@
 // The rows of the option table, in the groups that commands share.
-import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
 
 /** Where the weights come from and what runs them. */
 export const TARGET = {
   model: {
     flag: "--model",
+    short: "-m",
     type: "model",
     help: "target model: a checkpoint folder, or a name on the Hugging Face hub",
     absent: "the embedded fledgling",
@@ -88,81 +88,21 @@ export const AUTOTUNE = {
   },
 } as const;
 
-export const SPECULATION = {
-  algorithm: {
-    flag: "--speculative-algorithm",
-    type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NONE"],
-    help:
-      "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
-    absent: "read from the draft checkpoint",
-    example: "--speculative-algorithm EAGLE3",
-  },
-  numSteps: {
-    flag: "--speculative-num-steps",
-    alias: "--num-steps",
-    type: "integer",
-    min: 0,
-    max: MOST_STEPS as number,
-    help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
-    absent: "3, or the middle candidate of an adaptive config",
-    example: "--num-steps 5",
-  },
-  eagleTopk: {
-    flag: "--speculative-eagle-topk",
-    type: "integer",
-    min: 1,
-    max: MOST_TOPK as number,
-    help: "candidates of each drafted token: 1 drafts a chain, more a tree",
-    absent: "1",
-    example: "--num-steps 5 --speculative-eagle-topk 4",
-  },
-  numDraftTokens: {
-    flag: "--speculative-num-draft-tokens",
-    type: "integer",
-    min: 1,
-    max: MOST_ROWS as number,
-    help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
-    absent: "num-steps + 1; of a tree 8, or that where it is more",
-    example: "--num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 16",
-  },
-  draftTree: {
-    flag: "--draft-tree",
-    type: "text",
-    help:
-      "the three above as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
-    example: "--draft-tree 5:4:8",
-  },
-  adaptive: {
-    flag: "--speculative-adaptive",
-    type: "switch",
-    help: "choose num-steps while it runs, by what is accepted at each batch size",
-    example: "--speculative-adaptive",
-  },
-  adaptiveConfig: {
-    flag: "--speculative-adaptive-config",
-    type: "file",
-    help: "adaptive config in SGLang's JSON format",
-    absent: "the conservative preset",
-    example: "--speculative-adaptive-config tuned.json",
-  },
-  preset: {
-    flag: "--preset",
-    type: "text",
-    help:
-      "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
-    absent: "none",
-    example: "--preset aggressive",
-  },
-} as const;
-
 export const SAMPLING = {
+  generationConfig: {
+    flag: "--generation-config",
+    type: "choice",
+    choices: ["auto", "none"],
+    help: "take what no flag says of sampling from the model's generation_config.json, or do not",
+    absent: "auto",
+    example: "--generation-config none",
+  },
   temperature: {
     flag: "--temperature",
     type: "number",
     min: 0,
     max: 100,
-    default: 0.7,
+    absent: "generation_config.json, else 0.7",
     help: "flattens (above 1) or sharpens the choice; 0 = greedy",
     example: "--temperature 0",
   },
@@ -171,7 +111,7 @@ export const SAMPLING = {
     type: "integer",
     min: 0,
     max: 1_000_000,
-    default: 0,
+    absent: "generation_config.json, else 0",
     help: "first filter, after the temperature: keep the k most probable tokens; 0 = all",
     example: "--top-k 40",
   },
@@ -181,7 +121,7 @@ export const SAMPLING = {
     min: 0,
     max: 1,
     above: true,
-    default: 1,
+    absent: "generation_config.json, else 1",
     help: "then the most probable until they have p of what top-k kept; 1 = all",
     example: "--top-p 0.95",
   },
@@ -190,12 +130,13 @@ export const SAMPLING = {
     type: "number",
     min: 0,
     max: 1,
-    default: 0,
+    absent: "generation_config.json, else 0",
     help: "then those with at least p times the top probability; 0 = all",
     example: "--min-p 0.05",
   },
   seed: {
     flag: "--seed",
+    short: "-s",
     type: "integer",
     min: 0,
     max: 4_294_967_295,
@@ -205,11 +146,12 @@ export const SAMPLING = {
   },
   maxTokens: {
     flag: "--max-tokens",
+    short: "-n",
     type: "integer",
     min: 1,
     max: 1_000_000,
-    default: 512,
     help: "most tokens to generate; the context bounds it too",
+    absent: "512; in chat what the context has left",
     example: "--max-tokens 64",
   },
   stop: {
@@ -223,7 +165,6 @@ export const SAMPLING = {
     flag: "--ignore-eos",
     type: "switch",
     help: "go on after an end-of-sequence token",
-    example: "--ignore-eos",
   },
 } as const;
 
@@ -237,12 +178,49 @@ export const SYSTEM = {
   },
 } as const;
 
+export const PROMPT = {
+  prompt: {
+    flag: "--prompt",
+    short: "-p",
+    type: "text",
+    help: "the prompt, as PROMPT",
+    absent: "PROMPT",
+    example: "-p 'Why is the sky blue?'",
+  },
+  promptFile: {
+    flag: "--prompt-file",
+    short: "-f",
+    type: "file",
+    help: "file that the prompt is read from, - is standard input; PROMPT comes after its text",
+    absent: "standard input where it is piped",
+    example: "-f article.txt 'Sum this up.'",
+  },
+} as const;
+
+/** What the chat template is given besides the messages. */
+export const TEMPLATE = {
+  think: {
+    flag: "--think",
+    type: "choice",
+    choices: ["auto", "on", "off"],
+    help: "tell the chat template to let the model think before it answers, or not to",
+    absent: "auto: as the template has it",
+    example: "--think off",
+  },
+  templateArg: {
+    flag: "--template-arg",
+    type: "list",
+    help: "NAME=JSON, a variable of the chat template; may be repeated",
+    absent: "none",
+    example: "--template-arg 'reasoning_effort=\"high\"'",
+  },
+} as const;
+
 export const RAW = {
   raw: {
     flag: "--raw",
     type: "switch",
     help: "give the prompt to the model as it is, without its chat template",
-    example: "--raw",
   },
 } as const;
 
@@ -251,13 +229,20 @@ export const TALK = {
     flag: "--stats",
     type: "switch",
     help: "all statistics at the end, on stderr",
-    example: "--stats",
   },
   quiet: {
     flag: "--quiet",
     type: "switch",
     help: "no progress, notes, warnings or statistics; errors stay",
-    example: "--quiet",
+  },
+} as const;
+
+export const HISTORY = {
+  noHistory: {
+    flag: "--no-history",
+    type: "switch",
+    help: "keep what is typed for this chat only: no file, nothing of earlier chats",
+    example: "--no-history",
   },
 } as const;
 
@@ -266,6 +251,5 @@ export const JSON_OUTPUT = {
     flag: "--json",
     type: "switch",
     help: "print one JSON object instead of text",
-    example: "--json",
   },
 } as const;

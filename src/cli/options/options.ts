@@ -1,22 +1,27 @@
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
+import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
 import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
   AUTOTUNE,
   DRAFT,
+  HISTORY,
   JSON_OUTPUT,
   KV,
+  PROMPT,
   QUANTIZE,
   QUANTIZE_DRAFT,
   RAW,
   SAMPLING,
-  SPECULATION,
   SYSTEM,
   TALK,
   TARGET,
+  TEMPLATE,
 } from "./option_groups.ts";
-import { CHECK, CONVERT, DOCTOR, REMOVAL } from "./tool_flags.ts";
+import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
+import { SPECULATION } from "./option_speculation.ts";
+import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
@@ -30,17 +35,23 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
+  & Pick<typeof PROMPT, "promptFile">
+  & typeof PENALTIES
   & typeof SYSTEM
+  & typeof TEMPLATE
   & typeof RAW
   & typeof JSON_OUTPUT
   & typeof TALK
   & typeof CONTEXT
   & typeof CACHE
   & typeof BATCH
+  & typeof LOGPROBS
 >;
 
 /** Values of `eyrie chat`. */
-export type ChatOptions = Omit<GenerateOptions, "raw" | "json" | keyof typeof BATCH>;
+export type ChatOptions =
+  & Omit<GenerateOptions, "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH>
+  & Partial<Values<typeof HISTORY>>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -88,6 +99,9 @@ export type BenchOptions = Values<
   & Pick<typeof SPECULATION, "algorithm">
 >;
 
+/** Values of `eyrie token-map`. */
+export type TokenMapOptions = Values<typeof TARGET & typeof TOKEN_MAP & Pick<typeof TALK, "quiet">>;
+
 /** Values of `eyrie doctor`. */
 export type DoctorOptions = Values<typeof DOCTOR & typeof JSON_OUTPUT>;
 
@@ -100,35 +114,11 @@ export type ModelsOptions = Values<typeof JSON_OUTPUT>;
 /** Values of `eyrie rm`. */
 export type RemoveOptions = Values<typeof REMOVAL>;
 
-export type CommandName =
-  | "generate"
-  | "chat"
-  | "bench"
-  | "check"
-  | "inspect"
-  | "convert"
-  | "pull"
-  | "models"
-  | "rm"
-  | "doctor";
-
-/** A positional argument. */
-export interface Operand {
-  readonly name: string;
-  readonly help: string;
-  readonly required?: true;
-  /** May be given again; only the last one. */
-  readonly many?: true;
-}
-
-/** One command: its line in the overview and its flags in groups, in the order help shows them. */
-export interface CommandSpec {
-  readonly summary: string;
-  readonly usage: string;
-  /** Positional arguments in order: name and help. */
-  readonly operands?: readonly Operand[];
-  readonly groups: Readonly<Record<string, FlagTable>>;
-}
+const MODEL_OPERAND = {
+  name: "MODEL",
+  help: "what --model says: a checkpoint folder or org/name[@revision]",
+  folder: true,
+} as const;
 
 /** The models of a command that answers, and what opening them takes. */
 const MODEL = {
@@ -154,21 +144,26 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     }],
     groups: {
       Model: MODEL,
-      Prompt: { ...SYSTEM, ...RAW },
+      Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: SAMPLING,
-      Output: { ...JSON_OUTPUT, ...TALK },
+      Sampling: { ...SAMPLING, ...PENALTIES },
+      Output: { ...JSON_OUTPUT, ...LOGPROBS, ...TALK },
     },
   },
   chat: {
     summary: "talk with the model; /help inside lists its commands",
-    usage: "eyrie chat [flags]",
+    alias: "run",
+    usage: "eyrie chat [flags] [MODEL [PROMPT]]",
+    operands: [
+      MODEL_OPERAND,
+      { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
+    ],
     groups: {
       Model: MODEL,
-      Prompt: SYSTEM,
+      Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: SAMPLING,
+      Sampling: { ...SAMPLING, ...PENALTIES },
       Output: TALK,
     },
   },
@@ -204,7 +199,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   inspect: {
     summary: "what a checkpoint is and the memory it needs; uses no GPU",
-    usage: "eyrie inspect [flags]",
+    usage: "eyrie inspect [flags] [MODEL]",
+    operands: [MODEL_OPERAND],
     groups: {
       Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV },
       Output: JSON_OUTPUT,
@@ -214,10 +210,25 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
     usage: "eyrie convert [flags] IN OUT",
     operands: [
-      { name: "IN", help: "checkpoint folder or org/name[@revision] to read", required: true },
-      { name: "OUT", help: "folder to make; config and tokenizer files go along", required: true },
+      {
+        name: "IN",
+        help: "checkpoint folder or org/name[@revision] to read",
+        required: true,
+        folder: true,
+      },
+      {
+        name: "OUT",
+        help: "folder to make; config and tokenizer files go along",
+        required: true,
+        folder: true,
+      },
     ],
     groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
+  },
+  "token-map": {
+    summary: "list the tokens that a corpus has most often, for --speculative-token-map",
+    usage: "eyrie token-map --corpus FILES --output FILE [flags]",
+    groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
   },
   pull: {
     summary: "download models into the Hugging Face cache; prints their folders",
@@ -229,6 +240,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   },
   models: {
     summary: "the models in the Hugging Face cache, and which run here",
+    alias: "ls",
     usage: "eyrie models [flags]",
     groups: { Output: JSON_OUTPUT },
   },
@@ -248,6 +260,17 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie doctor [flags]",
     groups: { Machine: DOCTOR, Output: JSON_OUTPUT },
   },
+  completion: {
+    summary: "print the shell's script that completes commands, flags and values",
+    usage: "eyrie completion bash|zsh|fish",
+    operands: [{
+      name: "SHELL",
+      help: "bash, zsh or fish",
+      required: true,
+      choices: ["bash", "zsh", "fish"],
+    }],
+    groups: {},
+  },
 };
 
 /** The flags of a command, by name, all groups together. */
@@ -256,6 +279,8 @@ export function flagsOf(command: CommandName): FlagTable {
 }
 
 /** One flag of the sampling and speculation groups: `/set` in chat checks values by the same rows. */
-export function flagNamed(name: keyof typeof SAMPLING | "numSteps"): Flag {
-  return name === "numSteps" ? SPECULATION.numSteps : SAMPLING[name];
+export function flagNamed(
+  name: keyof typeof SAMPLING | keyof typeof PENALTIES | "logprobs" | "numSteps",
+): Flag {
+  return { ...SAMPLING, ...PENALTIES, ...LOGPROBS, numSteps: SPECULATION.numSteps }[name];
 }

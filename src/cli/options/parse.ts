@@ -1,12 +1,13 @@
 import { UsageError } from "../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
+import type { CommandName } from "./command.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
+import { didYouMean, nearest } from "./nearest.ts";
 import {
   type BenchOptions,
   type ChatOptions,
   type CheckOptions,
-  type CommandName,
   COMMANDS,
   type ConvertOptions,
   type DoctorOptions,
@@ -16,8 +17,12 @@ import {
   type ModelsOptions,
   type PullOptions,
   type RemoveOptions,
+  type TokenMapOptions,
 } from "./options.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
+
+/** What `eyrie completion` knows. */
+export type Shell = "bash" | "zsh" | "fish";
 
 /** What the command line asks for. */
 export type Invocation =
@@ -39,7 +44,9 @@ export type Invocation =
     readonly to: string;
     readonly options: ConvertOptions;
   }
+  | { readonly command: "token-map"; readonly options: TokenMapOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
+  | { readonly command: "completion"; readonly shell: Shell }
   /** Help: print the text and exit. */
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
@@ -63,38 +70,80 @@ function print(text: string): Invocation {
 
 function commandNamed(name: string): CommandName {
   if (Object.hasOwn(COMMANDS, name)) return name as CommandName;
+  if (name.startsWith("-")) {
+    throw new UsageError(`Cannot use "${name}" here: a command comes first, see eyrie --help`);
+  }
+  const specs = Object.entries(COMMANDS);
+  const found = specs.find(([, { alias }]) => alias === name);
+  if (found !== undefined) return found[0] as CommandName;
+  const near = nearest(name, specs.flatMap(([name, { alias }]) => [name, alias ?? name]));
   throw new UsageError(
-    `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}; see eyrie --help`,
+    near.length > 0
+      ? `Cannot run "${name}": no such command${
+        didYouMean([...new Set(near)])
+      } (eyrie --help lists them)`
+      : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}; see eyrie --help`,
   );
 }
 
 function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const flags = flagsOf(name);
-  const { given, operands } = readFlags(name, args);
-  if (given["help"] === true) return print(commandHelp(name));
+  const { given: typed, operands } = readFlags(name, args);
+  if (typed["help"] === true) return print(commandHelp(name));
+  const given = withModel(name, typed, operands);
   if (name === "bench") refuseImpossibleBench(given);
   else refuseImpossible(given);
-  const options = Object.freeze(withDefaults(flags, given));
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
     throw new UsageError(`Cannot run "${name}": ${lacking.name} is missing; ${lacking.help}`);
   }
+  for (const [i, { choices }] of spec.entries()) {
+    if (choices === undefined || choices.includes(operands[i] ?? "")) continue;
+    throw new UsageError(`Cannot run "${name} ${operands[i]}": allowed is ${choices.join(", ")}`);
+  }
+  const [first, second] = operands;
+  // ollama's `run MODEL PROMPT`.
+  if (name === "chat" && second !== undefined) return generating(given, second);
+  if (name === "generate") return generating(given, first);
+  const options = Object.freeze(withDefaults(flags, given));
   // The values have the types of the table's rows, which the compiler cannot follow through strings.
   return { command: name, ...taken(name, operands), options } as unknown as Invocation;
+}
+
+/** `eyrie run MODEL` and `eyrie inspect MODEL`: the operand is what `--model` says. */
+function withModel(name: CommandName, given: Given, operands: Typed["operands"]): Given {
+  const [model] = operands;
+  if (COMMANDS[name].operands?.[0]?.name !== "MODEL" || model === undefined) return given;
+  if (given["model"] === undefined) return { ...given, model };
+  throw new UsageError(`Cannot use "${model}" with "--model": allowed is one of them`);
+}
+
+function generating(given: Given, operand: string | undefined): Invocation {
+  if (operand !== undefined && given["prompt"] !== undefined) {
+    throw new UsageError('Cannot use "--prompt" with PROMPT: allowed is one of them');
+  }
+  const { prompt = operand, ...options } = withDefaults(flagsOf("generate"), given);
+  return {
+    command: "generate",
+    prompt,
+    options: Object.freeze(options),
+  } as unknown as Invocation;
 }
 
 /** The operands by the names that the command has for them. */
 function taken(name: CommandName, operands: Typed["operands"]): Record<string, unknown> {
   if (COMMANDS[name].operands?.at(-1)?.many) return { names: operands };
-  const [first, second] = operands;
-  return name === "convert" ? { from: first, to: second } : { prompt: first };
+  const [from, to] = operands;
+  if (name === "completion") return { shell: from };
+  return name === "convert" ? { from, to } : {};
 }
 
 function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [key, flag] of Object.entries(flags)) {
     if (flag.type === "switch") values[key] = given[key] === true;
+    else if (flag.type === "bias") values[key] = given[key] ?? {};
     else if (flag.type === "list" || flag.type === "names") values[key] = given[key] ?? [];
     else values[key] = given[key] ?? ("default" in flag ? flag.default : undefined);
   }
@@ -106,7 +155,8 @@ function refuseImpossible(given: Given): void {
   const { draft, algorithm, numSteps, model } = given;
   // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
-  const speculates = algorithm !== undefined && algorithm !== "NONE";
+  const heads = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
+  const speculates = heads || algorithm === "STANDALONE";
   const without = draft === "none"
     ? "--draft none"
     : algorithm === "NONE"
@@ -146,8 +196,22 @@ function refuseImpossible(given: Given): void {
   if (without !== undefined && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
+  for (const [key, flag] of [["maxBatch", "--max-batch"], ["output", "--output"]] as const) {
+    if (given[key] === undefined || given["batch"] !== undefined) continue;
+    throw new UsageError(`Cannot use "${flag}": it needs --batch`);
+  }
   if (given["raw"] === true && given["system"] !== undefined) {
     clash("--system", "--raw", "a raw prompt has no system message; write it into the prompt");
+  }
+  const template = given["think"] !== undefined ? "--think" : "--template-arg";
+  if (given["raw"] === true && (given["think"] ?? given["templateArg"]) !== undefined) {
+    clash(template, "--raw", "a raw prompt goes through no chat template");
+  }
+  const read = given["json"] === true || given["batch"] !== undefined;
+  if (given["logprobs"] !== undefined && !read) {
+    throw new UsageError(
+      `Cannot use "--logprobs ${given["logprobs"]}" alone: it goes with --json or --batch`,
+    );
   }
   if (given["quiet"] === true && given["stats"] === true) {
     clash("--stats", "--quiet", "allowed is one of them");

@@ -1,8 +1,9 @@
 import { parseArgs } from "node:util";
-import leven from "leven";
 import { UsageError } from "../../errors.ts";
-import { allowed, type Flag, parseValue, placeholder } from "./flag.ts";
-import { type CommandName, COMMANDS, flagsOf } from "./options.ts";
+import type { CommandName } from "./command.ts";
+import { allowed, type Flag, parseValue, placeholder, spellingsOf } from "./flag.ts";
+import { didYouMean, nearest } from "./nearest.ts";
+import { COMMANDS, flagsOf } from "./options.ts";
 
 /** What was typed, with no defaults: values by the flags' names in the program, and operands. */
 export interface Typed {
@@ -13,7 +14,7 @@ export interface Typed {
 type Token = NonNullable<ReturnType<typeof parseArgs>["tokens"]>[number];
 type OptionToken = Extract<Token, { kind: "option" }>;
 
-const HELP = { flag: "--help", alias: "-h", type: "switch", help: "", example: "--help" } as const;
+const HELP = { flag: "--help", short: "-h", type: "switch", help: "" } as const;
 
 /**
  * Reads the arguments of a command by its rows of the option table. node:util splits them (`--a=b`,
@@ -38,7 +39,10 @@ export function readFlags(name: CommandName, args: readonly string[]): Typed {
     if (token.kind === "positional" || isNumber(arg)) operands.push(arg);
     else if (token.kind === "option") {
       const found = flags.get(token.rawName);
-      if (found === undefined || (found.flag.type === "switch" && token.inlineValue)) {
+      if (
+        found === undefined || (found.flag.type === "switch" && token.inlineValue) ||
+        isLongAfterOneDash(arg, flags)
+      ) {
         unknown.push(token);
       } else given[found.key] = valueOf(found.flag, token, given[found.key]);
     }
@@ -55,10 +59,15 @@ function spellings(name: CommandName) {
   const rows: [string, Flag][] = [...Object.entries(flagsOf(name)), ["help", HELP]];
   return new Map(
     rows.flatMap(([key, flag]) =>
-      [flag.flag, flag.alias].filter((spelling) => spelling !== undefined)
-        .map((spelling) => [spelling, { key, flag }] as const)
+      spellingsOf(flag).map((spelling) => [spelling, { key, flag }] as const)
     ),
   );
+}
+
+/** `-model x` is a slip for `--model x`, not `-m odel`. */
+function isLongAfterOneDash(arg: string, flags: ReadonlyMap<string, unknown>): boolean {
+  const [name = arg] = arg.split("=");
+  return /^-[^-]{2}/.test(name) && flags.has(`-${name}`);
 }
 
 /** A spelling as node:util takes it; a short one needs a long name, here one that cannot be typed. */
@@ -80,7 +89,10 @@ function valueOf(flag: Flag, { rawName, value }: OptionToken, previous: unknown)
       `Cannot use "${flag.flag}": ${placeholder(flag)} is missing; allowed is ${allowed(flag)}`,
     );
   }
-  const read = parseValue(flag, value, rawName);
+  // node:util takes `-m=x` for the value `=x`.
+  const text = rawName.startsWith("--") ? value : value.replace(/^=/, "");
+  const read = parseValue(flag, text, rawName);
+  if (flag.type === "bias") return Object.assign({}, previous, read);
   return flag.type === "list" ? [...(previous as string[] | undefined ?? []), read] : read;
 }
 
@@ -101,24 +113,9 @@ function unknownFlag(name: CommandName, typed: string): UsageError {
     const those = others.join(", ");
     return new UsageError(`Cannot use "${flag}" with ${name}: it is allowed with ${those}`);
   }
-  const near = nearest(flag, [HELP, ...Object.values(flagsOf(name))].map(({ flag }) => flag));
-  const hint = near.length === 0 ? "" : `, did you mean ${near.join(", ")}?`;
+  const near = nearest(flag, [...spellings(name).keys()]);
   return new UsageError(
-    `Cannot use "${flag}": ${name} has no such flag${hint} (eyrie ${name} --help lists them)`,
+    `Cannot use "${flag}": ${name} has no such flag${didYouMean(near)} ` +
+      `(eyrie ${name} --help lists them)`,
   );
-}
-
-/** Slips of the finger: at most so many letters, and a part of all of them. */
-const MOST_SLIPS = 3;
-const MOST_SLIPS_SHARE = 0.6;
-
-/** The flags that differ least from what was typed, in alphabetical order; none where all differ much. */
-function nearest(typed: string, flags: readonly string[]): string[] {
-  const slips = (flag: string) => leven(typed, flag);
-  const close = flags.filter((flag) =>
-    slips(flag) <= MOST_SLIPS &&
-    slips(flag) < MOST_SLIPS_SHARE * (Math.max(typed.length, flag.length) - "--".length)
-  );
-  const least = Math.min(...close.map(slips));
-  return close.filter((flag) => slips(flag) === least).toSorted();
 }

@@ -34,7 +34,32 @@ export const CONVERT = {
     flag: "--force",
     type: "switch",
     help: "replace the checkpoint that is at OUT",
-    example: "--force",
+  },
+} as const;
+
+export const TOKEN_MAP = {
+  corpus: {
+    flag: "--corpus",
+    type: "names",
+    help: "files whose tokens are counted; of a .jsonl every text in its objects",
+    absent: "none",
+    example: "--corpus chats.jsonl,books.txt",
+  },
+  size: {
+    flag: "--size",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    default: 32_768,
+    help: "tokens to keep, those that end a text among them",
+    example: "--size 32768",
+  },
+  mapFile: {
+    flag: "--output",
+    type: "file",
+    help: "the list to write, most frequent first: a .json or .safetensors",
+    absent: "none",
+    example: "--output map.json",
   },
 } as const;
 
@@ -43,16 +68,14 @@ export const DOCTOR = {
     flag: "--fix",
     type: "switch",
     help: "install Mesa's Vulkan drivers where no Vulkan answers (Debian-like, as root)",
-    example: "--fix",
   },
 } as const;
 
 export const REMOVAL = {
   yes: {
     flag: "--yes",
-    alias: "-y",
+    short: "-y",
     type: "switch",
     help: "remove without asking",
-    example: "--yes",
   },
 } as const;

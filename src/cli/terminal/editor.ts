@@ -1,10 +1,22 @@
-import { PassThrough, Writable } from "node:stream";
 import readline from "node:readline";
+import { draw, Keyboard, Screen } from "./readline.ts";
+import { type History, HISTORY_SIZE } from "./history.ts";
 import type { Io } from "./io.ts";
 import type { Line, LineSource } from "./lines.ts";
-import { PASTE_OFF, PASTE_ON, pasteFilter, unmarkNewlines } from "./paste.ts";
+import { terminalModes } from "./modes.ts";
+import { markNewlines, unmarkNewlines } from "./paste.ts";
+import { reverseSearch } from "./search.ts";
 
-const HISTORY = 500;
+/** An Escape key is known as one when nothing follows it for so long. */
+const ESCAPE_MS = 100;
+
+/** What Tab may put in the place of the end of the line, and that end. */
+export type Completion = readonly [candidates: readonly string[], end: string];
+
+interface EditorOptions {
+  readonly history: History;
+  readonly complete: (line: string) => Completion;
+}
 
 /** Lines that were read before they were asked for, and the pending request for one. */
 interface Waiting {
@@ -13,10 +25,10 @@ interface Waiting {
 }
 
 /**
- * Lines edited on a terminal, with history and bracketed paste. The editing is node:readline's;
- * it draws on stderr, so stdout has the answers only.
+ * Lines edited on a terminal, with history, completion, search and bracketed paste. The editing is
+ * node:readline's; it draws on stderr, so stdout has the answers only.
  */
-export function terminalLines(io: Io): LineSource {
+export function terminalLines(io: Io, { history, complete }: EditorOptions): LineSource {
   const waiting: Waiting = { lines: [], wake: undefined };
   const give = (line: Line) => {
     const { wake } = waiting;
@@ -25,13 +37,26 @@ export function terminalLines(io: Io): LineSource {
     else wake(line);
   };
   const screen = new Screen(io);
+  const keyboard = new Keyboard(io);
+  const recalled = history.lines.map(markNewlines);
   const editor = readline.createInterface({
-    input: keyboard(io),
+    input: keyboard,
     output: screen,
     terminal: true,
-    historySize: HISTORY,
-    removeHistoryDuplicates: true,
+    history: recalled,
+    historySize: HISTORY_SIZE,
+    escapeCodeTimeout: ESCAPE_MS,
+    completer: (line: string) => {
+      const [candidates, end] = complete(line);
+      return [[...candidates], end];
+    },
   });
+  // What is recalled is what was remembered: readline would add each line of a message.
+  const recall = () => void recalled.splice(0, recalled.length, ...history.lines.map(markNewlines));
+  editor.on("history", recall);
+  const search = reverseSearch(editor, recalled);
+  keyboard.takeKey = (text, key) => !screen.muted && search(text, key);
+  const modes = terminalModes(io, editor, screen);
   let stop: (() => void) | undefined;
   let ended = false;
   editor.on("line", (text: string) => {
@@ -42,10 +67,10 @@ export function terminalLines(io: Io): LineSource {
   editor.on("SIGINT", () => stop ? stop() : give({ kind: "interrupt", empty: discard(editor) }));
   editor.on("close", () => {
     ended = true;
+    modes[Symbol.dispose]();
     give({ kind: "end" });
   });
   io.signal.addEventListener("abort", () => editor.close());
-  io.stderr.write(PASTE_ON);
   return {
     next(prompt) {
       const early = waiting.lines.shift();
@@ -56,7 +81,7 @@ export function terminalLines(io: Io): LineSource {
       if (ended) return Promise.resolve({ kind: "end" });
       screen.muted = false;
       editor.setPrompt(prompt);
-      editor.prompt(true);
+      draw(editor, { prevRows: 0 });
       return new Promise((resolve) => waiting.wake = resolve);
     },
     async answering(stopAnswer, answer) {
@@ -67,9 +92,13 @@ export function terminalLines(io: Io): LineSource {
         stop = undefined;
       }
     },
+    history: history.lines,
+    remember(text) {
+      history.add(text);
+      recall();
+    },
     [Symbol.dispose]() {
       editor.close();
-      io.stderr.write(PASTE_OFF);
     },
   };
 }
@@ -81,42 +110,4 @@ function discard(editor: readline.Interface): boolean {
   editor.write(null, { ctrl: true, name: "e" });
   editor.write(null, { ctrl: true, name: "u" });
   return empty;
-}
-
-/** Keys for readline, with pastes made harmless. */
-function keyboard(io: Io): PassThrough {
-  const keys = new PassThrough();
-  // readline reads these two properties of its input.
-  Object.assign(keys, { isTTY: true, setRawMode: io.stdin.setRaw });
-  const filter = pasteFilter();
-  const decoder = new TextDecoder();
-  const pump = async () => {
-    for await (const chunk of io.stdin.bytes) {
-      keys.write(filter(decoder.decode(chunk, { stream: true })));
-    }
-    keys.end();
-  };
-  pump().catch((error) => keys.destroy(error));
-  return keys;
-}
-
-/** stderr as readline sees it; muted between a line and the next prompt. */
-class Screen extends Writable {
-  readonly isTTY: boolean = true;
-  muted: boolean = false;
-  readonly #io: Io;
-
-  constructor(io: Io) {
-    super({ decodeStrings: false });
-    this.#io = io;
-  }
-
-  get columns(): number {
-    return this.#io.stderr.columns();
-  }
-
-  override _write(chunk: unknown, _encoding: string, done: (error?: Error) => void): void {
-    if (!this.muted) this.#io.stderr.write(String(chunk));
-    done();
-  }
 }

@@ -1,4 +1,5 @@
 import { reason } from "../../errors.ts";
+import { onSignal, suspend } from "./signals.ts";
 
 /** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
 export const INTERRUPTED = 130;
@@ -33,13 +34,17 @@ export interface Io {
   readonly stderr: Output;
   /** stderr may be coloured. */
   readonly colour: boolean;
-  /** Aborts at the first Ctrl+C that reaches the process as a signal. */
+  /** Aborts at the first signal that asks the process to end: Ctrl+C, SIGTERM, a closed terminal. */
   readonly signal: AbortSignal;
+  /** Calls `listener` when the process goes on after it was stopped, or the terminal changes size. */
+  readonly onSignal: (name: "SIGCONT" | "SIGWINCH", listener: () => void) => Disposable;
+  /** Stops the process as Ctrl+Z does; returns when it goes on. */
+  readonly suspend: () => void;
 }
 
 /**
- * Those of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over Ctrl+C; it
- * is called when a command first reads the signal, so Ctrl+C still ends the commands that do not.
+ * Those of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over Ctrl+C and
+ * its like; it is called when a command first reads the signal, so they still end those that do not.
  */
 export function denoIo(onInterrupt: () => AbortSignal): Io {
   let signal: AbortSignal | undefined;
@@ -50,7 +55,7 @@ export function denoIo(onInterrupt: () => AbortSignal): Io {
       get bytes() {
         return Deno.stdin.readable;
       },
-      setRaw: (on) => Deno.stdin.setRaw(on),
+      setRaw: (on) => unlessHungUp(() => Deno.stdin.setRaw(on)),
     },
     stdout: denoOutput(Deno.stdout, "standard output"),
     stderr,
@@ -58,6 +63,8 @@ export function denoIo(onInterrupt: () => AbortSignal): Io {
     get signal() {
       return signal ??= onInterrupt();
     },
+    onSignal,
+    suspend,
   };
 }
 
@@ -67,15 +74,41 @@ function denoOutput(file: typeof Deno.stdout, name: string): Output {
     isTerminal,
     write(text) {
       let bytes = new TextEncoder().encode(text);
-      try {
+      const writeAll = () => {
         while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
+      };
+      try {
+        if (isTerminal) unlessHungUp(writeAll);
+        else writeAll();
       } catch (error) {
         if (error instanceof Deno.errors.BrokenPipe) throw error;
         throw new OutputError(`Cannot write to ${name}: ${reason(error)}`, { cause: error });
       }
     },
-    columns: () => isTerminal ? Deno.consoleSize().columns : 80,
+    columns: () => isTerminal ? terminalColumns() : 80,
   };
+}
+
+function unlessHungUp(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    if (!isHungUp(error)) throw error;
+  }
+}
+
+/** A terminal that was closed gives and takes nothing any more; SIGHUP comes with it and ends the process. */
+export function isHungUp(error: unknown): boolean {
+  return /^EIO|os error 5\b/.test(reason(error));
+}
+
+/** 80 where a terminal does not tell, or tells 0 because nobody gave it a size. */
+function terminalColumns(): number {
+  try {
+    return Deno.consoleSize().columns || 80;
+  } catch {
+    return 80;
+  }
 }
 
 /** The promise's value, or undefined when the signal aborts first; the promise keeps running. */

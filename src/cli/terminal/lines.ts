@@ -14,6 +14,10 @@ export interface LineSource extends Disposable {
   next(prompt: string): Promise<Line>;
   /** Runs an answer; Ctrl+C meanwhile calls `stop`, keys wait for the next prompt. */
   answering<T>(stop: () => void, answer: () => Promise<T>): Promise<T>;
+  /** What was typed, newest first. */
+  readonly history: readonly string[];
+  /** Puts a message or command into the history. */
+  remember(text: string): void;
 }
 
 /** Lines of a pipe or a file: no prompt, no decoration. */
@@ -25,6 +29,8 @@ export function pipedLines(io: Io): LineSource {
       return read === undefined || read.done ? { kind: "end" } : { kind: "line", text: read.value };
     },
     answering: (_stop, answer) => answer(),
+    history: [],
+    remember() {},
     [Symbol.dispose]() {},
   };
 }

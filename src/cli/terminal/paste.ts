@@ -1,5 +1,7 @@
 /** What a newline inside a paste looks like in the line editor, which knows one line only. */
 export const NEWLINE_SIGN = "\u240A";
+/** And a tab, which is the key that completes. */
+const TAB_SIGN = "\u2409";
 /** A newline sign that was itself pasted must not become a newline. */
 const OTHER_SIGN = "\u2424";
 
@@ -12,7 +14,7 @@ export const PASTE_OFF = "\x1b[?2004l";
 
 /**
  * A filter for keyboard input: takes the marks away and turns newlines inside a paste into
- * `NEWLINE_SIGN`, so that a paste never submits. Other control characters of a paste are
+ * `NEWLINE_SIGN`, so that a paste never submits, and tabs into a sign too. Other control characters of a paste are
  * dropped: pasted text is text, not keys. Marks may be split over chunks.
  */
 export function pasteFilter(): (chunk: string) => string {
@@ -25,27 +27,28 @@ export function pasteFilter(): (chunk: string) => string {
       const mark = pasting ? END : BEGIN;
       const at = rest.indexOf(mark);
       if (at < 0) break;
-      out += pasting ? plain(rest.slice(0, at)) : rest.slice(0, at);
+      out += pasting ? markNewlines(rest.slice(0, at)) : rest.slice(0, at);
       rest = rest.slice(at + mark.length);
       pasting = !pasting;
     }
     const keep = markBegun(rest, pasting ? END : BEGIN) || (pasting && rest.endsWith("\r") ? 1 : 0);
     held = rest.slice(rest.length - keep);
     rest = rest.slice(0, rest.length - keep);
-    return out + (pasting ? plain(rest) : rest);
+    return out + (pasting ? markNewlines(rest) : rest);
   };
 }
 
 /** The message that an edited line stands for. */
 export function unmarkNewlines(line: string): string {
-  return line.replaceAll(NEWLINE_SIGN, "\n");
+  return line.replaceAll(NEWLINE_SIGN, "\n").replaceAll(TAB_SIGN, "\t");
 }
 
 /** The editor's form of a message, as its history keeps it. */
-function plain(text: string): string {
+export function markNewlines(text: string): string {
   return text
     .replaceAll(NEWLINE_SIGN, OTHER_SIGN)
     .replace(/\r\n?|\n/g, NEWLINE_SIGN)
+    .replaceAll("\t", TAB_SIGN)
     // deno-lint-ignore no-control-regex
     .replace(/[\x00-\x08\x0b-\x1f\x7f]/g, "");
 }

@@ -1,22 +1,15 @@
-import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Created } from "../../gpu/program.ts";
-import {
-  MOST_STOPS,
-  PAGE,
-  RESULT_CHOICES,
-  resultWords,
-  SLOT_LIMIT,
-  SLOT_SEED,
-  SLOT_STOPS,
-  SLOT_WORDS,
-} from "../../model/plan/rows_layout.ts";
+import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
+import { readLogprobs, type TokenLogprobs, toldLogprobs } from "./choice/logprobs.ts";
+import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { batchBuckets, enginePrograms, type Programs } from "./programs.ts";
@@ -54,13 +47,29 @@ export interface Core {
   /**
    * Sets how the sequence's tokens are chosen, and the tokens after which the device does no further
    * round of it, up to MOST_STOPS of them: until this is called again.
+   *
+   * @param promptTokens leading ids that penalties take for the prompt; absent: all that the next
+   * prefill stores.
    */
-  setSampling(sequence: Sequence, sampling: Sampling, stopIds?: readonly number[]): void;
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds?: readonly number[],
+    promptTokens?: number,
+  ): void;
   /**
    * Stores the next chunk of the sequence's ids, up to `to`; their pages are reserved. The chunk that
    * stores all of them adds the first token to the ids and returns it; the others return undefined.
+   *
+   * @param mask the tokens that the first may be, as a row of `RoundsAsked.masks`; absent: all.
+   * @param logprobs see `RoundsAsked.logprobs`.
    */
-  prefill(sequence: Sequence, to: number): Promise<number | undefined>;
+  prefill(
+    sequence: Sequence,
+    to: number,
+    mask?: Uint32Array,
+    logprobs?: number,
+  ): Promise<FirstToken | undefined>;
   /** Brings the draft's keys and values of these sequences up to what is stored. */
   catchUp(sequences: readonly Sequence[]): Promise<void>;
   /**
@@ -83,6 +92,27 @@ export interface RoundsAsked {
    * device drafts. For one round: `count` is 1.
    */
   readonly proposals?: readonly Proposal[];
+  /**
+   * The tokens that may be chosen at each verify row, u32 [sequences, shape.rows,
+   * ceil(vocabSize / 32)]: bit t % 32 of word t / 32 is 1 where token t is allowed. Rows of a sequence
+   * are those of its proposal: the pending token's, then token i's. Of a row that is reached at least
+   * one bit is 1. For one round, and not where the device drafts: there `maskFor` is.
+   */
+  readonly masks?: Uint32Array;
+  /** Makes the masks once it is known what is verified of each sequence, whoever drafted it. */
+  readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
+  /**
+   * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities
+   * and its own, 0 to MOST_LOGPROBS; at least as many are told. Absent: no log-probabilities.
+   */
+  readonly logprobs?: number | undefined;
+}
+
+/** What a prefill chose. */
+export interface FirstToken {
+  readonly id: number;
+  /** Where they were asked for. */
+  readonly logprobs: TokenLogprobs | undefined;
 }
 
 /**
@@ -107,13 +137,14 @@ export async function openCore(
   const models = prepareModels(gpu, loaded, capacity, buffers);
   // A buffer that could not be allocated would be used from here on.
   await throwDeviceErrors(gpu);
-  const programs = enginePrograms(gpu, { models, buffers, capacity, acceptance });
+  const choice = openChoice(gpu, models.target, capacity);
+  const programs = enginePrograms(gpu, { models, buffers, choice, capacity, acceptance });
   const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
     ...{ words, profile },
     ...mail ? { mail } : {},
   });
-  return new DeviceCore({ gpu, models, capacity, buffers, programs, submitter });
+  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter });
 }
 
 interface Parts {
@@ -121,6 +152,7 @@ interface Parts {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly buffers: RoundBuffers;
+  readonly choice: Choice;
   readonly programs: Programs;
   readonly submitter: Submitter;
 }
@@ -130,13 +162,14 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly programs: Programs;
+  readonly #device: Pick<Parts, "submitter" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
   readonly #inputs: Inputs;
-
-  constructor({ gpu, models, capacity, buffers, programs, submitter }: Parts) {
+  readonly #choice: Choice;
+  constructor({ gpu, models, capacity, buffers, choice, programs, submitter }: Parts) {
     this.gpu = gpu;
     this.models = models;
     this.capacity = capacity;
@@ -145,6 +178,8 @@ class DeviceCore implements Core {
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
     this.#inputs = openInputs(gpu, buffers, capacity);
+    this.#device = { submitter, buffers, capacity };
+    this.#choice = choice;
   }
 
   get created(): Readonly<Created> {
@@ -167,6 +202,7 @@ class DeviceCore implements Core {
 
   closeSlot(sequence: Sequence): void {
     this.#free.push(slotOf(sequence));
+    this.#choice.setPenalties(slotOf(sequence));
     sequence.slot = undefined;
     this.pool.release(sequence.pages.splice(0));
     rewind(sequence, 0);
@@ -205,29 +241,53 @@ class DeviceCore implements Core {
     this.#inputs.writePages(sequence, 0);
   }
 
-  setSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[] = []): void {
-    const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
-    words.set([sampling.seed, sampling.topK]);
-    new Float32Array(words.buffer).set([sampling.temperature, sampling.topP, sampling.minP], 2);
-    words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
-    words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
-    this.#inputs.writeSlot(sequence, SLOT_SEED, words);
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds: readonly number[] = [],
+    promptTokens = Infinity,
+  ): void {
+    this.#inputs.writeSampling(sequence, sampling, stopIds);
+    this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
   }
 
-  async prefill(sequence: Sequence, to: number): Promise<number | undefined> {
+  async prefill(
+    sequence: Sequence,
+    to: number,
+    mask?: Uint32Array,
+    logprobs?: number,
+  ): Promise<FirstToken | undefined> {
     const { ids, stored: from } = sequence;
-    const cells = mostCells([sequence]);
-    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells);
     const done = to === ids.length;
+    const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
+    const cells = mostCells([sequence]);
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, kind);
+    if (done && mask) this.#choice.setMasks(mask, 1);
+    if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);
-    const programs = done ? [body, head, draft, draftHead] : [body, draft];
-    const { words } = await this.#submitter.run({ programs, words: resultWords(1) });
+    const { words, extra } = await this.#submitter.run({
+      programs: done ? [body, head, draft, draftHead] : [body, draft],
+      words: resultWords(1),
+      ...this.#choice.read(kind, 1),
+    });
     if (this.draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
-    const token = words[RESULT_CHOICES] ?? 0;
-    ids.push(token);
-    return token;
+    const id = words[RESULT_CHOICES] ?? 0;
+    ids.push(id);
+    return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
+  }
+
+  /** What the choice of these sequences takes. */
+  #kind(
+    sequences: readonly Sequence[],
+    { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+  ): ChoiceKind {
+    return {
+      masked: mask !== undefined,
+      penalized: sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence))),
+      logprobs: toldLogprobs(logprobs),
+    };
   }
 
   async catchUp(sequences: readonly Sequence[]): Promise<void> {
@@ -241,24 +301,36 @@ class DeviceCore implements Core {
     }
   }
 
-  async rounds(
-    sequences: readonly Sequence[],
-    { shape, count, depths, proposals }: RoundsAsked,
-  ): Promise<RoundResult[]> {
+  async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
+    const { shape, count, depths, proposals, masks, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;
-    if (proposed && count !== 1) throw new Error(`${count} rounds of the same proposals`);
+    const choice = this.#kind(sequences, { mask: masks ?? maskFor, logprobs });
+    if ((proposed || choice.masked) && count !== 1) {
+      throw new Error(`${count} rounds of the same proposals`);
+    }
     const batch = sequences.length;
-    const work = await this.programs.round({ ...shape, batch, proposed, cells });
+    const work = await this.programs.round({ ...shape, batch, proposed, choice, cells });
     this.#inputs.setBatch(sequences.map(slotOf));
     if (proposals) this.#inputs.setProposals(sequences, proposals);
     else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
-    const runs = await this.#submitter.repeat(work, count);
-    const asked = {
-      shape,
-      depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
-      extended: this.draft !== "none" && shape.depth > 0,
-    };
-    return runs.map((ran) => roundResult(sequences, asked, ran));
+    const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
+    if (masks) setMasks(masks);
+    const runs = maskFor
+      ? [
+        await maskedRound(this.#device, work, {
+          ...{ sequences, shape, proposals },
+          setMasks: async (verified) => setMasks(await maskFor(verified)),
+        }),
+      ]
+      : await this.#submitter.repeat(work, count);
+    return runs.map((ran) =>
+      roundResult(sequences, {
+        shape,
+        depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
+        extended: this.draft !== "none" && shape.depth > 0,
+        logprobs: choice.logprobs,
+      }, ran)
+    );
   }
 }

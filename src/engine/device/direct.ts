@@ -30,6 +30,6 @@ export async function prefillPrompt(
   while (true) {
     const to = Math.min(ids.length, sequence.stored + core.capacity.prefillRows);
     const token = await core.prefill(sequence, to);
-    if (token !== undefined) return token;
+    if (token !== undefined) return token.id;
   }
 }

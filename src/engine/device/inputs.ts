@@ -1,15 +1,20 @@
 /** What the host writes for the device before it runs: rows, the batch, block tables, slots, drafts. */
+import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import {
   ALL_DRAFTS,
   chainRow,
   draftWords,
+  MOST_STOPS,
   NO_SLOT,
   PAGE,
   ROW_WORDS,
   SLOT_LIMIT,
+  SLOT_SEED,
+  SLOT_STOPS,
   SLOT_WORDS,
 } from "../../model/plan/rows_layout.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
 import type { Lag } from "./lag.ts";
@@ -25,8 +30,8 @@ export interface Inputs {
   writeLags(lags: readonly Lag[]): void;
   /** The sequence's pages from the `first` on, into its block table. */
   writePages(sequence: Sequence, first: number): void;
-  /** Fields of the sequence's slot, from word `field` on. */
-  writeSlot(sequence: Sequence, field: number, words: Uint32Array): void;
+  /** How the sequence's tokens are chosen, and the tokens that end it on the device. */
+  writeSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[]): void;
   /** Slot of each sequence. */
   setBatch(slots: readonly number[]): void;
   /** What the host drafted for each sequence: one write where their slots are neighbours. */
@@ -109,10 +114,24 @@ class WrittenInputs implements Inputs {
     if (first === pages.length) return; // Deno 2.9.6 panics on an empty write
     const at = slotOf(sequence) * tablePages(this.#capacity) + first;
     this.#write(this.#buffers.pages.buffer, at * 4, Uint32Array.from(pages.slice(first)));
-    this.writeSlot(sequence, SLOT_LIMIT, Uint32Array.of(pages.length * PAGE));
+    this.#writeSlot(sequence, SLOT_LIMIT, Uint32Array.of(pages.length * PAGE));
   }
 
-  writeSlot(sequence: Sequence, field: number, words: Uint32Array): void {
+  writeSampling(
+    sequence: Sequence,
+    { seed, topK, temperature, topP, minP }: Sampling,
+    stopIds: readonly number[],
+  ): void {
+    const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
+    words.set([seed, topK]);
+    new Float32Array(words.buffer).set([temperature, topP, minP], 2);
+    words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
+    words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
+    this.#writeSlot(sequence, SLOT_SEED, words);
+  }
+
+  /** Fields of the sequence's slot, from word `field` on. */
+  #writeSlot(sequence: Sequence, field: number, words: Uint32Array): void {
     this.#write(this.#buffers.slots.buffer, (slotOf(sequence) * SLOT_WORDS + field) * 4, words);
   }
 

@@ -4,6 +4,7 @@ import { resultWords } from "../../model/plan/rows_layout.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
+import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
@@ -38,7 +39,7 @@ export interface Programs {
   /** The same object each time for up to CELL_BUCKET more cells. */
   round(of: RoundOf): Promise<RoundPrograms>;
   /** For a chunk of at most `rows` rows. */
-  prompt(rows: number, cells?: number): Promise<PromptPrograms>;
+  prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
   /** Makes all of `prompt` and `catchUp`. */
@@ -49,6 +50,8 @@ export interface Programs {
 export interface RoundOf extends RoundShape {
   /** Whether the host has drafted; default false. */
   readonly proposed?: boolean;
+  /** Default: the plain one. Others are made when first wanted. */
+  readonly choice?: ChoiceKind;
   readonly cells?: number;
 }
 
@@ -85,9 +88,10 @@ export function drafterOf(
 
 export function enginePrograms(
   gpu: Gpu,
-  { models, buffers, capacity, acceptance }: {
+  { models, buffers, choice, capacity, acceptance }: {
     readonly models: Models;
     readonly buffers: RoundBuffers;
+    readonly choice: Choice;
     readonly capacity: Capacity;
     readonly acceptance: readonly number[] | undefined;
   },
@@ -96,9 +100,10 @@ export function enginePrograms(
   const { target } = models;
   const drafter = drafterOf(models, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
-  const whole = once(async (proposed = 0, ...key) => {
+  const whole = once(async (kind = 0, proposed = 0, ...key) => {
     const plans = roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
+      choice: choice.buffers(kindOf(kind)),
     });
     return {
       draft: await compile(plans.draft),
@@ -106,32 +111,37 @@ export function enginePrograms(
       extend: await compile(plans.extend),
     };
   });
-  const round = once(async (cells = 0, proposed = 0, ...key) => {
-    const { draft, verify, extend } = allWithin(await whole(proposed, ...key), cells);
+  const round = once(async (cells = 0, ...key) => {
+    const { draft, verify, extend } = allWithin(await whole(...key), cells);
     const programs = [draft, verify, extend];
-    const { batch, rows } = shapeOf(key);
-    return { draft, verify, extend, programs, words: batch * resultWords(rows) };
+    const [kind = 0, , ...shape] = key;
+    const { batch, rows, depth } = shapeOf(shape);
+    const read = choice.read(kindOf(kind), batch * (depth + 1));
+    return { draft, verify, extend, programs, words: batch * resultWords(rows), ...read };
   });
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(parts, rows);
     return {
       body: await compile(plans.body),
-      head: await compile(plans.head),
       draft: await compile(plans.draft),
     };
   });
+  const promptHead = once(async (kind = 0) =>
+    await compile(promptPlans(parts, 1, choice.buffers(kindOf(kind))).head)
+  );
   const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
   const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   return {
     created,
-    round({ batch, depth, width, rows, proposed = false, cells }) {
+    round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, cells }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
-      return round(cellBucket(cells), host, bucket, depth, width, rows);
+      return round(cellBucket(cells), kindKey(choice), host, bucket, depth, width, rows);
     },
-    async prompt(rows, cells) {
-      const programs = { ...await prompt(rowBucket(rows)), draftHead: await draftHead(1) };
+    async prompt(rows, cells, choice = PLAIN_CHOICE) {
+      const head = await promptHead(kindKey(choice));
+      const programs = { ...await prompt(rowBucket(rows)), head, draftHead: await draftHead(1) };
       return allWithin(programs, cellBucket(cells));
     },
     async catchUp(rows, batch, cells) {
@@ -152,6 +162,16 @@ export function enginePrograms(
 
 function shapeOf([batch = 0, depth = 0, width = 0, rows = 0]: readonly number[]): RoundShape {
   return { batch, depth, width, rows };
+}
+
+/** A kind as a number, and back. */
+function kindKey({ masked, penalized, logprobs = -1 }: ChoiceKind): number {
+  return Number(masked) + 2 * Number(penalized) + 4 * (logprobs + 1);
+}
+
+function kindOf(key: number): ChoiceKind {
+  const logprobs = key < 4 ? undefined : Math.floor(key / 4) - 1;
+  return { masked: key % 2 === 1, penalized: key % 4 >= 2, logprobs };
 }
 
 function cellBucket(cells = Infinity): number {

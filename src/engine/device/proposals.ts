@@ -1,5 +1,5 @@
 import { DRAFT_TOKENS, draftWords, PATH_CELLS } from "../../model/plan/rows_layout.ts";
-import type { TierShape } from "../../speculate/round_shape.ts";
+import { isChain, type TierShape } from "../../speculate/round_shape.ts";
 import { depthsOf, pathTo, type Proposal } from "../../speculate/trees.ts";
 
 /**
@@ -39,6 +39,22 @@ export function packProposal({ tokens, parents }: Proposal, mostRows: number): U
   words.set(tokens, DRAFT_TOKENS);
   words.set(parents, DRAFT_TOKENS + mostRows - 1);
   return words;
+}
+
+/**
+ * What the device drafted for one slot, as far as a round of this shape verifies it.
+ *
+ * @param words as packProposal makes them; chains have no parents there.
+ */
+export function unpackProposal(words: Uint32Array, shape: TierShape, mostRows: number): Proposal {
+  const count = Math.min(words[0] ?? 0, shape.rows - 1);
+  const parents = DRAFT_TOKENS + mostRows - 1;
+  return {
+    tokens: [...words.subarray(DRAFT_TOKENS, DRAFT_TOKENS + count)],
+    parents: isChain(shape)
+      ? Array.from({ length: count }, (_, i) => i)
+      : [...words.subarray(parents, parents + count)],
+  };
 }
 
 /** Lists of neighbours among `slots`, as indices into it: each can be written at once. */

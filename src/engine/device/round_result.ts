@@ -1,5 +1,7 @@
+import { logprobWords } from "../../../shaders/choose/logprobs.ts";
 import { RESULT_CHOICES, resultDrafts, resultWords } from "../../model/plan/rows_layout.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
+import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
 import type { Ran } from "./submit.ts";
 
@@ -13,6 +15,8 @@ export interface SequenceResult {
    */
   readonly ids: readonly number[];
   readonly drafts: readonly number[];
+  /** Of each of `ids`, where they were asked for. */
+  readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 
 /** One round. Times are device times, 0 unless the core profiles. */
@@ -30,13 +34,15 @@ export interface RoundAsked {
   readonly depths: readonly number[] | undefined;
   /** Whether the device's drafter went on with what was accepted. */
   readonly extended: boolean;
+  /** Tokens told of each row with their log-probabilities; undefined: none were asked for. */
+  readonly logprobs?: number | undefined;
 }
 
 /** Reads what a round did, [batch, resultWords(shape.rows)], and adds it to the sequences. */
 export function roundResult(
   sequences: readonly Sequence[],
-  { shape: { rows }, depths, extended }: RoundAsked,
-  { words, ms }: Ran,
+  { shape: { rows, depth }, depths, extended, logprobs: told }: RoundAsked,
+  { words, extra, ms }: Ran,
 ): RoundResult {
   const size = resultWords(rows);
   const results = sequences.map((sequence, b): SequenceResult => {
@@ -52,7 +58,8 @@ export function roundResult(
     sequence.stored = sequence.ids.length - 1;
     // A lag that was not caught up stays.
     if (extended && sequence.draftStored === before) sequence.draftStored = sequence.stored;
-    return { accepted: emitted - 1, ids, drafts };
+    const own = extra.subarray(b * (depth + 1) * logprobWords(told ?? 0));
+    return { accepted: emitted - 1, ids, drafts, logprobs: readLogprobs(own, ids, told) };
   });
   const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
   return { sequences: results, draftMs, verifyMs, extendMs };

@@ -12,6 +12,8 @@ export interface Work {
   readonly programs: readonly Program[];
   /** Words of the result to read once they have run. */
   readonly words: number;
+  /** What else to read then. */
+  readonly extra?: { readonly buffer: GPUBuffer; readonly words: number };
 }
 
 /** Runs programs and reads one small buffer. */
@@ -29,6 +31,8 @@ export interface Submitter {
 /** What one run left. */
 export interface Ran {
   readonly words: Uint32Array;
+  /** Empty where the work has none. */
+  readonly extra: Uint32Array;
   /** Device time of each program; empty when not profiling. */
   readonly ms: readonly number[];
 }
@@ -55,13 +59,29 @@ export async function openSubmitter(
 ): Promise<Submitter> {
   const { device } = gpu;
   const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
-  const stride = words * 4 + (stamps?.bytes ?? 0);
-  const readback = await openReadback(gpu, MOST_ROUNDS * stride / 4);
+  /** Where the parts of a run's place begin and it ends, in words: the result, what else, the times. */
+  const layout = ({ words, extra }: Pick<Work, "words" | "extra">) => {
+    const times = Math.ceil((words + (extra?.words ?? 0)) / 2) * 2;
+    return { times, size: times + (stamps?.bytes ?? 0) / 4 };
+  };
+  let room = MOST_ROUNDS * layout({ words }).size;
+  let readback = await openReadback(gpu, room);
   const ready = new Map<Work, GPUCommandBuffer>();
   const yieldNow = yieldToEventLoop(mail);
 
+  /** Makes the readback large enough for any number of runs of the work. */
+  async function fit(work: Work): Promise<void> {
+    const wanted = MOST_ROUNDS * layout(work).size;
+    if (wanted <= room) return;
+    ready.clear(); // they copy into the old one
+    readback[Symbol.dispose]();
+    room = wanted;
+    readback = await openReadback(gpu, room);
+  }
+
   /** One run whose result goes to place `at` of the readback. */
-  function record({ programs, words: size }: Work, at: number): GPUCommandBuffer {
+  function record(work: Work, at: number): GPUCommandBuffer {
+    const { programs, words, extra } = work;
     const encoder = device.createCommandEncoder();
     // Unless each is timed, all programs share a pass.
     for (const [i, group] of (stamps ? programs.map((one) => [one]) : [programs]).entries()) {
@@ -70,9 +90,14 @@ export async function openSubmitter(
       for (const program of group) encode(pass, program);
       pass.end();
     }
-    const offset = at * stride;
-    encoder.copyBufferToBuffer(source, 0, readback.buffer, offset, size * 4);
-    const to = { buffer: readback.buffer, offset: offset + words * 4 };
+    const { times, size } = layout(work);
+    const { buffer } = readback;
+    const offset = at * size * 4;
+    encoder.copyBufferToBuffer(source, 0, buffer, offset, words * 4);
+    if (extra) {
+      encoder.copyBufferToBuffer(extra.buffer, 0, buffer, offset + words * 4, extra.words * 4);
+    }
+    const to = { buffer, offset: offset + times * 4 };
     stamps?.copy(encoder, { region: at, count: programs.length }, to);
     return encoder.finish();
   }
@@ -83,22 +108,27 @@ export async function openSubmitter(
     ready.set(work, record(work, 0));
   }
 
-  async function read({ programs, words: size }: Work, count: number): Promise<Ran[]> {
-    const all = await readback.read(count * stride / 4);
+  async function read(work: Work, count: number): Promise<Ran[]> {
+    const { programs, words, extra } = work;
+    const { times, size } = layout(work);
+    const all = await readback.read(count * size);
     return Array.from({ length: count }, (_, at) => {
-      const own = all.subarray(at * stride / 4, (at + 1) * stride / 4);
-      const ms = stamps ? passMs(own.subarray(words), programs.length) : [];
-      return { words: own.subarray(0, size), ms };
+      const own = all.subarray(at * size, (at + 1) * size);
+      const ms = stamps ? passMs(own.subarray(times), programs.length) : [];
+      const more = own.subarray(words, words + (extra?.words ?? 0));
+      return { words: own.subarray(0, words), extra: more, ms };
     });
   }
 
   return {
     async run(work) {
+      await fit(work);
       device.queue.submit([record(work, 0)]);
       await yieldNow();
       return (await read(work, 1))[0] as Ran;
     },
     async repeat(work, count) {
+      await fit(work);
       device.queue.submit([ready.get(work) ?? record(work, 0)]);
       ready.delete(work);
       // A submission each: the device begins the first while the others are encoded.

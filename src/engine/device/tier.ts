@@ -1,5 +1,4 @@
 import { acceptSimulated } from "../../../shaders/round/accept_simulated.ts";
-import { choose } from "../../../shaders/choose/choose.ts";
 import { type CellBuffers, moveCells } from "../../../shaders/round/move_cells.ts";
 import {
   accept,
@@ -12,8 +11,9 @@ import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, type LayerSpec } from "../../model/config/layer_spec.ts";
 import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/plan/target.ts";
-import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
+import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
+import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 
 /** Who takes part in rounds, and what they share. */
@@ -42,6 +42,8 @@ export interface RoundKind {
   readonly proposed: boolean;
   /** Draw the accepted counts with these probabilities, for timing. Chains only. */
   readonly acceptance?: readonly number[] | undefined;
+  /** What the choice takes; absent: the logits alone. */
+  readonly choice?: ChoiceBuffers | undefined;
 }
 
 /**
@@ -50,7 +52,7 @@ export interface RoundKind {
  */
 export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
   const { target, drafter, buffers } = parts;
-  const { shape, proposed } = kind;
+  const { shape, proposed, choice } = kind;
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
   const keep = depth === 0 ? drafter?.catchUp?.keep : undefined;
@@ -66,8 +68,9 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
       ),
       ...keep ? keep(count) : [],
       ...targetHead(target, count),
-      ...chooseRows(target, buffers, count),
+      ...chooseRows(target, buffers, { count, perSlot, choice }),
       ...acceptance(parts, kind),
+      ...afterAcceptance(buffers, target, { shape, choice }),
     ],
     extend: drafter && depth > 0 ? drafter.extend(shape) : [],
   };
@@ -125,27 +128,26 @@ export interface PromptPlans {
   readonly draft: Dispatch[];
 }
 
-export function promptPlans({ target, drafter, buffers }: RoundParts, count: number): PromptPlans {
+/** @param choice see RoundKind. */
+export function promptPlans(
+  { target, drafter, buffers }: RoundParts,
+  count: number,
+  choice?: ChoiceBuffers,
+): PromptPlans {
   const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
   return {
     body: targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
     head: [
       ...targetHeadAt(target, last),
       // The one row to choose for is in draftRows, see `writePrompt`.
-      ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, 1),
+      ...chooseRows(target, { ...buffers, rows: buffers.draftRows }, {
+        count: 1,
+        perSlot: 1,
+        choice,
+      }),
       acceptPrompt({ batchSlots, last, chosen, slots, extend: extendRows, results }),
+      ...afterAcceptance(buffers, target, { shape: { ...chain(0), batch: 1 }, choice }),
     ],
     draft: drafter?.prompt(count) ?? [],
   };
-}
-
-function chooseRows(target: Target, buffers: RoundBuffers, count: number): Dispatch[] {
-  const { rows, slots, chosen } = buffers;
-  const { config, weights, tuning, logits, partials } = target;
-  return choose({ logits, partials, rows, slots, chosen }, {
-    count,
-    vocab: config.vocabSize,
-    stride: weights.head.rows,
-    lanes: tuning.rowLanes,
-  });
 }

@@ -2,6 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
 import { isChain } from "../../speculate/round_shape.ts";
 import { type Capacity, mostDepth } from "../device/buffers.ts";
+import { MOST_LOGPROBS } from "../device/choice/logprobs.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
@@ -15,7 +16,7 @@ export function checkRequest(
   outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
 ): void {
-  const { name, contextLength } = outputs;
+  const { name, contextLength, vocabSize } = outputs;
   const { promptIds, maxTokens, numSteps } = request;
   const { length } = promptIds;
   if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
@@ -26,11 +27,18 @@ export function checkRequest(
     );
   }
   checkIds(outputs, promptIds);
+  const unknown = Object.keys(request.sampling.logitBias).find((id) => Number(id) >= vocabSize);
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `Cannot bias token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
+    );
+  }
   if (maxTokens < 1) throw new UsageError(`Cannot generate: max tokens is ${maxTokens}`);
+  checkLogprobs(request);
   const deepest = mostDepth({ shapes: capacity.shapes.filter(isChain) });
   if (numSteps !== undefined && numSteps > deepest) {
     throw new UsageError(
-      `Cannot generate with num_steps ${numSteps}: the deepest tier is ${deepest}`,
+      `Cannot generate with ${numSteps} draft steps: the deepest tier has ${deepest}`,
     );
   }
   const cells = cellsAtEnd(capacity, request);
@@ -40,6 +48,11 @@ export function checkRequest(
         `--max-kv-tokens is ${capacity.pages * PAGE}`,
     );
   }
+}
+
+function checkLogprobs({ logprobs = 0 }: GenerateRequest): void {
+  if (Number.isInteger(logprobs) && logprobs >= 0 && logprobs <= MOST_LOGPROBS) return;
+  throw new UsageError(`Cannot generate: logprobs is ${logprobs}, it is 0 to ${MOST_LOGPROBS}`);
 }
 
 /** The embedding would be read beyond its rows, and what it gives there is no error on the device. */

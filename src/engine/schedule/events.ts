@@ -1,6 +1,17 @@
+import type { TokenLogprob } from "../device/choice/logprobs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
+
+/** A token's log-probability with its text; half a character is U+FFFD. */
+export interface TextLogprob extends TokenLogprob {
+  readonly text: string;
+}
+
+/** An output token's, see TokenLogprobs. */
+export interface TextLogprobs extends TextLogprob {
+  readonly top: readonly TextLogprob[];
+}
 
 export type FinishReason = "stop" | "length" | "interrupt";
 
@@ -14,6 +25,11 @@ export interface GenerateRequest {
   readonly stop: readonly string[];
   /** Go on after an end-of-sequence token. */
   readonly ignoreEos: boolean;
+  /**
+   * Likeliest tokens to tell in the place of each output token, with their log-probabilities and its
+   * own, 0 to MOST_LOGPROBS. Absent: no log-probabilities.
+   */
+  readonly logprobs?: number | undefined;
   /**
    * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
    * or its static depth. 0: no drafts. Any other number counts where the depth is static only.
@@ -41,6 +57,8 @@ export interface GenerateResult {
   readonly speculative: SpeculativeStats;
   /** Drafted token ids of each round, target vocabulary. */
   readonly drafts: readonly (readonly number[])[];
+  /** Of each output token, where the request asked for them. */
+  readonly logprobs?: readonly TextLogprobs[];
 }
 
 /** What a request yields, in order: prefill..., (round, text?)..., text?, then finish or error. */
@@ -59,6 +77,8 @@ export type EngineEvent =
     readonly drafts: readonly number[];
     /** Of the round. Undefined for the token that prefill chose: that is no round. */
     readonly tier: TierShape | undefined;
+    /** Of each of `ids`, where the request asked for them. */
+    readonly logprobs?: readonly TextLogprobs[];
   }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "finish"; readonly result: GenerateResult }

@@ -5,7 +5,8 @@ import type { SpeculativeStats } from "../../speculate/stats.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
-import type { EngineEvent, FinishReason, GenerateRequest } from "./events.ts";
+import type { TokenLogprob, TokenLogprobs } from "../device/choice/logprobs.ts";
+import type { EngineEvent, FinishReason, GenerateRequest, TextLogprobs } from "./events.ts";
 import { type Ended, generateResult, type RoundRecord } from "./result.ts";
 
 /** What turns tokens into a request's output. */
@@ -30,6 +31,8 @@ export interface Taken {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly tier: TierShape | undefined;
+  /** Of each of `ids`: at least what the request asked for. */
+  readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 
 /** Folds the rounds of one request into text, stops and counts. */
@@ -53,6 +56,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
   let tokens = 0;
   const rounds: RoundRecord[] = [];
+  const logprobs: TextLogprobs[] = [];
   let text = "";
   let finished: FinishReason | undefined;
 
@@ -65,6 +69,22 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     if (ended || stopped) finished = "stop";
     else if (tokens >= most) finished = "length";
     return piece;
+  }
+
+  /** What the request asked for of a round's first `kept` tokens. */
+  function toldOf(round: Taken, kept: number): { logprobs: TextLogprobs[] } | undefined {
+    const { logprobs: most } = request;
+    if (most === undefined) return undefined;
+    const withText = <One extends TokenLogprob>(one: One) => (
+      { ...one, text: tokenizer.decode([one.id]) }
+    );
+    const told = round.logprobs?.slice(0, kept) ?? [];
+    return {
+      logprobs: told.map((one) => ({
+        ...withText(one),
+        top: one.top.slice(0, most).map(withText),
+      })),
+    };
   }
 
   return {
@@ -89,7 +109,11 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       const { tier, drafts } = round;
       if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier });
       text += piece;
-      const events: EngineEvent[] = [{ kind: "round", ids: kept, accepted, drafts, tier }];
+      const told = toldOf(round, kept.length);
+      logprobs.push(...told?.logprobs ?? []);
+      const events: EngineEvent[] = [
+        { kind: "round", ids: kept, accepted, drafts, tier, ...told },
+      ];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
     end(ended) {
@@ -98,7 +122,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       if (held.stopped) finished = "stop";
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
-      const got = { ...ended, finishReason, text: text + rest, rounds };
+      const told = request.logprobs === undefined ? {} : { logprobs };
+      const got = { ...ended, finishReason, text: text + rest, rounds, ...told };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];

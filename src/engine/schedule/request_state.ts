@@ -37,6 +37,14 @@ export function askedSteps(
   return states.map(({ request }) => request.numSteps);
 }
 
+/** The most that one of them asked for; undefined where none did. */
+export function mostLogprobs(
+  states: readonly Pick<RequestState, "request">[],
+): number | undefined {
+  const wanted = states.flatMap(({ request }) => request.logprobs ?? []);
+  return wanted.length > 0 ? Math.max(...wanted) : undefined;
+}
+
 /** Tells how much of the prompt is stored. */
 export function tellPrefill({ onEvent, sequence, cached = 0 }: RequestState): void {
   onEvent({ kind: "prefill", done: sequence.stored, total: sequence.ids.length, cached });

@@ -1,6 +1,6 @@
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
 import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
-import type { FinishReason, GenerateRequest, GenerateResult } from "./events.ts";
+import type { FinishReason, GenerateRequest, GenerateResult, TextLogprobs } from "./events.ts";
 
 /** One round of a request. */
 export interface RoundRecord {
@@ -23,13 +23,14 @@ export interface Ended {
   readonly ended: number;
   /** Prompt tokens that were cached. */
   readonly cached: number;
+  readonly logprobs?: readonly TextLogprobs[];
 }
 
 /** @param engine.tier of a request that asks for no number of steps. */
 export function generateResult(
   engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: TierShape },
   { promptIds, numSteps }: GenerateRequest,
-  { finishReason, text, ids, rounds, cached, ...times }: Ended,
+  { finishReason, text, ids, rounds, cached, logprobs, ...times }: Ended,
 ): GenerateResult {
   return {
     text,
@@ -44,6 +45,7 @@ export function generateResult(
       rounds,
     ),
     drafts: rounds.map(({ drafts }) => drafts),
+    ...logprobs && { logprobs },
   };
 }
 

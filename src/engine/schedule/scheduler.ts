@@ -8,7 +8,7 @@ import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { mostLogprobs, type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
 import { proposalOf } from "./proposing.ts";
@@ -28,6 +28,8 @@ export interface Job {
 export interface RoundSample extends Omit<RoundResult, "sequences"> {
   /** Depth of its shape. */
   readonly numSteps: number;
+  /** Drafts of a sequence that it had rows for. */
+  readonly drafted: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
   /** Drafts accepted by each of them. */
@@ -100,13 +102,16 @@ export interface SchedulerOptions {
   /** Asked before every round; rounds then run one a sync. */
   readonly drafter?: HostDrafter | undefined;
   readonly roundsPerSync?: RoundsPerSync;
+  /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
+  readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", onRound = () => {} }:
+  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", ...options }:
     SchedulerOptions,
 ): Scheduler {
+  const { chunkRows = core.capacity.prefillRows, onRound = () => {} } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
@@ -163,7 +168,8 @@ export function openScheduler(
     waiting.shift();
     running.push(state);
     const { sampling, ignoreEos } = state.request;
-    core.setSampling(state.sequence, sampling, ignoreEos ? [] : outputs.eosTokenIds);
+    const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
+    core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
     state.cached ??= state.sequence.stored;
     tellPrefill(state);
   }
@@ -174,8 +180,8 @@ export function openScheduler(
     const { sequence } = state;
     await catchUp([state]);
     syncInterval.pause();
-    const to = Math.min(sequence.ids.length, sequence.stored + capacity.prefillRows);
-    const token = await core.prefill(sequence, to);
+    const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
+    const token = await core.prefill(sequence, to, undefined, state.request.logprobs);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -183,7 +189,8 @@ export function openScheduler(
     state.decoding = true;
     state.prefilled ??= performance.now();
     pages.share(sequence);
-    take(state, { ids: [token], accepted: 0, drafts: [], tier: undefined });
+    const logprobs = token.logprobs && [token.logprobs];
+    take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
   }
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
@@ -271,7 +278,7 @@ export function openScheduler(
     const { shape, count } = group;
     if (shape.depth > 0) await catchUp(states);
     const sequences = states.map(({ sequence }) => sequence);
-    const rounds = await core.rounds(sequences, group);
+    const rounds = await core.rounds(sequences, { ...group, logprobs: mostLogprobs(states) });
     const ended = performance.now();
     syncInterval.learn(states.length, shape, { count, ended });
     takeGroup(states, rounds, { shape, chosen, began, ended });
@@ -318,7 +325,16 @@ export function openScheduler(
       const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
       const outcome = roundOutcome(round, taking, { ...times, ms });
       if (chosen) speculation.learn(outcome);
-      onRound({ ...times, numSteps, batch, accepted, together: rounds.length, ms, at });
+      onRound({
+        ...times,
+        numSteps,
+        drafted: shape.rows - 1,
+        batch,
+        accepted,
+        together: rounds.length,
+        ms,
+        at,
+      });
       for (const { result, state } of taking) {
         // A policy may give each chain its own depth.
         const own = chosen && isChain(shape) ? chain(result.drafts.length) : shape;

@@ -1,5 +1,6 @@
 /** What goes between an engine's thread and the thread of its client. */
-import type { EngineFacts, EngineStatus, PromptInput, SentOptions } from "../client.ts";
+import type { EngineFacts, EngineStatus, SentOptions } from "../client.ts";
+import type { PromptInput } from "../load/text.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import type { LoadProgress } from "../load/load.ts";
 

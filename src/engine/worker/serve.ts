@@ -98,10 +98,10 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 /** Of all that an engine has, what can be sent. */
 export function factsOf(engine: EngineFacts): EngineFacts {
   const { name, draftName, algorithm, weights, tuned, kvDtype, contextLength } = engine;
-  const { loadMs, device, hasChatTemplate, tier, tiers } = engine;
+  const { loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
   return {
     ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength },
-    ...{ loadMs, device, hasChatTemplate, tier, tiers },
+    ...{ loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
   };
 }
 

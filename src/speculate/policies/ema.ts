@@ -1,13 +1,13 @@
 import { roundsToDecision, type SlotState, startSlot, updateSlot } from "../adaptive.ts";
 import {
   type AdaptiveConfig,
-  AdaptiveConfigError,
   middleSteps,
   parseAdaptiveConfig,
   tierOf,
   unionTiers,
   withInitialSteps,
 } from "../adaptive_config.ts";
+import { AdaptiveConfigError } from "../adaptive_fields.ts";
 import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
 import { slotIndex } from "../router.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
@@ -57,7 +57,7 @@ export function ema(
 ): Policy<EmaState> {
   const { slots } = withInitialSteps(config, initialSteps);
   if (slots.length === 0) {
-    throw new AdaptiveConfigError("adaptive step router requires at least one BS slot");
+    throw new AdaptiveConfigError("an adaptive config needs at least one batch size");
   }
   const routing = { slots, buckets };
   return {

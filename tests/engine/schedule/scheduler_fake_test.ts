@@ -29,12 +29,13 @@ interface Fake {
 }
 
 function openFake(
-  { capacity, draft, cached = true, roundsPerSync = 1, drafter }: {
+  { capacity, draft, cached = true, roundsPerSync = 1, drafter, chunkRows }: {
     readonly capacity?: Partial<Capacity>;
     readonly draft?: DraftKind;
     readonly cached?: boolean;
     readonly roundsPerSync?: number | "auto";
     readonly drafter?: HostDrafter | undefined;
+    readonly chunkRows?: number;
   } = {},
 ): Fake {
   const core = fakeCore({
@@ -71,6 +72,7 @@ function openFake(
       roundsPerSync,
       drafter,
     },
+    ...chunkRows === undefined ? {} : { chunkRows },
   });
   return { core, cache, scheduler, loop: engineLoop(scheduler) };
 }
@@ -362,5 +364,24 @@ Deno.test("preempted sequences find their pages again where nobody took them", a
   assert.ok(fake.scheduler.counts.preemptions > 0);
   // Some are resumed with less than all of their tokens to store.
   assert.ok(prefills.slice(3).some((rows) => rows < 30), prefills.join());
+  assertNothingLeaked(fake);
+});
+
+Deno.test("an abort is heard after each small chunk of a prompt", async () => {
+  const fake = openFake({ capacity: { prefillRows: 64 }, chunkRows: 8 });
+  const done: number[] = [];
+  const result = await resultOf(
+    fake.loop.generate(request({ promptIds: Array(60).fill(9) })),
+    (event) => event.kind === "prefill" && done.push(event.done),
+  );
+  assert.deepEqual(done, [0, 8, 16, 24, 32, 40, 48, 56, 60]);
+  assert.deepEqual(result.outputIds, alone(request({ promptIds: Array(60).fill(9) })));
+  const abort = new AbortController();
+  const { signal } = abort;
+  const stopped = await resultOf(
+    fake.loop.generate(request({ promptIds: Array(60).fill(10), signal })),
+    (event) => event.kind === "prefill" && event.done >= 16 && abort.abort(),
+  );
+  assert.deepEqual([stopped.finishReason, stopped.outputIds], ["interrupt", []]);
   assertNothingLeaked(fake);
 });

@@ -115,13 +115,16 @@ Deno.test("a worker that is no engine is an error", async () => {
 
 Deno.test("a chat template that never ends is ended, and the engine goes on in a new thread", () =>
   withModel(
-    (folder) =>
-      Deno.writeTextFile(
+    async (folder) => {
+      await Deno.writeTextFile(`${folder}/generation_config.json`, '{"temperature": 0.5}');
+      await Deno.writeTextFile(
         `${folder}/chat_template.jinja`,
         "{% if messages[0].content == '' %}{{ raise_exception('empty') }}{% endif %}" +
           "{% if messages[0].content == 'loop' %}{% for i in range(2000) %}" +
-          "{% for j in range(2000) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}",
-      ),
+          "{% for j in range(2000) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}" +
+          "{% if enable_thinking is defined %}{{ enable_thinking }}{% endif %}",
+      );
+    },
     async (model) => {
       await using engine = await open({ model, draft: "none" });
       await assert.rejects(engine.encodePrompt(user("")), UsageError);
@@ -129,6 +132,11 @@ Deno.test("a chat template that never ends is ended, and the engine goes on in a
       setTimeout(() => abort.abort(), 50);
       await assert.rejects(engine.encodePrompt(user("loop"), abort.signal), { name: "AbortError" });
       const ids = await engine.encodePrompt(user("Count from 3 to 5."));
+      const templateArguments = { enable_thinking: " to 5." };
+      const given = { ...user("Count from 3"), templateArguments };
+      assert.deepEqual(await engine.encodePrompt(given), ids);
+      assert.deepEqual(engine.reasoning, { marks: undefined, openings: [], switchable: true });
+      assert.deepEqual(engine.generation, { temperature: 0.5 });
       const result = await resultOf(
         engine.generate(request(ids, { maxTokens: 3, ignoreEos: true })),
       );

@@ -222,7 +222,7 @@ Deno.test("ema policy: padding decides the slot that learns, too", () => {
 Deno.test("ema policy: no slot at all", () => {
   assert.throws(() => ema({ slots: [] }, { initialSteps: 3 }), {
     name: "AdaptiveConfigError",
-    message: "adaptive step router requires at least one BS slot",
+    message: "an adaptive config needs at least one batch size",
   });
 });
 

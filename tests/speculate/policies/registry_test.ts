@@ -56,7 +56,7 @@ Deno.test("registry: what cannot be used is told in one line", () => {
     [
       "ema",
       { "1": { candidate_steps: [] } },
-      'Cannot use policy "ema": BS 1: candidate_steps must be a list of non-negative ints, got []',
+      'Cannot use policy "ema": batch size 1: candidate_steps must be a list of non-negative integers, got []',
     ],
   ];
   for (const [name, options, message] of faults) {

@@ -1,0 +1,114 @@
+/** `eyrie token-map`: the tokens that a corpus has most often, for --speculative-token-map. */
+import { openModels } from "../../engine/load/load.ts";
+import { openText } from "../../engine/load/text.ts";
+import { reason, UsageError } from "../../errors.ts";
+import { countTokens } from "../../model/checkpoint/frequent_tokens.ts";
+import { planShards } from "../../model/files/safetensors_file.ts";
+import type { TensorInfo } from "../../model/files/safetensors.ts";
+import { percentText } from "../../text/numbers.ts";
+import type { TokenMapOptions } from "../options/options.ts";
+import type { Io } from "../terminal/io.ts";
+import { warn } from "../terminal/warn.ts";
+
+/** Characters that are encoded at once. */
+const PIECE = 1 << 16;
+
+/** Returns the exit code. */
+export function runTokenMap(options: TokenMapOptions, io: Io): number {
+  const { model, corpus, size, mapFile: output, quiet } = options;
+  if (corpus.length === 0) {
+    throw new UsageError('Cannot run "token-map": --corpus is missing; it names files of text');
+  }
+  if (output === undefined) {
+    throw new UsageError('Cannot run "token-map": --output is missing; a .json or .safetensors');
+  }
+  if (!/\.(json|safetensors)$/.test(output)) {
+    throw new UsageError(`Cannot write "${output}": allowed is .json or .safetensors`);
+  }
+  using models = openModels({ ...model === undefined ? {} : { model }, draft: "none" });
+  const { checkpoint, config: { vocabSize, eosTokenIds } } = models.target;
+  if (size > vocabSize) {
+    throw new UsageError(`Cannot keep ${size} tokens: "${checkpoint.name}" has ${vocabSize}`);
+  }
+  const onWarning = (line: string) => warn(line, { io, quiet });
+  const { tokenizer } = openText(checkpoint, { vocabSize, onWarning });
+  const counts = countTokens(vocabSize);
+  for (const file of corpus) {
+    for (const text of textsOf(file)) {
+      for (const piece of pieces(text)) {
+        counts.add(tokenizer.encode(piece, { addSpecialTokens: false }));
+      }
+    }
+  }
+  const ids = counts.mostFrequent(size, eosTokenIds);
+  write(output, ids);
+  const covered = percentText(counts.coverage(ids));
+  if (!quiet) io.stderr.write(`${output}: ${size} tokens, ${covered} of the corpus\n`);
+  return 0;
+}
+
+/** The texts of a file: all of it, or every text in the objects of a .jsonl. */
+function* textsOf(file: string): Generator<string> {
+  const text = readText(file);
+  if (!file.endsWith(".jsonl")) return yield text;
+  for (const [at, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue;
+    try {
+      yield* textsIn(JSON.parse(line));
+    } catch (error) {
+      throw new UsageError(`Cannot read "${file}": line ${at + 1}: ${reason(error)}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+function* textsIn(value: unknown): Generator<string> {
+  if (typeof value === "string") yield value;
+  else if (typeof value === "object" && value !== null) {
+    for (const part of Object.values(value)) yield* textsIn(part);
+  }
+}
+
+function readText(file: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Deno.readFileSync(file));
+  } catch (error) {
+    const why = error instanceof TypeError ? "it is not UTF-8" : reason(error);
+    throw new UsageError(`Cannot read "${file}": ${why}`, { cause: error });
+  }
+}
+
+/** Parts that end at a line's end: a tokenizer's time may grow faster than its text. */
+function* pieces(text: string): Generator<string> {
+  for (let at = 0; at < text.length;) {
+    const newline = text.indexOf("\n", at + PIECE);
+    const end = newline < 0 ? text.length : newline + 1;
+    yield text.slice(at, end);
+    at = end;
+  }
+}
+
+function write(path: string, ids: readonly number[]): void {
+  const bytes = path.endsWith(".json")
+    ? new TextEncoder().encode(`${JSON.stringify(ids)}\n`)
+    : safetensors(ids);
+  try {
+    Deno.writeFileSync(path, bytes);
+  } catch (error) {
+    throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
+  }
+}
+
+function safetensors(ids: readonly number[]): Uint8Array {
+  const data = new Uint8Array(Int32Array.from(ids).buffer);
+  const tensor: TensorInfo = {
+    ...{ name: "token_map", dtype: "I32", dtypeName: "I32", shape: [ids.length] } as const,
+    ...{ file: "", begin: 0, size: data.length },
+  };
+  const head = planShards([tensor], Infinity).files[0]?.head ?? new Uint8Array();
+  const file = new Uint8Array(head.length + data.length);
+  file.set(head);
+  file.set(data, head.length);
+  return file;
+}

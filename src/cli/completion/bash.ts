@@ -1,0 +1,53 @@
+import type { CompletedCommand, Values } from "./completed.ts";
+
+/** For bash 3.2 and later: macOS has no newer one. */
+export function bashScript(commands: readonly CompletedCommand[]): string {
+  const names = commands.flatMap(({ names }) => names).join(" ");
+  return `# bash completion of eyrie, from: eyrie completion bash
+_eyrie() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}
+  COMPREPLY=()
+  # bash takes --flag=value for three words.
+  if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=\${COMP_WORDS[COMP_CWORD-2]}; fi
+  if ((COMP_CWORD == 1)); then
+    _eyrie_words '${names} help --help --version'
+    return
+  fi
+  case \${COMP_WORDS[1]} in
+${commands.map(commandCase).join("\n")}
+    help) _eyrie_words '${names}' ;;
+  esac
+}
+_eyrie_words() {
+  COMPREPLY=($(compgen -W "$1" -- "$cur"))
+}
+_eyrie_paths() {
+  local IFS=$'\\n'
+  compopt -o filenames 2> /dev/null
+  COMPREPLY=($(compgen "$1" -- "$cur"))
+}
+complete -F _eyrie eyrie
+`;
+}
+
+function commandCase({ names, flags, operands }: CompletedCommand): string {
+  const valued = flags.filter(({ value }) => value !== "");
+  const cases = [...Map.groupBy(valued, ({ values }) => offer(values))].map(([call, flags]) =>
+    `        ${flags.flatMap(({ spellings }) => spellings).join("|")}) ${call}; return ;;`
+  );
+  const spellings = flags.flatMap(({ spellings }) => spellings).join(" ");
+  return [
+    `    ${names.join("|")})`,
+    ...cases.length === 0 ? [] : ["      case $prev in", ...cases, "      esac"],
+    `      if [[ $cur == -* ]]; then _eyrie_words '${spellings}'`,
+    `      else ${offer(operands[0]?.values ?? "unknown")}`,
+    "      fi ;;",
+  ].join("\n");
+}
+
+/** The call that fills in. */
+function offer(values: Values): string {
+  if (values === "unknown") return ":";
+  if (values === "folders") return "_eyrie_paths -d";
+  return values === "files" ? "_eyrie_paths -f" : `_eyrie_words '${values.join(" ")}'`;
+}

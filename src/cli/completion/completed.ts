@@ -1,0 +1,22 @@
+/** What a shell can offer for a value: words, paths, or nothing as it cannot be guessed. */
+export type Values = readonly string[] | "folders" | "files" | "unknown";
+
+/** A flag, or what all shells need of one. */
+export interface CompletedFlag {
+  /** `-m`, `--model`. */
+  readonly spellings: readonly string[];
+  readonly help: string;
+  /** The placeholder of its value; empty for a switch. */
+  readonly value: string;
+  readonly values: Values;
+  readonly repeated: boolean;
+}
+
+/** A command by all its names, with what may follow it. */
+export interface CompletedCommand {
+  readonly names: readonly string[];
+  readonly help: string;
+  readonly flags: readonly CompletedFlag[];
+  /** By place; one that may be repeated stands for all that follow. */
+  readonly operands: readonly { readonly name: string; readonly values: Values }[];
+}

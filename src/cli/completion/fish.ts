@@ -1,0 +1,43 @@
+import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
+
+export function fishScript(commands: readonly CompletedCommand[]): string {
+  const names = commands.flatMap(({ names, help }) =>
+    names.map((name) => `complete -c eyrie -n __fish_use_subcommand -a ${name} -d ${quoted(help)}`)
+  );
+  return [
+    "# fish completion of eyrie, from: eyrie completion fish",
+    "complete -c eyrie -f",
+    ...names,
+    ...commands.flatMap(commandLines),
+    "",
+  ].join("\n");
+}
+
+function commandLines({ names, flags, operands }: CompletedCommand): string[] {
+  const start = `complete -c eyrie -n '__fish_seen_subcommand_from ${names.join(" ")}'`;
+  const offered = operands.slice(0, 1).map(({ values }) => offer(values)).filter(Boolean);
+  return [
+    ...flags.map((flag) => `${start} ${flagArguments(flag)}`),
+    ...offered.map((each) => `${start} ${each}`),
+  ];
+}
+
+function flagArguments({ spellings, help, value, values }: CompletedFlag): string {
+  const names = spellings.map((spelling) =>
+    spelling.startsWith("--") ? `-l ${spelling.slice(2)}` : `-s ${spelling.slice(1)}`
+  );
+  // A value, and no files beside what is offered.
+  const takes = values === "files" ? "-r" : "-x";
+  const offered = value === "" ? [] : [takes, offer(values)].filter(Boolean);
+  return [...names, ...offered, `-d ${quoted(help)}`].join(" ");
+}
+
+function offer(values: Values): string {
+  if (values === "unknown") return "";
+  if (values === "folders") return "-a '(__fish_complete_directories)'";
+  return values === "files" ? "-F" : `-a ${quoted(values.join(" "))}`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
+}

@@ -1,0 +1,60 @@
+import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
+
+/** For a file `_eyrie` in a folder of `fpath`, or to be sourced after compinit. */
+export function zshScript(commands: readonly CompletedCommand[]): string {
+  const described = commands.flatMap(({ names, help }) =>
+    names.map((name) => `    ${quoted(`${name}:${help}`)}`)
+  );
+  return `#compdef eyrie
+# zsh completion of eyrie, from: eyrie completion zsh
+_eyrie() {
+  local -a commands=(
+${described.join("\n")}
+  )
+  if ((CURRENT == 2)); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  ((CURRENT--))
+  case $command in
+${commands.map(commandCase).join("\n")}
+    help) _describe command commands ;;
+  esac
+}
+if [[ $funcstack[1] == _eyrie ]]; then _eyrie "$@"; else compdef _eyrie eyrie; fi
+`;
+}
+
+function commandCase({ names, flags, operands }: CompletedCommand): string {
+  const specs = [
+    ...flags.flatMap(flagSpecs),
+    ...operands.map(({ name, values }) => `*:${name}:${action(values)}`).slice(0, 1),
+  ];
+  return [
+    `    ${names.join("|")})`,
+    `      _arguments -s \\`,
+    `${specs.map((spec) => `        ${quoted(spec)}`).join(" \\\n")} ;;`,
+  ].join("\n");
+}
+
+/** One for each spelling: \`(-m --model)--model=[help]:MODEL:_files -/\`. */
+function flagSpecs({ spellings, help, value, values, repeated }: CompletedFlag): string[] {
+  const others = repeated ? "*" : `(${spellings.join(" ")})`;
+  return spellings.map((spelling) => {
+    const attached = value === "" ? "" : spelling.startsWith("--") ? "=" : "+";
+    const argument = value === "" ? "" : `:${value}:${action(values)}`;
+    return `${others}${spelling}${attached}[${help.replaceAll(/[[\]\\]/g, "\\$&")}]${argument}`;
+  });
+}
+
+function action(values: Values): string {
+  if (values === "unknown") return " ";
+  if (values === "folders") return "_files -/";
+  return values === "files" ? "_files" : `(${values.join(" ")})`;
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

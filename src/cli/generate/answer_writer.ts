@@ -1,0 +1,71 @@
+import type { GenerateResult } from "../../engine/schedule/events.ts";
+import { partReasoning, reasoningStream } from "../../text/reasoning.ts";
+import type { Engine } from "../open/engine.ts";
+import type { Io } from "../terminal/io.ts";
+import { AS_IT_IS, laidOut } from "../terminal/markdown.ts";
+
+/** A result whose text is the answer alone. */
+export interface Answered extends GenerateResult {
+  /** What the model thought before it; empty where it did not. */
+  readonly reasoning: string;
+}
+
+/** Shows an output as it comes: the answer on stdout, the reasoning before it dimmed on stderr. */
+export interface AnswerWriter {
+  write(piece: string): void;
+  /** Shows what was held back. */
+  end(): void;
+}
+
+/**
+ * @param shown `reasoning` is shown on a terminal only: a file or a pipe gets the answer.
+ * @param layout wraps the answer's words and colours its Markdown on a terminal, as the reasoning's.
+ */
+export function answerWriter(
+  { reasoning }: Pick<Engine, "reasoning">,
+  promptIds: readonly number[],
+  { io, shown, layout = false }: {
+    readonly io: Io;
+    readonly shown: { reasoning: boolean; answer: boolean };
+    readonly layout?: boolean;
+  },
+): AnswerWriter {
+  const stream = reasoningStream(reasoning, promptIds);
+  const dims = shown.reasoning && io.stderr.isTerminal;
+  const thought = laidOut(io.stderr, { colour: io.colour, dim: true });
+  const answer = layout ? laidOut(io.stdout, io) : AS_IT_IS;
+  /** Reasoning was the last that was written. */
+  let thinking = false;
+
+  function put({ reasoning, text }: ReturnType<typeof stream.push>): void {
+    if (dims && reasoning !== "") {
+      io.stderr.write(thought.write(reasoning));
+      thinking = true;
+    }
+    if (text === "") return;
+    endReasoning("\n\n");
+    if (shown.answer) io.stdout.write(answer.write(text));
+  }
+
+  function endReasoning(line: string): void {
+    if (thinking) io.stderr.write(thought.end() + line);
+    thinking = false;
+  }
+
+  return {
+    write: (piece) => put(stream.push(piece)),
+    end() {
+      put(stream.end());
+      endReasoning("\n");
+      io.stdout.write(answer.end());
+    },
+  };
+}
+
+/** The result with its text parted. */
+export function answered(
+  { reasoning }: Pick<Engine, "reasoning">,
+  result: GenerateResult,
+): Answered {
+  return { ...result, ...partReasoning(result.text, reasoning, result.promptIds) };
+}

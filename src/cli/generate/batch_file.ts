@@ -1,0 +1,38 @@
+import { UsageError } from "../../errors.ts";
+import { type BatchLine, parseBatchLine } from "./batch_line.ts";
+
+/** A line of a batch file that is not blank. */
+export interface Asked {
+  /** From 1, blank lines counted. */
+  readonly line: number;
+  /** As given, else made from the line's number; equals no id that another line gives. */
+  readonly id: string | number;
+  /** What it asks for, or why it cannot be used. */
+  readonly request: BatchLine | UsageError;
+}
+
+/** The lines of a batch file, in order. A line that cannot be used is an error of that line alone. */
+export function parseBatch(text: string): Asked[] {
+  const lines = text.split("\n").map((text, i) => ({ text, line: i + 1 }));
+  const read = lines.filter(({ text }) => text.trim() !== "")
+    .map(({ text, line }) => ({ line, request: parsed(text, line) }));
+  const given = new Set(read.map(({ request }) => String(idOf(request))));
+  return read.map(({ line, request }) => {
+    let id: string | number = line;
+    while (given.has(String(id))) id += lines.length;
+    return { line, request, id: idOf(request) ?? id };
+  });
+}
+
+function idOf(request: Asked["request"]): BatchLine["id"] {
+  return request instanceof UsageError ? undefined : request.id;
+}
+
+function parsed(text: string, line: number): Asked["request"] {
+  try {
+    return parseBatchLine(text, line);
+  } catch (error) {
+    if (error instanceof UsageError) return error;
+    throw error;
+  }
+}

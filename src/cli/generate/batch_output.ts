@@ -1,0 +1,50 @@
+import { reason, UsageError } from "../../errors.ts";
+import { removeIfThere, sizeOf } from "../../hub/cache.ts";
+import type { Io } from "../terminal/io.ts";
+
+/** Takes the lines of a batch one by one: what was written stays, whatever ends the batch. */
+export interface BatchOutput extends Disposable {
+  write(line: Readonly<Record<string, unknown>>): void;
+}
+
+/**
+ * Standard output, or a new file, which goes again where nothing was written.
+ * @throws UsageError where the file cannot be made, or is there and not empty.
+ */
+export function openOutput(path: string | undefined, io: Io): BatchOutput {
+  if (path === undefined) {
+    return {
+      write: (line) => io.stdout.write(`${JSON.stringify(line)}\n`),
+      [Symbol.dispose]: () => {},
+    };
+  }
+  const size = sizeOf(path);
+  if (size !== undefined && size > 0) {
+    throw new UsageError(
+      `Cannot write "${path}": it is there and not empty; remove it or name another file`,
+    );
+  }
+  const file = writing(path, () => Deno.openSync(path, { write: true, create: true }));
+  let written = false;
+  return {
+    write(line) {
+      let bytes = new TextEncoder().encode(`${JSON.stringify(line)}\n`);
+      written = true;
+      writing(path, () => {
+        while (bytes.length > 0) bytes = bytes.subarray(file.writeSync(bytes));
+      });
+    },
+    [Symbol.dispose]() {
+      file.close();
+      if (size === undefined && !written) removeIfThere(path);
+    },
+  };
+}
+
+function writing<T>(path: string, write: () => T): T {
+  try {
+    return write();
+  } catch (error) {
+    throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,27 @@
+import { GREEDY, type Sampling } from "../../speculate/sampling.ts";
+import type { GenerateOptions } from "../options/options.ts";
+import type { Engine } from "./engine.ts";
+
+/** What a request is sampled with besides its seed. */
+export type SamplingChoice = Omit<Sampling, "seed">;
+
+const { seed: _, ...OFF } = GREEDY;
+
+/** Where neither a flag nor generation_config.json says. */
+const FALLBACK: SamplingChoice = { ...OFF, temperature: 0.7 };
+
+/** Tokens of an answer, where nobody says, that no person waits for: one that never ends must end. */
+export const MAX_TOKENS = 512;
+
+type SamplingFlags = Pick<GenerateOptions, keyof SamplingChoice | "generationConfig">;
+
+/** The flags, then generation_config.json unless it is not wanted, then the fallback. */
+export function samplingChoice(
+  options: SamplingFlags,
+  { generation }: Pick<Engine, "generation">,
+): SamplingChoice {
+  const defaults: Partial<SamplingChoice> = options.generationConfig === "none" ? {} : generation;
+  const keys = Object.keys(FALLBACK) as (keyof SamplingChoice)[];
+  const entries = keys.map((key) => [key, options[key] ?? defaults[key] ?? FALLBACK[key]]);
+  return Object.fromEntries(entries) as SamplingChoice;
+}

@@ -1,0 +1,50 @@
+import type { CommandName } from "./command.ts";
+
+/** Two uses of each command, which its help begins with. */
+export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> = {
+  generate: [
+    "eyrie generate -m Qwen/Qwen3-4B --draft auto 'Why is the sky blue?'",
+    "eyrie generate --batch prompts.jsonl --output answers.jsonl",
+  ],
+  chat: [
+    "eyrie run Qwen/Qwen3-4B",
+    "eyrie chat -m Qwen/Qwen3-4B --draft auto --system 'Answer briefly.'",
+  ],
+  bench: [
+    "eyrie bench -m Qwen/Qwen3-4B --draft auto",
+    "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",
+  ],
+  check: [
+    "eyrie check -m Qwen/Qwen3-4B --quantize q8",
+    "eyrie check -m ./model --expected expected.safetensors",
+  ],
+  inspect: [
+    "eyrie inspect Qwen/Qwen3-4B",
+    "eyrie inspect ./model --draft ./head --quantize q8",
+  ],
+  convert: [
+    "eyrie convert ./model ./model-safetensors",
+    "eyrie convert --max-shard-size 2 org/name ./model",
+  ],
+  "token-map": [
+    "eyrie token-map -m ./Llama-2-7b --corpus chats.jsonl --output map.json",
+    "eyrie token-map --corpus a.txt,b.txt --size 1024 --output map.json",
+  ],
+  pull: [
+    "eyrie pull Qwen/Qwen3-4B AngelSlim/Qwen3-4B_eagle3",
+    "eyrie pull Qwen/Qwen3-4B@main",
+  ],
+  models: ["eyrie ls", "eyrie models --json"],
+  rm: ["eyrie rm Qwen/Qwen3-4B", "eyrie rm --yes Qwen/Qwen3-4B@main"],
+  doctor: ["eyrie doctor", "eyrie doctor --fix"],
+  completion: [
+    "eyrie completion bash > ~/.local/share/bash-completion/completions/eyrie",
+    "eyrie completion fish > ~/.config/fish/completions/eyrie.fish",
+  ],
+};
+
+/** What the overview begins with. */
+export const FIRST_EXAMPLES: readonly [string, string] = [
+  "eyrie run Qwen/Qwen3-4B",
+  "eyrie generate -m Qwen/Qwen3-4B --draft auto 'Why is the sky blue?'",
+];

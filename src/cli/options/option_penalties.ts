@@ -1,0 +1,52 @@
+// Rows of the option table: what changes logits before the temperature does, and what is told of them.
+
+export const PENALTIES = {
+  repetitionPenalty: {
+    flag: "--repetition-penalty",
+    type: "number",
+    min: 0,
+    max: 10,
+    above: true,
+    help:
+      "tokens of prompt and output: logits above 0 are divided by it, others multiplied; 1 = off",
+    absent: "generation_config.json, else 1",
+    example: "--repetition-penalty 1.1",
+  },
+  frequencyPenalty: {
+    flag: "--frequency-penalty",
+    type: "number",
+    min: -2,
+    max: 2,
+    help: "taken off a token's logit for each time that it is in the output; 0 = off",
+    absent: "0",
+    example: "--frequency-penalty 0.5",
+  },
+  presencePenalty: {
+    flag: "--presence-penalty",
+    type: "number",
+    min: -2,
+    max: 2,
+    help: "taken off a token's logit where it is in the output; 0 = off",
+    absent: "0",
+    example: "--presence-penalty 0.5",
+  },
+  logitBias: {
+    flag: "--logit-bias",
+    type: "bias",
+    help: "added to the logit of a token id; may be repeated",
+    absent: "none",
+    example: "--logit-bias 50256=-100",
+  },
+} as const;
+
+export const LOGPROBS = {
+  logprobs: {
+    flag: "--logprobs",
+    type: "integer",
+    min: 0,
+    max: 20,
+    help: "with --json or --batch: each token's log-probability, and the N likeliest in its place",
+    absent: "none",
+    example: "--json --logprobs 5",
+  },
+} as const;

@@ -1,0 +1,77 @@
+// Rows of the option table: who drafts, and how far.
+import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
+
+export const SPECULATION = {
+  algorithm: {
+    flag: "--speculative-algorithm",
+    type: "choice",
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NONE"],
+    help:
+      "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
+    absent: "read from the draft checkpoint",
+    example: "--speculative-algorithm EAGLE3",
+  },
+  numSteps: {
+    flag: "--speculative-num-steps",
+    alias: "--num-steps",
+    type: "integer",
+    min: 0,
+    max: MOST_STEPS as number,
+    help: "tokens drafted a round; 0 = no speculation; the text is the same for all",
+    absent: "3, or the middle candidate of an adaptive config",
+    example: "--num-steps 5",
+  },
+  eagleTopk: {
+    flag: "--speculative-eagle-topk",
+    type: "integer",
+    min: 1,
+    max: MOST_TOPK as number,
+    help: "candidates of each drafted token: 1 drafts a chain, more a tree",
+    absent: "1",
+    example: "--num-steps 5 --speculative-eagle-topk 4",
+  },
+  numDraftTokens: {
+    flag: "--speculative-num-draft-tokens",
+    type: "integer",
+    min: 1,
+    max: MOST_ROWS as number,
+    help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
+    absent: "num-steps + 1; of a tree 8, or that where it is more",
+    example: "--speculative-num-draft-tokens 16",
+  },
+  draftTree: {
+    flag: "--draft-tree",
+    type: "text",
+    help:
+      "the three above as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
+    example: "--draft-tree 5:4:8",
+  },
+  tokenMap: {
+    flag: "--speculative-token-map",
+    type: "file",
+    help:
+      "tokens that an EAGLE-1/2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json, also org/name/FILE of the hub",
+    absent: "all",
+    example: "--speculative-token-map freq_32768.pt",
+  },
+  adaptive: {
+    flag: "--speculative-adaptive",
+    type: "switch",
+    help: "choose num-steps while it runs, by what is accepted at each batch size",
+  },
+  adaptiveConfig: {
+    flag: "--speculative-adaptive-config",
+    type: "file",
+    help: "adaptive config in SGLang's JSON format",
+    absent: "the conservative preset",
+    example: "--speculative-adaptive-config tuned.json",
+  },
+  preset: {
+    flag: "--preset",
+    type: "text",
+    help:
+      "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
+    absent: "none",
+    example: "--preset aggressive",
+  },
+} as const;

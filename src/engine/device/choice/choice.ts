@@ -1,0 +1,200 @@
+import {
+  adjust,
+  maskWords,
+  type PenaltyBuffers,
+  PROMPT,
+} from "../../../../shaders/adjust/adjust.ts";
+import { countTokens } from "../../../../shaders/adjust/count_tokens.ts";
+import { choose } from "../../../../shaders/choose/choose.ts";
+import { type KeptRows, logprobs, logprobWords } from "../../../../shaders/choose/logprobs.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
+import { resultWords } from "../../../model/plan/rows_layout.ts";
+import type { Target } from "../../../model/plan/target.ts";
+import { penalizes, type Sampling } from "../../../speculate/sampling.ts";
+import {
+  type Capacity,
+  KEPT_ROWS_AT,
+  mostDepth,
+  type RoundBuffers,
+  storageBuffer,
+  verifyRowCount,
+} from "../buffers.ts";
+import { MOST_LOGPROBS } from "./logprobs.ts";
+import type { Work } from "../submit.ts";
+import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
+
+/** What has a say in the target's choice beside its logits and sampling. */
+export interface ChoiceKind {
+  /** Only some tokens are allowed. */
+  readonly masked: boolean;
+  /** A sequence has penalties or a bias. */
+  readonly penalized: boolean;
+  /** Tokens told of each row with their log-probabilities; undefined: no log-probabilities at all. */
+  readonly logprobs: number | undefined;
+}
+
+/** Nothing: the programs that every engine has. */
+export const PLAIN_CHOICE: ChoiceKind = { masked: false, penalized: false, logprobs: undefined };
+
+/** What programs of a kind read and write beside the rest. */
+export interface ChoiceBuffers {
+  /** What tokens are chosen from, laid out as the target's logits; undefined: those. */
+  readonly adjusted: Operand | undefined;
+  /** Allowed tokens of each row, u32 [rows, maskWords(vocab)]. */
+  readonly masks: Operand | undefined;
+  readonly penalties: PenaltyBuffers | undefined;
+  /** u32 [batch, tokens that a sequence may emit, logprobWords(most)] */
+  readonly logprobs: { readonly buffer: GPUBuffer; readonly most: number } | undefined;
+}
+
+/** The buffers of all kinds, each made when first wanted. */
+export interface Choice {
+  buffers(kind: ChoiceKind): ChoiceBuffers;
+  /** What is read beside the results where up to `tokens` tokens are emitted: log-probabilities. */
+  read(kind: ChoiceKind, tokens: number): Pick<Work, "extra">;
+  /**
+   * Writes the allowed tokens of `rows` rows.
+   *
+   * @throws Error where they are of another size: a bug.
+   */
+  setMasks(masks: Uint32Array, rows: number): void;
+  /**
+   * Writes a slot's penalties and bias; absent: it has none.
+   *
+   * @param promptTokens leading ids that are the prompt; absent: all.
+   */
+  setPenalties(slot: number, sampling?: Sampling, promptTokens?: number): void;
+  /** Writes what is counted of a slot's text. */
+  setCounts(slot: number, ids: readonly number[]): void;
+  /** Whether the slot has any. */
+  isPenalized(slot: number): boolean;
+}
+
+export function openChoice(gpu: Gpu, target: Target, capacity: Capacity): Choice {
+  const { config: { vocabSize: vocab }, weights: { head } } = target;
+  const rows = verifyRowCount(capacity);
+  const words = maskWords(vocab);
+  const emitted = capacity.batch * (mostDepth(capacity) + 1);
+  const made = new Map<string, Operand>();
+  const buffer = (label: string, count: number) =>
+    made.getOrInsertComputed(label, () => storageBuffer(gpu, label, count));
+  const masks = () => buffer("masks", rows * words);
+  const penalties = (): PenaltyBuffers => ({
+    penalties: buffer("penalties", capacity.batch * PENALTY_WORDS),
+    counts: buffer("counts", capacity.batch * vocab),
+    bias: buffer("bias", capacity.batch * vocab),
+  });
+  const told = () => buffer("logprobs", emitted * logprobWords(MOST_LOGPROBS));
+  /** Prompt tokens of the slots that have penalties or a bias. */
+  const penalized = new Map<number, number>();
+  /** Row `at` of a table. */
+  const write = ({ buffer }: Operand, at: number, row: Uint32Array | Float32Array) =>
+    gpu.device.queue.writeBuffer(buffer, at * row.byteLength, row as Uint32Array<ArrayBuffer>);
+  return {
+    buffers(kind) {
+      const most = kind.logprobs;
+      return {
+        adjusted: kind.masked || kind.penalized ? buffer("adjusted", rows * head.rows) : undefined,
+        masks: kind.masked ? masks() : undefined,
+        penalties: kind.penalized ? penalties() : undefined,
+        logprobs: most === undefined ? undefined : { ...told(), most },
+      };
+    },
+    read({ logprobs: most }, tokens) {
+      if (most === undefined) return {};
+      return { extra: { ...told(), words: tokens * logprobWords(most) } };
+    },
+    setMasks(allowed, rows) {
+      if (allowed.length !== rows * words) {
+        throw new Error(`${allowed.length} words of masks, ${rows} rows take ${rows * words}`);
+      }
+      write(masks(), 0, allowed);
+    },
+    setPenalties(slot, sampling, promptTokens = Infinity) {
+      const on = sampling !== undefined && penalizes(sampling);
+      if (!on) {
+        if (penalized.delete(slot)) write(penalties().penalties, slot, penaltyWords());
+        return;
+      }
+      penalized.set(slot, promptTokens);
+      const bias = new Float32Array(vocab);
+      for (const [id, value] of Object.entries(sampling.logitBias)) bias[Number(id)] = value;
+      write(penalties().penalties, slot, penaltyWords(sampling));
+      write(penalties().bias, slot, bias);
+    },
+    setCounts(slot, ids) {
+      write(penalties().counts, slot, tokenCounts(vocab, ids, penalized.get(slot) ?? Infinity));
+    },
+    isPenalized: (slot) => penalized.has(slot),
+  };
+}
+
+/** `Penalties` of shaders/adjust/penalty.wgsl. */
+const PENALTY_WORDS = 4;
+
+function penaltyWords(sampling?: Sampling): Uint32Array {
+  const words = new Uint32Array(PENALTY_WORDS);
+  if (sampling === undefined) return words;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = sampling;
+  new Float32Array(words.buffer).set([repetitionPenalty, frequencyPenalty, presencePenalty]);
+  words[PENALTY_WORDS - 1] = 1;
+  return words;
+}
+
+/** Times that each token is in the output, and PROMPT where it is in the prompt. */
+function tokenCounts(vocab: number, ids: readonly number[], promptTokens: number): Uint32Array {
+  const counts = new Uint32Array(vocab);
+  for (const [i, id] of ids.entries()) {
+    const count = counts[id] ?? 0;
+    counts[id] = i < promptTokens ? PROMPT : count + 1;
+  }
+  return counts;
+}
+
+/** What follows acceptance: what was emitted is counted, and its log-probabilities are told. */
+export function afterAcceptance(
+  { batchSlots, results, last }: Pick<RoundBuffers, "batchSlots" | "results" | "last">,
+  { config, weights, tuning, logits }: Target,
+  { shape, choice }: { readonly shape: RoundShape; readonly choice: ChoiceBuffers | undefined },
+): Dispatch[] {
+  const { vocabSize: vocab } = config;
+  const { batch, rows, depth } = shape;
+  const of = { batch, resultWords: resultWords(rows), vocab };
+  const kept: KeptRows = isChain(shape)
+    ? { kind: "chain", rows }
+    : { kind: "tree", last, kept: KEPT_ROWS_AT };
+  const plan: Dispatch[] = [];
+  if (choice?.penalties) {
+    plan.push(countTokens({ batchSlots, results, counts: choice.penalties.counts }, of));
+  }
+  if (choice?.logprobs) {
+    const { buffer, most } = choice.logprobs;
+    plan.push(logprobs({ logits, results, logprobs: { buffer } }, {
+      ...{ ...of, tokens: depth + 1, most, kept },
+      ...{ stride: weights.head.rows, lanes: tuning.rowLanes },
+    }));
+  }
+  return plan;
+}
+
+/** The target's choice at each of `count` rows. */
+export function chooseRows(
+  { config, weights, tuning, logits, partials }: Target,
+  { rows, slots, chosen }: Pick<RoundBuffers, "rows" | "slots" | "chosen">,
+  { count, perSlot, choice }: {
+    readonly count: number;
+    /** Rows of a sequence. */
+    readonly perSlot: number;
+    readonly choice: ChoiceBuffers | undefined;
+  },
+): Dispatch[] {
+  const { vocabSize: vocab } = config;
+  const shape = { count, vocab, stride: weights.head.rows, lanes: tuning.rowLanes };
+  const { adjusted, masks, penalties } = choice ?? {};
+  if (adjusted === undefined) return choose({ logits, partials, rows, slots, chosen }, shape);
+  return [
+    adjust({ logits, adjusted, rows, masks, penalties }, { ...shape, perSlot }),
+    ...choose({ logits: adjusted, partials, rows, slots, chosen }, shape),
+  ];
+}

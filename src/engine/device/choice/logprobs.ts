@@ -1,0 +1,49 @@
+import { logprobWords } from "../../../../shaders/choose/logprobs.ts";
+import { NOT_A_TOKEN } from "../../../../shaders/choose/choose.ts";
+
+/** A token and its log-probability, natural. */
+export interface TokenLogprob {
+  readonly id: number;
+  readonly logprob: number;
+}
+
+/**
+ * An output token's log-probability before bias, penalties, masks and temperature, and those of the
+ * likeliest tokens in its place, falling.
+ */
+export interface TokenLogprobs extends TokenLogprob {
+  readonly top: readonly TokenLogprob[];
+}
+
+/** Most likely tokens that may be asked for. */
+export const MOST_LOGPROBS = 20;
+
+/** How many are told at once: programs are made for each of these. */
+const COUNTS = [0, 1, 5, MOST_LOGPROBS];
+
+/** The most that is told where `wanted` are; undefined where no log-probabilities are wanted. */
+export function toldLogprobs(wanted: number | undefined): number | undefined {
+  return wanted === undefined ? undefined : COUNTS.find((count) => count >= wanted);
+}
+
+/**
+ * Reads what choose/logprobs.wgsl left of a sequence; undefined where it was not asked for.
+ *
+ * @param words [ids or more, logprobWords(told)]
+ */
+export function readLogprobs(
+  words: Uint32Array,
+  ids: readonly number[],
+  told: number | undefined,
+): TokenLogprobs[] | undefined {
+  if (told === undefined) return undefined;
+  const floats = new Float32Array(words.buffer, words.byteOffset, words.length);
+  const size = logprobWords(told);
+  return ids.map((id, i) => {
+    const at = i * size;
+    const top = Array.from({ length: told }, (_, n): TokenLogprob => (
+      { id: words[at + 1 + 2 * n] ?? NOT_A_TOKEN, logprob: floats[at + 2 + 2 * n] ?? NaN }
+    ));
+    return { id, logprob: floats[at] ?? NaN, top: top.filter(({ id }) => id !== NOT_A_TOKEN) };
+  });
+}

@@ -1,0 +1,97 @@
+import { UsageError } from "../../errors.ts";
+import {
+  type GenerationDefaults,
+  generationDefaults,
+} from "../../model/config/generation_config.ts";
+import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
+import {
+  type ChatMessage,
+  chatTemplate,
+  renderChat,
+  type TemplateArguments,
+} from "../../text/chat_template.ts";
+import { type Reasoning, reasoningOf } from "../../text/reasoning.ts";
+import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
+
+/** A text as it is, or a conversation for the chat template. Plain data. */
+export type PromptInput = { readonly raw: string } | {
+  readonly messages: readonly ChatMessage[];
+  readonly templateArguments?: TemplateArguments | undefined;
+};
+
+/** What an engine knows of a checkpoint's text. */
+export interface EngineText {
+  readonly tokenizer: Tokenizer;
+  readonly hasChatTemplate: boolean;
+  readonly reasoning: Reasoning;
+  /** How the checkpoint wants to be sampled; callers apply it. */
+  readonly generation: GenerationDefaults;
+  /** Token ids of a text as it is, or of a conversation through the chat template. */
+  encodePrompt(input: PromptInput): number[];
+}
+
+/** Made-up weights come without a vocabulary: their tokens are no text. */
+export function noText(name: string): EngineText {
+  const tokenizer: Tokenizer = {
+    vocabSize: 0,
+    bosToken: undefined,
+    eosToken: undefined,
+    encode: () => {
+      throw new UsageError(`Cannot encode a text for "${name}": random weights have no tokenizer`);
+    },
+    decode: () => "",
+    idOf: () => undefined,
+    isSkipped: () => true,
+  };
+  return {
+    tokenizer,
+    hasChatTemplate: false,
+    reasoning: reasoningOf(tokenizer, undefined),
+    generation: {},
+    encodePrompt: () => tokenizer.encode(""),
+  };
+}
+
+/** @param of.vocabSize of the model. */
+export function openText(
+  checkpoint: Checkpoint,
+  { vocabSize, onWarning = () => {} }: {
+    readonly vocabSize: number;
+    readonly onWarning: ((line: string) => void) | undefined;
+  },
+): EngineText {
+  const tokenizerConfig = checkpoint.json("tokenizer_config.json");
+  const { json: tokenizerJson, dropped } = withinVocabulary(
+    checkpoint.json("tokenizer.json"),
+    vocabSize,
+  );
+  for (const { id, content } of dropped) {
+    onWarning(
+      `the tokenizer of "${checkpoint.name}" has token "${content}" with id ${id}, which the model ` +
+        `has not (vocab_size ${vocabSize}); it is read as plain text`,
+    );
+  }
+  const jinja = checkpoint.text("chat_template.jinja");
+  const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
+  const template = chatTemplate(jinja, tokenizerConfig);
+  return {
+    tokenizer,
+    hasChatTemplate: template !== undefined,
+    reasoning: reasoningOf(tokenizer, template),
+    generation: generationDefaults(checkpoint.json("generation_config.json"), onWarning),
+    encodePrompt(input: PromptInput): number[] {
+      if ("raw" in input) return tokenizer.encode(input.raw);
+      if (template === undefined) {
+        throw new UsageError(`Cannot chat with "${checkpoint.name}": no chat template, use --raw`);
+      }
+      const { bosToken, eosToken } = tokenizer;
+      const rendered = renderChat(template, input.messages, {
+        addGenerationPrompt: true,
+        bosToken,
+        eosToken,
+        templateArguments: input.templateArguments,
+      });
+      return tokenizer.encode(rendered, { addSpecialTokens: false });
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** Which tokens a corpus has most often: the token map of FR-Spec, see token_map.ts. */
+
+/** Counts tokens text by text. */
+export interface TokenCounts {
+  add(ids: readonly number[]): void;
+  /**
+   * The `size` most frequent ids, most frequent first, the lower one on a tie; where fewer occur the
+   * lowest others follow. `always` are among them whatever they count: a draft that cannot end a text
+   * would miss every end.
+   */
+  mostFrequent(size: number, always?: readonly number[]): number[];
+  /** Of all tokens counted, the share that these ids are. */
+  coverage(ids: readonly number[]): number;
+}
+
+/** @param vocabSize ids are 0 to one less. */
+export function countTokens(vocabSize: number): TokenCounts {
+  const counts = new Float64Array(vocabSize);
+  let total = 0;
+  return {
+    add(ids) {
+      for (const id of ids) counts[id] = (counts[id] ?? 0) + 1;
+      total += ids.length;
+    },
+    mostFrequent(size, always = []) {
+      const ranked = [...counts.keys()]
+        .sort((a, b) => (counts[b] as number) - (counts[a] as number) || a - b);
+      const wanted = new Set(always);
+      const others = ranked.filter((id) => !wanted.has(id)).slice(0, size - wanted.size);
+      const kept = new Set([...wanted, ...others]);
+      return ranked.filter((id) => kept.has(id));
+    },
+    coverage(ids) {
+      const sum = ids.reduce((part, id) => part + (counts[id] as number), 0);
+      return total === 0 ? 0 : sum / total;
+    },
+  };
+}

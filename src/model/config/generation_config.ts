@@ -1,0 +1,52 @@
+import { isObject, quote } from "../files/fields.ts";
+
+/** How a checkpoint's authors want it sampled: what generation_config.json says, and no more. */
+export interface GenerationDefaults {
+  readonly temperature?: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly repetitionPenalty?: number;
+}
+
+/** A field of the file: its name here and what it may be. */
+const FIELDS = {
+  temperature: { key: "temperature", allowed: (n: number) => n >= 0 && n <= 100 },
+  // vLLM and llama.cpp write -1 for all.
+  top_k: { key: "topK", allowed: (n: number) => Number.isInteger(n) && n >= -1 && n <= 1e6 },
+  top_p: { key: "topP", allowed: (n: number) => n > 0 && n <= 1 },
+  min_p: { key: "minP", allowed: (n: number) => n >= 0 && n <= 1 },
+  repetition_penalty: { key: "repetitionPenalty", allowed: (n: number) => n > 0 && n <= 100 },
+} as const;
+
+/**
+ * Reads generation_config.json as vLLM does: what is absent or null is the caller's to choose, except
+ * that a temperature is 1 where the file says how to sample without naming one. `do_sample: false` is
+ * temperature 0. A value that cannot be used is left out with a warning: it is a default only.
+ * @param json the parsed file, undefined where there is none.
+ */
+export function generationDefaults(
+  json: unknown,
+  onWarning: (line: string) => void = () => {},
+): GenerationDefaults {
+  if (!isObject(json)) return {};
+  const found: Record<string, number> = {};
+  for (const [field, { key, allowed }] of Object.entries(FIELDS)) {
+    const value = json[field] ?? undefined;
+    if (value === undefined) continue;
+    if (typeof value === "number" && allowed(value)) found[key] = Math.max(0, value);
+    else onWarning(`generation_config.json has ${field} ${quote(value)}; it is not used`);
+  }
+  if (json.do_sample === false) return { ...found, temperature: 0 };
+  const samples = json.do_sample === true ||
+    ["topK", "topP", "minP"].some((key) => found[key] !== undefined);
+  return samples ? { temperature: 1, ...found } : found;
+}
+
+/** `temperature 0.6, top_p 0.95`; undefined where it says nothing. */
+export function generationText(defaults: GenerationDefaults): string | undefined {
+  const parts = Object.entries(FIELDS).flatMap(([field, { key }]) =>
+    defaults[key] === undefined ? [] : [`${field} ${defaults[key]}`]
+  );
+  return parts.length === 0 ? undefined : parts.join(", ");
+}

@@ -1,0 +1,149 @@
+/** What begins and ends the reasoning in front of an answer. */
+export interface ReasoningMarks {
+  readonly open: string;
+  readonly close: string;
+}
+
+/** By family; the first whose marks a checkpoint knows is its own. */
+export const REASONING_MARKS: readonly ReasoningMarks[] = [
+  // Qwen3, QwQ, DeepSeek R1 and V3.1, GLM, SmolLM3, Phi-4 reasoning
+  { open: "<think>", close: "</think>" },
+  { open: "[THINK]", close: "[/THINK]" }, // Magistral
+  { open: "<seed:think>", close: "</seed:think>" }, // Seed-OSS
+];
+
+/** The variables with which templates ask whether to think. */
+const SWITCHES = [
+  "enable_thinking", // Qwen3, GLM, SmolLM3
+  "thinking", // DeepSeek-V3.1, Granite, Kimi
+];
+
+/** How a checkpoint reasons. Plain data. */
+export interface Reasoning {
+  /** Undefined where its output has no such part. */
+  readonly marks: ReasoningMarks | undefined;
+  /** Token ids at the end of prompts whose template has opened the reasoning already. */
+  readonly openings: readonly (readonly number[])[];
+  /** The template asks whether to think. */
+  readonly switchable: boolean;
+}
+
+/** What this needs of a tokenizer. */
+interface Vocabulary {
+  encode(text: string, options: { readonly addSpecialTokens: boolean }): number[];
+  idOf(token: string): number | undefined;
+}
+
+/** @param template undefined for a base model. */
+export function reasoningOf(
+  tokenizer: Vocabulary,
+  template: string | undefined,
+): Reasoning {
+  const knows = (mark: string) => tokenizer.idOf(mark) !== undefined || template?.includes(mark);
+  const marks = REASONING_MARKS.find(({ open, close }) => knows(open) && knows(close));
+  const openings = marks === undefined
+    ? []
+    : ["", "\n", "\n\n"].map((space) =>
+      tokenizer.encode(`${marks.open}${space}`, { addSpecialTokens: false })
+    );
+  const switchable = SWITCHES.some((name) => new RegExp(`\\b${name}\\b`).test(template ?? ""));
+  return { marks, openings, switchable };
+}
+
+/** Template variables for thinking or not; "auto" leaves it to the template. */
+export function thinkArguments(think: "on" | "off" | "auto"): Record<string, boolean> {
+  if (think === "auto") return {};
+  return Object.fromEntries(SWITCHES.map((name) => [name, think === "on"]));
+}
+
+/** A piece of output, parted. */
+export interface Parted {
+  readonly reasoning: string;
+  readonly text: string;
+}
+
+/** Parts an output that arrives in pieces. */
+export interface ReasoningStream {
+  push(piece: string): Parted;
+  /** The output ended: what was held back. */
+  end(): Parted;
+}
+
+const NOTHING: Parted = { reasoning: "", text: "" };
+
+/**
+ * Parts reasoning from answer. Reasoning is what stands between the marks at the beginning of an
+ * output, or from its beginning where the prompt opened it (`openings`); marks further on are text.
+ * White space around reasoning and the empty lines before the answer are left out. The result does
+ * not depend on how the output is cut.
+ */
+export function reasoningStream(
+  { marks, openings }: Pick<Reasoning, "marks" | "openings">,
+  promptIds: readonly number[],
+): ReasoningStream {
+  if (marks === undefined) return { push: (text) => ({ ...NOTHING, text }), end: () => NOTHING };
+  const { open, close } = marks;
+  const opened = openings.some((ids) => ids.every((id, i) => id === promptIds.at(i - ids.length)));
+  let part: "begin" | "reasoning" | "gap" | "text" = "begin";
+  let held = "";
+  let begun = false;
+
+  /** What of `held` is sure to be reasoning; the rest waits. */
+  function takeReasoning(ended: boolean): string {
+    const at = held.indexOf(close);
+    const end = at >= 0 ? at : ended ? held.length : held.length - openTail(held, close);
+    const whole = held.slice(0, end);
+    const shown = begun ? whole.trimEnd() : whole.trim();
+    begun ||= shown !== "";
+    const rest = at >= 0 ? held.slice(at + close.length) : held.slice(whole.trimEnd().length);
+    held = rest;
+    if (at >= 0) part = "gap";
+    return shown;
+  }
+
+  function take(ended: boolean): Parted {
+    let reasoning = "";
+    if (part === "begin") {
+      const start = held.trimStart();
+      if (start.startsWith(open)) {
+        held = start.slice(open.length);
+        part = "reasoning";
+      } else if (ended || !open.startsWith(start)) part = opened ? "reasoning" : "text";
+    }
+    if (part === "reasoning") reasoning = takeReasoning(ended);
+    if (part === "gap" && held.trim() !== "") {
+      held = held.replace(/^\s*\n/, "");
+      part = "text";
+    }
+    if (part !== "text") return { reasoning, text: "" };
+    const text = held;
+    held = "";
+    return { reasoning, text };
+  }
+
+  return {
+    push(piece) {
+      held += piece;
+      return take(false);
+    },
+    end: () => take(true),
+  };
+}
+
+/** A whole output, parted. */
+export function partReasoning(
+  output: string,
+  reasoning: Pick<Reasoning, "marks" | "openings">,
+  promptIds: readonly number[],
+): Parted {
+  const stream = reasoningStream(reasoning, promptIds);
+  const [first, last] = [stream.push(output), stream.end()];
+  return { reasoning: first.reasoning + last.reasoning, text: first.text + last.text };
+}
+
+/** Length of the longest end of `text` that begins `mark`. */
+function openTail(text: string, mark: string): number {
+  let length = Math.min(mark.length - 1, text.length);
+  while (length > 0 && !mark.startsWith(text.slice(-length))) length--;
+  return length;
+}

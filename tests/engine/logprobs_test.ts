@@ -1,0 +1,131 @@
+// Log-probabilities of what is emitted: to the bit the same with and without drafts.
+import assert from "node:assert/strict";
+import type { HostDrafter } from "../../src/draft/host_drafter.ts";
+import { forward } from "../../src/engine/device/forward.ts";
+import { openSequence } from "../../src/engine/device/direct.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+  type TextLogprobs,
+} from "../../src/engine/schedule/events.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { logprobs } from "../reference/choose.ts";
+
+const SAMPLED = { ...GREEDY, temperature: 0.8, topK: 20, seed: 7 };
+const REQUESTS: readonly Pick<GenerateRequest, "sampling" | "logprobs">[] = [
+  { sampling: GREEDY, logprobs: 3 },
+  { sampling: GREEDY },
+  { sampling: { ...SAMPLED, presencePenalty: 1.5, logitBias: { 30: 4 } }, logprobs: 20 },
+  { sampling: SAMPLED, logprobs: 0 },
+];
+
+function request(engine: Engine, n: number): GenerateRequest {
+  const content = generatedPrompt(n);
+  return {
+    ...REQUESTS[n] as typeof REQUESTS[number],
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    maxTokens: 20,
+    stop: [],
+    ignoreEos: true,
+  };
+}
+
+/** Outputs of the requests; what events tell of each is what its result has. */
+async function outputs(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+  return await Promise.all(which.map(async (n) => {
+    const told: TextLogprobs[] = [];
+    const result = await resultOf(engine.generate(request(engine, n)), (event) => {
+      if (event.kind === "round") told.push(...event.logprobs ?? []);
+    });
+    assert.deepEqual(result.logprobs ?? [], told);
+    return result;
+  }));
+}
+
+const plain = await (async () => {
+  using engine = await openEngine({ draft: "none" });
+  const found: GenerateResult[] = [];
+  for (const n of REQUESTS.keys()) found.push(...await outputs(engine, [n]));
+  return found;
+})();
+
+Deno.test("logprobs: those of the target before penalties and temperature, as many as asked for", async () => {
+  using engine = await openEngine({ draft: "none" });
+  for (const [n, { promptIds, outputIds, logprobs: told }] of plain.entries()) {
+    const most = REQUESTS[n]?.logprobs;
+    assert.equal(told?.length, most === undefined ? undefined : outputIds.length);
+    if (told === undefined || most === undefined) continue;
+    const ids = [...promptIds, ...outputIds];
+    using sequence = openSequence(engine.core, ids);
+    engine.core.reserve(sequence, ids.length);
+    const { vocabSize } = engine.core.models.target.config;
+    const logits = (await forward(engine.core, sequence, ids, ["logits"])).get("logits");
+    for (const [i, one] of told.entries()) {
+      const row = promptIds.length - 1 + i;
+      const exact = logprobs(logits?.subarray(row * vocabSize, (row + 1) * vocabSize) ?? []);
+      const falling = exact.toSorted((a, b) => b - a);
+      assert.equal(one.id, outputIds[i]);
+      assert.equal(one.text, engine.tokenizer.decode([one.id]));
+      assert.equal(one.top.length, most);
+      for (const { id, logprob } of [one, ...one.top]) {
+        assert.ok(Math.abs(logprob - (exact[id] ?? NaN)) < 1e-3, `request ${n}, token ${i}`);
+      }
+      for (const [at, { logprob }] of one.top.entries()) {
+        assert.ok(Math.abs(logprob - (falling[at] ?? NaN)) < 1e-3);
+      }
+    }
+  }
+});
+
+const KNOWS: HostDrafter = {
+  name: "knows",
+  shape: { depth: 3, width: 2, rows: 7 },
+  propose(ids, { depth }) {
+    const text = plain.find(({ promptIds, outputIds }) =>
+      ids.every((id, i) => (promptIds[i] ?? outputIds[i - promptIds.length]) === id)
+    );
+    const [a, b, c] = text?.outputIds.slice(ids.length - text.promptIds.length) ?? [];
+    if (a === undefined || b === undefined || c === undefined || depth < 3) return NO_PROPOSAL;
+    return { tokens: [a ^ 1, a, b ^ 1, b, c ^ 1], parents: [0, 0, 2, 2, 4] };
+  },
+};
+
+const SETTINGS: Readonly<Record<string, OpenOptions>> = {
+  "EAGLE3, 5 steps": { speculate: statically(5), roundsPerSync: 1 },
+  "EAGLE, 2 steps, 3 rounds per sync": {
+    algorithm: "EAGLE",
+    speculate: statically(2),
+    roundsPerSync: 3,
+  },
+  "trees from the device": {
+    speculate: statically({ depth: 4, width: 4, rows: 12 }),
+    roundsPerSync: 3,
+  },
+  "trees of EAGLE": { algorithm: "EAGLE", speculate: statically({ depth: 3, width: 8, rows: 20 }) },
+  "trees from the host": { draft: "none", drafter: KNOWS },
+};
+
+for (const [name, options] of Object.entries(SETTINGS)) {
+  Deno.test(`logprobs: to the bit those of plain decoding: ${name}`, async () => {
+    using engine = await openEngine({ ...options, maxBatch: 4 });
+    for (const which of [[2], [...REQUESTS.keys()]]) {
+      const found = await outputs(engine, which);
+      assert.ok(found.some(({ speculative }) => speculative.accepted_tokens > 3));
+      for (const [i, { outputIds, logprobs }] of found.entries()) {
+        const wanted = plain[which[i] ?? 0];
+        assert.deepEqual(outputIds, wanted?.outputIds);
+        assert.deepEqual(logprobs, wanted?.logprobs);
+      }
+    }
+  });
+}
+
+Deno.test("logprobs: more than 20 are refused", async () => {
+  using engine = await openEngine({ draft: "none" });
+  const asked = { ...request(engine, 0), logprobs: 21 };
+  await assert.rejects(resultOf(engine.generate(asked)), /logprobs is 21, it is 0 to 20/);
+});

@@ -1,0 +1,162 @@
+// Masks of allowed tokens: with drafts, whoever makes them, the text of plain decoding with masks.
+import assert from "node:assert/strict";
+import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
+import type { Sequence } from "../../src/engine/device/sequence.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
+import { mostAllowed } from "../masks.ts";
+import { isAllowed } from "../reference/choose.ts";
+import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+
+const TREE = { depth: 3, width: 2, rows: 9 };
+const MOST = 20;
+const PROMPTS = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
+const SAMPLINGS = [{ ...GREEDY, frequencyPenalty: 1 }, {
+  ...GREEDY,
+  temperature: 0.8,
+  topK: 30,
+  seed: 3,
+}, GREEDY];
+
+const gpu = await openGpu();
+Deno.test.afterAll(() => gpu[Symbol.dispose]());
+const shapes = [...chains([0, 1, 2, 3, 7]), TREE, { depth: 4, width: 4, rows: 12 }];
+const cores = {
+  eagle3: await openFledgling("eagle3", PROMPTS.length, gpu, { shapes }),
+  eagle1: await openFledgling("eagle1", PROMPTS.length, gpu, { shapes }),
+};
+
+/** The mask after each text; the last sequence is free. */
+function maskAfter({ models }: Core, which: number, ids: readonly number[]): Uint32Array {
+  const { vocabSize } = models.target.config;
+  return mostAllowed(vocabSize, ids, which === PROMPTS.length - 1 ? Infinity : 5);
+}
+
+/** Masks of every row of what is verified. */
+function masksOf(
+  core: Core,
+  sequences: readonly Sequence[],
+  proposals: readonly Proposal[],
+  { rows }: TierShape,
+): Uint32Array {
+  const size = maskAfter(core, 0, []).length;
+  const masks = new Uint32Array(sequences.length * rows * size);
+  for (const [i, { ids }] of sequences.entries()) {
+    const proposal = proposals[i] as Proposal;
+    for (let row = 0; row <= proposal.tokens.length; row++) {
+      const path = pathTo(proposal, row).slice(1).map((at) => proposal.tokens[at - 1] as number);
+      masks.set(maskAfter(core, i, [...ids, ...path]), (i * rows + row) * size);
+    }
+  }
+  return masks;
+}
+
+/** Output of each prompt with `asked` rounds, and the drafts that were accepted. */
+async function decodeMasked(
+  core: Core,
+  ask: (sequences: readonly Sequence[]) => RoundsAsked,
+): Promise<{ readonly texts: string[]; readonly told: number[][]; readonly accepted: number }> {
+  using stack = new DisposableStack();
+  const sequences = PROMPTS.map(() => stack.use(openWhole(core)));
+  for (const [i, sequence] of sequences.entries()) {
+    const ids = PROMPTS[i] ?? [];
+    core.setSampling(sequence, SAMPLINGS[i] ?? GREEDY);
+    sequence.ids.push(...ids);
+    await core.prefill(sequence, ids.length, maskAfter(core, i, ids));
+  }
+  let accepted = 0;
+  const told: number[][] = sequences.map(() => []);
+  const output = ({ ids }: Sequence, i: number) =>
+    ids.slice(PROMPTS[i]?.length, (PROMPTS[i]?.length ?? 0) + MOST);
+  while (sequences.some((sequence, i) => output(sequence, i).length < MOST)) {
+    const [round] = await core.rounds(sequences, { ...ask(sequences), logprobs: 0 });
+    for (const [i, lane] of round?.sequences.entries() ?? []) {
+      accepted += lane.accepted;
+      told[i]?.push(...lane.logprobs?.map(({ logprob }) => logprob) ?? []);
+    }
+  }
+  return {
+    texts: sequences.map((sequence, i) => output(sequence, i).join()),
+    told: told.map((of) => of.slice(0, MOST - 1)),
+    accepted,
+  };
+}
+
+const plain = await decodeMasked(cores.eagle3, (sequences) => ({
+  shape: chain(0),
+  count: 1,
+  masks: masksOf(cores.eagle3, sequences, sequences.map(() => NO_PROPOSAL), chain(0)),
+}));
+
+Deno.test("masks: every token is allowed, and the masks change the text", async () => {
+  let forbidden = 0;
+  const core = cores.eagle3;
+  const free = await decodeMasked(core, () => ({ shape: chain(0), count: 1 }));
+  for (const [i, text] of plain.texts.entries()) {
+    const ids = text.split(",").map(Number);
+    for (const [at, id] of ids.entries()) {
+      const mask = maskAfter(core, i, [...PROMPTS[i] ?? [], ...ids.slice(0, at)]);
+      assert.ok(isAllowed(mask, id), `token ${at} of prompt ${i}`);
+    }
+    if (free.texts[i] !== text) forbidden++;
+  }
+  assert.equal(forbidden, PROMPTS.length - 1);
+});
+
+for (const [head, core] of Object.entries(cores)) {
+  Deno.test(`masks: chains that the device drafts with ${head}, the text of plain decoding`, async () => {
+    for (const shape of [chain(1), chain(3), chain(7), { depth: 4, width: 4, rows: 12 }]) {
+      const numSteps = JSON.stringify(shape);
+      const found = await decodeMasked(core, (sequences) => ({
+        ...{ shape, count: 1 },
+        maskFor: (proposals) => Promise.resolve(masksOf(core, sequences, proposals, shape)),
+      }));
+      assert.deepEqual(found.texts, plain.texts, `num_steps ${numSteps}`);
+      assert.deepEqual(found.told, plain.told, `num_steps ${numSteps}`);
+      assert.ok(found.accepted > 10, `${found.accepted} accepted`);
+    }
+  });
+}
+
+Deno.test("masks: some drafts of each, and none", async () => {
+  const core = cores.eagle3;
+  const shape = chain(3);
+  let round = 0;
+  const found = await decodeMasked(core, (sequences) => {
+    const depths = sequences.map((_, i) => (round + i) % 4);
+    round++;
+    const maskFor = (proposals: readonly Proposal[]) => {
+      assert.deepEqual(proposals.map(({ tokens }) => tokens.length), depths);
+      return masksOf(core, sequences, proposals, shape);
+    };
+    return round % 5 === 0
+      ? { shape: chain(0), count: 1, maskFor: (none) => masksOf(core, sequences, none, chain(0)) }
+      : { shape, count: 1, depths, maskFor };
+  });
+  assert.deepEqual(found.texts, plain.texts);
+});
+
+Deno.test("masks: trees from the host", async () => {
+  const core = cores.eagle3;
+  const found = await decodeMasked(core, (sequences) => {
+    const proposals = sequences.map(({ ids }, i) => {
+      const done = ids.length - (PROMPTS[i]?.length ?? 0);
+      const [a = 5, b = 6, c = 7] = (plain.texts[i] ?? "").split(",").map(Number).slice(done);
+      // Right ones in the second branch; the first may be forbidden.
+      return { tokens: [9, a, a ^ 1, b, 11, c], parents: [0, 0, 2, 2, 1, 4] };
+    });
+    return { shape: TREE, count: 1, proposals, masks: masksOf(core, sequences, proposals, TREE) };
+  });
+  assert.deepEqual(found.texts, plain.texts);
+  assert.ok(found.accepted >= 3 * (MOST - 4) / 4 * 3, `${found.accepted} accepted`);
+});
+
+Deno.test("masks: of another size, or for several rounds, they are a bug", async () => {
+  const core = cores.eagle3;
+  using sequence = openWhole(core);
+  const masks = new Uint32Array(3);
+  await assert.rejects(core.rounds([sequence], { shape: chain(0), count: 1, masks }), /3 words/);
+  await assert.rejects(core.rounds([sequence], { shape: chain(0), count: 2, masks }), /2 rounds/);
+});

@@ -1,0 +1,149 @@
+// Penalties and biases: with drafts, whoever makes them, the text of plain decoding with them.
+import assert from "node:assert/strict";
+import type { HostDrafter } from "../../src/draft/host_drafter.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import { UsageError } from "../../src/errors.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
+import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+import { assertNothingHeld } from "./held.ts";
+
+/** Penalties that leave no token in the output twice; the flags' ranges are those of the command line. */
+const NEVER_TWICE = 1e6;
+
+const SAMPLINGS: readonly Sampling[] = [
+  { ...GREEDY, repetitionPenalty: 2, frequencyPenalty: 0.5 },
+  GREEDY,
+  { ...GREEDY, temperature: 0.9, topK: 30, seed: 4, presencePenalty: 0.8, logitBias: { 40: 3 } },
+  { ...GREEDY, presencePenalty: NEVER_TWICE },
+];
+
+Deno.test("penalties: the same text at num_steps 0 to 7 with both drafts, 1 to 8 rounds per sync", async () => {
+  const tasks = ["count", "table", "to_json", "story"]; // they repeat tokens
+  const prompts = goldenCases().filter(({ task }) => tasks.includes(task))
+    .map(({ prompt_ids }) => prompt_ids);
+  const gpu = await openGpu();
+  let plain: string[] | undefined;
+  for (const head of ["eagle3", "eagle1"] as const) {
+    const core = await openFledgling(head, prompts.length, gpu);
+    using stack = new DisposableStack();
+    const sequences = prompts.map(() => stack.use(openWhole(core)));
+    let accepted = 0;
+    for (const [numSteps, perSync] of [1, 3, 2, 8, 1, 5, 2, 3].entries()) {
+      if (head === "eagle1" && numSteps % 2 === 0) continue;
+      const how = { numSteps, perSync, most: 24, sampling: SAMPLINGS };
+      const found = await decode(core, sequences, prompts, how);
+      accepted += found.reduce((sum, one) => sum + one.accepted.reduce((a, b) => a + b, 0), 0);
+      const texts = found.map(({ ids }) => ids.join());
+      plain ??= texts;
+      assert.deepEqual(texts, plain, `${head}, num_steps ${numSteps}, ${perSync} rounds per sync`);
+    }
+    assert.ok(accepted > 30, `${accepted} accepted`);
+  }
+  const last = (plain?.at(-1) ?? "").split(",");
+  assert.equal(new Set(last).size, last.length, "a token came twice");
+  assert.ok(last.length > 20, `${last.length} tokens`);
+  gpu[Symbol.dispose]();
+});
+
+function request(engine: Engine, n: number): GenerateRequest {
+  const content = generatedPrompt(n);
+  return {
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    sampling: SAMPLINGS[n % SAMPLINGS.length] ?? GREEDY,
+    maxTokens: 32,
+    stop: [],
+    ignoreEos: true,
+  };
+}
+
+async function outputs(engine: Engine, which: readonly number[]): Promise<GenerateResult[]> {
+  const results = await Promise.all(
+    which.map((n) => resultOf(engine.generate(request(engine, n)))),
+  );
+  assertNothingHeld(engine);
+  return results;
+}
+
+const COUNT = 8;
+const ALL = Array.from({ length: COUNT }, (_, n) => n);
+
+/** What plain decoding makes of each request by itself. */
+const plain = await (async () => {
+  using engine = await openEngine({ draft: "none" });
+  const found: GenerateResult[] = [];
+  for (const n of ALL) found.push(...await outputs(engine, [n]));
+  return found;
+})();
+
+async function assertSame(options: OpenOptions, which: readonly number[]): Promise<Engine> {
+  const engine = await openEngine(options);
+  const found = await outputs(engine, which);
+  assert.deepEqual(
+    found.map(({ outputIds }) => outputIds.join()),
+    which.map((n) => plain[n]?.outputIds.join()),
+  );
+  return engine;
+}
+
+Deno.test("penalties change a text; those who have none get theirs beside them", async () => {
+  using engine = await openEngine({ draft: "none" });
+  for (const n of [1, 3, 4]) {
+    const asked = { ...request(engine, n), sampling: GREEDY };
+    const { outputIds } = await resultOf(engine.generate(asked));
+    assert.equal(outputIds.join() === plain[n]?.outputIds.join(), n === 1);
+  }
+});
+
+Deno.test("penalties: trees from the host, batch 1 to 4", async () => {
+  const drafter: HostDrafter = {
+    name: "knows",
+    shape: { depth: 3, width: 2, rows: 8 },
+    propose(ids, { depth }) {
+      const text = plain.find(({ promptIds, outputIds }) =>
+        ids.every((id, i) => (promptIds[i] ?? outputIds[i - promptIds.length]) === id)
+      );
+      const [a, b, c] = text?.outputIds.slice(ids.length - text.promptIds.length) ?? [];
+      if (a === undefined || b === undefined || c === undefined || depth < 3) return NO_PROPOSAL;
+      return { tokens: [a ^ 1, a, b ^ 1, b, a, c], parents: [0, 0, 2, 2, 4, 4] };
+    },
+  };
+  for (const which of [[0], [0, 1, 2, 3]]) {
+    using engine = await assertSame({ draft: "none", drafter, maxBatch: 4 }, which);
+    assert.ok(engine.core.created.modules > 0);
+  }
+});
+
+Deno.test("penalties: what is counted comes back after a preemption", async () => {
+  const few = { maxBatch: 4, maxKvTokens: 192, roundsPerSync: 3, speculate: statically(3) };
+  using engine = await assertSame(few, ALL);
+  assert.ok(engine.counts.preemptions > 0, `${engine.counts.preemptions} preemptions`);
+});
+
+Deno.test("penalties: a bias on what is no token is refused", async () => {
+  using engine = await openEngine({ draft: "none" });
+  const asked = request(engine, 0);
+  const sampling = { ...GREEDY, logitBias: { 2048: 1 } };
+  await assert.rejects(resultOf(engine.generate({ ...asked, sampling })), {
+    name: UsageError.name,
+    message: 'Cannot bias token id 2048: "fledgling/target" has ids 0 to 2047',
+  });
+});
+
+Deno.test("penalties: trees from the device", async () => {
+  for (
+    const speculate of [
+      statically({ depth: 4, width: 4, rows: 12 }),
+      statically({ depth: 7, width: 10, rows: 60 }),
+    ]
+  ) {
+    using _ = await assertSame({ maxBatch: 4, maxKvTokens: 320, roundsPerSync: 3, speculate }, ALL);
+  }
+});

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import {
+  partReasoning,
+  type Reasoning,
+  REASONING_MARKS,
+  reasoningOf,
+  reasoningStream,
+  thinkArguments,
+} from "../../src/text/reasoning.ts";
+import { loadTokenizer } from "../../src/text/tokenizer.ts";
+
+const [marks] = REASONING_MARKS;
+const THINK = { marks, openings: [[7], [7, 8]] };
+const ASKED = [1, 2];
+const OPENED = [1, 7, 8];
+
+const CASES: readonly (readonly [string, string, readonly number[], string, string])[] = [
+  ["a block in front", "<think>\nI see.\n</think>\n\nHi", ASKED, "I see.", "Hi"],
+  ["opened by the prompt", "I see.\n</think>\n\nHi", OPENED, "I see.", "Hi"],
+  ["opened twice", "<think>I see.</think>Hi", OPENED, "I see.", "Hi"],
+  ["none", "Hi", ASKED, "", "Hi"],
+  ["white space stays without a block", " \n Hi \n", ASKED, "", " \n Hi \n"],
+  ["an empty block", "<think>\n\n</think>\n\nHi", ASKED, "", "Hi"],
+  ["after empty lines", "\n<think>a</think>b", ASKED, "a", "b"],
+  ["paragraphs stay", "<think>a\n\nb\n</think>\n\n  c\n\nd\n", ASKED, "a\n\nb", "  c\n\nd\n"],
+  ["never closed", "<think>a <b", ASKED, "a <b", ""],
+  ["never closed, opened by the prompt", "a\n", OPENED, "a", ""],
+  ["closed in part", "<think>a</thin", ASKED, "a</thin", ""],
+  ["marks further on are text", "a <think>b</think>", ASKED, "", "a <think>b</think>"],
+  ["a second block is text", "<think>a</think>b<think>c</think>", ASKED, "a", "b<think>c</think>"],
+  ["a beginning of a mark", "<thi", ASKED, "", "<thi"],
+  ["nothing", "", ASKED, "", ""],
+];
+
+for (const [name, output, promptIds, reasoning, text] of CASES) {
+  Deno.test(`reasoning: ${name}, however it is cut`, () => {
+    assert.deepEqual(partReasoning(output, THINK, promptIds), { reasoning, text });
+    const cuts = fc.array(fc.integer({ min: 0, max: output.length }), { maxLength: 6 });
+    fc.assert(fc.property(cuts, (at) => {
+      const ends = [0, ...at.toSorted((a, b) => a - b), output.length];
+      const stream = reasoningStream(THINK, promptIds);
+      const parts = ends.slice(1).map((end, i) => stream.push(output.slice(ends[i], end)));
+      parts.push(stream.end());
+      assert.equal(parts.map((part) => part.reasoning).join(""), reasoning);
+      assert.equal(parts.map((part) => part.text).join(""), text);
+    }));
+  });
+}
+
+Deno.test("reasoning: what is sure is not held back", () => {
+  const stream = reasoningStream(THINK, ASKED);
+  assert.deepEqual(stream.push("<think>ab </"), { reasoning: "ab", text: "" });
+  assert.deepEqual(stream.push("b"), { reasoning: " </b", text: "" });
+  assert.deepEqual(stream.push("</think>x"), { reasoning: "", text: "x" });
+});
+
+Deno.test("reasoning: a model without marks has text only", () => {
+  const none = { marks: undefined, openings: [] };
+  const output = "<think>a</think>";
+  assert.deepEqual(partReasoning(output, none, OPENED), { reasoning: "", text: output });
+});
+
+/** A tokenizer of single letters that has these special tokens. */
+function letters(special: readonly string[]) {
+  const vocab = Object.fromEntries(
+    [..." \nabcdefghijklmnopqrstuvwxyz<>/[]THINKse:"].map((each, i) => [each, i]),
+  );
+  const size = Object.keys(vocab).length;
+  const added_tokens = special.map((content, i) => ({
+    ...{ id: size + i, content, special: true, normalized: false },
+    ...{ single_word: false, lstrip: false, rstrip: false },
+  }));
+  const decoder = { type: "Fuse" };
+  const model = { type: "BPE", vocab, merges: [] };
+  return loadTokenizer("letters", {
+    model,
+    added_tokens,
+    decoder,
+    pre_tokenizer: null,
+    normalizer: null,
+    post_processor: null,
+  }, {});
+}
+
+const KNOWN: readonly (readonly [string, string[], string | undefined, Partial<Reasoning>])[] = [
+  ["Qwen3's tokens", ["<think>", "</think>"], "{{ enable_thinking }}", { marks, switchable: true }],
+  ["Magistral's tokens", ["[THINK]", "[/THINK]"], "", { marks: REASONING_MARKS[1] }],
+  ["a template's marks", [], "<think></think>{% if thinking %}", { marks, switchable: true }],
+  ["neither", ["<s>"], "{{ rethinking }}", { marks: undefined, openings: [], switchable: false }],
+  ["a base model", [], undefined, { marks: undefined, switchable: false }],
+];
+
+for (const [name, special, template, expected] of KNOWN) {
+  Deno.test(`reasoning: known by ${name}`, () => {
+    const tokenizer = letters(special);
+    const reasoning = reasoningOf(tokenizer, template);
+    assert.partialDeepStrictEqual(reasoning, expected);
+    if (reasoning.marks === undefined) return;
+    const { open, close } = reasoning.marks;
+    const opened = tokenizer.encode(`hi${open}\n`, { addSpecialTokens: false });
+    assert.equal(partReasoning("a", reasoning, opened).reasoning, "a");
+    const closed = tokenizer.encode(`hi${open}\n\n${close}\n\n`, { addSpecialTokens: false });
+    assert.equal(partReasoning("a", reasoning, closed).text, "a");
+    const decoded = tokenizer.decode([...opened, ...closed], { skipSpecialTokens: true });
+    assert.equal(decoded, `hi${open}\nhi${open}\n\n${close}\n\n`, "marks are decoded");
+  });
+}
+
+Deno.test("reasoning: on and off set every family's variable", () => {
+  assert.deepEqual(thinkArguments("auto"), {});
+  assert.deepEqual(thinkArguments("off"), { enable_thinking: false, thinking: false });
+});

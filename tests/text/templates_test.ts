@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import {
+  type ChatMessage,
+  renderChat,
+  type TemplateArguments,
+} from "../../src/text/chat_template.ts";
+import { UsageError } from "../../src/errors.ts";
+
+const FOLDER = new URL("../golden/templates/", import.meta.url);
+
+/** Template, conversation, "tools" or "closed" (no header for an answer), variables. */
+type Case = readonly [string, string, ("" | "tools" | "closed")?, TemplateArguments?];
+
+interface Cases {
+  readonly conversations: Readonly<Record<string, readonly ChatMessage[]>>;
+  readonly tools: readonly unknown[];
+  readonly cases: readonly Case[];
+}
+
+function json(name: string): unknown {
+  return JSON.parse(Deno.readTextFileSync(new URL(name, FOLDER)));
+}
+
+const { conversations, tools, cases } = json("cases.json") as Cases;
+
+/** What transformers made of them: tools/goldens/templates.py. */
+const EXPECTED = json("expected.json") as readonly (string | { readonly error: string })[];
+
+Deno.test("templates: a value for every case", () => assert.equal(EXPECTED.length, cases.length));
+
+for (const [i, [name, conversation, kind = "", templateArguments = {}]] of cases.entries()) {
+  const given = [conversation, kind, ...Object.keys(templateArguments)].filter(Boolean).join(", ");
+  Deno.test(`template ${name} as transformers renders it: ${given}`, () => {
+    const render = () =>
+      renderChat(
+        Deno.readTextFileSync(new URL(`${name}.jinja`, FOLDER)),
+        conversations[conversation] ?? assert.fail(),
+        {
+          addGenerationPrompt: kind !== "closed",
+          bosToken: "<s>",
+          eosToken: "</s>",
+          now: new Date(2026, 2, 5, 14, 7, 9),
+          ...kind === "tools" ? { tools } : {},
+          templateArguments,
+        },
+      );
+    const expected = EXPECTED[i] ?? assert.fail();
+    if (typeof expected === "string") return assert.equal(render(), expected);
+    assert.throws(render, (error) => {
+      assert.ok(error instanceof UsageError);
+      return error.message.includes(expected.error);
+    });
+  });
+}
