@@ -6,7 +6,7 @@ import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
-import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
+import { chain, chains, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
@@ -46,6 +46,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
    * this process once it is known what the draft is. Default: not at all.
    */
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
+  /** Verify chains of a STANDALONE draft by rejection sampling; default false. */
+  readonly rejection?: boolean;
   /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
   readonly drafter?: HostDrafter;
   /** Sequences in flight, 1 to 128; default 1. */
@@ -162,6 +164,7 @@ export async function openEngine(
     algorithm,
     config.architecture,
   );
+  if (options.rejection) checkRejection(algorithm, tiers);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, allLayers(models));
@@ -237,6 +240,19 @@ export function cacheOf(
     lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
     requireDraft: draft === "always",
   });
+}
+
+/** @throws UsageError where what drafts were drawn from is not known. */
+function checkRejection(algorithm: Outputs["algorithm"], tiers: readonly TierShape[]): void {
+  const found = algorithm !== "STANDALONE"
+    ? `here is ${algorithm === "NONE" ? "no draft" : algorithm}`
+    : tiers.every(isChain)
+    ? undefined
+    : "here are trees";
+  if (found === undefined) return;
+  throw new UsageError(
+    `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${found}`,
+  );
 }
 
 function planOf(

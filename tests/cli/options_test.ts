@@ -155,6 +155,7 @@ Deno.test("defaults of generate", () => {
       roundsPerSync: undefined,
       generationConfig: undefined,
       tokenMap: undefined,
+      rejection: false,
       temperature: undefined,
       topK: undefined,
       topP: undefined,

@@ -198,6 +198,44 @@ Deno.test("a quantized draft of a quantized target keeps its text", async () => 
   assert.ok(engine.weights.bytes > 1.9 * q8.weights.bytes);
 });
 
+Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
+  using random = await tiny();
+  const expected = await plain({}, 3);
+  const seeds = [1, 2, 3, 4, 5, 6];
+  const lengths = [];
+  for (const draft of [TARGET, random.path]) {
+    const asked = { draft, rejection: true, speculate: statically(3), maxBatch: 3 };
+    using engine = await openEngine(asked);
+    const greedy = (n: number) => ({ ...request(engine, n), sampling: GREEDY });
+    const results = [];
+    for (const n of [0, 2]) results.push(await resultOf(engine.generate(greedy(n))));
+    assert.deepEqual(texts(results), [expected[0], expected[2]]);
+    const sampled = await Promise.all(
+      seeds.map((seed) =>
+        resultOf(engine.generate({ ...greedy(8), sampling: { ...SAMPLED, seed }, ignoreEos: true }))
+      ),
+    );
+    assert.ok(new Set(texts(sampled)).size > 1);
+    lengths.push(acceptLength(sampled));
+    assertNothingHeld(engine);
+  }
+  // The laws of the two forwards are the same but for what prefill rounds differently.
+  assert.ok(lengths[0]! > 3.9 && lengths[1]! < 1.5, lengths.join());
+});
+
+Deno.test("rejection sampling is for chains of standalone drafts", async () => {
+  const refused = (options: OpenOptions, why: string) =>
+    assert.rejects(
+      openEngine({ speculate: statically(3), ...options, rejection: true }),
+      new UsageError(
+        `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${why}`,
+      ),
+    );
+  await refused({}, "here is EAGLE3");
+  await refused({ draft: "none" }, "here is no draft");
+  await refused({ draft: TARGET, speculate: statically(treeNamed("3:2:6")) }, "here are trees");
+});
+
 Deno.test("nothing is made after warm-up", async () => {
   const tiers = [chain(0), chain(3), treeNamed("3:2:6")];
   using engine = await openEngine({

@@ -37,6 +37,7 @@ export async function openWithProgress(
     ...algorithm === undefined ? {} : { algorithm },
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
+    ...options.rejection ? { rejection: true } : {},
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     autotune,

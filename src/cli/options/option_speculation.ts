@@ -54,6 +54,12 @@ export const SPECULATION = {
     absent: "all",
     example: "--speculative-token-map freq_32768.pt",
   },
+  rejection: {
+    flag: "--speculative-rejection",
+    type: "switch",
+    help:
+      "verify a STANDALONE draft's chains by rejection sampling: lossless, but the text is no function of the seed alone",
+  },
   adaptive: {
     flag: "--speculative-adaptive",
     type: "switch",

@@ -79,11 +79,11 @@ export function rowBucket(rows: number): number {
 
 /** What drafts on the device. */
 export function drafterOf(
-  { draft, standalone }: Pick<Models, "draft" | "standalone">,
+  { target, draft, standalone }: Models,
   buffers: RoundBuffers,
 ): DeviceDrafter | undefined {
   if (draft) return eagleDrafter(draft, buffers);
-  return standalone && standaloneDrafter(standalone, buffers);
+  return standalone && standaloneDrafter(standalone, target, buffers);
 }
 
 export function enginePrograms(

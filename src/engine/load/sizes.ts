@@ -21,6 +21,7 @@ import {
   treeWidth,
   verifyRowCount,
 } from "../device/buffers.ts";
+import { draftLogitBytes } from "../device/standalone/model.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { chain, distinctTiers, isChain, type TierShape } from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
@@ -45,6 +46,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly maxKvTokens?: number | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
+  /** Default false. */
+  readonly rejection?: boolean | undefined;
   /** Default: what `generate` has. */
   readonly sizeFlags?: SizeFlags | undefined;
 }
@@ -65,6 +68,7 @@ export function capacityOf(
     contextLength,
     pages: 0,
     kvDtype,
+    rejection: tiers.rejection ?? false,
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
@@ -127,6 +131,7 @@ export function memoryNeed(
     software,
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
     (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
+    (draft && capacity.rejection ? draftLogitBytes(draft.layer.vocabSize, capacity) : 0) +
     (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0);
   return { weights, kv, scratch, total: weights + kv + scratch };
 }

@@ -1,24 +1,29 @@
 import { choose } from "../../../../shaders/choose/choose.ts";
-import { gatherRows } from "../../../../shaders/round/move_rows.ts";
+import { gatherRows, scatterRows } from "../../../../shaders/round/move_rows.ts";
 import { draftRows } from "../../../../shaders/round/round.ts";
 import { ownLastRows, ownRows, putDrafts } from "../../../../shaders/standalone/own_rows.ts";
+import { lawsOf, reject } from "../../../../shaders/standalone/reject.ts";
 import { topTokens } from "../../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { RowsOf } from "../../../model/plan/decoder_context.ts";
 import type { TreeScratch } from "../../../model/plan/draft_types.ts";
-import { targetBody, targetHead } from "../../../model/plan/target.ts";
+import { type Target, targetBody, targetHead } from "../../../model/plan/target.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 import type { RoundBuffers } from "../buffers.ts";
 import type { DeviceDrafter } from "../device_drafter.ts";
 import { treeLevels } from "../eagle_drafter.ts";
-import type { StandaloneDraft } from "./model.ts";
+import type { Rejection, StandaloneDraft } from "./model.ts";
 
 /**
  * A causal model as a drafter. It stores every token at its own cell, the pending one too. Chains are
  * drafted as the target chooses, with the same noise: at any temperature a draft that agrees with the
  * target's distribution mostly agrees with its choice.
  */
-export function standaloneDrafter(draft: StandaloneDraft, buffers: RoundBuffers): DeviceDrafter {
+export function standaloneDrafter(
+  draft: StandaloneDraft,
+  target: Target,
+  buffers: RoundBuffers,
+): DeviceDrafter {
   const { model, ends, endRows } = draft;
   const { batchSlots, slots, last, extendRows, rows } = buffers;
   const endsOf = (batch: number) =>
@@ -51,6 +56,7 @@ export function standaloneDrafter(draft: StandaloneDraft, buffers: RoundBuffers)
       ...targetBody(model, { rows: endRows, count: batch, perSlot: 1 }, []),
       ...firstDrafts(draft, buffers, { x: model.final, rows: endRows, batch }),
     ],
+    reject: draft.rejection && rejecting(draft, draft.rejection, target, buffers),
     catchUp: {
       keep: () => [],
       rows: (count) => targetBody(model, { rows, count, perSlot: 1 }, []),
@@ -99,7 +105,7 @@ function nextDrafts(
 
 /** Of logits that are made, what the target would choose of them. */
 function chosenDrafts(
-  { model, vocab, chosen, mostRows }: StandaloneDraft,
+  { model, vocab, chosen, mostRows, rejection }: StandaloneDraft,
   { batchSlots, slots, drafts }: RoundBuffers,
   { rows, batch, step }: Omit<Ends, "x"> & { readonly step: number },
 ): Dispatch[] {
@@ -107,7 +113,39 @@ function chosenDrafts(
   const shape = { count: batch, vocab, stride: head.rows, lanes: tuning.rowLanes };
   return [
     ...choose({ logits, partials, rows, slots, chosen }, shape),
+    ...rejection
+      ? [
+        scatterRows({ x: logits, index: batchSlots, out: drawnAt(rejection, step) }, {
+          ...{ rows: batch, cols: head.rows, label: `draft.drawn.${step}` },
+        }),
+        lawsOf({ logits, partials, rows, slots, laws: rejection.laws }, {
+          ...{ ...shape, first: rejection.drawn.laws + step * rejection.drawn.slots, bySlot: true },
+        }),
+      ]
+      : [],
     putDrafts({ batchSlots, chosen, drafts }, { batch, step, mostRows }),
+  ];
+}
+
+function drawnAt({ drawn: { logits, step } }: Rejection, at: number): Operand {
+  return { buffer: logits.buffer, offset: at * step * 4 };
+}
+
+/** Rejection sampling: the target's laws, and what comes of the drafts. */
+function rejecting(
+  { mostRows }: StandaloneDraft,
+  { drawn, laws }: Rejection,
+  { config, weights, tuning, partials }: Target,
+  { rows, slots, drafts, chosen }: RoundBuffers,
+): NonNullable<DeviceDrafter["reject"]> {
+  const of = { vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes };
+  return ({ batch, rows: perSlot }, logits) => [
+    lawsOf({ logits, partials, rows, slots, laws }, {
+      ...{ ...of, count: batch * perSlot, first: 0, bySlot: false },
+    }),
+    reject({ rows, slots, drafts, logits, drawn, laws, chosen }, {
+      ...{ ...of, batch, rows: perSlot, mostRows },
+    }),
   ];
 }
 
