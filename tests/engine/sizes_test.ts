@@ -11,7 +11,7 @@ import {
 } from "../../src/engine/load/sizes.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
-import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
 
 /**
  * The GPU with `room` bytes: what is asked for beyond them is reported as wgpu reports it, and
@@ -100,7 +100,8 @@ Deno.test("sizes: the prediction with a whole model as the draft", async () => {
   for (const tiers of [chains([0, 3]), [chain(3), { depth: 4, width: 4, rows: 16 }]]) {
     using opened = await openGpu();
     const gpu = small(opened, Infinity);
-    const settings = { contextLength: 1024, tiers, maxBatch: 8 };
+    const rejection = tiers.every(isChain);
+    const settings = { contextLength: 1024, tiers, maxBatch: 8, rejection };
     const capacity = capacityOf(settings, gpu, allLayers(models));
     await openCore(gpu, await loadWeights(gpu, models), capacity);
     const { total } = memoryNeed(models, capacity, { software: gpu.info.software });
