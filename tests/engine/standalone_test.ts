@@ -175,6 +175,16 @@ Deno.test("at steps 3: 4 tokens a round of a model for itself, few of random wei
   assert.ok(found[0]! > 3.9 && found[1]! < 1.2, found.join());
 });
 
+Deno.test("trees of a model for itself are accepted to their end", async () => {
+  using engine = await openEngine({ draft: TARGET, speculate: statically(treeNamed("4:3:24")) });
+  const results = [];
+  for (const n of [0, 2, 8]) {
+    const each = { ...request(engine, n), sampling: GREEDY, stop: [], ignoreEos: true };
+    results.push(await resultOf(engine.generate(each)));
+  }
+  assert.ok(acceptLength(results) > 4.7, `${acceptLength(results)}`);
+});
+
 Deno.test("prompts that begin alike: what is cached of the draft is true", async () => {
   using engine = await openEngine({ draft: TARGET, speculate: statically(3) });
   const first = await resultOf(engine.generate(request(engine, 0)));
@@ -234,6 +244,26 @@ Deno.test("rejection sampling is for chains of standalone drafts", async () => {
   await refused({}, "here is EAGLE3");
   await refused({ draft: "none" }, "here is no draft");
   await refused({ draft: TARGET, speculate: statically(treeNamed("3:2:6")) }, "here are trees");
+});
+
+Deno.test("random weights: configs alone make a target and a standalone draft", async () => {
+  const config = (name: string) =>
+    new URL(`../golden/${name}/config.json`, import.meta.url).pathname;
+  using engine = await openEngine({
+    random: { target: config("qwen3"), draft: config("llama3") },
+    ...{ algorithm: "STANDALONE", speculate: statically(2), contextLength: 64 },
+  });
+  assert.equal(engine.algorithm, "STANDALONE");
+  const asked = {
+    promptIds: [5, 6, 7],
+    sampling: GREEDY,
+    maxTokens: 12,
+    stop: [],
+    ignoreEos: true,
+  };
+  const { outputIds, speculative } = await resultOf(engine.generate(asked));
+  assert.equal(outputIds.length, 12);
+  assert.equal(speculative.draft_tokens, 2 * speculative.rounds);
 });
 
 Deno.test("nothing is made after warm-up", async () => {
