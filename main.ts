@@ -78,6 +78,14 @@ async function run(
         version,
       });
     }
+    case "breakeven": {
+      const { located } = await import("./src/cli/open/locate.ts");
+      const { openBench } = await import("./src/bench/session.ts");
+      const { runBreakeven } = await import("./src/cli/bench/breakeven.ts");
+      const open = located(openBench, { io, quiet: invocation.options.quiet });
+      const { version } = denoJson;
+      return await runBreakeven(invocation.options, { open, io, args: args.slice(1), version });
+    }
     case "check": {
       const { located } = await import("./src/cli/open/locate.ts");
       const { checkModel } = await import("./src/engine/check/check.ts");
@@ -146,7 +154,7 @@ async function engineOpener({ quiet }: { quiet: boolean }, io: Io): Promise<Open
   checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const { located } = await import("./src/cli/open/locate.ts");
-  return located(engineInWorker(import.meta.url), { io, quiet });
+  return located(engineInWorker(import.meta.url), { io, quiet, draftsAlone: true });
 }
 
 /** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */

@@ -53,6 +53,11 @@ function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   });
 }
 
+/** Whether a step of a program reads masks: those before it may run while they are made. */
+export function readsMasks({ kernel }: { readonly kernel: string }): boolean {
+  return kernel.startsWith("adjust_mask");
+}
+
 /** Records what the target chooses from, for `choose`: one of masks and penalties, or both. */
 export function adjust(
   { masks, penalties, ...buffers }: {

@@ -7,22 +7,55 @@ export interface ProposalRoom {
   readonly count: number;
   /** Levels below the pending token; more could not become output. */
   readonly depth: number;
+  /** Tokens that the device drafts where nothing is proposed; 0 where it has no drafter. */
+  readonly device: number;
 }
 
 /**
- * Drafts on the host, from a sequence's text alone. Whatever it proposes, the text is that of plain
- * decoding; only the speed depends on it.
+ * Drafts on the host, from the text alone. Whatever it proposes, the text is that of plain decoding;
+ * only the speed depends on it.
  */
 export interface HostDrafter {
-  /** For messages. */
+  /** For messages and statistics: the algorithm. */
   readonly name: string;
-  /** The most that it proposes, for which the engine makes its programs and buffers. */
-  readonly shape: TierShape;
   /**
-   * A pure function of its arguments. `NO_PROPOSAL` where it has no idea: a round in which no
-   * sequence has one goes to the device's drafter, or is one step of plain decoding.
+   * The rounds that the engine makes programs and buffers for, rising in depth and rows: a round has
+   * the first that holds what is proposed for it, and the last holds the most.
+   */
+  readonly shapes: readonly TierShape[];
+  /** Begins with a request. */
+  open(promptIds: readonly number[]): RequestDrafter;
+  /** Called while the device works: what does not have to be done between two rounds. */
+  readonly meanwhile?: () => void;
+}
+
+/** Drafts for one request. */
+export interface RequestDrafter {
+  /**
+   * `NO_PROPOSAL` leaves the sequence to the device's drafter; where there is none the round is one
+   * step of plain decoding for it.
    *
-   * @param ids prompt and output so far, the last one is the pending token.
+   * @param ids prompt and output so far, the last one is the pending token. They begin with those of
+   * the call before.
    */
   propose(ids: readonly number[], room: ProposalRoom): Proposal;
+  /** A round that the device drafted for, before `propose` is asked for the next. */
+  readonly learn?: (round: DeviceRound) => void;
+  /** The request has ended with these ids, prompt and output. */
+  readonly close?: (ids: readonly number[]) => void;
+}
+
+/** What came of the device's drafts of a sequence. */
+export interface DeviceRound {
+  readonly drafted: number;
+  readonly accepted: number;
+}
+
+/** A drafter that remembers nothing: what it proposes is a function of text and room. */
+export function pureDrafter(
+  { propose, ...drafter }:
+    & Pick<HostDrafter, "name" | "shapes">
+    & Pick<RequestDrafter, "propose">,
+): HostDrafter {
+  return { ...drafter, open: () => ({ propose }) };
 }

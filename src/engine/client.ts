@@ -9,7 +9,6 @@ import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
 import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
-import type { SpeculativeStats } from "../speculate/stats.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
 /** What is known of an engine once it is open. Plain data. */
@@ -18,7 +17,8 @@ export interface EngineFacts
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
-  readonly algorithm: SpeculativeStats["algorithm"];
+  /** As in SpeculativeStats. */
+  readonly algorithm: string;
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;

@@ -5,7 +5,10 @@ import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
+import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
+import type { NgramRange } from "../draft/ngram.ts";
+import { lazyGrammars } from "../grammar/lazy.ts";
 import { chain, chains, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
@@ -48,8 +51,15 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
   /** Verify chains of a STANDALONE draft by rejection sampling; default false. */
   readonly rejection?: boolean;
-  /** Drafts on the host, beside the draft model where there is one. It stays in this thread. */
+  /**
+   * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
+   * what `algorithm` names.
+   */
   readonly drafter?: HostDrafter;
+  /** How many tokens NGRAM, and HYBRID's, must and may match. */
+  readonly ngram?: Partial<NgramRange>;
+  /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
+  readonly constrained?: boolean;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -147,7 +157,7 @@ export async function openEngine(
 ): Promise<Engine> {
   const started = performance.now();
   using stack = new DisposableStack();
-  const { random, drafter } = options;
+  const { random, drafter = drafterOf(options) } = options;
   if (drafter) checkDrafter(drafter, options);
   using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
   checkQuantize(options);
@@ -158,15 +168,15 @@ export async function openEngine(
   const text = random
     ? noText(checkpoint.name)
     : openText(checkpoint, { vocabSize: config.vocabSize, onWarning: options.onWarning });
-  const algorithm: Outputs["algorithm"] = models.draft?.config.algorithm ?? "NONE";
-  const { tier, tiers, warmed = [tier], speculation } = planOf(
-    options,
-    algorithm,
-    config.architecture,
-  );
-  if (options.rejection) checkRejection(algorithm, tiers);
+  const device = models.draft?.config.algorithm ?? "NONE";
+  const algorithm = drafter?.name ?? device;
+  const { architecture } = config;
+  const plan = planOf(options, { algorithm: device, architecture, drafter });
+  const { tiers, warmed = [plan.tier], speculation } = plan;
+  const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
+  if (options.rejection) checkRejection(device, tiers);
   const gpu = stack.use(await machine.openGpu(options.adapter));
-  const settings = { ...options, contextLength, tiers };
+  const settings = { ...options, drafter, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
@@ -179,9 +189,10 @@ export async function openEngine(
       profile: options.profile ?? false,
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(warmed);
-    if (drafter) await opened.warmUp([...chains([0]), drafter.shape], true);
+    if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     return { core: opened, tuned: report };
   });
   const { name } = checkpoint;
@@ -189,9 +200,10 @@ export async function openEngine(
   const { tokenizer } = text;
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
   const { onRound, roundsPerSync = "auto" } = options;
-  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, algorithm);
+  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
+  const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, drafter, roundsPerSync },
+    ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
     ...gpu.info.software ? { chunkRows: SOFTWARE_CHUNK_ROWS } : {},
     ...onRound ? { onRound } : {},
   });
@@ -255,15 +267,36 @@ function checkRejection(algorithm: Outputs["algorithm"], tiers: readonly TierSha
   );
 }
 
+/** What `--speculative-algorithm` names, where that drafts on the host. */
+function drafterOf({ algorithm, speculate, ngram, draft }: OpenOptions): HostDrafter | undefined {
+  if (!isHostAlgorithm(algorithm)) return undefined;
+  const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
+    typeof speculate === "object" && "adaptive" in speculate ? speculate : {};
+  // Beside a draft model the steps are the model's.
+  const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
+  const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
+  return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
+}
+
+/** What is drafted on the device. */
 function planOf(
   options: OpenOptions,
-  algorithm: Outputs["algorithm"],
-  architecture: string,
+  { drafter, ...draft }: {
+    readonly algorithm: string;
+    readonly architecture: string;
+    readonly drafter: HostDrafter | undefined;
+  },
 ): SpeculationPlan {
   const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
-  if (typeof speculate === "function") return speculate(algorithm);
-  const of = { algorithm, architecture, maxBatch, onWarning };
-  return "policy" in speculate ? policyPlan(speculate, of) : speculationPlan(speculate, of);
+  if (typeof speculate === "function") return speculate(draft.algorithm);
+  const of = { ...draft, maxBatch, onWarning };
+  if ("policy" in speculate) return policyPlan(speculate, of);
+  if (drafter === undefined) return speculationPlan(speculate, of);
+  // Rows are the host's; without a draft model so are the steps.
+  const asked = { ...speculate, numDraftTokens: undefined };
+  if (draft.algorithm !== "NONE") return speculationPlan(asked, of);
+  const named = { ...of, algorithm: drafter.name };
+  return speculationPlan({ ...asked, numSteps: 0, allSteps: false }, named);
 }
 
 function contextOf(asked: number | undefined, most: number): number {

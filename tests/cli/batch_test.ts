@@ -75,6 +75,32 @@ Deno.test("batch: penalties and biases of a line, else those of the command line
   assert.equal(second?.presencePenalty, 1);
 });
 
+Deno.test("batch: a line's grammar, else that of the command line", async () => {
+  const { engine, lines } = await run(
+    '{"prompt": "a", "json_schema": {"type": "null"}}\n{"prompt": "b"}\n' +
+      '{"prompt": "c", "json_object": true}\n{"prompt": "d", "regex": "a", "grammar": "b"}\n' +
+      '{"prompt": "e", "regex": 5}\n{"prompt": "f", "json_object": "yes"}\n',
+    ["--regex", "[0-9]+"],
+  );
+  assert.deepEqual(engine.requests.map(({ grammar }) => grammar), [
+    { kind: "json schema", schema: { type: "null" } },
+    { kind: "regex", pattern: "[0-9]+" },
+    { kind: "json object" },
+  ]);
+  assert.deepEqual(lines.flatMap(({ error }) => error ?? []), [
+    "Cannot use line 4: it has grammar and regex, the output has one grammar",
+    "Cannot use line 5: regex is not a text",
+    "Cannot use line 6: json_object is not a boolean",
+  ]);
+  assert.equal(engine.opened[0]?.constrained, true);
+});
+
+Deno.test("batch: without grammars nothing is prepared for them", async () => {
+  const { engine } = await run('{"prompt": "a"}\n');
+  assert.equal(engine.opened[0]?.constrained, undefined);
+  assert.equal(engine.requests[0]?.grammar, undefined);
+});
+
 Deno.test("batch: log-probabilities of a line, else as the command line says", async () => {
   const text = '{"prompt": "a"}\n{"prompt": "b", "logprobs": 0}\n';
   const { lines } = await run(text, ["--logprobs", "1"]);

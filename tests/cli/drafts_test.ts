@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import pairs from "../../presets/drafts.json" with { type: "json" };
-import { knownDraft } from "../../src/cli/open/drafts.ts";
+import { knownDraft, unknownDraft } from "../../src/cli/open/drafts.ts";
 import { parsePlace } from "../../src/hub/names.ts";
 
 Deno.test("the table holds names of the hub, a source each, no pair twice", () => {
@@ -16,12 +16,13 @@ Deno.test("the table holds names of the hub, a source each, no pair twice", () =
 
 Deno.test("auto picks the first draft of the model, in any case of its name", () => {
   const model = "Qwen/Qwen3-8B";
-  assert.equal(knownDraft(model, { model }), "AngelSlim/Qwen3-8B_eagle3");
-  assert.equal(knownDraft("qwen/qwen3-8b", { model }), "AngelSlim/Qwen3-8B_eagle3");
+  const draft = "AngelSlim/Qwen3-8B_eagle3";
+  assert.deepEqual(knownDraft(model, { model }), { draft });
+  assert.deepEqual(knownDraft("qwen/qwen3-8b", { model }), { draft });
   const llama = "meta-llama/Llama-3.1-8B-Instruct";
-  assert.equal(
+  assert.deepEqual(
     knownDraft(llama, { model: llama, algorithm: "EAGLE" }),
-    "yuhuili/EAGLE-LLaMA3.1-Instruct-8B",
+    { draft: "yuhuili/EAGLE-LLaMA3.1-Instruct-8B" },
   );
 });
 
@@ -38,9 +39,7 @@ Deno.test("auto without a match says how to name a draft", () => {
     ],
   ];
   for (const [target, choice, why] of cases) {
-    assert.throws(() => knownDraft(target, choice), {
-      name: "UsageError",
-      message: `Cannot use "--draft auto": ${why}${end}`,
-    });
+    assert.deepEqual(knownDraft(target, choice), { why });
+    assert.equal(unknownDraft(why).message, `Cannot use "--draft auto": ${why}${end}`);
   }
 });

@@ -245,6 +245,23 @@ Deno.test("flags reach the engine", async () => {
   });
 });
 
+Deno.test("drafts from the text alone: what they match, and whom no such flag concerns", async () => {
+  const opened = async (flags: string) => {
+    const [engine, io] = [fakeEngine(), fakeIo({ stdin: "" })];
+    await run([...flags.split(" "), "hi"], engine, io);
+    const { algorithm, ngram } = engine.opened[0] ?? assert.fail();
+    return { algorithm, ngram, warned: io.err().includes("--ngram-max are not used") };
+  };
+  const ngram = { min: 2, max: 5 };
+  const flags = "--ngram-min 2 --ngram-max 5 --speculative-algorithm";
+  assert.deepEqual(await opened(`${flags} NGRAM`), { algorithm: "NGRAM", ngram, warned: false });
+  const suffix = { algorithm: "SUFFIX", ngram: undefined, warned: true };
+  assert.deepEqual(await opened(`--model m --num-steps 4 ${flags} SUFFIX`), suffix);
+  await assert.rejects(opened("--ngram-min 13 --speculative-algorithm HYBRID"), {
+    message: 'Cannot use "--ngram-min 13": it is more than --ngram-max 12',
+  });
+});
+
 Deno.test("without a draft nothing is drafted", async () => {
   for (const flags of [["--draft", "none"], ["--speculative-algorithm", "NONE"]]) {
     const engine = fakeEngine({ draft: false });

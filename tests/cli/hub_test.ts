@@ -124,6 +124,21 @@ Deno.test("--draft auto says which it takes, for a name and for a folder that te
   }
 });
 
+Deno.test("--draft auto: a model that no draft is known for gets SUFFIX, and is told so", async () => {
+  await using server = startHub({ "org/fledgling": [fledgling("target")] });
+  using cache = testCache();
+  const place = { cache: cache.path, server };
+  const flags = ["--draft", "auto", "--temperature", "0", "--json", "Count from 1 to 9."];
+  const { code, out, err } = await run(["generate", "--model", "org/fledgling", ...flags], place);
+  assert.equal(code, 0, err);
+  const told =
+    '--draft auto: no draft for "org/fledgling" is known; drafts come from the text alone (SUFFIX)\n';
+  assert.ok(err.includes(told), err);
+  const { speculative } = JSON.parse(out);
+  assert.equal(speculative.algorithm, "SUFFIX");
+  assert.ok(speculative.accepted_tokens > 0);
+});
+
 Deno.test("pull, models, rm", async () => {
   await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
   using cache = testCache();

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { BENCH_AXES } from "../../src/cli/options/bench_flags.ts";
 import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
@@ -29,6 +30,12 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
   Object.entries(flagsOf(command)).map(([key, flag]) => ({ command, key, flag }))
 );
 
+/** Flags of `breakeven` that stand without `--measure`. */
+const BREAKEVEN_ALWAYS = new Set(
+  "--alpha --draft-cost --verify-cost --steps --measure --output --output-file --json --quiet"
+    .split(" "),
+);
+
 /** What a command cannot do without. */
 function needed(command: CommandName, but: Flag): string[] {
   const required = Object.values(flagsOf(command))
@@ -39,6 +46,8 @@ function needed(command: CommandName, but: Flag): string[] {
   const batched = command === "generate" && ["--max-batch", "--output"].includes(but.flag);
   if (batched) return ["--batch", "x", ...required];
   if (but.flag === "--logprobs") return ["--json", ...required];
+  const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
+  if (measured) required.push("--measure");
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -109,7 +118,7 @@ for (const { command, key, flag } of ALL) {
 Deno.test("choices outside the list are refused by name", () => {
   assert.equal(
     message(["generate", "--speculative-algorithm", "eagle"]),
-    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NONE',
+    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, SUFFIX, HYBRID, NONE',
   );
 });
 
@@ -146,6 +155,8 @@ Deno.test("defaults of generate", () => {
       numSteps: undefined,
       eagleTopk: undefined,
       numDraftTokens: undefined,
+      ngramMin: undefined,
+      ngramMax: undefined,
       adaptive: false,
       adaptiveConfig: undefined,
       preset: undefined,
@@ -164,6 +175,10 @@ Deno.test("defaults of generate", () => {
       frequencyPenalty: undefined,
       presencePenalty: undefined,
       logitBias: {},
+      jsonSchema: undefined,
+      jsonObject: false,
+      grammar: undefined,
+      regex: undefined,
       seed: undefined,
       maxTokens: undefined,
       stop: [],
@@ -251,11 +266,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",
@@ -272,6 +287,21 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --top x",
     'Cannot use "--top": generate has no such flag, did you mean --top-k, --top-p? (eyrie generate --help lists them)',
+  ],
+  ["breakeven --model m", 'Cannot use "--model": it needs --measure'],
+  ["breakeven --repeat 3", 'Cannot use "--repeat": it needs --measure'],
+  ["breakeven --measure --alpha 1", 'Cannot use "--alpha" with "--measure": it is measured'],
+  [
+    "breakeven --measure --steps 1,64",
+    `Cannot use "--steps 1,64" with "--measure": allowed is integers from 1 to ${BENCH_AXES.numSteps.max}`,
+  ],
+  [
+    "breakeven --json --output html",
+    'Cannot use "--json" with "--output html": allowed is one of them',
+  ],
+  [
+    "breakeven --measure --random-weights c --model m",
+    'Cannot use "--random-weights" with "--model": allowed is one of them',
   ],
   [
     "generate --temp 0",
@@ -307,7 +337,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --fix", 'Cannot use "--fix" with generate: it is allowed with doctor'],
   [
     "chat --json",
-    'Cannot use "--json" with chat: it is allowed with generate, check, inspect, convert, models, doctor',
+    'Cannot use "--json" with chat: it is allowed with generate, breakeven, check, inspect, convert, models, doctor',
   ],
   ["chat --raw", 'Cannot use "--raw" with chat: it is allowed with generate'],
   ["models hello", 'Cannot run "models": too many arguments, allowed is none'],
@@ -326,6 +356,10 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --model m --speculative-algorithm EAGLE",
     'Cannot use "--speculative-algorithm EAGLE" with "--model": it needs a draft; give --draft MODEL',
+  ],
+  [
+    "generate --draft d --speculative-algorithm SUFFIX",
+    'Cannot use "--speculative-algorithm SUFFIX" with "--draft d": allowed is --draft none',
   ],
   [
     "generate --draft d --speculative-algorithm NONE",
@@ -362,7 +396,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
-    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench',
+    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, breakeven',
   ],
   ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [

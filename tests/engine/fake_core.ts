@@ -157,14 +157,20 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
         sequence.draftStored = sequence.stored;
       }
     },
-    async rounds(sequences, { shape, count, depths, proposals }) {
+    async rounds(sequences, { shape, count, depths, proposals, deviceDepth = 0 }) {
       await core.onWork();
       assert.equal(new Set(sequences.map(slotOf)).size, sequences.length);
       assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
-      if (proposals) assert.deepEqual([count, proposals.length], [1, sequences.length]);
+      if (proposals) {
+        assert.deepEqual([count, proposals.length], [1, sequences.length]);
+        assert.ok(deviceDepth <= shape.depth);
+      }
       return Array.from({ length: count }, (): RoundResult => {
         const results = sequences.map((sequence, i) =>
-          lane(sequence, shape, { depth: depths?.[i] ?? shape.depth, proposal: proposals?.[i] })
+          lane(sequence, shape, {
+            depth: depths?.[i] ?? (proposals ? deviceDepth : shape.depth),
+            proposal: proposals?.[i],
+          })
         );
         return { sequences: results, draftMs: 1, verifyMs: 1, extendMs: 1 };
       });

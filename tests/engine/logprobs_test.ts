@@ -1,6 +1,6 @@
 // Log-probabilities of what is emitted: to the bit the same with and without drafts.
 import assert from "node:assert/strict";
-import type { HostDrafter } from "../../src/draft/host_drafter.ts";
+import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
@@ -81,9 +81,9 @@ Deno.test("logprobs: those of the target before penalties and temperature, as ma
   }
 });
 
-const KNOWS: HostDrafter = {
+const KNOWS: HostDrafter = pureDrafter({
   name: "knows",
-  shape: { depth: 3, width: 2, rows: 7 },
+  shapes: [{ depth: 3, width: 2, rows: 7 }],
   propose(ids, { depth }) {
     const text = plain.find(({ promptIds, outputIds }) =>
       ids.every((id, i) => (promptIds[i] ?? outputIds[i - promptIds.length]) === id)
@@ -92,7 +92,7 @@ const KNOWS: HostDrafter = {
     if (a === undefined || b === undefined || c === undefined || depth < 3) return NO_PROPOSAL;
     return { tokens: [a ^ 1, a, b ^ 1, b, c ^ 1], parents: [0, 0, 2, 2, 4] };
   },
-};
+});
 
 const SETTINGS: Readonly<Record<string, OpenOptions>> = {
   "EAGLE3, 5 steps": { speculate: statically(5), roundsPerSync: 1 },

@@ -3,6 +3,7 @@ import { NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
 import { openOutput, type Outputs, type Taken } from "../../src/engine/schedule/output.ts";
+import type { Constraint } from "../../src/grammar/constraint.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import type { Tokenizer } from "../../src/text/tokenizer.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
@@ -239,3 +240,24 @@ function resultOf(events: readonly EngineEvent[]) {
   assert.ok(last?.kind === "finish");
   return last.result;
 }
+
+Deno.test("a grammar goes on with what is output, and not with what an accepted run has behind it", () => {
+  const seen: string[] = [];
+  const constraint = {
+    take: (token: number) => void seen.push(String.fromCharCode(token)),
+    get complete() {
+      return seen.join("") === "ok!";
+    },
+  } as Partial<Constraint> as Constraint;
+  const take = (text: string, request: Partial<GenerateRequest> = {}) => {
+    seen.length = 0;
+    const output = openOutput(OUTPUTS, { ...REQUEST, ...request });
+    output.take(taken(ids(text), 1), constraint);
+    return [seen.join(""), output.finished];
+  };
+  assert.deepEqual(take("a\xffbc"), ["a\xff", "stop"]);
+  assert.deepEqual(take("ok!more"), ["ok!", "stop"]);
+  assert.deepEqual(take("ok!", { ignoreEos: true }), ["ok!", "stop"]);
+  assert.deepEqual(take("abENDcd", { stop: ["END"] }), ["abEND", "stop"]);
+  assert.deepEqual(take("abcd", { maxTokens: 2 }), ["ab", "length"]);
+});

@@ -1,6 +1,6 @@
 // Penalties and biases: with drafts, whoever makes them, the text of plain decoding with them.
 import assert from "node:assert/strict";
-import type { HostDrafter } from "../../src/draft/host_drafter.ts";
+import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
 import {
   type GenerateRequest,
@@ -103,9 +103,9 @@ Deno.test("penalties change a text; those who have none get theirs beside them",
 });
 
 Deno.test("penalties: trees from the host, batch 1 to 4", async () => {
-  const drafter: HostDrafter = {
+  const drafter: HostDrafter = pureDrafter({
     name: "knows",
-    shape: { depth: 3, width: 2, rows: 8 },
+    shapes: [{ depth: 3, width: 2, rows: 8 }],
     propose(ids, { depth }) {
       const text = plain.find(({ promptIds, outputIds }) =>
         ids.every((id, i) => (promptIds[i] ?? outputIds[i - promptIds.length]) === id)
@@ -114,7 +114,7 @@ Deno.test("penalties: trees from the host, batch 1 to 4", async () => {
       if (a === undefined || b === undefined || c === undefined || depth < 3) return NO_PROPOSAL;
       return { tokens: [a ^ 1, a, b ^ 1, b, a, c], parents: [0, 0, 2, 2, 4, 4] };
     },
-  };
+  });
   for (const which of [[0], [0, 1, 2, 3]]) {
     using engine = await assertSame({ draft: "none", drafter, maxBatch: 4 }, which);
     assert.ok(engine.core.created.modules > 0);

@@ -77,7 +77,7 @@ Deno.test("presets: a file that cannot be used is told with its name", () => {
       });
     };
     refused("{", /^Cannot read adaptive config .*JSON/);
-    refused("[]", /^Cannot use adaptive config ".*": speculative adaptive config must be a JSON /);
+    refused("[]", /^Cannot use adaptive config ".*": it must be a JSON object, got /);
     refused('{"1": {"candidate_steps": [17]}}', /has 17, at most 16 steps are supported$/);
     assert.equal(presetConfig(file, 17).slots[0]?.candidateSteps[0], 17);
   } finally {

@@ -1,6 +1,6 @@
 // Drafts proposed by the host, trees among them: through the public interface, text as without.
 import assert from "node:assert/strict";
-import type { HostDrafter } from "../../src/draft/host_drafter.ts";
+import { pureDrafter } from "../../src/draft/host_drafter.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -24,6 +24,8 @@ import { NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
 import { chainOf } from "../reference/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
+
+type PureDrafter = Parameters<typeof pureDrafter>[0];
 
 const SHAPE = { depth: 4, width: 2, rows: 12 };
 const WRONG = 5;
@@ -93,9 +95,9 @@ function scattered(right: readonly number[], count: number, vocab = 2048): Propo
 }
 
 /** Knows the texts, and takes every fifth token for another one. */
-const TREES: HostDrafter = {
+const TREES: PureDrafter = {
   name: "trees",
-  shape: SHAPE,
+  shapes: [SHAPE],
   propose(ids, { count, depth }) {
     const [right] = whatFollows(ids, depth);
     return scattered(right.map((id, i) => hash32(ids.length, i, 2) % 5 ? id : id ^ 1), count);
@@ -103,12 +105,15 @@ const TREES: HostDrafter = {
 };
 
 async function open(
-  drafter: HostDrafter,
+  drafter: PureDrafter,
   options: OpenOptions,
 ): Promise<{ engine: Engine; rounds: RoundSample[] }> {
   const rounds: RoundSample[] = [];
   const onRound = (round: RoundSample) => void rounds.push(round);
-  return { engine: await openEngine({ drafter, onRound, ...options }), rounds };
+  return {
+    engine: await openEngine({ drafter: pureDrafter(drafter), onRound, ...options }),
+    rounds,
+  };
 }
 
 const acceptedOf = (rounds: readonly RoundSample[]) =>
@@ -156,19 +161,19 @@ for (const [name, options, machine] of TARGETS) {
   Deno.test(`trees from the host: ${name}`, async () => {
     const ids = Array.from({ length: 40 }, (_, i) => (i * i * 7 + 3) % 50);
     const asked = { promptIds: ids, maxTokens: 24, stop: [], ignoreEos: true, sampling: GREEDY };
-    const outputOf = async (drafter?: HostDrafter) => {
+    const outputOf = async (drafter?: PureDrafter) => {
       const rounds: RoundSample[] = [];
       using engine = await openEngine({
         ...options,
         contextLength: 256,
-        ...drafter ? { drafter } : {},
+        ...drafter ? { drafter: pureDrafter(drafter) } : {},
         onRound: (round) => rounds.push(round),
       }, machine);
       const { outputIds } = await resultOf(engine.generate(asked));
       return { outputIds, accepted: acceptedOf(rounds) };
     };
     const { outputIds } = await outputOf();
-    const knows: HostDrafter = {
+    const knows: PureDrafter = {
       ...TREES,
       propose(ids, { count, depth }) {
         const next = outputIds.slice(ids.length - 40).slice(0, depth);
@@ -184,7 +189,7 @@ for (const [name, options, machine] of TARGETS) {
 
 Deno.test("one row, a chain and a tree in the same rounds", async () => {
   const kinds = new Set<string>();
-  const drafter: HostDrafter = {
+  const drafter: PureDrafter = {
     ...TREES,
     propose(ids, room) {
       const [right, text] = whatFollows(ids, room.depth);
@@ -206,9 +211,9 @@ Deno.test("one row, a chain and a tree in the same rounds", async () => {
 });
 
 Deno.test("chains from the host: as deep as one likes", async () => {
-  const drafter: HostDrafter = {
+  const drafter: PureDrafter = {
     name: "chains",
-    shape: chain(20),
+    shapes: [chain(20)],
     propose: (ids, { depth }) => chainOf(whatFollows(ids, depth)[0]),
   };
   const { engine, rounds } = await open(drafter, { draft: "none", maxBatch: 2 });
@@ -233,7 +238,7 @@ async function deviceDrafts(
   every: number,
 ): Promise<{ drafts: Map<string, string>; rounds: readonly RoundSample[] }> {
   let asked = 0;
-  const drafter: HostDrafter = {
+  const drafter: PureDrafter = {
     ...TREES,
     propose: (ids, room) => ++asked % every === 0 ? TREES.propose(ids, room) : NO_PROPOSAL,
   };
@@ -282,7 +287,7 @@ const FAULTS: readonly [why: string, proposal: Proposal][] = [
 
 Deno.test("what cannot be verified ends its request, and the others go on", async () => {
   let fault: Proposal = NO_PROPOSAL;
-  const drafter: HostDrafter = {
+  const drafter: PureDrafter = {
     ...TREES,
     propose: (ids, room) => whatFollows(ids, 1)[1] === 1 ? fault : TREES.propose(ids, room),
   };
@@ -304,8 +309,10 @@ Deno.test("what cannot be verified ends its request, and the others go on", asyn
 
 Deno.test("a shape that cannot be built is refused", async () => {
   for (const shape of [{ ...SHAPE, rows: 65 }, { ...SHAPE, rows: 4 }, { ...SHAPE, depth: 0 }]) {
-    await assert.rejects(openEngine({ draft: "none", drafter: { ...TREES, shape } }), UsageError);
+    const drafter = pureDrafter({ ...TREES, shapes: [shape] });
+    await assert.rejects(openEngine({ draft: "none", drafter }), UsageError);
   }
-  const simulated = { draft: "none", drafter: TREES, simulateAcceptance: [0.5] };
+  const drafter = pureDrafter(TREES);
+  const simulated = { draft: "none", drafter, simulateAcceptance: [0.5] };
   await assert.rejects(openEngine(simulated), /simulated for chains alone/);
 });

@@ -81,7 +81,7 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
       { contextLength: 1024, tiers: chains([0, 3]), maxBatch: 8, kvDtype: "bf16" },
       { contextLength: 256, tiers: chains([7]), maxBatch: 64 },
       { contextLength: 256, tiers: [chain(3), { depth: 8, width: 10, rows: 60 }], maxBatch: 8 },
-      { contextLength: 256, tiers: chains([3]), maxBatch: 16, drafter: { shape: TREES } },
+      { contextLength: 256, tiers: chains([3]), maxBatch: 16, drafter: { shapes: [TREES] } },
     ] satisfies SizeSettings[]
   ) {
     using opened = await openGpu();

@@ -6,7 +6,7 @@ const QUANTIZED = "q8|q4|u4|i8|f8";
 const matmul = (formats: string, epilogue: string): RegExp =>
   RegExp(`^matmul_[a-z]+_(${formats})_${epilogue}_(${PLAIN})_`);
 
-/** Kernels that want more than promised, by name. README.md's limits tell which models these are. */
+/** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],

@@ -5,7 +5,7 @@ import { parseHTML } from "linkedom";
 /** What the page needs of a DOM node: Deno has no DOM, linkedom's stands in for it. */
 export interface PageNode {
   readonly outerHTML: string;
-  readonly innerHTML: string;
+  innerHTML: string;
   setAttribute(name: string, value: string): void;
   append(...children: readonly (PageNode | string)[]): void;
 }
@@ -52,4 +52,30 @@ export function pageMaker(): PageMaker {
       return svg;
     },
   };
+}
+
+/** The whole file around `main`. `css` and `script` are ours, the title is text. */
+export function documentText(
+  { title, css, main, script }: {
+    readonly title: string;
+    readonly css: string;
+    readonly main: PageNode;
+    readonly script?: string;
+  },
+  { element }: PageMaker,
+): string {
+  // The DOM escapes no title and no style sheet: the one is escaped as other text.
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${element("b", {}, title).innerHTML}</title>
+<style>${css}</style>
+</head>
+<body>
+${main.outerHTML}
+${script === undefined ? "" : `<script>\n${script}\n</script>\n`}</body>
+</html>
+`;
 }

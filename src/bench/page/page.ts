@@ -2,7 +2,7 @@ import { groups } from "../cases.ts";
 import { columnsFor, isSimulated, noiseText } from "../columns.ts";
 import type { BenchRow } from "../row.ts";
 import { type CaseVerdict, caseVerdicts } from "../verdict_text.ts";
-import { type PageMaker, pageMaker, type PageNode } from "./dom.ts";
+import { documentText, type PageMaker, pageMaker, type PageNode } from "./dom.ts";
 import { section } from "./section.ts";
 import { looksOf } from "./series.ts";
 import css from "./style.css" with { type: "text" };
@@ -27,25 +27,13 @@ export function html(rows: readonly BenchRow[], facts: PageFacts): string {
     ...groups(rows).flatMap((group) => section(group, { page, looks })),
     ...tableOf(rows, { page, verdicts }),
   );
-  const title = page.element(
-    "b",
-    {},
-    `eyrie bench: ${rows[0]?.model ?? ""}, ${rows[0]?.device ?? ""}`,
-  );
-  // The DOM escapes no title and no style sheet: the one is escaped as other text, the other is ours.
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title.innerHTML}</title>
-<style>${css}</style>
-</head>
-<body>
-${main.outerHTML}
-</body>
-</html>
-`;
+  const title = `eyrie bench: ${rows[0]?.model ?? ""}, ${rows[0]?.device ?? ""}`;
+  return documentText({ title, css, main }, page);
+}
+
+/** `2026-11-21 23:19 UTC` */
+export function dateText(date: Date): string {
+  return `${date.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
 function header(
@@ -64,7 +52,7 @@ function header(
       element("dt", style, name),
       element("dd", {}, value),
     ];
-  const date = `${facts.date.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+  const date = dateText(facts.date);
   const terms = [
     ...[["command", element("code", {}, facts.command)] as const].flatMap(term({ class: "line" })),
     ...[...shared, ["date", date] as const, ["eyrie", facts.version] as const].flatMap(term({})),

@@ -13,14 +13,14 @@ import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";
 import { ROUNDS } from "../options/option_flight.ts";
-import type { BenchOptions } from "../options/options.ts";
+import type { BenchOptions, MeasuredOptions } from "../options/options.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import { usage } from "../../engine/schedule/presets.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
 
 const DEFAULT_STEPS = [0, 1, 3, 7];
-const DEFAULT_PROMPT_TOKENS = [128];
+export const DEFAULT_PROMPT_TOKENS = [128] as const;
 
 /** `eyrie bench`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
 export async function runBench(
@@ -55,7 +55,10 @@ export async function runBench(
   return 0;
 }
 
-function workloadName({ workload, randomWeights }: BenchOptions): string {
+/** What `--workload` is where it is not given. */
+export function workloadName(
+  { workload, randomWeights }: Pick<BenchOptions, "workload" | "randomWeights">,
+): string {
   return workload ?? (randomWeights === undefined ? "fledgling:all" : "random");
 }
 
@@ -119,7 +122,7 @@ function requestOf(
 
 /** The models that the flags name. */
 export function modelRequest(
-  options: BenchOptions,
+  options: MeasuredOptions,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
   const { model, draft, draftRopeTheta, algorithm, adapter } = options;
@@ -144,7 +147,9 @@ export function modelRequest(
 }
 
 /** Says on stderr how far the sweep is: a bar on a terminal, a line a cell elsewhere. */
-function talkOf({ io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean }) {
+export function talkOf(
+  { io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean },
+): (event: SweepEvent) => void {
   const line = (text: string) => {
     if (!quiet && !io.stderr.isTerminal) io.stderr.write(`${text}\n`);
   };

@@ -40,7 +40,7 @@ export function openResults(
   const { stdout, stderr } = io;
   const short = stdout.isTerminal && !options.wide &&
     (file !== undefined || options.output === undefined);
-  const facts = { command: commandText(args), date: now(), version };
+  const facts = { command: commandText("bench", args), date: now(), version };
   const place = ({ label }: { label: string }, one: Case) =>
     rowKey(session.subject, one, { label, seed: plan.seed });
   const keys = plan.cases.flatMap((one) => plan.arms.map((arm) => place(arm, one)));
@@ -74,9 +74,9 @@ export function openResults(
 }
 
 /** The command as a shell takes it. */
-function commandText(args: readonly string[]): string {
+export function commandText(name: string, args: readonly string[]): string {
   const quoted = args.map((arg) =>
     /^[\w./:,=@%+-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", `'\\''`)}'`
   );
-  return ["eyrie", "bench", ...quoted].join(" ");
+  return ["eyrie", name, ...quoted].join(" ");
 }

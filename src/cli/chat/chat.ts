@@ -188,8 +188,9 @@ async function load({ engine, options, say }: Chat, now: ChatState, path: string
 }
 
 function greeting(engine: Engine): string {
-  const { draftName, device } = engine;
-  const draft = draftName === undefined ? "no draft" : `${draftName} (${engine.algorithm})`;
+  const { draftName, device, algorithm } = engine;
+  const without = algorithm === "NONE" ? "no draft" : `drafts by ${algorithm}`;
+  const draft = draftName === undefined ? without : `${draftName} (${algorithm})`;
   return `${engine.name}, ${draft}, ${device.adapter}. /help lists the commands.`;
 }
 

@@ -92,7 +92,7 @@ function renderInspect(report: ModelReport, generation: GenerationDefaults): str
     ...memory.tiers.map(({ numSteps, bytes: size }, i) =>
       line(
         i === 0 ? "tiers" : "",
-        `${bytes(size)} for ${numSteps} draft steps at batch ${TIER_BATCH}`,
+        `${bytes(size)} for draft steps ${numSteps} at batch ${TIER_BATCH}`,
       )
     ),
     line("fit", draft === null ? "no draft" : draft.misfit ?? "draft and target fit together"),

@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { type Answered, answered } from "./answer_writer.ts";
 import { type Asked, parseBatch } from "./batch_file.ts";
@@ -24,10 +25,12 @@ import { warn } from "../terminal/warn.ts";
  * when there was one.
  */
 export async function runBatch(
-  { file, prompt, options }: {
+  { file, prompt, options, grammar }: {
     readonly file: string;
     readonly prompt: string | undefined;
     readonly options: GenerateOptions;
+    /** Of lines that have none of their own. */
+    readonly grammar: Grammar | undefined;
   },
   context: CommandContext,
 ): Promise<number> {
@@ -39,11 +42,17 @@ export async function runBatch(
   if (text === undefined) return INTERRUPTED;
   const lines = parseBatch(text);
   using output = openOutput(options.output, io);
-  await using engine = await openWithProgress(options, context);
+  await using engine = await openWithProgress(options, context, {
+    constrained: grammar !== undefined || lines.some(hasGrammar),
+  });
   if (engine === undefined) return INTERRUPTED;
-  const run = openRun(engine, { options, context, output, total: lines.length });
+  const run = openRun(engine, { options, grammar, context, output, total: lines.length });
   await Promise.all(lines.map(run.answer));
   return run.close();
+}
+
+function hasGrammar({ request }: Asked): boolean {
+  return !(request instanceof UsageError) && request.grammar !== undefined;
 }
 
 interface Run {
@@ -55,8 +64,9 @@ interface Run {
 
 function openRun(
   engine: Engine,
-  { options, context: { io, randomSeed: drawSeed = randomSeed }, output, total }: {
+  { options, grammar, context: { io, randomSeed: drawSeed = randomSeed }, output, total }: {
     readonly options: GenerateOptions;
+    readonly grammar: Grammar | undefined;
     readonly context: CommandContext;
     readonly output: BatchOutput;
     readonly total: number;
@@ -82,7 +92,9 @@ function openRun(
     async answer({ id, line, request: asked }) {
       try {
         if (asked instanceof UsageError) throw asked;
-        const { input, request } = await requestOf(engine, { line: asked, options, io, drawSeed });
+        const { input, request } = await requestOf(engine, {
+          ...{ line: asked, options, grammar, io, drawSeed },
+        });
         const result = await resultOf(engine.generate(request));
         tokens += result.outputIds.length;
         const stopped = result.finishReason === "interrupt";
@@ -120,14 +132,15 @@ function openRun(
 
 async function requestOf(
   engine: Engine,
-  { line, options, io, drawSeed }: {
+  { line, options, grammar: common, io, drawSeed }: {
     readonly line: BatchLine;
     readonly options: GenerateOptions;
+    readonly grammar: Grammar | undefined;
     readonly io: Io;
     readonly drawSeed: () => number;
   },
 ): Promise<{ readonly input: PromptInput; readonly request: GenerateRequest }> {
-  const { prompt, messages, logprobs = options.logprobs, ...own } = line;
+  const { prompt, messages, grammar = common, logprobs = options.logprobs, ...own } = line;
   const input = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages, templateArguments: templateArguments(options) };
@@ -138,6 +151,7 @@ async function requestOf(
     maxTokens: own.maxTokens ?? options.maxTokens ?? MAX_TOKENS,
     stop: own.stop ?? options.stop,
     ignoreEos: own.ignoreEos ?? options.ignoreEos,
+    ...grammar && { grammar },
     ...logprobs === undefined ? {} : { logprobs },
     signal: io.signal,
   };

@@ -1,8 +1,10 @@
 import { UsageError } from "../../errors.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
 import { biasOf, MOST_BIAS } from "../options/logit_bias.ts";
+import { GRAMMAR_FIELDS, grammarOfLine } from "./constraint.ts";
 import { flagNamed } from "../options/options.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
@@ -14,6 +16,7 @@ export interface BatchLine {
   readonly maxTokens?: number;
   readonly stop?: readonly string[];
   readonly ignoreEos?: boolean;
+  readonly grammar?: Grammar;
   readonly logprobs?: number;
 }
 
@@ -34,6 +37,7 @@ const NUMBERS = {
 const FIELDS = [
   ...["id", "prompt", "messages", "stop", "ignore_eos", "logit_bias"],
   ...Object.keys(NUMBERS),
+  ...GRAMMAR_FIELDS,
 ];
 
 /**
@@ -68,6 +72,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   if (ignoreEos !== undefined && typeof ignoreEos !== "boolean") {
     fail("ignore_eos is not a boolean");
   }
+  const grammar = grammarOfLine(values, fail);
   const { maxTokens, logprobs, ...sampling } = numbersOf(values, fail);
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
@@ -77,6 +82,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     ...messages === undefined ? {} : { messages: messages as ChatMessage[] },
     ...stops === undefined ? {} : { stop: stops as string[] },
     ...ignoreEos === undefined ? {} : { ignoreEos: ignoreEos as boolean },
+    ...grammar === undefined ? {} : { grammar },
     ...maxTokens === undefined ? {} : { maxTokens },
     ...logprobs === undefined ? {} : { logprobs },
     sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },

@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { type Answered, answered, answerWriter } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
@@ -12,6 +13,7 @@ import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrompt } from "./prompt.ts";
+import { grammarOf } from "./constraint.ts";
 import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
@@ -22,18 +24,24 @@ export async function runGenerate(
   context: CommandContext,
 ): Promise<number> {
   const { io } = context;
-  templateArguments(options); // a mistake is told before anything is opened
+  // Mistakes are told before anything is opened.
+  templateArguments(options);
+  const grammar = grammarOf(options);
+  if (grammar) await (await import("../../grammar/grammars.ts")).checkGrammar(grammar);
   if (options.batch !== undefined) {
-    return await runBatch({ file: options.batch, prompt: argument, options }, context);
+    return await runBatch({ file: options.batch, prompt: argument, options, grammar }, context);
   }
   const source = { argument, file: options.promptFile };
   const prompt = await unlessAborted(readPrompt(source, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
-  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context);
+  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context, {
+    constrained: grammar !== undefined,
+  });
   if (engine === undefined) return INTERRUPTED;
   const input = promptInput(engine, { prompt, options, io });
   const request = requestOf(engine, options, {
     promptIds: await encode(engine, { prompt, input, io }),
+    grammar,
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
@@ -88,6 +96,7 @@ function requestOf(
   options: GenerateOptions,
   rest: {
     promptIds: readonly number[];
+    grammar: Grammar | undefined;
     drawSeed: () => number;
     signal: AbortSignal;
   },
@@ -99,6 +108,7 @@ function requestOf(
     maxTokens,
     stop,
     ignoreEos,
+    ...rest.grammar && { grammar: rest.grammar },
     ...logprobs === undefined ? {} : { logprobs },
     signal: rest.signal,
   };

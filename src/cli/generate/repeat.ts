@@ -4,12 +4,13 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import type { GenerateRequest } from "../../engine/schedule/events.ts";
 import type { Engine } from "../open/engine.ts";
 import { modelReference } from "../open/reference.ts";
+import { grammarField } from "./constraint.ts";
 import { COMMANDS, type GenerateOptions } from "../options/options.ts";
 
 /** A request as a line that `--batch` takes: the prompt, and sampling as it was used. */
 export function requestReport(
   input: PromptInput,
-  { sampling, maxTokens, stop, ignoreEos, logprobs }: GenerateRequest,
+  { sampling, maxTokens, stop, ignoreEos, grammar, logprobs }: GenerateRequest,
 ): Record<string, unknown> {
   const { temperature, topK, topP, minP, seed, logitBias } = sampling;
   const { repetitionPenalty, frequencyPenalty, presencePenalty } = sampling;
@@ -27,6 +28,7 @@ export function requestReport(
     max_tokens: maxTokens,
     stop,
     ignore_eos: ignoreEos,
+    ...grammar && grammarField(grammar),
     ...logprobs === undefined ? {} : { logprobs },
   };
 }

@@ -91,12 +91,14 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
   ];
 }
 
-function draftText({ draftName }: Engine, { speculative }: GenerateResult): string {
-  if (draftName === undefined) return "none";
-  const name = shownName(draftName);
-  return speculative.num_steps === 0
-    ? `${name}, not used`
-    : `${name}, ${speculative.algorithm}, ${speculative.num_steps} steps`;
+function draftText(
+  { draftName, algorithm }: Engine,
+  { speculative: { num_steps: steps } }: GenerateResult,
+): string {
+  if (algorithm === "NONE") return "none";
+  const name = draftName === undefined ? undefined : shownName(draftName);
+  const named = name === undefined ? algorithm : `${name}, ${algorithm}`;
+  return steps === 0 ? `${name ?? algorithm}, not used` : `${named}, ${steps} steps`;
 }
 
 /** The object of `generate --json`; its field names are a public format. */

@@ -12,25 +12,27 @@ interface Pair {
 const PAIRS: readonly Pair[] = pairs;
 
 /**
- * The draft that `--draft auto` stands for: the first one known for the target.
+ * The draft that `--draft auto` stands for: the first one known for the target, or why there is none.
+ *
  * @param target `org/name`; undefined where a folder does not name it.
  * @param algorithm what the draft must be, where that was said.
- * @throws UsageError that says how to name one.
  */
 export function knownDraft(
   target: string | undefined,
-  { model, algorithm }: { readonly model: string; readonly algorithm?: string },
-): string {
+  { model, algorithm }: { readonly model: string; readonly algorithm?: string | undefined },
+): { readonly draft: string } | { readonly why: string } {
   const wanted = target?.toLowerCase();
   const found = PAIRS.filter((pair) => pair.target.toLowerCase() === wanted);
   const pair = found.find((pair) => algorithm === undefined || pair.algorithm === algorithm);
-  if (pair !== undefined) return pair.draft;
-  const why = target === undefined
-    ? `the folder "${model}" does not say which model it is`
-    : found.length > 0
-    ? `no ${algorithm} draft for "${target}" is known`
-    : `no draft for "${target}" is known`;
-  throw new UsageError(
+  if (pair !== undefined) return { draft: pair.draft };
+  if (target === undefined) return { why: `the folder "${model}" does not say which model it is` };
+  const kind = found.length > 0 ? `${algorithm} draft` : "draft";
+  return { why: `no ${kind} for "${target}" is known` };
+}
+
+/** Says how to name a draft. */
+export function unknownDraft(why: string): UsageError {
+  return new UsageError(
     `Cannot use "--draft auto": ${why}; name one with --draft org/name or --draft FOLDER, ` +
       `or go without by --draft none (presets/drafts.json lists the known ones)`,
   );

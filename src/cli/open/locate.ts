@@ -6,7 +6,8 @@ import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parseFilePlace, parsePlace, type Place } from "../../hub/names.ts";
 import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
-import { knownDraft } from "./drafts.ts";
+import { isHostAlgorithm } from "../../draft/algorithms.ts";
+import { knownDraft, unknownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
 import { checkFolder, isThere, meantFolder } from "./missing.ts";
 import type { Io } from "../terminal/io.ts";
@@ -25,6 +26,8 @@ interface Named {
 export interface Notices {
   readonly io: Io;
   readonly quiet: boolean;
+  /** Whether there is drafting without a draft model, for a model that none is known for. */
+  readonly draftsAlone?: boolean;
 }
 
 /** `open`, for options whose models may be names of the hub: downloads what is not there. */
@@ -42,7 +45,8 @@ export async function locate<Options extends Named>(
 ): Promise<Options> {
   const { model, algorithm, tokenMap } = options;
   const target = model === undefined ? undefined : parsePlace(model, isThere);
-  const draft = algorithm === "NONE" ? options.draft : draftOf(options, target, notices);
+  const alone = ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "");
+  const { draft, ...chosen } = alone ? options : draftOf(options, target, notices);
   const places: { -readonly [K in "model" | "draft" | "tokenMap"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
   try {
@@ -60,7 +64,7 @@ export async function locate<Options extends Named>(
     status.clear();
   }
   const { model: _, draft: __, tokenMap: ___, ...rest } = options;
-  return { ...rest, ...places } as Options;
+  return { ...rest, ...chosen, ...places } as Options;
 }
 
 /** Where the cache and the hub are. */
@@ -103,19 +107,27 @@ async function folderOf(place: Place, notices: Notices, status: StatusLine): Pro
   return place.path;
 }
 
+/** The draft; where `auto` finds none, the algorithm that goes without. */
 function draftOf(
   { model, draft, algorithm }: Named,
   target: Place | undefined,
-  { io, quiet }: Notices,
-): string | undefined {
+  { io, quiet, draftsAlone = false }: Notices,
+): Pick<Named, "draft" | "algorithm"> {
+  if (draft !== "auto") return draft === undefined ? {} : { draft };
   // The embedded model has its own heads: one of them is the default.
-  if (draft !== "auto" || model === undefined || target === undefined) {
-    return draft === "auto" ? undefined : draft;
-  }
+  if (model === undefined || target === undefined) return {};
+  const tell = (line: string) => quiet || io.stderr.write(`--draft auto: ${line}\n`);
   const name = target.kind === "hub" ? target.name.repo : nameInConfig(target.path);
-  const found = knownDraft(name, { model, ...algorithm === undefined ? {} : { algorithm } });
-  if (!quiet) io.stderr.write(`--draft auto: ${found}, known for ${name}\n`);
-  return found;
+  const any = isHostAlgorithm(algorithm) ? undefined : algorithm;
+  const found = knownDraft(name, { model, algorithm: any });
+  if ("draft" in found) {
+    tell(`${found.draft}, known for ${name}`);
+    return { draft: found.draft };
+  }
+  if (!draftsAlone || any !== undefined) throw unknownDraft(found.why);
+  const instead = algorithm ?? "SUFFIX";
+  tell(`${found.why}; drafts come from the text alone (${instead})`);
+  return { algorithm: instead };
 }
 
 /** transformers notes in config.json what a model was loaded from when it was saved. */

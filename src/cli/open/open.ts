@@ -4,7 +4,7 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { speculationOf } from "./speculation.ts";
+import { ngramOf, speculationOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -20,13 +20,24 @@ export interface CommandContext {
 export async function openWithProgress(
   options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
   { open, io }: CommandContext,
-  speculating: { readonly allSteps?: boolean } = {},
+  { constrained = false, ...speculating }: {
+    readonly allSteps?: boolean;
+    /** Requests may have a grammar. */
+    readonly constrained?: boolean;
+  } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on" } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
+  const { ngramMin, ngramMax } = options;
+  const matches = algorithm === "NGRAM" || algorithm === "HYBRID";
+  if (!matches && (ngramMin ?? ngramMax) !== undefined) {
+    onWarning(
+      "--ngram-min and --ngram-max are not used: they need --speculative-algorithm NGRAM or HYBRID",
+    );
+  }
   const opening = open({
     maxBatch,
     speculate: speculationOf(options, speculating),
@@ -35,6 +46,7 @@ export async function openWithProgress(
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
     ...tokenMap === undefined ? {} : { tokenMap },
     ...algorithm === undefined ? {} : { algorithm },
+    ...matches ? { ngram: ngramOf(options) } : {},
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
     ...options.rejection ? { rejection: true } : {},
@@ -44,6 +56,7 @@ export async function openWithProgress(
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
+    ...constrained ? { constrained } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
     signal: io.signal,
     onProgress: status.load,

@@ -1,6 +1,8 @@
 import { DEFAULT_PRESET, presetConfig, usage } from "../../engine/schedule/presets.ts";
 import type { SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
+import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
+import { UsageError } from "../../errors.ts";
 import type { ChatOptions } from "../options/options.ts";
 
 /**
@@ -27,4 +29,15 @@ export function speculationOf(
       : usage(() => treeNamed(draftTree), "--draft-tree: "),
     allSteps,
   };
+}
+
+/** How many tokens NGRAM, and HYBRID's, must and may match. */
+export function ngramOf(
+  { ngramMin: min = NGRAM_RANGE.min, ngramMax: max = NGRAM_RANGE.max }: Pick<
+    ChatOptions,
+    "ngramMin" | "ngramMax"
+  >,
+): NgramRange {
+  if (min <= max) return { min, max };
+  throw new UsageError(`Cannot use "--ngram-min ${min}": it is more than --ngram-max ${max}`);
 }

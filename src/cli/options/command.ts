@@ -4,6 +4,7 @@ export type CommandName =
   | "generate"
   | "chat"
   | "bench"
+  | "breakeven"
   | "check"
   | "inspect"
   | "convert"

@@ -14,6 +14,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
     "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",
   ],
+  breakeven: [
+    "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
+    "eyrie breakeven --measure --output html --output-file breakeven.html",
+  ],
   check: [
     "eyrie check -m Qwen/Qwen3-4B --quantize q8",
     "eyrie check -m ./model --expected expected.safetensors",

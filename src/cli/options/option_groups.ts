@@ -17,7 +17,8 @@ export const DRAFT = {
     flag: "--draft",
     alias: "--speculative-draft-model-path",
     type: "model",
-    help: "EAGLE head: a folder or a name, auto (one known for the model), or none",
+    help:
+      "EAGLE head: a folder or a name, auto (one known for the model; else generate and chat take SUFFIX), or none",
     absent: "the embedded EAGLE-3 head with the embedded model, else none",
     example: "--draft AngelSlim/Qwen3-4B_eagle3",
   },

@@ -1,7 +1,8 @@
 // Rows of the option table: who drafts, and how far.
 import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
 
-export const SPECULATION = {
+/** Kinds of draft models. */
+export const DRAFT_ALGORITHM = {
   algorithm: {
     flag: "--speculative-algorithm",
     type: "choice",
@@ -10,6 +11,18 @@ export const SPECULATION = {
       "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
     absent: "read from the draft checkpoint",
     example: "--speculative-algorithm EAGLE3",
+  },
+} as const;
+
+export const SPECULATION = {
+  algorithm: {
+    flag: "--speculative-algorithm",
+    type: "choice",
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "SUFFIX", "HYBRID", "NONE"],
+    help:
+      "kind of draft (NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further); STANDALONE: a small model of the same vocabulary; NGRAM, SUFFIX: from the text alone; HYBRID: head or text, whichever promises more",
+    absent: "read from the draft checkpoint",
+    example: "--speculative-algorithm SUFFIX",
   },
   numSteps: {
     flag: "--speculative-num-steps",
@@ -36,14 +49,33 @@ export const SPECULATION = {
     min: 1,
     max: MOST_ROWS as number,
     help: "rows a round verifies: of a tree the best candidates; always num-steps + 1 for a chain",
-    absent: "num-steps + 1; of a tree 8, or that where it is more",
+    absent: "num-steps + 1; of a tree 8, or that where it is more; 12 with NGRAM, SUFFIX, HYBRID",
     example: "--speculative-num-draft-tokens 16",
+  },
+  ngramMin: {
+    flag: "--ngram-min",
+    type: "integer",
+    min: 1,
+    max: 64,
+    help: "last tokens that must occur before, with NGRAM and HYBRID",
+    absent: "1",
+    example: "--ngram-min 2",
+  },
+  ngramMax: {
+    flag: "--ngram-max",
+    type: "integer",
+    min: 1,
+    max: 64,
+    help: "last tokens that are looked for; the longest match is taken",
+    absent: "12",
+    example: "--ngram-max 5",
   },
   draftTree: {
     flag: "--draft-tree",
     type: "text",
     help:
-      "the three above as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
+      "topk, steps and draft tokens at once, as STEPS:TOPK:TOKENS or as EAGLE writes them (total_token=60,depth=7,top_k=10); auto: SGLang's for the architecture",
+    absent: "what the flags above say",
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {

@@ -1,4 +1,5 @@
 import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
+import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./breakeven_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable, Values } from "./flag.ts";
 import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -19,8 +20,9 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
+import { CONSTRAINT } from "./option_constraint.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
-import { SPECULATION } from "./option_speculation.ts";
+import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -37,6 +39,7 @@ export type GenerateOptions = Values<
   & typeof SAMPLING
   & Pick<typeof PROMPT, "promptFile">
   & typeof PENALTIES
+  & typeof CONSTRAINT
   & typeof SYSTEM
   & typeof TEMPLATE
   & typeof RAW
@@ -50,7 +53,10 @@ export type GenerateOptions = Values<
 
 /** Values of `eyrie chat`. */
 export type ChatOptions =
-  & Omit<GenerateOptions, "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH>
+  & Omit<
+    GenerateOptions,
+    "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH | keyof typeof CONSTRAINT
+  >
   & Partial<Values<typeof HISTORY>>;
 
 /** Values of `eyrie check`. */
@@ -81,8 +87,8 @@ export type ConvertOptions = Values<
   typeof CONVERT & typeof JSON_OUTPUT & Pick<typeof TALK, "quiet">
 >;
 
-/** Values of `eyrie bench`. */
-export type BenchOptions = Values<
+/** Values of the models that `bench` and `breakeven` measure. */
+export type MeasuredOptions = Values<
   & typeof TARGET
   & typeof DRAFT
   & typeof QUANTIZE
@@ -90,14 +96,33 @@ export type BenchOptions = Values<
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof AUTOTUNE
-  & typeof BENCH_AXES
-  & typeof BENCH_RUN
-  & typeof BENCH_PROFILE
   & typeof BENCH_RANDOM
-  & typeof BENCH_OUTPUT
-  & Pick<typeof TALK, "quiet">
-  & Pick<typeof SPECULATION, "algorithm">
+  & typeof DRAFT_ALGORITHM
 >;
+
+/** Values of `eyrie bench`. */
+export type BenchOptions =
+  & MeasuredOptions
+  & Values<
+    & typeof BENCH_AXES
+    & typeof BENCH_RUN
+    & typeof BENCH_PROFILE
+    & typeof BENCH_OUTPUT
+    & Pick<typeof TALK, "quiet">
+  >;
+
+/** Values of `eyrie breakeven`. */
+export type BreakevenOptions =
+  & MeasuredOptions
+  & Values<
+    & typeof BREAKEVEN
+    & typeof BREAKEVEN_MEASURE
+    & Pick<typeof BENCH_RUN, "workload" | "seed">
+    & typeof BREAKEVEN_OUTPUT
+    & Pick<typeof BENCH_OUTPUT, "outputFile">
+    & typeof JSON_OUTPUT
+    & Pick<typeof TALK, "quiet">
+  >;
 
 /** Values of `eyrie token-map`. */
 export type TokenMapOptions = Values<typeof TARGET & typeof TOKEN_MAP & Pick<typeof TALK, "quiet">>;
@@ -133,6 +158,19 @@ const MODEL = {
   ...CACHE,
 };
 
+/** The models of a command that measures. */
+const MEASURED = {
+  ...TARGET,
+  ...DRAFT,
+  ...QUANTIZE,
+  ...QUANTIZE_DRAFT,
+  ...KV,
+  ...DRAFT_ALGORITHM,
+  ...ADAPTER,
+  ...AUTOTUNE,
+  ...BENCH_RANDOM,
+};
+
 /** Every command. The only place where flags are joined to commands. */
 export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   generate: {
@@ -148,6 +186,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
+      Constraint: CONSTRAINT,
       Output: { ...JSON_OUTPUT, ...LOGPROBS, ...TALK },
     },
   },
@@ -174,18 +213,23 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Axes: BENCH_AXES,
       Run: BENCH_RUN,
       Profile: BENCH_PROFILE,
-      Model: {
-        ...TARGET,
-        ...DRAFT,
-        ...QUANTIZE,
-        ...QUANTIZE_DRAFT,
-        ...KV,
-        algorithm: SPECULATION.algorithm,
-        ...ADAPTER,
-        ...AUTOTUNE,
-        ...BENCH_RANDOM,
-      },
+      Model: MEASURED,
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
+    },
+  },
+  breakeven: {
+    summary: "where drafting pays, by its equation: for given or for measured costs",
+    usage: "eyrie breakeven (--alpha A --draft-cost C | --measure) [flags]",
+    groups: {
+      Equation: BREAKEVEN,
+      Measure: { ...BREAKEVEN_MEASURE, workload: BENCH_RUN.workload, seed: BENCH_RUN.seed },
+      Model: MEASURED,
+      Output: {
+        ...JSON_OUTPUT,
+        ...BREAKEVEN_OUTPUT,
+        outputFile: BENCH_OUTPUT.outputFile,
+        quiet: TALK.quiet,
+      },
     },
   },
   check: {

@@ -1,11 +1,13 @@
 import { UsageError } from "../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
+import { refuseImpossibleBreakeven } from "./breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import {
   type BenchOptions,
+  type BreakevenOptions,
   type ChatOptions,
   type CheckOptions,
   COMMANDS,
@@ -33,6 +35,7 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
+  | { readonly command: "breakeven"; readonly options: BreakevenOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
@@ -92,7 +95,9 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (typed["help"] === true) return print(commandHelp(name));
   const given = withModel(name, typed, operands);
   if (name === "bench") refuseImpossibleBench(given);
-  else refuseImpossible(given);
+  else if (name === "breakeven") {
+    refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
+  } else refuseImpossible(given);
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
@@ -153,11 +158,14 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
 /** Flags that contradict each other. `given` has only what was typed, no defaults. */
 function refuseImpossible(given: Given): void {
   const { draft, algorithm, numSteps, model } = given;
+  // Two of these draft without a model, HYBRID also with one.
+  const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
+  const host = alone || algorithm === "HYBRID";
   // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
   const heads = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
   const speculates = heads || algorithm === "STANDALONE";
-  const without = draft === "none"
+  const without = draft === "none" && !host
     ? "--draft none"
     : algorithm === "NONE"
     ? "--speculative-algorithm NONE"
@@ -187,11 +195,11 @@ function refuseImpossible(given: Given): void {
       "it needs a draft; give --draft MODEL",
     );
   }
-  if (without === undefined && lacking && drafts(numSteps)) {
+  if (without === undefined && lacking && !host && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, "--model", "it needs a draft; give --draft MODEL");
   }
-  if (algorithm === "NONE" && draft !== undefined && draft !== "none") {
-    clash("--speculative-algorithm NONE", `--draft ${draft}`, "allowed is --draft none");
+  if ((alone || algorithm === "NONE") && draft !== undefined && draft !== "none") {
+    clash(`--speculative-algorithm ${algorithm}`, `--draft ${draft}`, "allowed is --draft none");
   }
   if (without !== undefined && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");

@@ -108,12 +108,14 @@ function unknownFlag(name: CommandName, typed: string): UsageError {
   const [flag = typed] = typed.split("=");
   const knows = (command: CommandName) => spellings(command).has(flag);
   if (knows(name)) return new UsageError(`Cannot use "${typed}": ${flag} takes no value`);
+  const near = nearest(flag, [...spellings(name).keys()]);
   const others = (Object.keys(COMMANDS) as CommandName[]).filter(knows);
-  if (others.length > 0) {
+  // `--steps` is a part of `--num-steps` here, whatever it is elsewhere.
+  const part = near.some((name) => name.endsWith(flag.slice(1)));
+  if (others.length > 0 && !part) {
     const those = others.join(", ");
     return new UsageError(`Cannot use "${flag}" with ${name}: it is allowed with ${those}`);
   }
-  const near = nearest(flag, [...spellings(name).keys()]);
   return new UsageError(
     `Cannot use "${flag}": ${name} has no such flag${didYouMean(near)} ` +
       `(eyrie ${name} --help lists them)`,

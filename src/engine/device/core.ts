@@ -1,5 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
-import type { Created } from "../../gpu/program.ts";
+import { type Created, submit } from "../../gpu/program.ts";
 import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
@@ -38,8 +38,13 @@ export interface Core {
    * no lane: adapters compile at the first run.
    *
    * @param proposed rounds that the host drafts for; default false.
+   * @param beside tiers of the device that sequences beside have in such rounds: chains as deep.
    */
-  warmUp(shapes: readonly TierShape[], proposed?: boolean): Promise<void>;
+  warmUp(
+    shapes: readonly TierShape[],
+    proposed?: boolean,
+    beside?: readonly TierShape[],
+  ): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */
@@ -85,13 +90,21 @@ export interface RoundsAsked {
   readonly shape: TierShape;
   /** 1 to MOST_ROUNDS. */
   readonly count: number;
-  /** Draft tokens to verify of each sequence, 0 to the shape's depth; default: all. Chains only. */
+  /**
+   * Draft tokens to verify of each sequence that the device drafts for, 0 to the shape's depth;
+   * default: all. Chains only.
+   */
   readonly depths?: readonly number[];
   /**
    * What the host drafted for each sequence, which fits the shape (`proposalFault`); absent: the
    * device drafts. For one round: `count` is 1.
    */
-  readonly proposals?: readonly Proposal[];
+  readonly proposals?: readonly (Proposal | undefined)[];
+  /**
+   * Tokens that the device drafts for each sequence whose proposal is undefined, 0 to the shape's
+   * depth. Such a round's shape is a chain.
+   */
+  readonly deviceDepth?: number;
   /**
    * The tokens that may be chosen at each verify row, u32 [sequences, shape.rows,
    * ceil(vocabSize / 32)]: bit t % 32 of word t / 32 is 1 where token t is allowed. Rows of a sequence
@@ -126,9 +139,11 @@ export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
-  { profile = false, acceptance, mail }: {
+  { profile = false, acceptance, mail, meanwhile }: {
     readonly profile?: boolean;
     readonly mail?: () => boolean;
+    /** What the host does while the device works. */
+    readonly meanwhile?: (() => void) | undefined;
     /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
     readonly acceptance?: readonly number[];
   } = {},
@@ -141,10 +156,10 @@ export async function openCore(
   const programs = enginePrograms(gpu, { models, buffers, choice, capacity, acceptance });
   const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
-    ...{ words, profile },
+    ...{ words, profile, meanwhile },
     ...mail ? { mail } : {},
   });
-  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter });
+  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter, profile });
 }
 
 interface Parts {
@@ -155,6 +170,7 @@ interface Parts {
   readonly choice: Choice;
   readonly programs: Programs;
   readonly submitter: Submitter;
+  readonly profile: boolean;
 }
 
 class DeviceCore implements Core {
@@ -162,14 +178,15 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly programs: Programs;
-  readonly #device: Pick<Parts, "submitter" | "buffers" | "capacity">;
+  readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
   /** Slots that no sequence has; the last is given next. */
   readonly #free: number[];
   readonly #inputs: Inputs;
   readonly #choice: Choice;
-  constructor({ gpu, models, capacity, buffers, choice, programs, submitter }: Parts) {
+  constructor(parts: Parts) {
+    const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
     this.gpu = gpu;
     this.models = models;
     this.capacity = capacity;
@@ -178,7 +195,7 @@ class DeviceCore implements Core {
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
     this.#inputs = openInputs(gpu, buffers, capacity);
-    this.#device = { submitter, buffers, capacity };
+    this.#device = { gpu, submitter, profile, buffers, capacity };
     this.#choice = choice;
   }
 
@@ -208,9 +225,16 @@ class DeviceCore implements Core {
     rewind(sequence, 0);
   }
 
-  async warmUp(shapes: readonly TierShape[], proposed = false): Promise<void> {
+  async warmUp(
+    shapes: readonly TierShape[],
+    proposed = false,
+    beside: readonly TierShape[] = [],
+  ): Promise<void> {
     this.#inputs.setBatch([]);
     for (const batch of batchBuckets(this.capacity.batch)) {
+      for (const { depth } of beside.filter(({ depth }) => depth > 1)) {
+        submit(this.gpu, await this.programs.levels(depth, batch));
+      }
       for (const shape of shapes) {
         await this.#submitter.run(await this.programs.round({ ...shape, batch, proposed }));
       }
@@ -302,7 +326,7 @@ class DeviceCore implements Core {
   }
 
   async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
-    const { shape, count, depths, proposals, masks, maskFor, logprobs } = asked;
+    const { shape, count, proposals, deviceDepth = 0, masks, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;
     const choice = this.#kind(sequences, { mask: masks ?? maskFor, logprobs });
@@ -311,9 +335,17 @@ class DeviceCore implements Core {
     }
     const batch = sequences.length;
     const work = await this.programs.round({ ...shape, batch, proposed, choice, cells });
+    const levels = deviceDepth > 1
+      ? await this.programs.levels(deviceDepth, batch, cells)
+      : undefined;
+    const depths =
+      proposals?.map((one, i) => one?.tokens.length ?? asked.depths?.[i] ?? deviceDepth) ??
+        asked.depths;
     this.#inputs.setBatch(sequences.map(slotOf));
+    if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
+    // The device drafts for all; then the host's drafts replace some.
+    if (levels) submit(this.gpu, levels);
     if (proposals) this.#inputs.setProposals(sequences, proposals);
-    else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths);
     const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
     if (masks) setMasks(masks);
     const runs = maskFor
@@ -327,7 +359,7 @@ class DeviceCore implements Core {
     return runs.map((ran) =>
       roundResult(sequences, {
         shape,
-        depths: proposals?.map(({ tokens }) => tokens.length) ?? depths,
+        depths,
         extended: this.draft !== "none" && shape.depth > 0,
         logprobs: choice.logprobs,
       }, ran)

@@ -34,10 +34,20 @@ export interface Inputs {
   writeSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[]): void;
   /** Slot of each sequence. */
   setBatch(slots: readonly number[]): void;
-  /** What the host drafted for each sequence: one write where their slots are neighbours. */
-  setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void;
-  /** How many drafts of each are to be verified; undefined = all. */
-  setDepths(sequences: readonly Sequence[], depths: readonly number[] | undefined): void;
+  /**
+   * What the host drafted for each sequence, undefined where it did not: one write where their slots
+   * are neighbours.
+   */
+  setProposals(
+    sequences: readonly Sequence[],
+    proposals: readonly (Proposal | undefined)[],
+  ): void;
+  /** How many drafts of each without a proposal are to be verified; undefined = all. */
+  setDepths(
+    sequences: readonly Sequence[],
+    depths: readonly number[] | undefined,
+    proposals?: readonly (Proposal | undefined)[],
+  ): void;
 }
 
 export function openInputs(
@@ -144,25 +154,35 @@ class WrittenInputs implements Inputs {
     this.#write(this.#buffers.batchSlots.buffer, 0, batch);
   }
 
-  setProposals(sequences: readonly Sequence[], proposals: readonly Proposal[]): void {
+  setProposals(
+    sequences: readonly Sequence[],
+    proposals: readonly (Proposal | undefined)[],
+  ): void {
     const most = mostRows(this.#capacity);
     const size = draftWords(most);
-    const slots = sequences.map(slotOf);
-    for (const run of neighbours(slots)) {
+    const given = proposals.flatMap((proposal, i) =>
+      proposal ? [{ proposal, slot: slotOf(sequences[i] as Sequence) }] : []
+    );
+    for (const run of neighbours(given.map(({ slot }) => slot))) {
       const words = new Uint32Array(run.length * size);
-      for (const [i, at] of run.entries()) {
-        const proposal = proposals[at] as Proposal;
+      const group = run.map((at) => given[at] as typeof given[number]);
+      for (const [i, { proposal, slot }] of group.entries()) {
         words.set(packProposal(proposal, most), i * size);
-        this.#counts.set(slots[at] as number, proposal.tokens.length);
+        this.#counts.set(slot, proposal.tokens.length);
       }
-      this.#write(this.#buffers.drafts.buffer, (slots[run[0] ?? 0] as number) * size * 4, words);
+      this.#write(this.#buffers.drafts.buffer, (group[0]?.slot ?? 0) * size * 4, words);
     }
   }
 
   /** Writes only counts that change: none where all drafts are to be verified, as ever before. */
-  setDepths(sequences: readonly Sequence[], depths: readonly number[] | undefined): void {
+  setDepths(
+    sequences: readonly Sequence[],
+    depths: readonly number[] | undefined,
+    proposals?: readonly (Proposal | undefined)[],
+  ): void {
     if (depths === undefined && this.#counts.size === 0) return;
     for (const [i, sequence] of sequences.entries()) {
+      if (proposals?.[i]) continue;
       const slot = slotOf(sequence);
       const count = depths?.[i] ?? ALL_DRAFTS;
       if (count === (this.#counts.get(slot) ?? ALL_DRAFTS)) continue;

@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
-import type { RoundShape } from "../../speculate/round_shape.ts";
+import { chain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
@@ -38,6 +38,8 @@ export interface Programs {
   readonly created: Readonly<Created>;
   /** The same object each time for up to CELL_BUCKET more cells. */
   round(of: RoundOf): Promise<RoundPrograms>;
+  /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
+  levels(depth: number, batch: number, cells?: number): Promise<Program>;
   /** For a chunk of at most `rows` rows. */
   prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
@@ -119,6 +121,9 @@ export function enginePrograms(
     const read = choice.read(kindOf(kind), batch * (depth + 1));
     return { draft, verify, extend, programs, words: batch * resultWords(rows), ...read };
   });
+  const levels = once((depth = 0, batch = 0) =>
+    compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
+  );
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(parts, rows);
     return {
@@ -138,6 +143,9 @@ export function enginePrograms(
       const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
       return round(cellBucket(cells), kindKey(choice), host, bucket, depth, width, rows);
+    },
+    async levels(depth, batch, cells) {
+      return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));
     },
     async prompt(rows, cells, choice = PLAIN_CHOICE) {
       const head = await promptHead(kindKey(choice));

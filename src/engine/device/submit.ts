@@ -46,15 +46,17 @@ const MOST_READY = 8;
 /**
  * @param source the result, `words` long at most.
  * @param options.mail see yieldToEventLoop.
+ * @param options.meanwhile called after each submission, before the host waits for the device.
  * @param options.profile time each program with timestamp queries, where the adapter has them.
  */
 export async function openSubmitter(
   gpu: Gpu,
   source: GPUBuffer,
-  { words, profile, mail }: {
+  { words, profile, mail, meanwhile = () => {} }: {
     readonly words: number;
     readonly profile: boolean;
     readonly mail?: () => boolean;
+    readonly meanwhile?: (() => void) | undefined;
   },
 ): Promise<Submitter> {
   const { device } = gpu;
@@ -124,6 +126,7 @@ export async function openSubmitter(
     async run(work) {
       await fit(work);
       device.queue.submit([record(work, 0)]);
+      meanwhile();
       await yieldNow();
       return (await read(work, 1))[0] as Ran;
     },
@@ -134,6 +137,7 @@ export async function openSubmitter(
       // A submission each: the device begins the first while the others are encoded.
       for (let at = 1; at < count; at++) device.queue.submit([record(work, at)]);
       keepReady(work);
+      meanwhile();
       await yieldNow();
       return await read(work, count);
     },

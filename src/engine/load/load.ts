@@ -1,3 +1,4 @@
+import type { HostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { measuringArena, openArena } from "../../gpu/arena.ts";
@@ -10,7 +11,7 @@ import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
 import { loadStandalone } from "../../model/plan/standalone.ts";
 import { loadTarget } from "../../model/plan/target.ts";
-import type { ModelConfig } from "../../model/config/types.ts";
+import type { Algorithm, ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { readTokenMap, withTokenMap } from "../../model/checkpoint/token_map.ts";
@@ -36,7 +37,7 @@ export interface LoadProgress {
   readonly total: number;
 }
 
-/** Which models to load; absent algorithm: what the draft's checkpoint is, NONE: no draft. */
+/** Which models to load. */
 export interface ModelChoice extends DraftAsked {
   /** A folder; absent = the embedded fledgling. */
   readonly model?: string;
@@ -45,6 +46,11 @@ export interface ModelChoice extends DraftAsked {
    * itself for NEXTN, else none.
    */
   readonly draft?: string;
+  /**
+   * What the draft must be; NONE, NGRAM, SUFFIX = no draft model, HYBRID = any or none. Absent: what
+   * the checkpoint is.
+   */
+  readonly algorithm?: Algorithm | HostAlgorithm | "NONE";
   /** File of the tokens that an EAGLE-1/2 draft scores (FR-Spec), see `readTokenMap`. */
   readonly tokenMap?: string;
 }
@@ -59,7 +65,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   if (draft) stack.use(draft);
   const models = checkModels(target, draft, choice);
   checkVocabulary(models);
-  const { algorithm } = choice;
+  const algorithm = choice.algorithm === "HYBRID" ? undefined : choice.algorithm;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
       `Cannot use --speculative-algorithm ${algorithm}: the draft ` +
@@ -151,14 +157,14 @@ function checkVocabulary({ target, draft }: OpenedModels): void {
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
-  if (draft === "none" || algorithm === "NONE") return undefined;
+  if (draft === "none" || ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "")) return undefined;
   if (draft !== undefined) return openCheckpoint(draft);
   // The NextN layer is in the target's own files, the embedded model has none.
   if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
   if (model === undefined && algorithm !== "STANDALONE") {
     return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
   }
-  if (algorithm === undefined) return undefined;
+  if (algorithm === undefined || algorithm === "HYBRID") return undefined;
   throw new UsageError(
     `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
   );

@@ -23,7 +23,13 @@ import {
 } from "../device/buffers.ts";
 import { draftLogitBytes } from "../device/standalone/model.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
-import { chain, distinctTiers, isChain, type TierShape } from "../../speculate/round_shape.ts";
+import {
+  chain,
+  chains,
+  distinctTiers,
+  isChain,
+  type TierShape,
+} from "../../speculate/round_shape.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { weightReport } from "./quantize.ts";
 
@@ -39,7 +45,9 @@ export interface SizeSettings extends QuantizeChoice {
   readonly contextLength: number;
   readonly tiers: readonly TierShape[];
   /** What is proposed on the host at most. */
-  readonly drafter?: Pick<HostDrafter, "shape"> | undefined;
+  readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
+  /** Requests may have a grammar. */
+  readonly constrained?: boolean | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -77,9 +85,11 @@ export function capacityOf(
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
 function shapesOf(
-  { tiers, drafter }: Pick<SizeSettings, "tiers" | "drafter">,
+  { tiers, drafter, constrained = false }: Pick<SizeSettings, "tiers" | "drafter" | "constrained">,
 ): readonly TierShape[] {
-  return drafter === undefined ? tiers : [...distinctTiers([chain(0), ...tiers]), drafter.shape];
+  const more = constrained ? chains(FORCED_DRAFTS) : [];
+  if (drafter === undefined) return distinctTiers([...tiers, ...more]);
+  return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
 }
 
 /** The layers of both models: all keep keys. */
@@ -88,6 +98,8 @@ export function allLayers(
 ): Pick<ModelConfig, "layers"> {
   return { layers: [...target.config.layers, ...draft?.config.layer.layers ?? []] };
 }
+/** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
+const FORCED_DRAFTS = [3, 7];
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
 function kvLimit(

@@ -11,6 +11,7 @@ import {
   type TemplateArguments,
 } from "../../text/chat_template.ts";
 import { type Reasoning, reasoningOf } from "../../text/reasoning.ts";
+import { type TokenBytes, tokenBytes } from "../../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
 
 /** A text as it is, or a conversation for the chat template. Plain data. */
@@ -22,6 +23,8 @@ export type PromptInput = { readonly raw: string } | {
 /** What an engine knows of a checkpoint's text. */
 export interface EngineText {
   readonly tokenizer: Tokenizer;
+  /** Of every token; made anew at each call. */
+  readonly tokens: () => TokenBytes;
   readonly hasChatTemplate: boolean;
   readonly reasoning: Reasoning;
   /** How the checkpoint wants to be sampled; callers apply it. */
@@ -45,6 +48,9 @@ export function noText(name: string): EngineText {
   };
   return {
     tokenizer,
+    tokens: () => {
+      throw new UsageError(`Cannot constrain the output of "${name}": it has no tokenizer`);
+    },
     hasChatTemplate: false,
     reasoning: reasoningOf(tokenizer, undefined),
     generation: {},
@@ -76,6 +82,7 @@ export function openText(
   const template = chatTemplate(jinja, tokenizerConfig);
   return {
     tokenizer,
+    tokens: () => tokenBytes(tokenizerJson, { name: checkpoint.name, vocabSize, tokenizer }),
     hasChatTemplate: template !== undefined,
     reasoning: reasoningOf(tokenizer, template),
     generation: generationDefaults(checkpoint.json("generation_config.json"), onWarning),

@@ -1,3 +1,4 @@
+import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { TokenLogprob } from "../device/choice/logprobs.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
@@ -23,8 +24,10 @@ export interface GenerateRequest {
   readonly maxTokens: number;
   /** Texts that end the output; they are not part of it. */
   readonly stop: readonly string[];
-  /** Go on after an end-of-sequence token. */
+  /** Go on after an end-of-sequence token; with a grammar none is chosen. */
   readonly ignoreEos: boolean;
+  /** What the output has to be, if anything in particular. */
+  readonly grammar?: Grammar;
   /**
    * Likeliest tokens to tell in the place of each output token, with their log-probabilities and its
    * own, 0 to MOST_LOGPROBS. Absent: no log-probabilities.
@@ -32,7 +35,8 @@ export interface GenerateRequest {
   readonly logprobs?: number | undefined;
   /**
    * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
-   * or its static depth. 0: no drafts. Any other number counts where the depth is static only.
+   * or its static depth. 0: no drafts. Any other number counts where the depth is static only; where
+   * only the host drafts, as the most.
    */
   readonly numSteps?: number;
   /** Aborting ends the request with reason "interrupt" after the rounds in flight. */

@@ -2,6 +2,7 @@ import { NOT_A_TOKEN } from "../../../shaders/choose/choose.ts";
 import { UsageError } from "../../errors.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
+import type { Constraint } from "../../grammar/constraint.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
@@ -42,8 +43,12 @@ export interface Output {
   readonly finished: FinishReason | undefined;
   /** Tokens that may still be added. */
   readonly left: number;
-  /** Adds a round; what it makes visible. */
-  take(round: Taken): EngineEvent[];
+  /**
+   * Adds a round; what it makes visible.
+   *
+   * @param constraint goes on with the tokens; the output ends where nothing may follow.
+   */
+  take(round: Taken, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */
   end(ended: Pick<Ended, "started" | "prefilled" | "ended" | "cached" | "ids">): EngineEvent[];
 }
@@ -61,10 +66,11 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   let finished: FinishReason | undefined;
 
   /** Adds one token; its text if any. */
-  function add(id: number): string {
+  function add(id: number, constraint: Constraint | undefined): string {
     if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
     tokens++;
-    const ended = !request.ignoreEos && eosTokenIds.includes(id);
+    constraint?.take(id);
+    const ended = constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id));
     const { text: piece, stopped } = scanner.push(stream.push([id]));
     if (ended || stopped) finished = "stop";
     else if (tokens >= most) finished = "length";
@@ -97,12 +103,12 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     get left() {
       return most - tokens;
     },
-    take(round) {
+    take(round, constraint) {
       const before = tokens;
       let piece = "";
       for (const id of round.ids) {
         if (finished) break;
-        piece += add(id);
+        piece += add(id, constraint);
       }
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);

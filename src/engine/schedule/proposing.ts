@@ -1,41 +1,90 @@
+import type { Choice } from "../../speculate/policy.ts";
+import type { RoundsAsked } from "../device/core.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { UsageError } from "../../errors.ts";
-import { MOST_ROWS } from "../../speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import { isChain, MOST_ROWS, type TierShape } from "../../speculate/round_shape.ts";
+import { depthsOf, NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import { proposalFault } from "../device/proposals.ts";
 import type { RequestState } from "./request_state.ts";
 
 /**
  * What the host drafts for a request: nothing where it asked for no drafts or may get one token only.
  *
+ * @param of.device tokens that the device drafts otherwise.
+ * @param of.most levels that the request asks for.
  * @throws UsageError for what cannot be verified.
  */
 export function proposalOf(
-  { name, shape, propose }: HostDrafter,
-  { request, output, sequence }: Pick<RequestState, "request" | "output" | "sequence">,
-  { vocabSize }: { readonly vocabSize: number },
+  { name, shapes }: Pick<HostDrafter, "name" | "shapes">,
+  { request, output, sequence, drafter }: Pick<
+    RequestState,
+    "request" | "output" | "sequence" | "drafter"
+  >,
+  { vocabSize, device, most = Infinity }: {
+    readonly vocabSize: number;
+    readonly device: number;
+    readonly most?: number | undefined;
+  },
 ): Proposal {
-  const depth = Math.min(shape.depth, output.left - 1);
-  if (request.numSteps === 0 || depth < 1) return NO_PROPOSAL;
-  const proposal = propose(sequence.ids, { depth, count: shape.rows - 1 });
+  const shape = shapes.at(-1) as TierShape;
+  const depth = Math.min(shape.depth, output.left - 1, most);
+  if (drafter === undefined || request.numSteps === 0 || depth < 1) return NO_PROPOSAL;
+  const proposal = drafter.propose(sequence.ids, { depth, count: shape.rows - 1, device });
   const fault = proposalFault(proposal, { ...shape, vocabSize });
   if (fault === undefined) return proposal;
   throw new UsageError(`Cannot verify what the drafter "${name}" proposed: ${fault}`);
 }
 
-/** @throws UsageError where rounds of the drafter's shape cannot be built, or not so. */
+/** Tokens that the device drafts for each request by the policy's choice. */
+export function deviceSteps(
+  { tier, depths }: Choice,
+  states: readonly Pick<RequestState, "request">[],
+): number[] {
+  return states.map(({ request }, i) => request.numSteps === 0 ? 0 : depths?.[i] ?? tier.depth);
+}
+
+/** What is drafted for a sequence: by the host where there is a proposal, else by the device. */
+interface Drafts {
+  readonly proposal: Proposal;
+  /** Tokens that the device drafts otherwise. */
+  readonly device: number;
+}
+
+/**
+ * A round that verifies proposals, and chains of the device for sequences without: in the drafter's
+ * first shape that has room for all.
+ */
+export function proposedRound(
+  { shapes }: Pick<HostDrafter, "shapes">,
+  drafts: readonly Drafts[],
+): RoundsAsked {
+  const proposals = drafts.map(({ proposal }) => proposal.tokens.length > 0 ? proposal : undefined);
+  const chains = shapes.every(isChain);
+  const steps = drafts.map(({ device }, i) => chains && !proposals[i] ? device : 0);
+  const given = proposals.filter((proposal) => proposal !== undefined);
+  const deepest = Math.max(...steps, ...given.flatMap(depthsOf));
+  const most = Math.max(...given.map(({ tokens }) => tokens.length));
+  const holds = ({ depth, rows }: TierShape) => depth >= deepest && rows > most;
+  const shape = shapes.find(holds) ?? shapes.at(-1) as TierShape;
+  const depths = steps.map((n) => Math.min(n, shape.depth));
+  return { shape, count: 1, proposals, depths, deviceDepth: Math.max(...depths) };
+}
+
+/** @throws UsageError where rounds of the drafter's shapes cannot be built, or not so. */
 export function checkDrafter(
-  { name, shape }: HostDrafter,
+  { name, shapes }: HostDrafter,
   { simulateAcceptance }: { readonly simulateAcceptance?: readonly number[] },
 ): void {
-  if (simulateAcceptance) {
+  if (shapes.length === 0) throw new UsageError(`Cannot draft with "${name}": it has no shapes`);
+  if (simulateAcceptance && !shapes.every(isChain)) {
     throw new UsageError(`Cannot draft with "${name}": acceptance is simulated for chains alone`);
   }
-  const { depth, width, rows } = shape;
-  const whole = [depth, width, rows].every((n) => Number.isInteger(n) && n >= 1);
-  if (whole && rows > depth && rows <= MOST_ROWS) return;
-  throw new UsageError(
-    `Cannot draft with "${name}": its shape has depth ${depth}, width ${width} and ${rows} rows; ` +
-      `they are 1 or more, and rows are depth + 1 to ${MOST_ROWS}`,
-  );
+  for (const { depth, width, rows } of shapes) {
+    const whole = [depth, width, rows].every((n) => Number.isInteger(n) && n >= 1);
+    if (whole && rows > depth && rows <= MOST_ROWS) continue;
+    throw new UsageError(
+      `Cannot draft with "${name}": its shape has depth ${depth}, width ${width} and ${rows} rows; ` +
+        `they are 1 or more, and rows are depth + 1 to ${MOST_ROWS}`,
+    );
+  }
 }

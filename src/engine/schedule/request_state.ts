@@ -1,3 +1,5 @@
+import type { RequestDrafter } from "../../draft/host_drafter.ts";
+import type { Constraint } from "../../grammar/constraint.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import type { Output } from "./output.ts";
 import type { Sequence } from "../device/sequence.ts";
@@ -8,6 +10,8 @@ export interface RequestState {
   readonly sequence: Sequence;
   readonly output: Output;
   readonly onEvent: (event: EngineEvent) => void;
+  /** Of the request's grammar, which is opened before it is admitted. It stays through preemption. */
+  constraint: Constraint | undefined;
   /** When it was submitted and when its first token was there, performance.now(). */
   readonly started: number;
   prefilled: number | undefined;
@@ -18,6 +22,8 @@ export interface RequestState {
   cancelled: boolean;
   done: boolean;
   readonly drafted: Drafted;
+  /** Drafts for it on the host. */
+  readonly drafter: RequestDrafter | undefined;
 }
 
 /** What policies receive of a request's rounds. */

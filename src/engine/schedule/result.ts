@@ -1,3 +1,4 @@
+import { isHostAlgorithm } from "../../draft/algorithms.ts";
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
 import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
 import type { FinishReason, GenerateRequest, GenerateResult, TextLogprobs } from "./events.ts";
@@ -57,8 +58,10 @@ function summary(
 ): SpeculativeStats {
   const none = algorithm === "NONE" ? chain(0) : asked;
   const { depth, width, rows } = distinctTiers(rounds.map(({ tier }) => tier)).at(-1) ?? none;
+  // A drafter on the host may have had nothing to propose.
+  const drafting = depth > 0 || (asked.depth > 0 && isHostAlgorithm(algorithm));
   const setting = {
-    algorithm: depth > 0 ? algorithm : "NONE",
+    algorithm: drafting ? algorithm : "NONE",
     num_steps: depth,
     eagle_topk: depth > 0 ? width : 0,
     num_draft_tokens: depth > 0 ? rows : 0,

@@ -3,6 +3,7 @@ import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { chain, isChain, type TierShape } from "../../speculate/round_shape.ts";
+import type { Choice, RoundContext } from "../../speculate/policy.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
@@ -11,7 +12,10 @@ import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_inter
 import { mostLogprobs, type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
-import { proposalOf } from "./proposing.ts";
+import { constrained } from "./constraining.ts";
+import type { Grammars } from "../../grammar/grammars.ts";
+import { openProposalGain } from "./proposal_gain.ts";
+import { deviceSteps, proposalOf, proposedRound } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
@@ -60,19 +64,6 @@ export type SchedulerCore =
   & PagesCore
   & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
 
-/** What the host drafted. */
-interface Proposed {
-  readonly shape: TierShape;
-  readonly of: ReadonlyMap<RequestState, Proposal>;
-}
-
-/** Rounds to submit at once. */
-interface Group {
-  /** By the policy, which learns from them; else the host drafted. */
-  readonly chosen: boolean;
-  readonly group: RoundsAsked;
-}
-
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
  * caller, see loop.ts: a step must end before the next begins.
@@ -99,8 +90,10 @@ export interface SchedulerOptions {
   readonly cache: PrefixCache;
   readonly outputs: Outputs;
   readonly speculation: Speculation;
-  /** Asked before every round; rounds then run one a sync. */
+  /** Asked before every group of rounds; a round of its drafts is a group of its own. */
   readonly drafter?: HostDrafter | undefined;
+  /** For requests that have one. */
+  readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
   /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
   readonly chunkRows?: number;
@@ -108,16 +101,17 @@ export interface SchedulerOptions {
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, drafter, roundsPerSync = "auto", ...options }:
-    SchedulerOptions,
+  { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
-  const { chunkRows = core.capacity.prefillRows, onRound = () => {} } = options;
+  const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
+  const { onRound = () => {} } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const syncInterval = openSyncInterval(drafter ? 1 : roundsPerSync);
+  const syncInterval = openSyncInterval(roundsPerSync);
+  const proposalGain = openProposalGain();
   const waiting: RequestState[] = [];
   /** In the order they were admitted: the last is the youngest. */
   const running: RequestState[] = [];
@@ -126,13 +120,17 @@ export function openScheduler(
   let submitted = 0;
   /** Rounds of the last group. */
   let together = 1;
+  /** The host drafted for it. */
+  let proposedLast = false;
 
   /** Gives slot and pages back; what is stored stays cached unless the request failed. */
   function leave(state: RequestState, { failed = false } = {}): void {
     const { sequence, request, output } = state;
     state.done = true;
+    state.constraint?.close();
     // Tokens that the device chose after the request had ended are nobody's.
     sequence.ids.length = request.promptIds.length + output.tokens;
+    state.drafter?.close?.(sequence.ids);
     rewind(sequence, sequence.ids.length);
     if (remove(running, state)) {
       if (!failed) pages.share(sequence);
@@ -174,6 +172,21 @@ export function openScheduler(
     tellPrefill(state);
   }
 
+  /** The request that is admitted next, where its grammar is not open yet. */
+  function unopened(): RequestState | undefined {
+    return waiting.slice(0, 1).find(({ request, constraint }) => request.grammar && !constraint);
+  }
+
+  async function openGrammar(state: RequestState): Promise<void> {
+    const { request: { grammar, ignoreEos } } = state;
+    try {
+      if (!grammars) throw new UsageError("Cannot constrain the output: there are no grammars");
+      state.constraint = grammar && await grammars.open(grammar, { ignoreEos });
+    } catch (error) {
+      fault(state, error);
+    }
+  }
+
   async function prefillOne(): Promise<void> {
     const state = running.find(({ decoding }) => !decoding);
     if (!state) return;
@@ -181,7 +194,8 @@ export function openScheduler(
     await catchUp([state]);
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
-    const token = await core.prefill(sequence, to, undefined, state.request.logprobs);
+    const { constraint, request: { logprobs: told } } = state;
+    const token = await core.prefill(sequence, to, constraint?.mask, told);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -195,7 +209,7 @@ export function openScheduler(
 
   function take(state: RequestState, taken: Parameters<Output["take"]>[0]): void {
     attempt(state, () => {
-      for (const event of state.output.take(taken)) state.onEvent(event);
+      for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
       if (state.output.finished) finish(state);
     });
   }
@@ -205,27 +219,33 @@ export function openScheduler(
     try {
       action();
     } catch (error) {
-      if (!(error instanceof UsageError)) throw error;
-      leave(state, { failed: true });
-      state.onEvent({ kind: "error", error });
+      fault(state, error);
     }
   }
 
-  /** What the host drafts for each; undefined where it drafts nothing at all. */
-  function propose(states: readonly RequestState[]): Proposed | undefined {
-    if (drafter === undefined) return undefined;
-    const of = new Map<RequestState, Proposal>();
-    for (const state of states) {
-      attempt(state, () => void of.set(state, proposalOf(drafter, state, outputs)));
-    }
-    const some = of.values().some(({ tokens }) => tokens.length > 0);
-    return some ? { shape: drafter.shape, of } : undefined;
+  /** A mistake ends its request. */
+  function fault(state: RequestState, error: unknown): void {
+    if (!(error instanceof UsageError)) throw error;
+    leave(state, { failed: true });
+    state.onEvent({ kind: "error", error });
   }
 
-  /** A round that verifies what the host drafted. */
-  function proposedGroup(states: readonly RequestState[], { shape, of }: Proposed): Group {
-    const proposals = states.map((state) => of.get(state) ?? NO_PROPOSAL);
-    return { chosen: false, group: { shape, count: 1, proposals } };
+  /** A round that the host drafts for; undefined where it drafts nothing at all. */
+  function propose(states: readonly RequestState[]): RoundsAsked | undefined {
+    if (drafter === undefined || states.length === 0) return undefined;
+    const device = deviceSteps(pick(states), states);
+    const drafts = states.map((state, i) => {
+      let proposal: Proposal = NO_PROPOSAL;
+      // With a draft model the request's steps are the model's.
+      const most = core.draft === "none" ? state.request.numSteps : undefined;
+      const of = { vocabSize: outputs.vocabSize, device: device[i] ?? 0, most };
+      attempt(state, () => void (proposal = proposalOf(drafter, state, of)));
+      return { state, proposal, device: of.device };
+    }).filter(({ state }) => !state.done);
+    const some = drafts.some(({ proposal }) => proposal.tokens.length > 0);
+    if (!proposedLast) proposalGain.asked(together, some);
+    proposedLast = some;
+    return some ? proposedRound(drafter, drafts) : undefined;
   }
 
   /** Pages for one more round of each; the youngest are preempted until that is so. */
@@ -263,7 +283,8 @@ export function openScheduler(
       waiting: waiting.length > 0,
       short,
     });
-    const count = Math.min(syncInterval.pick(states.length, tier), useful, holds);
+    const gain = drafter ? proposalGain.rounds : 0;
+    const count = Math.min(syncInterval.pick(states.length, tier, gain), useful, holds);
     return reserveRounds(pages, { capacity, states, count });
   }
 
@@ -272,7 +293,10 @@ export function openScheduler(
     const proposed = propose(grown);
     const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
-    const { chosen, group } = proposed ? proposedGroup(states, proposed) : pickGroup(states);
+    const picked = proposed ?? pickGroup(states);
+    const group = constrained(states, picked, { capacity, vocabSize: outputs.vocabSize });
+    // Of what a grammar forces a policy has nothing to learn.
+    const chosen = group.proposals === undefined;
     together = group.count;
     const began = performance.now();
     const { shape, count } = group;
@@ -280,26 +304,35 @@ export function openScheduler(
     const sequences = states.map(({ sequence }) => sequence);
     const rounds = await core.rounds(sequences, { ...group, logprobs: mostLogprobs(states) });
     const ended = performance.now();
-    syncInterval.learn(states.length, shape, { count, ended });
-    takeGroup(states, rounds, { shape, chosen, began, ended });
+    if (chosen) syncInterval.learn(states.length, shape, { count, ended });
+    else syncInterval.pause();
+    takeGroup(states, rounds, { group, chosen, began, ended });
+  }
+
+  function contextOf(states: readonly RequestState[]): RoundContext {
+    const [freePages, totalPages] = [pages.available, core.pool.total];
+    const load = { waiting: waiting.length, freePages, totalPages };
+    return roundContext(states, { ...load, roundsPerSync: together });
+  }
+
+  /** What the device drafts, as the policy picks it. */
+  function pick(states: readonly RequestState[]): Choice {
+    return core.draft === "none" ? NO_DRAFTS : speculation.pick(contextOf(states));
   }
 
   /** Rounds as the policy picks them. */
-  function pickGroup(states: readonly RequestState[]): Group {
-    const [freePages, totalPages] = [pages.available, core.pool.total];
-    const load = { waiting: waiting.length, freePages, totalPages };
-    const context = roundContext(states, { ...load, roundsPerSync: together });
-    const { tier: shape, depths } = core.draft === "none" ? NO_DRAFTS : speculation.pick(context);
-    const count = reserveGroup(states, shape, speculation.holds(context));
-    return { chosen: true, group: { shape, count, ...depths && { depths } } };
+  function pickGroup(states: readonly RequestState[]): RoundsAsked {
+    const { tier: shape, depths } = pick(states);
+    const count = reserveGroup(states, shape, speculation.holds(contextOf(states)));
+    return { shape, count, ...depths && { depths } };
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { shape, began, ended, chosen }: {
-      readonly shape: TierShape;
+    { group: { shape, proposals }, began, ended, chosen }: {
+      readonly group: RoundsAsked;
       /** By the policy, which learns from it. */
       readonly chosen: boolean;
       readonly began: number;
@@ -314,7 +347,7 @@ export function openScheduler(
       const ms = deviceMs(times) + hostMs;
       at += ms;
       const taking = sequences
-        .map((result, at) => ({ result, state: states[at] as RequestState }))
+        .map((result, at) => ({ result, state: states[at] as RequestState, at }))
         .filter(({ result, state }) => !state.done && result.ids.length > 0);
       if (taking.length === 0) {
         counts.wasted++;
@@ -325,20 +358,18 @@ export function openScheduler(
       const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
       const outcome = roundOutcome(round, taking, { ...times, ms });
       if (chosen) speculation.learn(outcome);
+      const tokens = taking.reduce((sum, { result }) => sum + result.ids.length, 0);
+      proposalGain.brought(tokens / batch, !chosen);
       onRound({
-        ...times,
-        numSteps,
-        drafted: shape.rows - 1,
-        batch,
-        accepted,
+        ...{ ...times, numSteps, drafted: shape.rows - 1, batch, accepted, ms, at },
         together: rounds.length,
-        ms,
-        at,
       });
-      for (const { result, state } of taking) {
-        // A policy may give each chain its own depth.
-        const own = chosen && isChain(shape) ? chain(result.drafts.length) : shape;
-        take(state, { ...result, tier: own });
+      for (const { result, state, at } of taking) {
+        const { drafts: { length: drafted }, accepted } = result;
+        const byDevice = proposals?.[at] === undefined && drafted > 0;
+        if (byDevice) state.drafter?.learn?.({ drafted, accepted });
+        // A chain may be shorter than the round's shape.
+        take(state, { ...result, tier: isChain(shape) ? chain(drafted) : shape });
       }
     }
   }
@@ -365,6 +396,7 @@ export function openScheduler(
         sequence: newSequence(request.promptIds),
         output: openOutput(outputs, request),
         onEvent,
+        constraint: undefined,
         started: performance.now(),
         prefilled: undefined,
         decoding: false,
@@ -372,6 +404,7 @@ export function openScheduler(
         cancelled: false,
         done: false,
         drafted: { id: submitted++, depth: undefined, accepted: [] },
+        drafter: drafter?.open(request.promptIds),
       };
       waiting.push(state);
       return {
@@ -385,6 +418,8 @@ export function openScheduler(
       for (const state of [...waiting, ...running]) {
         if (state.cancelled || state.request.signal?.aborted) finish(state);
       }
+      // Others may be submitted meanwhile.
+      for (let state = unopened(); state; state = unopened()) await openGrammar(state);
       admit();
       if (running.length === 0) {
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");

@@ -21,11 +21,19 @@ export interface GroupTimes {
  * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS:
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
+ *
+ * Where the host may draft between groups, a group of n rounds saves (n - 1) host and is expected to
+ * lose gain * round for each round of delay, n (n - 1) / 2 of them; per round that is best at
+ *
+ *     n = sqrt(2 host / (gain round))
+ *
+ * @param gain rounds that asking the host's drafter one round sooner saves.
  */
-export function roundsWorth({ hostMs, roundMs }: GroupTimes): number {
+export function roundsWorth({ hostMs, roundMs }: GroupTimes, gain = 0): number {
   const wanted = Math.ceil(hostMs / roundMs * (1 - SHARE) / SHARE);
   const flowing = Math.floor(LONGEST_MS / roundMs);
-  return Math.max(1, Math.min(wanted, flowing, MOST_ROUNDS));
+  const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
+  return Math.max(1, Math.min(wanted, flowing, soon, MOST_ROUNDS));
 }
 
 /** The sequences of a group to come. */
@@ -57,7 +65,8 @@ export function roundsUseful({ left, numSteps, prefilling, waiting, short }: Gro
 
 /** Chooses the number of rounds in a group. */
 export interface SyncInterval {
-  pick(batch: number, tier: TierShape): number;
+  /** @param gain see roundsWorth. */
+  pick(batch: number, tier: TierShape, gain?: number): number;
   /** Takes note of a group of `count` rounds whose results were there at `ended`, milliseconds. */
   learn(batch: number, tier: TierShape, group: { count: number; ended: number }): void;
   /** Something else runs before the next group: the time between says nothing of rounds. */
@@ -82,12 +91,12 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   let last: number | undefined;
   const key = (batch: number, tier: TierShape) => `${batch} ${tierText(tier)}`;
   return {
-    pick(batch, tier) {
+    pick(batch, tier, gain) {
       if (asked !== "auto") return asked;
       const { lone, further } = known.get(key(batch, tier)) ?? {};
       if (lone === undefined) return 1;
       if (further === undefined) return 2;
-      return roundsWorth({ hostMs: Math.max(0, lone - further), roundMs: further });
+      return roundsWorth({ hostMs: Math.max(0, lone - further), roundMs: further }, gain);
     },
     learn(batch, tier, { count, ended }) {
       const before = last;

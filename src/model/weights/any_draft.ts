@@ -7,14 +7,14 @@ import { fieldsOf } from "../config/config.ts";
 import { parseDraftConfig } from "../config/draft_config.ts";
 import { parseNextnConfig } from "../config/nextn_config.ts";
 import { parseStandaloneConfig } from "../config/standalone_config.ts";
-import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
+import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 
 /** What is said of the draft besides its files. */
 export interface DraftAsked {
   /** Its rope base, instead of what its config.json says. */
   readonly draftRopeTheta?: number | undefined;
-  /** What it must be; absent or NONE: what the checkpoint is. */
-  readonly algorithm?: Algorithm | "NONE" | undefined;
+  /** What it must be; absent, or another name than a draft model's: what the checkpoint is. */
+  readonly algorithm?: string | undefined;
 }
 
 /**

@@ -31,8 +31,9 @@ function running(id: number, numSteps?: number): RequestState {
   sequence.stored = 5;
   return {
     ...{ request, sequence, output, onEvent: () => {}, started: 0, prefilled: 0, cached: 0 },
-    ...{ decoding: true, cancelled: false, done: false },
+    ...{ decoding: true, cancelled: false, done: false, constraint: undefined },
     drafted: { id, depth: undefined, accepted: [] },
+    drafter: undefined,
   };
 }
 

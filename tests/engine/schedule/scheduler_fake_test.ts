@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 // A timer of 0 ms waits for one.
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import type { HostDrafter } from "../../../src/draft/host_drafter.ts";
+import { type HostDrafter, pureDrafter } from "../../../src/draft/host_drafter.ts";
 import type { Capacity } from "../../../src/engine/device/buffers.ts";
 import type { DraftKind } from "../../../src/engine/device/core.ts";
 import {
@@ -41,7 +41,7 @@ function openFake(
   const core = fakeCore({
     ...{
       batch: 3,
-      shapes: [...chains([0, 1, 3]), TREES.shape],
+      shapes: [...chains([0, 1, 3, 5]), ...TREES.shapes],
       prefillRows: 16,
       contextLength: 128,
       pages: 30,
@@ -78,9 +78,9 @@ function openFake(
 }
 
 /** Proposes right and wrong tokens side by side, as many as the text says; at times none at all. */
-const TREES: HostDrafter = {
+const TREES: HostDrafter = pureDrafter({
   name: "trees",
-  shape: { depth: 4, width: 2, rows: 8 },
+  shapes: [{ depth: 4, width: 2, rows: 8 }],
   propose(ids, { count, depth }) {
     const [tokens, parents]: [number[], number[]] = [[], []];
     const text = [...ids];
@@ -97,7 +97,23 @@ const TREES: HostDrafter = {
     }
     return { tokens, parents };
   },
-};
+});
+
+/** Proposes chains at times; the device drafts for the sequences beside, in the same rounds. */
+const CHAINS: HostDrafter = pureDrafter({
+  name: "chains",
+  shapes: chains([1, 3, 5]),
+  propose(ids, { depth, device }) {
+    const tokens: number[] = [];
+    const most = ids.length % 3 === 0 ? Math.min(depth, device + 2) : 0;
+    while (tokens.length < most) {
+      const next = tokenAfter([...ids, ...tokens]);
+      if (next > VOCAB) break;
+      tokens.push(ids.length % 4 === 0 && tokens.length === 1 ? next ^ 1 : next);
+    }
+    return { tokens, parents: tokens.map((_, i) => i) };
+  },
+});
 
 function request(of: Partial<GenerateRequest>): GenerateRequest {
   return {
@@ -201,7 +217,7 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     cached: fc.boolean(),
     roundsPerSync: fc.constantFrom(1, 3, 8, "auto" as const),
     slow: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
-    drafter: fc.constantFrom(undefined, TREES),
+    drafter: fc.constantFrom(undefined, TREES, CHAINS),
   });
   const seen = { preemptions: 0, waits: 0, cached: 0 };
   const schedules = fc.asyncProperty(
@@ -384,4 +400,30 @@ Deno.test("an abort is heard after each small chunk of a prompt", async () => {
   );
   assert.deepEqual([stopped.finishReason, stopped.outputIds], ["interrupt", []]);
   assertNothingLeaked(fake);
+});
+
+Deno.test("a drafter that has seldom an idea costs no overlap: rounds go several a sync", async () => {
+  const together: number[] = [];
+  let clock = 0;
+  const drafter: HostDrafter = pureDrafter({
+    name: "seldom",
+    shapes: chains([3]),
+    propose: (ids) =>
+      ids.length === 60 ? { tokens: [2], parents: [0] } : { tokens: [], parents: [] },
+  });
+  const fake = openFake({ drafter, roundsPerSync: "auto", capacity: { batch: 1 } });
+  const { rounds } = fake.core;
+  fake.core.rounds = (sequences, asked) => {
+    together.push(asked.count);
+    // The host takes 4 ms a group, the device 1 ms a round.
+    clock += 4 + asked.count;
+    return rounds(sequences, asked);
+  };
+  const own = performance.now;
+  performance.now = () => clock;
+  using _ = { [Symbol.dispose]: () => void (performance.now = own) };
+  const asked = request({ ignoreEos: true, maxTokens: 100, numSteps: 1 });
+  const { outputIds } = await resultOf(fake.loop.generate(asked));
+  assert.deepEqual(outputIds, alone(asked));
+  assert.ok(Math.max(...together) > 2, `${together}`);
 });

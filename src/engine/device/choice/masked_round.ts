@@ -1,3 +1,6 @@
+import { readsMasks } from "../../../../shaders/adjust/adjust.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import { submit } from "../../../gpu/program.ts";
 import { draftWords } from "../../../model/plan/rows_layout.ts";
 import type { TierShape } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
@@ -7,36 +10,52 @@ import { unpackProposal } from "../proposals.ts";
 import { type Sequence, slotOf } from "../sequence.ts";
 import type { Ran, Submitter } from "../submit.ts";
 
-/** What runs a round in two submissions, and what it drafts into. */
+/** What runs a round in several submissions, and what it drafts into. */
 interface Device {
+  readonly gpu: Gpu;
   readonly submitter: Submitter;
+  /** Its programs are timed. */
+  readonly profile: boolean;
   readonly buffers: Pick<RoundBuffers, "drafts">;
   readonly capacity: Capacity;
 }
 
-/** A round whose masks are made once its drafts are known: they are read where the device drafts. */
+/**
+ * A round whose masks are made once its drafts are known: they are read where the device drafts. The
+ * target's forward runs meanwhile, except where each program is timed.
+ */
 export async function maskedRound(
-  { submitter, buffers: { drafts }, capacity }: Device,
+  { gpu, submitter, profile, buffers: { drafts }, capacity }: Device,
   { draft, verify, extend, ...work }: RoundPrograms,
   { sequences, shape, proposals, setMasks }: {
     readonly sequences: readonly Sequence[];
     readonly shape: TierShape;
-    readonly proposals: readonly Proposal[] | undefined;
+    /** Those that the host has; the device drafts the others. */
+    readonly proposals: readonly (Proposal | undefined)[] | undefined;
     readonly setMasks: (proposals: readonly Proposal[]) => Promise<void>;
   },
 ): Promise<Ran> {
-  if (proposals || shape.depth === 0) {
-    await setMasks(proposals ?? sequences.map(() => NO_PROPOSAL));
-    return await submitter.run(work);
+  const verified = async (proposals: readonly Proposal[]) => {
+    const at = profile ? 0 : verify.steps.findIndex(readsMasks);
+    if (at > 0) submit(gpu, { steps: verify.steps.slice(0, at) });
+    await setMasks(proposals);
+    return await submitter.run({ ...work, programs: [{ steps: verify.steps.slice(at) }, extend] });
+  };
+  const known = shape.depth === 0
+    ? sequences.map(() => NO_PROPOSAL)
+    : proposals?.filter((proposal) => proposal !== undefined) ?? [];
+  if (known.length === sequences.length) {
+    const ran = await verified(known);
+    return { ...ran, ms: profile ? [0, ...ran.ms] : [] };
   }
   const most = mostRows(capacity);
   const size = draftWords(most);
   const extra = { buffer: drafts.buffer, words: capacity.batch * size };
   const drafted = await submitter.run({ programs: [draft], words: 0, extra });
-  await setMasks(sequences.map((sequence) => {
+  const ran = await verified(sequences.map((sequence, i) => {
+    if (proposals?.[i]) return proposals[i];
     const at = slotOf(sequence) * size;
     return unpackProposal(drafted.extra.subarray(at, at + size), shape, most);
   }));
-  const verified = await submitter.run({ ...work, programs: [verify, extend] });
-  return { ...verified, ms: [...drafted.ms, ...verified.ms] };
+  return { ...ran, ms: [...drafted.ms, ...ran.ms] };
 }

@@ -1,0 +1,121 @@
+import { type BreakEvenRow, fitAlpha, type RoundCosts } from "../../speculate/break_even.ts";
+import { breakEven } from "../../speculate/break_even.ts";
+import type { BenchRow } from "../row.ts";
+import type { BenchSession, RoundSample } from "../runner.ts";
+import { median, type Ratio } from "../statistics.ts";
+
+/** What rounds of one number of steps cost and gained here. Costs in plain steps. */
+export interface MeasuredSteps extends RoundCosts {
+  readonly steps: number;
+  /** Median milliseconds a round: draft and draft-extend, K forwards of the head. */
+  readonly draftMs: number;
+  /** Verify, and what the host adds. */
+  readonly verifyMs: number;
+  /** Mean accept length, the bonus included. */
+  readonly tokens: number;
+  /** Tokens/s over plain decoding's. */
+  readonly speedup: Ratio;
+}
+
+/** A machine and a pair of models in the terms of the equation. */
+export interface Measured {
+  readonly alpha: number;
+  /** Share of the deepest rounds that accepted position k and all before. */
+  readonly acceptedByPosition: readonly number[];
+  /** Median milliseconds of a plain decoding step, the host's part included. */
+  readonly plainMs: number;
+  readonly steps: readonly MeasuredSteps[];
+  /** Plain decoding against itself. */
+  readonly noise: Ratio;
+  readonly facts: readonly (readonly [string, string])[];
+  readonly simulated: boolean;
+}
+
+/** All that is shown: alpha, rows of the equation, and what was measured where it was. */
+export interface BreakEvenReport {
+  readonly alpha: number;
+  /** Those of the fastest measured steps, where the costs are measured. */
+  readonly costs: RoundCosts;
+  readonly rows: readonly BreakEvenRow[];
+  readonly measured: Measured | undefined;
+}
+
+/** The equation with one c and one v. */
+export function givenReport(
+  alpha: number,
+  costs: RoundCosts,
+  steps: readonly number[],
+): BreakEvenReport {
+  const { row } = breakEven();
+  return { alpha, costs, rows: steps.map((k) => row(alpha, k, costs)), measured: undefined };
+}
+
+/** The session, and the rounds of its cells from now on but those of warming up. */
+export function keepingRounds(
+  session: BenchSession,
+): { readonly session: BenchSession; readonly rounds: readonly RoundSample[] } {
+  const rounds: RoundSample[] = [];
+  const runCell: BenchSession["runCell"] = async (spec, signal) => {
+    const cell = await session.runCell(spec, signal);
+    if (spec.repeat >= 0) rounds.push(...cell.rounds.filter(({ batch }) => batch === spec.batch));
+    return cell;
+  };
+  return { session: { ...session, runCell }, rounds };
+}
+
+/**
+ * The equation with each number of steps' own costs. `rows` are those of a sweep of one case, with
+ * plain decoding among them, `rounds` those that it ran with the whole batch in flight.
+ */
+export function measuredReport(
+  rows: readonly BenchRow[],
+  rounds: readonly RoundSample[],
+  facts: Measured["facts"],
+): BreakEvenReport {
+  const { row, best } = breakEven();
+  const drafting = rows.filter(({ setting_kind }) => setting_kind === "static")
+    .toSorted((a, b) => (a.num_steps ?? 0) - (b.num_steps ?? 0));
+  const plainMs = median(rounds.filter(({ numSteps }) => numSteps === 0).map(({ ms }) => ms));
+  const steps = drafting.map((one) => measuredSteps(one, rounds, plainMs));
+  const acceptedByPosition = drafting.at(-1)?.acceptance_per_position ?? [];
+  const alpha = fitAlpha(acceptedByPosition);
+  const found = steps.map((costs) => row(alpha, costs.steps, costs));
+  const fastest = best(found)?.steps;
+  const { draft, verify } = steps.find((one) => one.steps === fastest) ?? steps[0] ??
+    { draft: 0, verify: 1 };
+  const again = rows.find(({ setting_kind }) => setting_kind === "plain again");
+  const measured = {
+    alpha,
+    acceptedByPosition,
+    plainMs,
+    steps,
+    noise: again?.speedup ?? { ratio: 1, low: null, high: null },
+    facts,
+    simulated: rows.some(({ acceptance }) => acceptance === "SIMULATED"),
+  };
+  return { alpha, costs: { draft, verify }, rows: found, measured };
+}
+
+/**
+ * c = (draft + draft-extend) / K / plain step, v = (verify + host) / plain step. Medians: on a busy
+ * machine some rounds take ten times as long as others.
+ */
+function measuredSteps(
+  row: BenchRow,
+  rounds: readonly RoundSample[],
+  plainMs: number,
+): MeasuredSteps {
+  const steps = row.num_steps ?? 0;
+  const own = rounds.filter(({ numSteps }) => numSteps === steps);
+  const draftMs = median(own.map(({ draftMs, extendMs }) => draftMs + extendMs));
+  const verifyMs = median(own.map(({ verifyMs, hostMs }) => verifyMs + hostMs));
+  return {
+    steps,
+    draftMs,
+    verifyMs,
+    draft: draftMs / steps / plainMs,
+    verify: verifyMs / plainMs,
+    tokens: row.mean_accept_length ?? 1,
+    speedup: row.speedup,
+  };
+}

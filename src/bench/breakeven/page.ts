@@ -1,0 +1,266 @@
+import { breakEven } from "../../speculate/break_even.ts";
+import { digits, ratioText } from "../columns.ts";
+import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
+import { dateText, type PageFacts } from "../page/page.ts";
+import css from "../page/style.css" with { type: "text" };
+import own from "./breakeven.css" with { type: "text" };
+import { chart, type ChartPoint } from "./chart.ts";
+import { control } from "./controls.ts";
+import type { BreakEvenReport, Measured } from "./measured.ts";
+import { COST_TITLES, costTexts, fitText, unsplitTexts } from "./text.ts";
+import { type Sliders, type View, viewOf } from "./view.ts";
+import { ROW_TITLES, wording } from "./wording.ts";
+
+/** The curve goes to at least these steps. */
+const MOST_STEPS = 16;
+
+/** The break-even with sliders: one file, nothing to fetch; its script has this program's functions. */
+export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string {
+  const page = pageMaker();
+  const sliders = slidersOf(report);
+  const most = Math.max(MOST_STEPS, ...report.rows.map(({ steps }) => steps));
+  const measured = pointsOf(report.measured);
+  const equation = breakEven();
+  const view = viewOf({ equation, wording: wording(equation), chart, most, measured });
+  const main = page.element(
+    "main",
+    {},
+    ...header(page, report, facts),
+    ...playground(page, { view, sliders, most, report }),
+    ...report.measured ? measuredSection(page, report.measured, report.rows) : [],
+  );
+  const title = `eyrie breakeven${
+    report.measured ? `: ${Object.fromEntries(report.measured.facts)["model"]}` : ""
+  }`;
+  const script = scriptText(most, measured);
+  return documentText({ title, css: css + own, main, script }, page);
+}
+
+/** The functions of this program, as the page's browser runs them. */
+function scriptText(most: number, measured: readonly ChartPoint[]): string {
+  return `const equation = (${breakEven})();
+const wording = (${wording})(equation);
+const chart = ${chart};
+const [most, measured] = ${JSON.stringify([most, measured])};
+const view = (${viewOf})({ equation, wording, chart, most, measured });
+(${control})(document, view);`;
+}
+
+/** Where the sliders begin: at the fastest steps. Three digits, as the sliders have. */
+function slidersOf({ alpha, costs, rows }: BreakEvenReport): Sliders {
+  const steps = breakEven().best(rows)?.steps ?? rows[0]?.steps ?? 1;
+  const rounded = (value: number) => Number(value.toFixed(3));
+  return {
+    alpha: rounded(alpha),
+    steps,
+    draft: rounded(costs.draft),
+    verify: Math.max(0.001, rounded(costs.verify)),
+  };
+}
+
+function pointsOf(measured: Measured | undefined): ChartPoint[] {
+  return measured?.steps.map(({ steps, speedup: { ratio, low, high } }) => ({
+    x: steps,
+    y: ratio,
+    low,
+    high,
+  })) ?? [];
+}
+
+function header(
+  { element }: PageMaker,
+  { measured }: BreakEvenReport,
+  facts: PageFacts,
+): PageNode[] {
+  const term = ([name, value]: readonly [string, PageNode | string], style = {}) => [
+    element("dt", style, name),
+    element("dd", {}, value),
+  ];
+  return [
+    element("h1", {}, "eyrie breakeven"),
+    ...measured?.simulated
+      ? [
+        element("div", { class: "simulated" }, "SIMULATED acceptance: only the costs are measured"),
+      ]
+      : [],
+    element(
+      "dl",
+      {},
+      ...term(["command", element("code", {}, facts.command)], { class: "line" }),
+      ...[
+        ...measured?.facts ?? [],
+        ["date", dateText(facts.date)] as const,
+        ["eyrie", facts.version] as const,
+      ]
+        .flatMap((fact) => term(fact)),
+    ),
+    element(
+      "p",
+      {},
+      "A round drafts K tokens and verifies them in one forward pass. Each draft is accepted with " +
+        "probability alpha after those before it, so a round gains n = (1 - alpha^(K+1)) / " +
+        "(1 - alpha) tokens. It takes K times the draft cost c and once the verify cost v, both in " +
+        "plain decoding steps: S\u00a0=\u00a0n\u00a0/\u00a0(K\u00a0c\u00a0+\u00a0v).",
+    ),
+  ];
+}
+
+/** Sliders, what follows from them, the curves and the table. */
+function playground(
+  page: PageMaker,
+  { view, sliders, most, report }: {
+    view: View;
+    sliders: Sliders;
+    most: number;
+    report: BreakEvenReport;
+  },
+): PageNode[] {
+  const { element } = page;
+  const parts = view(sliders);
+  const filled = (tag: string, id: string, attributes: Record<string, string> = {}) => {
+    const node = element(tag, { id, ...attributes });
+    node.innerHTML = parts[id] ?? "";
+    return node;
+  };
+  const curve = (id: string, caption: string) =>
+    element("figure", {}, element("figcaption", {}, caption), filled("div", id));
+  const marks = [
+    ["now", "the sliders"],
+    ...report.measured ? [["measured", "measured here, 95 % interval"]] : [],
+  ];
+  return [
+    element("h2", { id: "play" }, "Where it pays"),
+    element(
+      "div",
+      { class: "wide" },
+      element(
+        "div",
+        {},
+        slidersForm(page, { sliders, most, measured: report.measured !== undefined }),
+        filled("p", "result", { role: "status" }),
+        filled("dl", "verdict"),
+        ...ownCosts(page, report),
+        element(
+          "div",
+          { class: "legend" },
+          ...marks.map(([kind = "", text = ""]) =>
+            element("span", {}, element("i", { class: kind }), text)
+          ),
+        ),
+      ),
+      curve("by-steps", "Speed-up by steps; shaded: slower than plain decoding"),
+      curve("by-alpha", "Speed-up by alpha; shaded: slower than plain decoding"),
+      table(page, {
+        id: "equation",
+        caption: "By steps",
+        titles: ROW_TITLES,
+        body: filled("tbody", "rows"),
+      }),
+    ),
+  ];
+}
+
+/** What the cost table says, where the sliders' one c and v may say something else. */
+function ownCosts({ element }: PageMaker, { alpha, rows, measured }: BreakEvenReport): PageNode[] {
+  if (measured === undefined) return [];
+  const [[, best = ""] = []] = wording(breakEven()).verdict({ alpha, rows, costs: undefined });
+  return [element("p", {}, `With the measured c and v of each K (cost table): best ${best}.`)];
+}
+
+function slidersForm(
+  { element }: PageMaker,
+  { sliders, most, measured }: { sliders: Sliders; most: number; measured: boolean },
+): PageNode {
+  const { alpha, steps, draft, verify } = sliders;
+  const slider = (
+    id: keyof Sliders,
+    label: string,
+    [min, max, step]: readonly [number, number, number],
+  ) => {
+    const value = sliders[id];
+    const range = { min: String(min), max: String(max), step: String(step), value: String(value) };
+    return [
+      element("label", { for: id }, label),
+      element("input", { id, type: "range", autocomplete: "off", ...range }),
+      element(
+        "output",
+        { id: `${id}-value`, for: id },
+        id === "steps" ? String(value) : value.toFixed(3),
+      ),
+    ];
+  };
+  return element(
+    "form",
+    { id: "sliders", "aria-labelledby": "play" },
+    ...slider("alpha", "alpha, a draft is accepted", [0, Math.max(1, alpha), 0.001]),
+    ...slider("steps", "K, steps drafted", [1, Math.max(most, steps), 1]),
+    ...slider("draft", "c, draft cost", [0, Math.max(1, Math.ceil(draft)), 0.001]),
+    ...slider("verify", "v, verify cost", [
+      Math.min(0.5, verify),
+      Math.max(4, Math.ceil(verify)),
+      0.001,
+    ]),
+    element("button", { type: "reset" }, measured ? "As measured" : "As given"),
+  );
+}
+
+function measuredSection(
+  page: PageMaker,
+  measured: Measured,
+  rows: BreakEvenReport["rows"],
+): PageNode[] {
+  const { element } = page;
+  const lines = measured.steps.map((one, at) => {
+    const [steps = "", ...others] = [...costTexts(one), `${rows[at]?.speedup.toFixed(2)}x`];
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row", class: "right" }, steps),
+      ...others.map((text) => element("td", { class: "right" }, text)),
+    );
+  });
+  const paragraphs = [
+    `${fitText(measured)}.`,
+    ...unsplitTexts(measured),
+    `A plain decoding step takes ${
+      digits(measured.plainMs)
+    } ms; plain decoding against itself is ` +
+    `${ratioText(measured.noise)}. Draft ms: K forwards of the draft head, draft-extend among ` +
+    "them. Verify ms: one forward of the model over K + 1 rows, and the host. Medians. S: the " +
+    "equation with the row's own c and v. The sliders begin at those of the fastest steps: where v grows " +
+    "with K, their curve is too high for more steps and too low for fewer.",
+  ];
+  return [
+    element("h2", {}, "Measured here"),
+    ...paragraphs.map((text) => element("p", {}, text)),
+    table(page, {
+      id: "costs",
+      caption: "Cost table",
+      titles: [...COST_TITLES, "S"],
+      body: element("tbody", {}, ...lines),
+    }),
+  ];
+}
+
+/** A table that scrolls sideways where it is wider than the page. */
+function table(
+  { element }: PageMaker,
+  { id, caption, titles, body }: {
+    id: string;
+    caption: string;
+    titles: readonly string[];
+    body: PageNode;
+  },
+): PageNode {
+  const head = titles.map((title) => element("th", { scope: "col", class: "right" }, title));
+  return element(
+    "div",
+    {},
+    element("h3", { id }, caption),
+    element(
+      "div",
+      { class: "table", role: "region", "aria-labelledby": id, tabindex: "0" },
+      element("table", {}, element("thead", {}, element("tr", {}, ...head)), body),
+    ),
+  );
+}

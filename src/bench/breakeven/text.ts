@@ -1,0 +1,124 @@
+import { markdownTable } from "markdown-table";
+import { breakEven } from "../../speculate/break_even.ts";
+import { digits, ratioText } from "../columns.ts";
+import type { BreakEvenReport, Measured, MeasuredSteps } from "./measured.ts";
+import { ROW_TITLES, wording } from "./wording.ts";
+
+const SIMULATED = "SIMULATED acceptance: alpha is the one given, costs are measured";
+
+/** The table for a terminal. */
+export function breakEvenText(report: BreakEvenReport): string {
+  const { rows, measured } = report;
+  const { rowTexts, verdict } = wording(breakEven());
+  const lines = verdict({ ...report, costs: measured ? undefined : report.costs })
+    .map(([title, text]) => `${title.padEnd(12)}${text}`);
+  return [
+    ...measured ? measuredTexts(measured) : [givenText(report)],
+    markdownTable([[...ROW_TITLES], ...rows.map(rowTexts)], { align: ROW_TITLES.map(() => "r") }),
+    lines.join("\n"),
+  ].join("\n\n") + "\n";
+}
+
+function givenText({ alpha, costs }: BreakEvenReport): string {
+  return `alpha ${alpha}, draft cost c ${costs.draft}, verify cost v ${costs.verify}`;
+}
+
+function measuredTexts(measured: Measured): string[] {
+  const { facts, noise, simulated, steps, plainMs } = measured;
+  return [
+    ...simulated ? [SIMULATED] : [],
+    facts.map(([title, value]) => `${title} ${value}`).join(", "),
+    fitText(measured),
+    ...unsplitTexts(measured),
+    `plain decoding step ${digits(plainMs)} ms; against itself ${ratioText(noise)}`,
+    markdownTable([[...COST_TITLES], ...steps.map(costTexts)], {
+      align: COST_TITLES.map(() => "r"),
+    }),
+  ];
+}
+
+/** What to know where the device times no parts of a round: all of it is the host's. */
+export function unsplitTexts({ steps }: Measured): string[] {
+  if (steps.some(({ draftMs }) => draftMs > 0)) return [];
+  return ["The adapter has no timestamp queries: c is 0 and v the whole round, draft and all."];
+}
+
+/** How alpha was fitted, and how well its powers match. */
+export function fitText({ alpha, acceptedByPosition }: Measured): string {
+  const shares = (of: readonly number[]) => of.map((share) => share.toFixed(2)).join(" ");
+  return `alpha ${alpha.toFixed(3)}: accepted over tested drafts of the rounds of ` +
+    `${acceptedByPosition.length} steps. Accepted to position 1, 2, ...: ` +
+    `${shares(acceptedByPosition)}; powers of alpha: ` +
+    shares(acceptedByPosition.map((_, at) => alpha ** (at + 1)));
+}
+
+export const COST_TITLES = [
+  "steps K",
+  "draft ms",
+  "verify ms",
+  "c",
+  "v",
+  "measured tokens a round",
+  "measured speed-up [95 %]",
+] as const;
+
+export function costTexts(one: MeasuredSteps): string[] {
+  return [
+    String(one.steps),
+    digits(one.draftMs),
+    digits(one.verifyMs),
+    one.draft.toFixed(3),
+    one.verify.toFixed(3),
+    one.tokens.toFixed(2),
+    ratioText(one.speedup),
+  ];
+}
+
+/** The same for programs. */
+export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport): string {
+  const equation = breakEven();
+  const best = equation.best(rows);
+  const limit = equation.limit(alpha);
+  const paying = measured ? undefined : equation.paying(alpha, costs);
+  const endless = (value: number | undefined) => value === Infinity ? null : value;
+  const json = {
+    alpha,
+    draft_cost: costs.draft,
+    verify_cost: costs.verify,
+    limit: endless(limit),
+    rows: rows.map(({ steps, tokens, cost, speedup, leastAlpha }) => ({
+      steps,
+      tokens,
+      cost,
+      speedup,
+      least_alpha: leastAlpha,
+    })),
+    best_steps: best?.steps ?? 0,
+    best_speedup: best?.speedup ?? 1,
+    ...measured ? { measured: measuredJson(measured) } : {
+      // No first: it pays nowhere; no last: it pays without end.
+      paying: { first: paying?.[0] ?? null, last: endless(paying?.[1]) ?? null },
+    },
+  };
+  return `${JSON.stringify(json, null, 2)}\n`;
+}
+
+function measuredJson(measured: Measured): Record<string, unknown> {
+  const { facts, simulated, acceptedByPosition, plainMs, noise, steps } = measured;
+  return {
+    ...Object.fromEntries(facts.map(([name, value]) => [name.replaceAll(" ", "_"), value])),
+    acceptance: simulated ? "SIMULATED" : "measured",
+    accepted_by_position: acceptedByPosition,
+    plain_ms: plainMs,
+    noise,
+    steps: steps.map((one) => ({
+      steps: one.steps,
+      draft_ms: one.draftMs,
+      verify_ms: one.verifyMs,
+      draft_cost: one.draft,
+      verify_cost: one.verify,
+      tokens: one.tokens,
+      speedup: one.speedup,
+    })),
+  };
+}

@@ -1,0 +1,126 @@
+import { UsageError } from "../../errors.ts";
+import { BENCH_AXES, refuseImpossibleBench } from "./bench_flags.ts";
+
+/** The terms of the equation. */
+export const BREAKEVEN = {
+  alpha: {
+    flag: "--alpha",
+    type: "number",
+    min: 0,
+    max: 1,
+    help: "probability that a draft is accepted after those before it",
+    absent: "measured with --measure",
+    example: "--alpha 0.6",
+  },
+  draftCost: {
+    flag: "--draft-cost",
+    type: "number",
+    min: 0,
+    max: 1000,
+    help: "c: time of one draft step over that of a plain decoding step",
+    absent: "measured with --measure",
+    example: "--draft-cost 0.05",
+  },
+  verifyCost: {
+    flag: "--verify-cost",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1000,
+    help: "v: time of a verification over that of a plain decoding step",
+    absent: "1, or measured with --measure",
+    example: "--verify-cost 1.2",
+  },
+  steps: {
+    flag: "--steps",
+    type: "axis",
+    min: 1,
+    max: 64,
+    whole: true,
+    help: "K: tokens drafted a round",
+    absent: "1-16, or 1-7 with --measure",
+    example: "--steps 1-16",
+  },
+} as const;
+
+/** How the terms are measured. */
+export const BREAKEVEN_MEASURE = {
+  measure: {
+    flag: "--measure",
+    type: "switch",
+    help: "measure alpha, c and v of this machine and model",
+    example: "--measure",
+  },
+  batchSize: {
+    flag: "--batch-size",
+    type: "integer",
+    min: 1,
+    max: 128,
+    default: 1,
+    help: "requests in flight: verification costs more the more there are",
+    example: "--batch-size 8",
+  },
+  outputTokens: {
+    flag: "--output-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    default: 128,
+    help: "most tokens of an answer",
+    example: "--output-tokens 64",
+  },
+  repeat: {
+    flag: "--repeat",
+    type: "integer",
+    min: 1,
+    max: 1000,
+    default: 6,
+    help: "blocks; each measures every number of steps once, in random order",
+    example: "--repeat 10",
+  },
+} as const;
+
+export const BREAKEVEN_OUTPUT = {
+  output: {
+    flag: "--output",
+    type: "choice",
+    choices: ["text", "json", "html"],
+    help: "format; html is a page with sliders",
+    absent: "text",
+    example: "--output html",
+  },
+} as const;
+
+/** Flags of `breakeven` that are of use without `--measure`. */
+const ALWAYS = new Set([
+  ...Object.keys(BREAKEVEN),
+  ...["output", "outputFile", "json"],
+  "quiet",
+]);
+
+/** Flags of `breakeven` that contradict each other. `given` has only what was typed, no defaults. */
+export function refuseImpossibleBreakeven(
+  given: Readonly<Record<string, unknown>>,
+  flagOf: (key: string) => string,
+): void {
+  const { measure, steps, json, output } = given;
+  if (json === true && output !== undefined && output !== "json") {
+    throw new UsageError(`Cannot use "--json" with "--output ${output}": allowed is one of them`);
+  }
+  if (measure !== true) {
+    const [other] = Object.keys(given).filter((key) => !ALWAYS.has(key));
+    if (other === undefined) return;
+    throw new UsageError(`Cannot use "${flagOf(other)}": it needs --measure`);
+  }
+  for (const key of ["alpha", "draftCost", "verifyCost"] as const) {
+    if (given[key] === undefined) continue;
+    throw new UsageError(`Cannot use "${BREAKEVEN[key].flag}" with "--measure": it is measured`);
+  }
+  const most = BENCH_AXES.numSteps.max;
+  if (Array.isArray(steps) && steps.some((one) => one > most)) {
+    throw new UsageError(
+      `Cannot use "--steps ${steps}" with "--measure": allowed is integers from 1 to ${most}`,
+    );
+  }
+  refuseImpossibleBench(given);
+}

@@ -1,0 +1,31 @@
+// Rows of the option table: what the output has to be. One of them at a time.
+
+export const CONSTRAINT = {
+  jsonSchema: {
+    flag: "--json-schema",
+    type: "text",
+    help: "the output is JSON that is valid for this schema: a file, or the schema itself",
+    absent: "any text",
+    example: "--json-schema invoice.schema.json",
+  },
+  jsonObject: {
+    flag: "--json-object",
+    type: "switch",
+    help: "the output is a JSON object",
+    example: "--json-object",
+  },
+  grammar: {
+    flag: "--grammar",
+    type: "file",
+    help: "the output is of the rule root of this grammar in EBNF",
+    absent: "any text",
+    example: "--grammar moves.ebnf",
+  },
+  regex: {
+    flag: "--regex",
+    type: "text",
+    help: "the whole output matches this regular expression",
+    absent: "any text",
+    example: "--regex '\\d{4}-\\d{2}-\\d{2}'",
+  },
+} as const;

@@ -1,0 +1,34 @@
+import { guessDrafter } from "./guess_drafter.ts";
+import type { HostDrafter } from "./host_drafter.ts";
+import { NGRAM_RANGE, ngramGuesser, type NgramRange } from "./ngram.ts";
+import { suffixGuesser } from "./suffix.ts";
+
+/** `--speculative-algorithm`s that draft on the host; HYBRID beside a draft model where there is one. */
+export const HOST_ALGORITHMS = ["NGRAM", "SUFFIX", "HYBRID"] as const;
+
+export type HostAlgorithm = typeof HOST_ALGORITHMS[number];
+
+/** Rows that a round verifies of a sequence, its pending token included, as SGLang's NGRAM has them. */
+export const HOST_DRAFT_TOKENS = 12;
+
+/** How a drafter on the host is made. Plain data, which may be sent to a worker. */
+export interface HostDraft extends Partial<NgramRange> {
+  /** Most tokens of a proposal. */
+  readonly depth?: number;
+}
+
+export function isHostAlgorithm(name: string | undefined): name is HostAlgorithm {
+  return HOST_ALGORITHMS.some((each) => each === name);
+}
+
+export function hostDrafter(
+  algorithm: HostAlgorithm,
+  { depth = HOST_DRAFT_TOKENS - 1, min = NGRAM_RANGE.min, max = NGRAM_RANGE.max }: HostDraft = {},
+): HostDrafter {
+  const guessers = {
+    NGRAM: () => [ngramGuesser({ min, max })],
+    SUFFIX: () => [suffixGuesser()],
+    HYBRID: () => [suffixGuesser(), ngramGuesser({ min, max })],
+  };
+  return guessDrafter(algorithm, guessers[algorithm](), { depth });
+}

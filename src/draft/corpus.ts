@@ -1,0 +1,38 @@
+import { SuffixAutomaton } from "./suffix_automaton.ts";
+
+/** What earlier requests came to, in bounded memory. */
+export interface Corpus {
+  /** Automata to look texts up in, the newer first. One that is gone from here does not come back. */
+  readonly automata: readonly SuffixAutomaton[];
+  /** Tokens of the longest text. */
+  readonly longest: number;
+  /** The automaton that is to take in a text of so many tokens, before `begin` is called again. */
+  begin(tokens: number): SuffixAutomaton;
+}
+
+/**
+ * Two automata of half the tokens each. Nothing can be taken out of one, so where the newer is full
+ * the older is dropped and a new one begun: the last quarter of `most` tokens and more is remembered.
+ *
+ * @param most tokens.
+ * @param deepest see SuffixAutomaton.
+ */
+export function openCorpus(most: number, deepest: number): Corpus {
+  const half = Math.floor(most / 2);
+  let automata = [new SuffixAutomaton(deepest)];
+  return {
+    longest: Math.floor(half / 2),
+    get automata() {
+      return automata;
+    },
+    begin(tokens) {
+      let [newer] = automata as [SuffixAutomaton];
+      if (newer.tokens + tokens > half) {
+        newer = new SuffixAutomaton(deepest);
+        automata = [newer, ...automata.slice(0, 1)];
+      }
+      newer.begin();
+      return newer;
+    },
+  };
+}

@@ -1,0 +1,153 @@
+import { type Corpus, openCorpus } from "./corpus.ts";
+import { expectedTokens, type Guess, type Guesser, LEAST_REACHED, NO_GUESS } from "./guess.ts";
+import { ROOT, SuffixAutomaton } from "./suffix_automaton.ts";
+
+/** Longest context that is looked up. */
+const DEEPEST = 32;
+/** Tokens of finished requests that are remembered: about 16 MB. */
+const REMEMBERED = 131_072;
+/** Tokens taken in while the device works, each time: less than a millisecond. */
+const MEANWHILE = 512;
+
+/** Substrings that end a text: their state, and how many of their tokens match. */
+export interface Match {
+  readonly state: number;
+  readonly length: number;
+}
+
+/**
+ * SuffixDecoding (Oliaro et al. 2024, arXiv 2411.04975): the text's last tokens are looked up in the
+ * text itself and in what earlier requests came to, at every length; of what followed there most
+ * often, the guess with the most tokens expected to be accepted is taken.
+ */
+export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)): Guesser {
+  /** Work for when the device is busy; each does a part of it and says whether that was the last. */
+  const chores = new Set<() => boolean>();
+  return {
+    open(promptIds) {
+      const own = new SuffixAutomaton(DEEPEST);
+      const others = new Map<SuffixAutomaton, { match: Match; seen: number }>();
+      const takeIn = (ids: readonly number[], to: number) => {
+        while (own.tokens < to) own.push(ids[own.tokens] as number);
+      };
+      const prepare = () => {
+        takeIn(promptIds, Math.min(promptIds.length, own.tokens + MEANWHILE));
+        return own.tokens >= promptIds.length;
+      };
+      chores.add(prepare);
+      /** The end of the text in what others came to. */
+      const elsewhere = (automaton: SuffixAutomaton, ids: readonly number[]): Match => {
+        const known = others.get(automaton);
+        let match = known?.match ?? { state: ROOT, length: 0 };
+        const from = known?.seen ?? Math.max(0, ids.length - DEEPEST);
+        for (let at = from; at < ids.length; at++) {
+          match = followed(automaton, match, ids[at] as number);
+        }
+        others.set(automaton, { match, seen: ids.length });
+        return match;
+      };
+      return {
+        guess(ids, most) {
+          chores.delete(prepare);
+          takeIn(ids, ids.length);
+          for (const gone of others.keys()) {
+            if (!corpus.automata.includes(gone)) others.delete(gone);
+          }
+          const state = own.repeated();
+          const length = Math.min(own.lengthOf(state), DEEPEST);
+          return best([
+            suffixGuess(own, { state, length }, most),
+            ...corpus.automata.map((each) => suffixGuess(each, elsewhere(each, ids), most)),
+          ]);
+        },
+        close(ids) {
+          chores.delete(prepare);
+          chores.add(remembering(corpus, ids.slice(promptIds.length)));
+        },
+      };
+    },
+    meanwhile() {
+      const [chore] = chores;
+      if (chore?.()) chores.delete(chore);
+    },
+  };
+}
+
+/** Takes in a text part by part. */
+function remembering(corpus: Corpus, text: readonly number[]): () => boolean {
+  const kept = text.slice(-corpus.longest);
+  let automaton: SuffixAutomaton | undefined;
+  let taken = 0;
+  return () => {
+    automaton ??= corpus.begin(kept.length);
+    for (const token of kept.slice(taken, taken += MEANWHILE)) automaton.push(token);
+    return taken >= kept.length;
+  };
+}
+
+/** The longest match of the text with one more token. */
+function followed(automaton: SuffixAutomaton, { state, length }: Match, token: number): Match {
+  // The automaton may have split the state since.
+  let at = automaton.shortened(state, length);
+  let matched = length;
+  let next = automaton.next(at, token);
+  while (next < 0 && at !== ROOT) {
+    at = automaton.link(at);
+    matched = automaton.lengthOf(at);
+    next = automaton.next(at, token);
+  }
+  if (next < 0) return { state: ROOT, length: 0 };
+  const longer = Math.min(matched + 1, automaton.deepest);
+  return { state: automaton.shortened(next, longer), length: longer };
+}
+
+/** The best guess of the match and all shorter ones. */
+export function suffixGuess(automaton: SuffixAutomaton, match: Match, most: number): Guess {
+  const guesses: Guess[] = [];
+  let state = automaton.shortened(match.state, match.length);
+  let { length } = match;
+  while (state !== ROOT) {
+    guesses.push(likeliest(automaton, { state, length }, most));
+    state = automaton.link(state);
+    length = automaton.lengthOf(state);
+  }
+  return best(guesses);
+}
+
+/** The guess with the most tokens expected, of equals the first. */
+function best(guesses: readonly Guess[]): Guess {
+  let [found, most] = [NO_GUESS, 0];
+  for (const guess of guesses) {
+    const { sum } = expectedTokens(guess.chances);
+    if (sum > most) [found, most] = [guess, sum];
+  }
+  return found;
+}
+
+/**
+ * Goes where most occurrences go. A token that followed c of n times is right with probability
+ * c / (n + 1 / l): the shorter the l tokens that match, the likelier is something new.
+ */
+function likeliest(automaton: SuffixAutomaton, match: Match, most: number): Guess {
+  const tokens: number[] = [];
+  const chances: number[] = [];
+  let { state, length } = match;
+  for (let reached = 1; tokens.length < most;) {
+    // At the end of a text a shorter match may go on: a period does.
+    while (state !== ROOT && automaton.continued(state) === 0) {
+      state = automaton.link(state);
+      length = automaton.lengthOf(state);
+    }
+    if (state === ROOT) break;
+    const token = automaton.follower(state);
+    const next = automaton.next(state, token);
+    const chance = automaton.occurrences(next) / (automaton.continued(state) + 1 / length);
+    reached *= chance;
+    if (reached < LEAST_REACHED) break;
+    tokens.push(token);
+    chances.push(chance);
+    length = Math.min(length + 1, automaton.deepest);
+    state = automaton.shortened(next, length);
+  }
+  return { tokens, chances };
+}

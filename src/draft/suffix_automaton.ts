@@ -1,0 +1,216 @@
+/** No state or edge. */
+const NONE = -1;
+export const ROOT = 0;
+
+/**
+ * A suffix automaton of texts, a token at a time (Blumer et al. 1985; for several texts, Mohri et al.
+ * 2009). A state stands for substrings that end at the same places; its `link` is the state of the
+ * longest suffix of them that ends at more places. It has at most 2 n states and 3 n edges for n
+ * tokens.
+ *
+ * It counts how often a substring occurs and what follows it, for substrings of up to `deepest`
+ * tokens: a token updates at most so many states.
+ */
+export class SuffixAutomaton {
+  readonly deepest: number;
+  /** Tokens taken in. */
+  tokens = 0;
+  states = 1;
+  #edges = 0;
+  /** State of all that was taken in of the text at hand. */
+  #last = ROOT;
+  /** State of the text's longest suffix of up to `deepest` + 1 tokens, and its length. */
+  #end = ROOT;
+  #endLength = 0;
+  // Of states: the longest substring's length, link, occurrences, occurrences that go on,
+  // the token that follows most often, the newest edge.
+  #length = new Int32Array(64);
+  #link = new Int32Array(64).fill(NONE);
+  #count = new Int32Array(64);
+  #going = new Int32Array(64);
+  #best = new Int32Array(64).fill(NONE);
+  #newest = new Int32Array(64).fill(NONE);
+  // Of edges: where from, by which token, where to, the next older edge of the same state.
+  #from = new Int32Array(64);
+  #token = new Int32Array(64);
+  #to = new Int32Array(64);
+  #older = new Int32Array(64);
+  /** Edges by a hash of state and token, linear probing: an edge + 1, or 0. */
+  #table = new Int32Array(128);
+
+  /** @param deepest longest substring that is counted, tokens. */
+  constructor(deepest: number) {
+    this.deepest = deepest;
+  }
+
+  /** What its arrays take. */
+  get bytes(): number {
+    return 24 * this.#length.length + 16 * this.#from.length + 4 * this.#table.length;
+  }
+
+  /** The next token begins another text. */
+  begin(): void {
+    this.#last = this.#end = ROOT;
+    this.#endLength = 0;
+  }
+
+  /** Takes in the text's next token. */
+  push(token: number): void {
+    this.tokens++;
+    const before = this.#last;
+    const known = this.next(before, token);
+    this.#last = known >= 0 ? this.#exact(before, token, known) : this.#append(before, token);
+    this.#tally(token);
+  }
+
+  /** The state of substrings that end with one more token; negative where there are none. */
+  next(state: number, token: number): number {
+    const edge = this.#find(state, token);
+    return edge < 0 ? NONE : this.#to[edge] as number;
+  }
+
+  /** The state of the longest suffix of the state's substrings that ends at more places. */
+  link(state: number): number {
+    return this.#link[state] as number;
+  }
+
+  /** Tokens of the longest substring of the state. */
+  lengthOf(state: number): number {
+    return this.#length[state] as number;
+  }
+
+  /** How often the state's substrings occur; of those of up to `deepest` tokens. */
+  occurrences(state: number): number {
+    return this.#count[state] as number;
+  }
+
+  /** How many of these occurrences are followed by a token. */
+  continued(state: number): number {
+    return this.#going[state] as number;
+  }
+
+  /** The token that follows most often, of equals the one that did last; negative where none does. */
+  follower(state: number): number {
+    return this.#best[state] as number;
+  }
+
+  /** The longest suffix of the text, of up to `deepest` tokens, that occurred before. */
+  repeated(): number {
+    return this.shortened(this.#link[this.#last] as number, this.deepest);
+  }
+
+  /** The state, of this one and those it links to, of the suffix of `length` tokens or fewer. */
+  shortened(state: number, length: number): number {
+    let at = Math.max(state, ROOT);
+    while (at !== ROOT && this.lengthOf(this.link(at)) >= length) at = this.link(at);
+    return at;
+  }
+
+  /** The next state for a token that no substring of `from` was followed by. */
+  #append(from: number, token: number): number {
+    const added = this.#state(this.lengthOf(from) + 1);
+    let at = from;
+    for (; at >= 0 && this.#find(at, token) < 0; at = this.link(at)) this.#edge(at, token, added);
+    // First: it may replace the array.
+    const link = at < 0 ? ROOT : this.#exact(at, token, this.next(at, token));
+    this.#link[added] = link;
+    return added;
+  }
+
+  /** The state whose longest substring is that of `from` and the token, split off `to` where need be. */
+  #exact(from: number, token: number, to: number): number {
+    const length = this.lengthOf(from) + 1;
+    if (this.lengthOf(to) === length) return to;
+    const split = this.#state(length);
+    for (const field of [this.#link, this.#count, this.#going, this.#best]) {
+      field[split] = field[to] as number;
+    }
+    for (let edge = this.#newest[to] as number; edge >= 0; edge = this.#older[edge] as number) {
+      this.#edge(split, this.#token[edge] as number, this.#to[edge] as number);
+    }
+    this.#link[to] = split;
+    for (let at = from; at >= 0; at = this.link(at)) {
+      const edge = this.#find(at, token);
+      if (this.#to[edge] !== to) break;
+      this.#to[edge] = split;
+    }
+    return split;
+  }
+
+  /** Counts the text's suffixes, and the token as what followed those before it. */
+  #tally(token: number): void {
+    const before = this.shortened(this.#end, Math.min(this.#endLength, this.deepest));
+    this.#endLength = Math.min(this.#endLength, this.deepest) + 1;
+    this.#end = this.shortened(this.next(before, token), this.#endLength);
+    for (let at = this.#end; at !== ROOT; at = this.link(at)) this.#add(this.#count, at);
+    for (let at = before; at >= 0; at = this.link(at)) {
+      this.#add(this.#going, at);
+      const best = this.#best[at] as number;
+      const most = best < 0 ? 0 : this.occurrences(this.next(at, best));
+      if (this.occurrences(this.next(at, token)) >= most) this.#best[at] = token;
+    }
+  }
+
+  #add(counts: Int32Array, state: number): void {
+    counts[state] = (counts[state] as number) + 1;
+  }
+
+  #state(length: number): number {
+    if (this.states === this.#length.length) {
+      this.#length = grown(this.#length);
+      this.#link = grown(this.#link);
+      this.#count = grown(this.#count);
+      this.#going = grown(this.#going);
+      this.#best = grown(this.#best);
+      this.#newest = grown(this.#newest);
+    }
+    const state = this.states++;
+    this.#length[state] = length;
+    this.#best[state] = this.#newest[state] = NONE;
+    return state;
+  }
+
+  #edge(from: number, token: number, to: number): void {
+    if (this.#edges === this.#from.length) {
+      this.#from = grown(this.#from);
+      this.#token = grown(this.#token);
+      this.#to = grown(this.#to);
+      this.#older = grown(this.#older);
+      this.#table = new Int32Array(2 * this.#from.length);
+      for (let edge = 0; edge < this.#edges; edge++) this.#enter(edge);
+    }
+    const edge = this.#edges++;
+    this.#from[edge] = from;
+    this.#token[edge] = token;
+    this.#to[edge] = to;
+    this.#older[edge] = this.#newest[from] as number;
+    this.#newest[from] = edge;
+    this.#enter(edge);
+  }
+
+  #enter(edge: number): void {
+    let at = this.#place(this.#from[edge] as number, this.#token[edge] as number);
+    while (this.#table[at] !== 0) at = (at + 1) & (this.#table.length - 1);
+    this.#table[at] = edge + 1;
+  }
+
+  #find(state: number, token: number): number {
+    const mask = this.#table.length - 1;
+    for (let at = this.#place(state, token);; at = (at + 1) & mask) {
+      const edge = (this.#table[at] as number) - 1;
+      if (edge < 0 || (this.#from[edge] === state && this.#token[edge] === token)) return edge;
+    }
+  }
+
+  #place(state: number, token: number): number {
+    const hash = Math.imul(Math.imul(state, 0x9e3779b1) ^ token, 0x85ebca6b);
+    return (hash ^ (hash >>> 15)) & (this.#table.length - 1);
+  }
+}
+
+/** Twice as long. */
+function grown(words: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
+  const longer = new Int32Array(2 * words.length);
+  longer.set(words);
+  return longer;
+}

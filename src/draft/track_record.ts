@@ -1,0 +1,38 @@
+/** How often predictions were right, by kind of prediction. */
+export interface TrackRecord {
+  /** Probability that a prediction of this kind is right; `prior` where there were none. */
+  rate(kind: number, prior: number): number;
+  learn(kind: number, right: boolean): void;
+}
+
+/** What a prior weighs, in predictions. */
+const PRIOR = 3;
+/** What a prediction weighs after the next one of its kind. */
+const KEPT = 0.97;
+
+/**
+ * Moving averages by kind, integers from 0. A record of one request begins with what `all` requests
+ * show and adds to it.
+ */
+export function trackRecord(all?: TrackRecord): TrackRecord {
+  const right: number[] = [];
+  const count: number[] = [];
+  return {
+    rate(kind, prior) {
+      const before = all?.rate(kind, prior) ?? prior;
+      return ((right[kind] ?? 0) + PRIOR * before) / ((count[kind] ?? 0) + PRIOR);
+    },
+    learn(kind, was) {
+      right[kind] = KEPT * (right[kind] ?? 0) + Number(was);
+      count[kind] = KEPT * (count[kind] ?? 0) + 1;
+      all?.learn(kind, was);
+    },
+  };
+}
+
+const KINDS = 16;
+
+/** Kinds of claims that a prediction is right with this probability, finer towards 1. */
+export function kindOfClaim(chance: number): number {
+  return Math.min(KINDS - 1, Math.floor(-2 * Math.log2(Math.max(1 - chance, 1e-9))));
+}

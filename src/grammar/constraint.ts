@@ -1,0 +1,208 @@
+import { UsageError } from "../errors.ts";
+import { GrammarError } from "./rules/grammar.ts";
+import type { Proposal } from "../speculate/trees.ts";
+import { allows, type Matcher, tokensOf } from "./matcher.ts";
+
+/** The grammar of one output, as far as it has come. */
+export interface Constraint {
+  /** The tokens that may come next, as `Matcher.mask` gives them. */
+  readonly mask: Uint32Array;
+  /** Nothing may come next but the end. */
+  readonly complete: boolean;
+  /**
+   * A token became output.
+   *
+   * @throws UsageError where no token can follow, and the output may not end; and where xgrammar
+   * failed.
+   */
+  take(token: number): void;
+  /**
+   * A chain of at most `depth` tokens for what comes next whichever token is chosen: the longest that
+   * spell it. A guess where tokens alone cannot tell what else the grammar allows.
+   */
+  forced(depth: number): Proposal;
+  /** The proposal without what the grammar does not allow, and what is below that. */
+  pruned(proposal: Proposal): Proposal;
+  /**
+   * Masks of a proposal's rows. A row that cannot be reached, or behind the end, gets all ones.
+   *
+   * @param into u32 [rows, words of a mask], at least as many rows as the proposal has.
+   */
+  fill(proposal: Proposal, into: Uint32Array): void;
+  close(): void;
+}
+
+/** More tokens than that are taken for a choice: to look at all of them would take too long. */
+const MOST_SPELLINGS = 1024;
+
+/** Where an output may be: made once, and found again by the tokens that lead there. */
+interface State {
+  readonly mask: Uint32Array;
+  readonly next: Map<number, State>;
+}
+
+/** Of each row of a proposal its state; "end" behind a token that ends, undefined where not allowed. */
+type Walked = (State | "end" | undefined)[];
+
+/**
+ * @param of.bytes what each token adds to the text, by id.
+ * @param of.eosTokenIds tokens that end the output.
+ * @param of.ignoreEos none of them is chosen: the output ends where nothing else may follow.
+ * @throws UsageError where no token may begin the output.
+ */
+export function openConstraint(
+  matcher: Matcher,
+  { bytes, eosTokenIds, ignoreEos }: {
+    readonly bytes: readonly Uint8Array[];
+    readonly eosTokenIds: readonly number[];
+    readonly ignoreEos: boolean;
+  },
+): Constraint {
+  /** xgrammar failed: the next token ends the output with an error. */
+  let failure: GrammarError | undefined;
+  let root = newState();
+  if (isEmpty(root.mask)) throw nowhere();
+
+  function attempt<T>(action: () => T, otherwise: T): T {
+    if (failure) return otherwise;
+    try {
+      return action();
+    } catch (error) {
+      if (!(error instanceof GrammarError)) throw error;
+      failure = error;
+      return otherwise;
+    }
+  }
+
+  function newState(): State {
+    const mask = matcher.mask();
+    return { mask: ignoreEos ? withoutEnd(mask) : mask, next: new Map() };
+  }
+
+  /** The mask, or itself where nothing but the end may come. */
+  function withoutEnd(mask: Uint32Array): Uint32Array {
+    const others = mask.slice();
+    for (const id of eosTokenIds) others[id >>> 5] = cleared(others[id >>> 5] ?? 0, id);
+    return isEmpty(others) ? mask : others;
+  }
+
+  /** Runs `action` at the state behind the token, where the matcher is at that of `from`. */
+  function within<T>(from: State, token: number, action: (state: State) => T): T {
+    step(matcher, token);
+    const result = action(from.next.getOrInsertComputed(token, newState));
+    matcher.rollback(1);
+    return result;
+  }
+
+  function walk({ tokens, parents }: Proposal): Walked {
+    const walked: Walked = [root];
+    const below: number[][] = Array.from({ length: tokens.length + 1 }, () => []);
+    for (const [i, parent] of parents.entries()) below[parent]?.push(i);
+    const visit = (row: number, state: State) => {
+      walked[row] = state;
+      for (const i of below[row] ?? []) {
+        const token = tokens[i] as number;
+        if (!allows(state.mask, token)) continue;
+        if (eosTokenIds.includes(token)) walked[i + 1] = "end";
+        else within(state, token, (after) => visit(i + 1, after));
+      }
+    };
+    visit(0, root);
+    return walked;
+  }
+
+  /** The longest token that each of those that may follow begins with, or is the beginning of. */
+  function only(mask: Uint32Array): number | undefined {
+    const tokens = tokensOf(mask, MOST_SPELLINGS) ?? [];
+    if (tokens.some((token) => eosTokenIds.includes(token))) return undefined;
+    const texts = tokens.map((token) => bytes[token] as Uint8Array);
+    const [any] = texts;
+    if (any === undefined) return undefined;
+    const fits = (text: Uint8Array) => texts.every((other) => startAlike(text, other));
+    const length = (at: number) => texts[at]?.length ?? 0;
+    // What fits is one of the beginnings of any of them, or goes on from it.
+    const candidates = [...texts.keys()].filter((at) => startAlike(texts[at] as Uint8Array, any))
+      .sort((a, b) => length(b) - length(a));
+    const found = candidates.find((at) => fits(texts[at] as Uint8Array));
+    return found === undefined ? undefined : tokens[found];
+  }
+
+  return {
+    get mask() {
+      return root.mask;
+    },
+    get complete() {
+      const tokens = tokensOf(root.mask, eosTokenIds.length);
+      return tokens !== undefined && tokens.every((token) => eosTokenIds.includes(token));
+    },
+    take(token) {
+      if (eosTokenIds.includes(token)) return;
+      attempt(() => {
+        step(matcher, token);
+        root = root.next.get(token) ?? newState();
+      }, undefined);
+      if (failure) throw new UsageError(`Cannot constrain the output: ${failure.message}`);
+      if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();
+    },
+    forced(depth) {
+      const tokens: number[] = [];
+      const go = (state: State): void => {
+        const token = tokens.length < depth ? only(state.mask) : undefined;
+        if (token === undefined) return;
+        tokens.push(token);
+        within(state, token, go);
+      };
+      attempt(() => go(root), undefined);
+      return { tokens, parents: tokens.map((_, i) => i) };
+    },
+    pruned(proposal) {
+      const walked = attempt(() => walk(proposal), []);
+      /** Of each row what it is in what is left. */
+      const rows = new Map([[0, 0]]);
+      const tokens: number[] = [];
+      const parents: number[] = [];
+      for (const [i, token] of proposal.tokens.entries()) {
+        const parent = rows.get(proposal.parents[i] as number);
+        if (parent === undefined || walked[i + 1] === undefined) continue;
+        parents.push(parent);
+        rows.set(i + 1, tokens.push(token));
+      }
+      return { tokens, parents };
+    },
+    fill(proposal, into) {
+      const words = root.mask.length;
+      into.fill(0xffffffff);
+      for (const [row, state] of attempt(() => walk(proposal), []).entries()) {
+        if (typeof state !== "object" || isEmpty(state.mask)) continue;
+        into.set(state.mask, row * words);
+      }
+    },
+    close: () => attempt(() => matcher.close(), undefined),
+  };
+}
+
+/** @throws Error where the mask said otherwise: a bug. */
+function step(matcher: Matcher, token: number): void {
+  if (!matcher.accept(token)) throw new Error(`the grammar does not allow token ${token}`);
+}
+
+/** Whether one of the texts begins with the other. */
+function startAlike(a: Uint8Array, b: Uint8Array): boolean {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+function isEmpty(mask: Uint32Array): boolean {
+  return mask.every((word) => word === 0);
+}
+
+function nowhere(): UsageError {
+  return new UsageError(
+    "Cannot constrain the output: the grammar has come to where no token may follow",
+  );
+}
+
+function cleared(word: number, bit: number): number {
+  return word & ~(1 << (bit & 31));
+}

@@ -1,0 +1,153 @@
+import { reason, UsageError } from "../errors.ts";
+import type { TokenBytes } from "../text/token_bytes.ts";
+import { type Constraint, openConstraint } from "./constraint.ts";
+import { mendedEbnf } from "./rules/ebnf_text.ts";
+import { type Grammar, GrammarError } from "./rules/grammar.ts";
+import { schemaRules } from "./json/schema.ts";
+import { openMatcher } from "./matcher.ts";
+import { regexExpression } from "./rules/regex.ts";
+import { ebnf, productive, type Rules } from "./rules/rules.ts";
+import {
+  type CompiledGrammar,
+  type GrammarCompiler,
+  openXGrammar,
+  type XGrammar,
+} from "./xgrammar.ts";
+
+/** Grammars for one vocabulary. Nothing is loaded before the first is opened. */
+export interface Grammars {
+  /**
+   * A new output's constraint.
+   *
+   * @param of.ignoreEos see `openConstraint`.
+   * @throws UsageError for a grammar that cannot be used.
+   */
+  open(grammar: Grammar, of: { readonly ignoreEos: boolean }): Promise<Constraint>;
+}
+
+/** The vocabulary of a target. */
+export interface Vocabulary {
+  /** Called when the first grammar is opened. */
+  tokens(): TokenBytes;
+  /** Ids of the target: 0 to one less. */
+  readonly vocabSize: number;
+  readonly eosTokenIds: readonly number[];
+}
+
+/** Compiled grammars that are kept for requests that want the same. */
+const KEPT = 16;
+
+export function openGrammars(vocabulary: Vocabulary): Grammars {
+  let module: Promise<Compiling> | undefined;
+  /** By text, the least recently used first. */
+  const compiled = new Map<string, { readonly grammar: CompiledGrammar; readonly of: Compiling }>();
+
+  async function compile(text: string) {
+    const known = compiled.get(text);
+    compiled.delete(text);
+    // Those that run go on in the instance they have, also where it was aborted.
+    if (known && !known.of.xgrammar.aborted) return known;
+    if ((await module)?.xgrammar.aborted) module = undefined;
+    const of = await (module ??= openCompiling(vocabulary));
+    const root = of.stripsSpace ? "spaced_root" : "root";
+    const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;
+    const grammar = of.xgrammar.attempt(({ Grammar }) =>
+      of.compiler.CompileGrammar(Grammar.FromEBNF(source, root))
+    );
+    return { grammar, of };
+  }
+
+  return {
+    open: (grammar, { ignoreEos }) =>
+      usable(async () => {
+        const text = ebnfOf(grammar);
+        if (!compiled.has(text)) await probe(text);
+        const found = await compile(text);
+        compiled.set(text, found);
+        const [oldest] = compiled;
+        if (compiled.size > KEPT && oldest) {
+          compiled.delete(oldest[0]);
+          oldest[1].grammar.delete();
+        }
+        const { vocabSize, eosTokenIds } = vocabulary;
+        const { xgrammar, bytes } = found.of;
+        const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
+        return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos });
+      }),
+  };
+}
+
+/**
+ * Whether a grammar can be used at all, with no vocabulary yet.
+ *
+ * @throws UsageError where it cannot.
+ */
+export function checkGrammar(grammar: Grammar): Promise<void> {
+  return usable(() => probe(ebnfOf(grammar)));
+}
+
+interface Compiling {
+  readonly xgrammar: XGrammar;
+  readonly compiler: GrammarCompiler;
+  readonly bytes: TokenBytes["bytes"];
+  readonly stripsSpace: boolean;
+}
+
+async function openCompiling({ tokens, vocabSize, eosTokenIds }: Vocabulary): Promise<Compiling> {
+  const { bytes, stripsSpace } = tokens();
+  const xgrammar = await openXGrammar();
+  const compiler = xgrammar.attempt((binding) => {
+    const vocabulary = binding.vecStringFromJSArray(bytes);
+    const stops = binding.vecIntFromJSArray(eosTokenIds);
+    const info = new binding.TokenizerInfo(vocabulary, "RAW", vocabSize, stops, false);
+    vocabulary.delete();
+    stops.delete();
+    return new binding.GrammarCompiler(info, 1, false);
+  });
+  return { xgrammar, compiler, bytes, stripsSpace };
+}
+
+let probing: Promise<XGrammar> | undefined;
+
+/** Parses in an instance that has nothing to lose: a mistake of the user's aborts it. */
+async function probe(text: string): Promise<void> {
+  const { attempt } = await (probing ??= openXGrammar());
+  try {
+    attempt(({ Grammar }) => Grammar.FromEBNF(text, "root").delete());
+  } catch (error) {
+    probing = undefined;
+    throw error;
+  }
+}
+
+/** @throws GrammarError */
+function ebnfOf(grammar: Grammar): string {
+  switch (grammar.kind) {
+    case "ebnf":
+      return mendedEbnf(grammar.text);
+    case "regex":
+      return written(new Map([["root", regexExpression(grammar.pattern)]]), "regular expression");
+    case "json object":
+      return written(schemaRules({ type: "object" }), "JSON schema");
+    case "json schema":
+      return written(schemaRules(grammar.schema), "JSON schema");
+  }
+}
+
+function written(rules: Rules, what: string): string {
+  const found = productive(rules);
+  if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
+  return ebnf(found);
+}
+
+/** Mistakes in grammars are the user's. */
+async function usable<T>(action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    // The stack that a circle of schemas, or thousands of brackets, did not fit on.
+    const why = error instanceof RangeError ? "it is nested too deep" : undefined;
+    if (why === undefined && !(error instanceof GrammarError)) throw error;
+    throw new UsageError(`Cannot constrain the output: ${why ?? reason(error)}`, { cause: error });
+  }
+}

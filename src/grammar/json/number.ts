@@ -1,0 +1,172 @@
+/** Texts of numbers between bounds. */
+import { GrammarError } from "../rules/grammar.ts";
+import { choice, type Expression, NOTHING, oneOf, repeat, sequence, text } from "../rules/rules.ts";
+
+/**
+ * Digits before the point and behind it: integers of 15 digits are exact in a double, and no number
+ * becomes infinite.
+ */
+const DIGITS = 15;
+
+/** Both included; undefined: none. */
+export interface Bounds {
+  readonly least?: Bound | undefined;
+  readonly most?: Bound | undefined;
+}
+
+export interface Bound {
+  readonly value: number;
+  readonly exclusive: boolean;
+}
+
+const DIGIT = digitsFrom("0", "9");
+const FRACTION = sequence(text("."), repeat(DIGIT, 1, DIGITS));
+
+/** A whole number. */
+export function integer({ least, most }: Bounds): Expression {
+  const from = least && BigInt(
+    least.exclusive ? Math.floor(least.value) + 1 : Math.ceil(least.value),
+  );
+  const to = most && BigInt(most.exclusive ? Math.ceil(most.value) - 1 : Math.floor(most.value));
+  return signed(from, to, limit(0), (low, high) => whole(low, high));
+}
+
+/** A number, with an exponent only where nothing bounds it. */
+export function decimal({ least, most }: Bounds): Expression {
+  if (least === undefined && most === undefined) {
+    const exponent = sequence(
+      oneOf([[0x45, 0x45], [0x65, 0x65]]),
+      choice(text(""), oneOf([[0x2b, 0x2b], [0x2d, 0x2d]])),
+      repeat(DIGIT, 1, 2),
+    );
+    const plain = whole(0n, limit(0));
+    return sequence(optional(text("-")), plain, optional(FRACTION), optional(exponent));
+  }
+  const bounds = [least, most].filter((bound) => bound !== undefined);
+  const scale = Math.max(
+    ...bounds.map(({ value, exclusive }) => places(value) + (exclusive ? 1 : 0)),
+  );
+  const from = least && scaled(least.value, scale) + (least.exclusive ? 1n : 0n);
+  const to = most && scaled(most.value, scale) - (most.exclusive ? 1n : 0n);
+  return signed(from, to, limit(scale), (low, high) => fixed(low, high, scale));
+}
+
+/** The largest integer of DIGITS digits before the point and `scale` behind. */
+function limit(scale: number): bigint {
+  return 10n ** BigInt(DIGITS + scale) - 1n;
+}
+
+function optional(part: Expression): Expression {
+  return choice(part, text(""));
+}
+
+/** @param of texts of numbers from `low` to `high`, 0 or more. */
+function signed(
+  from: bigint | undefined,
+  to: bigint | undefined,
+  most: bigint,
+  of: (low: bigint, high: bigint) => Expression,
+): Expression {
+  const low = from === undefined || from < -most ? -most : from;
+  const high = to === undefined || to > most ? most : to;
+  if (low > most || high < -most) {
+    throw new GrammarError(`numbers of more than ${DIGITS} digits are not supported`);
+  }
+  const parts: Expression[] = [];
+  if (low < 0n && high >= low) {
+    const last = high < 0n ? -high : 1n;
+    if (last <= -low) parts.push(sequence(text("-"), of(last, -low)));
+  }
+  if (high >= 0n && high >= low) parts.push(of(low > 0n ? low : 0n, high));
+  return parts.length === 0 ? NOTHING : choice(...parts);
+}
+
+/** Whole numbers, 0 or more, both ends included. */
+function whole(low: bigint, high: bigint): Expression {
+  const parts: Expression[] = [];
+  for (let length = `${low}`.length; length <= `${high}`.length; length++) {
+    const [first, last] = [length === 1 ? 0n : 10n ** BigInt(length - 1), 10n ** BigInt(length)];
+    const from = low > first ? low : first;
+    const to = high < last ? high : last - 1n;
+    if (from <= to) parts.push(between(`${from}`, `${to}`));
+  }
+  return choice(...parts);
+}
+
+/** Numbers low / 10^scale to high / 10^scale, 0 or more. */
+function fixed(low: bigint, high: bigint, scale: number): Expression {
+  const unit = 10n ** BigInt(scale);
+  const [first, last] = [low / unit, high / unit];
+  /** The numbers of one integer part; `open` where it may be followed by all until the next. */
+  const part = (whole: bigint, from: bigint, to: bigint, open: boolean): Expression =>
+    sequence(
+      text(`${whole}`),
+      choice(...from === 0n ? [text("")] : [], fraction(from, to, { scale, open })),
+    );
+  if (first === last) return part(first, low % unit, high % unit, false);
+  const inner = first + 1n < last
+    ? [sequence(whole(first + 1n, last - 1n), optional(FRACTION))]
+    : [];
+  return choice(
+    part(first, low % unit, unit - 1n, true),
+    ...inner,
+    part(last, 0n, high % unit, false),
+  );
+}
+
+/** Fractions from / 10^scale to to / 10^scale, with fewer digits or more. */
+function fraction(
+  from: bigint,
+  to: bigint,
+  { scale, open }: { readonly scale: number; readonly open: boolean },
+): Expression {
+  const parts: Expression[] = [];
+  const add = (low: bigint, high: bigint, digits: number, more: Expression) => {
+    const written = (value: bigint) => digits === 0 ? "" : `${value}`.padStart(digits, "0");
+    if (low <= high) parts.push(sequence(between(written(low), written(high)), more));
+  };
+  for (let digits = 1; digits <= scale; digits++) {
+    const unit = 10n ** BigInt(scale - digits);
+    add((from + unit - 1n) / unit, to / unit, digits, text(""));
+  }
+  add(from, open ? to : to - 1n, scale, repeat(DIGIT, 1, Math.max(1, DIGITS - scale)));
+  return sequence(text("."), choice(...parts));
+}
+
+/** Digits of the same number, from `low` to `high`. */
+function between(low: string, high: string): Expression {
+  if (low === "") return text("");
+  if (/^0+$/.test(low) && /^9+$/.test(high)) return repeat(DIGIT, low.length, low.length);
+  const [a, b] = [low.charCodeAt(0), high.charCodeAt(0)];
+  const [lowRest, highRest] = [low.slice(1), high.slice(1)];
+  if (a === b) return sequence(digits(a, a), between(lowRest, highRest));
+  const length = lowRest.length;
+  const [zeros, nines] = ["0".repeat(length), "9".repeat(length)];
+  const all = repeat(DIGIT, length, length);
+  return choice(
+    sequence(digits(a, a), between(lowRest, nines)),
+    ...a + 1 < b ? [sequence(digits(a + 1, b - 1), all)] : [],
+    sequence(digits(b, b), between(zeros, highRest)),
+  );
+}
+
+function digitsFrom(from: string, to: string): Expression {
+  return digits(from.charCodeAt(0), to.charCodeAt(0));
+}
+
+function digits(from: number, to: number): Expression {
+  return from === to ? text(String.fromCharCode(from)) : oneOf([[from, to]]);
+}
+
+/** Digits behind the point, as JavaScript writes the number. */
+function places(value: number): number {
+  const [digits = "", exponent = "0"] = String(value).split("e");
+  return Math.max(0, (digits.split(".")[1]?.length ?? 0) - Number(exponent));
+}
+
+/** The number times 10^scale, which has no places left. */
+function scaled(value: number, scale: number): bigint {
+  const [digits = "", exponent = "0"] = String(value).split("e");
+  const [integer = "", behind = ""] = digits.split(".");
+  return BigInt(integer + behind) * 10n ** BigInt(scale - behind.length + Number(exponent));
+}

@@ -1,0 +1,97 @@
+import { choice, type Expression, NOTHING, repeat, sequence, text } from "../rules/rules.ts";
+import { countOf, fault, isObject, type Schema } from "./keywords.ts";
+import { COMMA, list, otherKey } from "./text.ts";
+
+/** What the parts of a grammar share. */
+export interface SchemaContext {
+  /** The texts of a schema's values. */
+  value(schema: unknown, path: string): Expression;
+  /** Adds a rule and refers to it. */
+  add(body: Expression): Expression;
+}
+
+interface Member {
+  readonly text: Expression;
+  readonly required: boolean;
+}
+
+/**
+ * Objects: the properties in their order, then others where "additionalProperties" allows them. Where
+ * it is absent, others come only of a schema without properties.
+ */
+export function objectExpression(
+  schema: Schema,
+  path: string,
+  context: SchemaContext,
+): Expression {
+  const { properties = {}, required = [], additionalProperties } = schema;
+  if (!isObject(properties)) throw fault(path, `"properties" is no object`);
+  if (!Array.isArray(required) || required.some((name) => typeof name !== "string")) {
+    throw fault(path, `"required" is no list of names`);
+  }
+  const named = Object.keys(properties);
+  const unnamed = [...new Set<string>(required)].filter((name) => !Object.hasOwn(properties, name));
+  const names = [...named, ...unnamed];
+  checkCounts(schema, path, {
+    required: new Set(required).size,
+    closed: additionalProperties === false,
+    names,
+  });
+  const members = names.map((name): Member => ({
+    text: sequence(
+      text(`${JSON.stringify(name)}: `),
+      Object.hasOwn(properties, name)
+        ? context.value(properties[name], `${path}/properties/${name}`)
+        : context.value(additionalProperties ?? true, `${path}/additionalProperties`),
+    ),
+    required: required.includes(name),
+  }));
+  const others = additionalProperties ?? names.length === 0;
+  const other = others === false ? NOTHING : context.add(sequence(
+    names.length === 0 ? sequence(anyKey()) : otherKey(names, (body) => context.add(body)),
+    text(": "),
+    context.value(others, `${path}/additionalProperties`),
+  ));
+  return sequence(text("{"), chained(members, other, context), text("}"));
+}
+
+function anyKey(): Expression {
+  return { kind: "rule", name: "string" };
+}
+
+/** Members in their order with commas between those that are there. */
+function chained(
+  members: readonly Member[],
+  other: Expression,
+  context: Pick<SchemaContext, "add">,
+): Expression {
+  /** The members from some one on, after another and as the first. */
+  let [after, first] = [repeat(sequence(COMMA, other), 0), list(other, 0)];
+  for (const { text: member, required } of members.toReversed()) {
+    const rest = context.add(after);
+    const own = context.add(member);
+    const more = sequence(COMMA, own);
+    first = required ? sequence(own, rest) : choice(sequence(own, rest), context.add(first));
+    after = sequence(required ? more : choice(more, text("")), rest);
+  }
+  return first;
+}
+
+/** Numbers of properties that the others do not give anyway. */
+function checkCounts(
+  schema: Schema,
+  path: string,
+  { required, closed, names }: {
+    readonly required: number;
+    readonly closed: boolean;
+    readonly names: readonly string[];
+  },
+): void {
+  const least = countOf(schema, "minProperties", path) ?? 0;
+  const most = countOf(schema, "maxProperties", path) ?? Infinity;
+  if (least > required) throw fault(path, `"minProperties" is not supported`);
+  const open = !closed && (schema.additionalProperties !== undefined || names.length === 0);
+  if (most < (open ? Infinity : names.length)) {
+    throw fault(path, `"maxProperties" is not supported`);
+  }
+}

@@ -1,0 +1,265 @@
+/** A grammar of the JSON that is valid for a schema. */
+import { isDeepStrictEqual } from "node:util";
+import type { GrammarError } from "../rules/grammar.ts";
+import { regexExpression } from "../rules/regex.ts";
+import {
+  choice,
+  type Expression,
+  NOTHING,
+  rule,
+  type Rules,
+  sequence,
+  text,
+} from "../rules/rules.ts";
+import { areApart } from "./apart.ts";
+import { FORMATS } from "./formats.ts";
+import {
+  constraints,
+  countOf,
+  fault,
+  isObject,
+  type Schema,
+  textOf,
+  type Type,
+  typeOf,
+  typesOf,
+} from "./keywords.ts";
+import { merged } from "./merge.ts";
+import { type Bounds, decimal, integer } from "./number.ts";
+import { objectExpression, type SchemaContext } from "./object.ts";
+import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
+
+/** Deeper is a circle of `$ref`s that lead to nothing. */
+const MOST_REFERENCES = 64;
+
+/**
+ * Its texts are valid, on one line, with the properties in the order of the schema. Where a schema
+ * leaves open what else may be there, less is made: see docs/constrained.md.
+ *
+ * @throws GrammarError for what is no schema or not supported.
+ */
+export function schemaRules(schema: unknown): Rules {
+  return new SchemaGrammar(schema).rules;
+}
+
+class SchemaGrammar implements SchemaContext {
+  readonly rules: Map<string, Expression> = new Map();
+  readonly #schema: unknown;
+  /** Names of rules by `$ref`, or by a schema that has one and more. */
+  readonly #references = new Map<string, string>();
+
+  constructor(schema: unknown) {
+    this.#schema = schema;
+    this.rules.set("root", NOTHING);
+    for (const [name, body] of jsonRules()) this.rules.set(name, body);
+    this.rules.set("number", decimal({}));
+    this.#references.set("#", "root");
+    this.rules.set("root", this.value(schema, "#"));
+  }
+
+  add(body: Expression): Expression {
+    const name = `rule_${this.rules.size}`;
+    this.rules.set(name, body);
+    return rule(name);
+  }
+
+  value(schema: unknown, path: string): Expression {
+    if (schema === true) return rule("value");
+    if (schema === false) return NOTHING;
+    if (!isObject(schema)) throw fault(path, "it is neither an object nor true or false");
+    const asked = constraints(schema, path);
+    const { $ref, anyOf, oneOf, allOf, ...rest } = asked;
+    if (Object.keys(asked).length === 0) return rule("value");
+    if ($ref !== undefined) {
+      if (Object.keys(asked).length === 1) return this.#reference($ref, path);
+      return this.#named(JSON.stringify(asked), () => {
+        const target = this.#resolve($ref, path);
+        return this.value(merged(target, without(asked, "$ref"), path), path);
+      });
+    }
+    if (allOf !== undefined) {
+      const all = this.#schemas(allOf, path, "allOf").map((each) => this.#target(each, path));
+      return this.value(all.reduce((a, b) => merged(a, b, path), without(asked, "allOf")), path);
+    }
+    if (oneOf !== undefined || anyOf !== undefined) {
+      const keyword = oneOf === undefined ? "anyOf" : "oneOf";
+      const parts = this.#schemas(asked[keyword], path, keyword);
+      if (oneOf !== undefined) this.#checkApart(parts, path);
+      const beside = without(asked, keyword);
+      const plain = Object.keys(beside).length === 0;
+      return choice(...parts.map((part, i) => {
+        const at = `${path}/${keyword}/${i}`;
+        return this.value(plain ? part : merged(this.#target(part, at), beside, at), at);
+      }));
+    }
+    if (rest.enum !== undefined || Object.hasOwn(rest, "const")) return this.#values(rest, path);
+    return choice(...typesOf(rest, path).map((type) => this.#ofType(type, rest, path)));
+  }
+
+  #values(schema: Schema, path: string): Expression {
+    const { enum: listed, type, ...rest } = schema;
+    if (listed !== undefined && !Array.isArray(listed)) throw fault(path, `"enum" is no list`);
+    const beside = Object.keys(rest).find((keyword) => keyword !== "const");
+    if (beside !== undefined) throw fault(path, `"${beside}" beside "enum" is not supported`);
+    const types = type === undefined ? undefined : typesOf({ type }, path);
+    const fits = (value: unknown) => {
+      const own = typeOf(value);
+      if (Object.hasOwn(rest, "const") && !isDeepStrictEqual(value, rest.const)) return false;
+      return types === undefined || types.includes(own) ||
+        (own === "integer" && types.includes("number"));
+    };
+    const values: readonly unknown[] = listed ?? [rest.const];
+    return choice(...values.filter(fits).map((value) => text(JSON.stringify(value))));
+  }
+
+  #ofType(type: Type, schema: Schema, path: string): Expression {
+    switch (type) {
+      case "object":
+        return objectExpression(schema, path, this);
+      case "array":
+        return this.#array(schema, path);
+      case "string":
+        return this.#string(schema, path);
+      case "number":
+        return decimal(boundsOf(schema, path));
+      case "integer":
+        return integer(boundsOf(schema, path));
+      case "boolean":
+        return choice(text("true"), text("false"));
+      case "null":
+        return text("null");
+    }
+  }
+
+  #string(schema: Schema, path: string): Expression {
+    const [pattern, format] = [textOf(schema, "pattern", path), textOf(schema, "format", path)];
+    const [least, most] = [countOf(schema, "minLength", path), countOf(schema, "maxLength", path)];
+    const asked = ["pattern", "format"].filter((keyword) => schema[keyword] !== undefined);
+    if (least !== undefined || most !== undefined) asked.push("minLength or maxLength");
+    if (asked.length > 1) throw fault(path, `${asked.join(" and ")} at once is not supported`);
+    if (pattern !== undefined) {
+      return quoted(regexExpression(pattern, stringCharacter));
+    }
+    if (format !== undefined) {
+      const expression = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
+      if (expression === undefined) {
+        const known = Object.keys(FORMATS).join(", ");
+        throw fault(path, `the format "${format}" is not supported, only ${known}`);
+      }
+      return quoted(regexExpression(expression, stringCharacter));
+    }
+    if (least === undefined && most === undefined) return rule("string");
+    return most !== undefined && most < (least ?? 0) ? NOTHING : stringOf(least ?? 0, most);
+  }
+
+  #array(schema: Schema, path: string): Expression {
+    if (schema.uniqueItems === true) throw fault(path, `"uniqueItems" is not supported`);
+    // Before 2020 "items" could be the list and "additionalItems" what comes after it.
+    const tuple = Array.isArray(schema.items);
+    const first = this.#schemas(
+      schema.prefixItems ?? (tuple ? schema.items : []),
+      path,
+      "prefixItems",
+      0,
+    );
+    const least = countOf(schema, "minItems", path) ?? 0;
+    const most = countOf(schema, "maxItems", path);
+    if (most !== undefined && most < least) return NOTHING;
+    const items = tuple ? schema.additionalItems : schema.items;
+    const more = items ?? (first.length === 0 || least > first.length);
+    const begin = first.slice(0, most)
+      .map((each, i) => this.value(each, `${path}/prefixItems/${i}`));
+    const entry = this.add(this.value(more, `${path}/items`));
+    const left = most === undefined ? undefined : most - begin.length;
+    if (begin.length === 0) return bracketed(list(entry, least, left));
+    const rest = sequence(text(", "), list(entry, Math.max(1, least - begin.length), left));
+    const fixed = sequence(...begin.flatMap((part, i) => i === 0 ? [part] : [text(", "), part]));
+    if (least > begin.length) return bracketed(sequence(fixed, rest));
+    return bracketed(left === 0 ? fixed : sequence(fixed, choice(text(""), rest)));
+  }
+
+  #schemas(value: unknown, path: string, keyword: string, least = 1): readonly unknown[] {
+    if (Array.isArray(value) && value.length >= least) return value;
+    throw fault(path, `"${keyword}" is no list of schemas`);
+  }
+
+  #checkApart(parts: readonly unknown[], path: string): void {
+    const resolved = (schema: unknown) => this.#target(schema, path);
+    for (const [i, a] of parts.entries()) {
+      const same = parts.slice(i + 1).findIndex((b) => !areApart(a, b, resolved));
+      if (same < 0) continue;
+      throw fault(
+        path,
+        `"oneOf" is supported where its schemas exclude each other by type, const, enum or a ` +
+          `required property; ${i} and ${i + 1 + same} do not ("anyOf" has no such limit)`,
+      );
+    }
+  }
+
+  #reference(reference: unknown, path: string): Expression {
+    const target = this.#resolve(reference, path);
+    return this.#named(reference as string, () => this.value(target, reference as string));
+  }
+
+  /** A rule that is there before its body is made, which may refer to it. */
+  #named(key: string, body: () => Expression): Expression {
+    const known = this.#references.get(key);
+    if (known !== undefined) return rule(known);
+    const name = `reference_${this.#references.size}`;
+    this.#references.set(key, name);
+    this.rules.set(name, NOTHING);
+    this.rules.set(name, body());
+    return rule(name);
+  }
+
+  /** The schema, or what its `$ref` leads to. */
+  #target(schema: unknown, path: string): unknown {
+    let at = schema;
+    for (let n = 0; isObject(at) && at.$ref !== undefined; n++) {
+      if (n === MOST_REFERENCES) throw fault(path, `"$ref" leads in a circle`);
+      at = merged(this.#resolve(at.$ref, path), without(at, "$ref"), path);
+    }
+    return at;
+  }
+
+  /** What a local `$ref` points to. */
+  #resolve(reference: unknown, path: string): unknown {
+    const missing = (): GrammarError =>
+      fault(path, `"$ref" ${JSON.stringify(reference)} leads nowhere in this schema`);
+    if (typeof reference !== "string" || !/^#(\/|$)/.test(reference)) throw missing();
+    const parts = reference.split("/").slice(1)
+      .map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"));
+    return parts.reduce((at: unknown, part) => {
+      const found = Array.isArray(at)
+        ? at[Number(part)]
+        : isObject(at) && Object.hasOwn(at, part)
+        ? at[part]
+        : undefined;
+      if (found === undefined) throw missing();
+      return found;
+    }, this.#schema);
+  }
+}
+
+function bracketed(inside: Expression): Expression {
+  return sequence(text("["), inside, text("]"));
+}
+
+function without(schema: Schema, keyword: string): Schema {
+  const { [keyword]: _, ...rest } = schema;
+  return rest;
+}
+
+function boundsOf(schema: Schema, path: string): Bounds {
+  const of = (keyword: string, exclusive: boolean) => {
+    const value = schema[keyword];
+    if (value === undefined) return [];
+    if (typeof value === "number" && Number.isFinite(value)) return [{ value, exclusive }];
+    throw fault(path, `"${keyword}" is ${JSON.stringify(value)}, not a number`);
+  };
+  const byValue = (a: { value: number }, b: { value: number }) => a.value - b.value;
+  // Of two bounds the exclusive one is the tighter where they are equal.
+  const low = [...of("minimum", false), ...of("exclusiveMinimum", true)].toSorted(byValue).at(-1);
+  const high = [...of("exclusiveMaximum", true), ...of("maximum", false)].toSorted(byValue)[0];
+  return { least: low, most: high };
+}

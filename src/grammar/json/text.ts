@@ -1,0 +1,109 @@
+/** Texts of JSON: one line, as Python's json.dumps writes it. */
+import { both, charactersOf, type CodePoints, except } from "../rules/code_points.ts";
+import { choice, type Expression, oneOf, repeat, rule, sequence, text } from "../rules/rules.ts";
+
+export const COMMA: Expression = text(", ");
+
+/** Characters that a string contains as they are. */
+export const PLAIN: CodePoints = except([[0, 0x1f], [0x22, 0x22], [0x5c, 0x5c]]);
+
+const SHORT: Readonly<Record<string, string>> = {
+  ...{ '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t" },
+};
+
+const HEX: CodePoints = charactersOf("0123456789abcdefABCDEF");
+
+/** One character of the set within a string. */
+export function stringCharacter(set: CodePoints): Expression {
+  const escapes = both(set, except(PLAIN)).flatMap(([from, to]) =>
+    Array.from({ length: to - from + 1 }, (_, i) => String.fromCodePoint(from + i))
+  ).map((character) => text(SHORT[character] ?? JSON.stringify(character).slice(1, -1)));
+  const plain = both(set, PLAIN);
+  return choice(...plain.length > 0 ? [oneOf(plain)] : [], ...escapes);
+}
+
+/**
+ * A character of a string. It is written out wherever it is used: within a rule xgrammar knows at once
+ * what a token is, at the end of one it has to try, and each character would be such an end.
+ */
+const CHARACTERS = [oneOf(PLAIN), sequence(text("\\"), oneOf(charactersOf('"/\\bfnrt')))];
+
+/** Escapes of four digits that are no half of a surrogate pair; no choice within, see CHARACTERS. */
+const UNICODE_ESCAPES = [
+  sequence(text("\\u"), oneOf(both(HEX, except(charactersOf("dD")))), ...Array(3).fill(oneOf(HEX))),
+  sequence(
+    ...[text("\\u"), oneOf(charactersOf("dD")), oneOf(charactersOf("01234567"))],
+    ...[oneOf(HEX), oneOf(HEX)],
+  ),
+];
+
+/** A string of so many characters, of which an escape is one. */
+export function stringOf(least: number, most: number | undefined): Expression {
+  return quoted(repeat(choice(...CHARACTERS), least, most));
+}
+
+export function quoted(inside: Expression): Expression {
+  return sequence(text('"'), inside, text('"'));
+}
+
+/** Entries with commas between them. */
+export function list(entry: Expression, least: number, most?: number): Expression {
+  if (most === 0) return text("");
+  const more = repeat(
+    sequence(COMMA, entry),
+    Math.max(0, least - 1),
+    most === undefined ? undefined : most - 1,
+  );
+  const some = sequence(entry, more);
+  return least > 0 ? some : choice(some, text(""));
+}
+
+/**
+ * A key that is none of the names. It has no escapes, so it cannot spell one in another way.
+ *
+ * @param add names a rule.
+ */
+export function otherKey(
+  names: readonly string[],
+  add: (body: Expression) => Expression,
+): Expression {
+  const rest = add(sequence(repeat(oneOf(PLAIN), 0), text('"')));
+  const after = (ends: readonly string[]): Expression => {
+    const firsts = new Map<string, string[]>();
+    for (const end of ends) {
+      const [first] = end;
+      if (first !== undefined) {
+        firsts.getOrInsertComputed(first, () => []).push(end.slice(first.length));
+      }
+    }
+    const others = except([...firsts.keys()].map((key): [number, number] => {
+      const point = key.codePointAt(0) as number;
+      return [point, point];
+    }));
+    return choice(
+      ...ends.includes("") ? [] : [text('"')],
+      sequence(oneOf(both(others, PLAIN)), rest),
+      ...[...firsts].map(([first, ends]) => sequence(text(first), add(after(ends)))),
+    );
+  };
+  const plain = names.filter((name) => JSON.stringify(name) === `"${name}"`);
+  return sequence(text('"'), add(after(plain)));
+}
+
+/** What every grammar of JSON may refer to. */
+export function jsonRules(): [name: string, body: Expression][] {
+  const [value, string] = [rule("value"), rule("string")];
+  const member = sequence(string, text(": "), value);
+  return [
+    ["string", quoted(repeat(choice(...CHARACTERS, ...UNICODE_ESCAPES), 0))],
+    [
+      "value",
+      choice(
+        ...[rule("object"), rule("array"), string, rule("number")],
+        ...["true", "false", "null"].map(text),
+      ),
+    ],
+    ["object", sequence(text("{"), list(member, 0), text("}"))],
+    ["array", sequence(text("["), list(value, 0), text("]"))],
+  ];
+}

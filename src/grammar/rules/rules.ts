@@ -1,0 +1,130 @@
+import { type CodePoints, utf8Ranges } from "./code_points.ts";
+
+/** What a rule stands for: a set of texts. */
+export type Expression =
+  | { readonly kind: "text"; readonly text: string }
+  /** One character. */
+  | { readonly kind: "one of"; readonly set: CodePoints }
+  | { readonly kind: "sequence"; readonly parts: readonly Expression[] }
+  | { readonly kind: "choice"; readonly parts: readonly Expression[] }
+  /** `most` undefined: any number. */
+  | {
+    readonly kind: "repeat";
+    readonly part: Expression;
+    readonly least: number;
+    readonly most: number | undefined;
+  }
+  | { readonly kind: "rule"; readonly name: string };
+
+/** The rules of a grammar by name; it begins with "root". */
+export type Rules = ReadonlyMap<string, Expression>;
+
+export const text = (text: string): Expression => ({ kind: "text", text });
+export const oneOf = (set: CodePoints): Expression => ({ kind: "one of", set });
+export const rule = (name: string): Expression => ({ kind: "rule", name });
+export const sequence = (...parts: Expression[]): Expression => ({ kind: "sequence", parts });
+export const choice = (...parts: Expression[]): Expression => ({ kind: "choice", parts });
+/** No text at all. */
+export const NOTHING: Expression = choice();
+
+export function repeat(part: Expression, least: number, most?: number): Expression {
+  return { kind: "repeat", part, least, most };
+}
+
+/** The rules in xgrammar's EBNF, with the sets as it understands them or otherwise. */
+export function ebnf(rules: Rules, ofSet: (set: CodePoints) => string = writtenSet): string {
+  return [...rules].map(([name, body]) => `${name} ::= ${written(body, ofSet)}\n`).join("");
+}
+
+function written(expression: Expression, ofSet: (set: CodePoints) => string): string {
+  const inner = (part: Expression) => written(part, ofSet);
+  switch (expression.kind) {
+    case "text":
+      return `"${[...expression.text].map(escaped).join("")}"`;
+    case "one of":
+      return ofSet(expression.set);
+    case "sequence":
+      return expression.parts.length === 0 ? '""' : `(${expression.parts.map(inner).join(" ")})`;
+    case "choice":
+      return `(${expression.parts.map(inner).join(" | ")})`;
+    case "repeat": {
+      const { part, least, most } = expression;
+      if (most === 0) return '""';
+      if (most === undefined && least === 0) return `(${inner(part)})*`;
+      if (most === undefined) return `(${inner(part)}){${least},}`;
+      // In one, {3,200} is beyond the memory of xgrammar 0.1.27.
+      const rest = most > least ? `(${inner(part)}){0,${most - least}}` : "";
+      return least === 0 ? rest : `(${inner(part)}){${least}} ${rest}`.trim();
+    }
+    case "rule":
+      return expression.name;
+  }
+}
+
+/** Letters and digits are themselves. */
+function escaped(character: string): string {
+  if (/^[\w ]$/.test(character)) return character;
+  const point = character.codePointAt(0) as number;
+  return `\\U${point.toString(16).padStart(8, "0")}`;
+}
+
+/**
+ * A set as the bytes of its characters. xgrammar 0.1.27 takes [é] as the byte E9 and [^é] as any
+ * character, and its [^a] lets bytes through that are no UTF-8. So a class of code points below 256
+ * is exactly one byte; but one of a single code point becomes a text, unless it is there twice.
+ */
+export function writtenSet(set: CodePoints): string {
+  const ways = utf8Ranges(set).map((ranges) => ranges.map((range) => [range]));
+  const ascii = ways.filter(({ length }) => length === 1).flatMap(([only]) => only ?? []);
+  const all = [...ascii.length > 0 ? [[ascii]] : [], ...ways.filter(({ length }) => length > 1)];
+  return `(${all.map((places) => places.map(byteClass).join(" ")).join(" | ")})`;
+}
+
+function byteClass(ranges: CodePoints): string {
+  const byte = (value: number) => `\\x${value.toString(16).padStart(2, "0")}`;
+  const parts = ranges.map(([from, to]) => `${byte(from)}${from === to ? "" : "-"}${byte(to)}`);
+  return `[${parts.join("")}]`;
+}
+
+/** The rules without what has no text of finite length; undefined where "root" has none. */
+export function productive(rules: Rules): Rules | undefined {
+  const known = new Set<string>();
+  const has = (expression: Expression): boolean => {
+    switch (expression.kind) {
+      case "text":
+        return true;
+      case "one of":
+        return expression.set.length > 0;
+      case "sequence":
+        return expression.parts.every(has);
+      case "choice":
+        return expression.parts.some(has);
+      case "repeat":
+        return expression.least === 0 || has(expression.part);
+      case "rule":
+        return known.has(expression.name);
+    }
+  };
+  let before = -1;
+  while (known.size > before) {
+    before = known.size;
+    for (const [name, body] of rules) if (has(body)) known.add(name);
+  }
+  const without = (expression: Expression): Expression => {
+    switch (expression.kind) {
+      case "sequence":
+        return sequence(...expression.parts.map(without));
+      case "choice":
+        return choice(...expression.parts.filter(has).map(without));
+      case "repeat":
+        if (!has(expression.part)) return text("");
+        return { ...expression, part: without(expression.part) };
+      default:
+        return expression;
+    }
+  };
+  if (!known.has("root")) return undefined;
+  return new Map(
+    [...rules].filter(([name]) => known.has(name)).map(([name, body]) => [name, without(body)]),
+  );
+}

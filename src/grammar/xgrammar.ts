@@ -1,0 +1,119 @@
+/** `@mlc-ai/web-xgrammar`: grammars over a vocabulary, in WebAssembly. */
+import { createRequire } from "node:module";
+import { GrammarError } from "./rules/grammar.ts";
+
+/** Objects of the WebAssembly's memory, which end with `delete`. */
+interface Owned {
+  delete(): void;
+}
+
+/** Ids or a mask in that memory. */
+type VectorInt = Owned & { readonly _int: never };
+type VectorString = Owned & { readonly _string: never };
+
+export type ParsedGrammar = Owned & { readonly _grammar: never };
+export type CompiledGrammar = Owned & { readonly _compiled: never };
+export type TokenizerInfo = Owned & { readonly _tokenizer: never };
+
+export interface GrammarCompiler extends Owned {
+  CompileGrammar(grammar: ParsedGrammar): CompiledGrammar;
+}
+
+export interface GrammarMatcher extends Owned {
+  /** False, and nothing has happened, where it is not allowed. */
+  AcceptToken(token: number, verbose: boolean): boolean;
+  /** Takes back that many tokens; never more than were accepted. */
+  Rollback(count: number): void;
+  /** Bit t % 32 of word t / 32 is 1 where token t may follow; not after a token that ends. */
+  GetNextTokenBitmask(vocabSize: number): VectorInt;
+}
+
+/** What the package is made of; its own classes around it cannot fill a mask without a promise. */
+export interface Binding {
+  readonly Grammar: { FromEBNF(text: string, root: string): ParsedGrammar };
+  readonly TokenizerInfo: new (
+    vocabulary: VectorString,
+    type: "RAW",
+    vocabSize: number,
+    stopIds: VectorInt,
+    addPrefixSpace: boolean,
+  ) => TokenizerInfo;
+  readonly GrammarCompiler: new (
+    tokenizer: TokenizerInfo,
+    threads: 1,
+    cache: boolean,
+  ) => GrammarCompiler;
+  readonly GrammarMatcher: new (
+    grammar: CompiledGrammar,
+    stopIds: undefined,
+    endsWithoutStop: boolean,
+    mostRollback: -1,
+  ) => GrammarMatcher;
+  vecStringFromJSArray(texts: readonly Uint8Array[]): VectorString;
+  vecIntFromJSArray(numbers: readonly number[]): VectorInt;
+  /** The vector itself, until anything else is called. */
+  vecIntToView(vector: VectorInt): Int32Array;
+}
+
+/** One instance of the module, with a memory of its own. */
+export interface XGrammar {
+  readonly binding: Binding;
+  /** A check failed within: nothing new is to be made in this instance. */
+  readonly aborted: boolean;
+  /**
+   * Runs what may not succeed. A check that fails within aborts the module.
+   *
+   * @throws GrammarError with the reason that the module gave.
+   */
+  attempt<T>(action: (binding: Binding) => T): T;
+}
+
+interface Package {
+  readonly Grammar: { fromEBNF(text: string): Promise<unknown> };
+  readonly binding: () => Binding;
+}
+
+const HELD = "exports.default = index;";
+
+/**
+ * A new instance. As published (0.1.27) the package cannot be imported: it is CommonJS in a package
+ * that says it is not. So its text is run as a function, which also gives each instance its own
+ * memory, its own `console` (reasons of aborts go there only), and the binding that it keeps to itself.
+ */
+export async function openXGrammar(): Promise<XGrammar> {
+  const { default: source } = await import("@mlc-ai/web-xgrammar", { with: { type: "text" } });
+  const text = String(source).replace(HELD, `${HELD} exports.binding = () => binding;`);
+  const said: string[] = [];
+  const say = (...words: readonly unknown[]) => void said.push(words.join(" "));
+  const console = { log: () => {}, warn: () => {}, error: say };
+  const made: Partial<Package> = {};
+  new Function("exports", "module", "require", "__filename", "console", text)(
+    ...[made, { exports: made }, createRequire(import.meta.url), "/xgrammar.js", console],
+  );
+  const { Grammar, binding: bindingOf } = made as Package;
+  await Grammar.fromEBNF('root ::= ""'); // starts the module
+  const binding = bindingOf();
+  let aborted = false;
+  return {
+    binding,
+    get aborted() {
+      return aborted;
+    },
+    attempt(action) {
+      said.length = 0;
+      try {
+        return action(binding);
+      } catch (error) {
+        aborted = true;
+        if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+        throw new GrammarError(spoken(said) ?? "it is too large for xgrammar", { cause: error });
+      }
+    },
+  };
+}
+
+/** The reason in what an abort says: `[FATAL] file.cc:102: EBNF lexer error at line 1, ...`. */
+function spoken(said: readonly string[]): string | undefined {
+  const line = said.find((each) => each.startsWith("[FATAL]"));
+  return line?.replace(/^\[FATAL\] \S+:\d+: /, "").replace(/^Check failed: .*? is false: /, "");
+}

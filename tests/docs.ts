@@ -1,0 +1,73 @@
+/** What README.md, CONTRIBUTING.md and docs/ say that can be checked: links and flags. */
+
+const ROOT = new URL("../", import.meta.url);
+
+/** Pages by path from the root. */
+export async function readPages(): Promise<Map<string, string>> {
+  const paths = ["README.md", "CONTRIBUTING.md", "models/fledgling/README.md"];
+  for await (const { name } of Deno.readDir(new URL("docs/", ROOT))) {
+    if (name.endsWith(".md")) paths.push(`docs/${name}`);
+  }
+  const texts = paths.map((path) => Deno.readTextFile(new URL(path, ROOT)));
+  return new Map((await Promise.all(texts)).map((text, index) => [paths[index] as string, text]));
+}
+
+/** The anchor that GitHub gives a heading. */
+export function anchorOf(heading: string): string {
+  return heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
+}
+
+/** A text without its blocks of code. */
+const prose = (text: string): string => text.replaceAll(/^```[^]*?^```$/gm, "");
+
+/** Links and pictures of a page that lead nowhere: a file that is not there, or no such heading. */
+export async function brokenLinks(page: string, text: string): Promise<string[]> {
+  const broken: string[] = [];
+  for (const [, target = ""] of prose(text).matchAll(/\]\(([^()\s]+)\)/g)) {
+    if (/^[a-z]+:/.test(target)) continue;
+    const url = new URL(target, new URL(page, ROOT));
+    const anchor = url.hash.slice(1);
+    url.hash = "";
+    const found = await Deno.stat(url).then(() => true, () => false);
+    if (!found || (anchor !== "" && !anchors(await Deno.readTextFile(url)).has(anchor))) {
+      broken.push(`${page}: ${target}`);
+    }
+  }
+  return broken;
+}
+
+function anchors(text: string): Set<string> {
+  return new Set([...prose(text).matchAll(/^#+ (.*)$/gm)].map(([, title = ""]) => anchorOf(title)));
+}
+
+/** Code of a page: blocks for a shell, line by line, and spans. */
+function codeOf(text: string): string[] {
+  const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)];
+  const spans = [...prose(text).matchAll(/`([^`]+)`/g)];
+  return [
+    ...blocks.flatMap(([, each = ""]) => each.replaceAll(/\\\n/g, "").split("\n")),
+    ...spans.map(([, each = ""]) => each.replaceAll(/\s+/g, " ")),
+  ];
+}
+
+/** Arguments of each `eyrie ...` in a page's code; not of forms, such as `eyrie rm NAME...`. */
+export function commandsIn(text: string): string[][] {
+  return codeOf(text).filter((line) =>
+    /^eyrie [a-z]/.test(line) && !/[$[]|\.\.\.|q8\|q4/.test(line)
+  )
+    .map((line) => words(line).slice(1));
+}
+
+/** Words as a shell parts them, up to a comment, a pipe or a redirection. */
+function words(command: string): string[] {
+  const found = command.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
+  const end = found.findIndex((word) => /^[#|>]/.test(word));
+  return (end < 0 ? found : found.slice(0, end)).map((word) =>
+    word.replace(/'([^']*)'|"([^"]*)"/g, "$1$2")
+  );
+}
+
+/** All flags that a page's code has. */
+export function flagsIn(text: string): string[] {
+  return codeOf(text).flatMap((line) => line.match(/(?<![\w-])--[a-z][\w-]*/g) ?? []);
+}

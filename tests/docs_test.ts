@@ -1,0 +1,59 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { COMMANDS, flagsOf } from "../src/cli/options/options.ts";
+import { spellingsOf } from "../src/cli/options/flag.ts";
+import { parseArguments } from "../src/cli/options/parse.ts";
+import type { CommandName } from "../src/cli/options/command.ts";
+import { anchorOf, brokenLinks, commandsIn, flagsIn, readPages } from "./docs.ts";
+
+/** Flags of other programs that the pages name: deno's, docker's, those of bench/. */
+const OTHERS =
+  "--allow-all --config --force --global --name --reload --filter --gpus --against --prompts"
+    .split(" ");
+
+const pages = await readPages();
+
+Deno.test("every link leads to a file that is there, and to a heading of it", async () => {
+  const broken = await Promise.all([...pages].map(([page, text]) => brokenLinks(page, text)));
+  deepEqual(broken.flat(), []);
+});
+
+Deno.test("every flag in code is in the option table", () => {
+  const known = new Set([...OTHERS, "--help", "--version"]);
+  for (const name of Object.keys(COMMANDS) as CommandName[]) {
+    for (const flag of Object.values(flagsOf(name))) spellingsOf(flag).forEach((x) => known.add(x));
+  }
+  const unknown = [...pages].flatMap(([page, text]) =>
+    flagsIn(text).filter((flag) => !known.has(flag)).map((flag) => `${page}: ${flag}`)
+  );
+  deepEqual(unknown, []);
+});
+
+Deno.test("every command is one that Eyrie takes", () => {
+  let count = 0;
+  const refused: string[] = [];
+  for (const [page, text] of pages) {
+    for (const args of commandsIn(text)) {
+      count++;
+      try {
+        // A command alone is its name in a sentence.
+        parseArguments(args.length > 1 ? args : [...args, "--help"]);
+      } catch (error) {
+        refused.push(`${page}: eyrie ${args.join(" ")}: ${(error as Error).message}`);
+      }
+    }
+  }
+  deepEqual(refused, []);
+  ok(count > 40, `${count} commands`);
+});
+
+Deno.test("what is wrong on a page is found", async () => {
+  equal(anchorOf("`eyrie bench`: A/A, 95 %"), "eyrie-bench-aa-95-");
+  const page = "[a](docs/chat.md#keys) [b](docs/chat.md#none) [c](none.md) [d](https://x.y)";
+  deepEqual(await brokenLinks("README.md", page), [
+    "README.md: docs/chat.md#none",
+    "README.md: none.md",
+  ]);
+  const code = "```sh\neyrie chat \\\n  --system 'Be brief.' # why\n```\n`--json-` or `eyrie\nls`";
+  deepEqual(commandsIn(code), [["chat", "--system", "Be brief."], ["ls"]]);
+  deepEqual(flagsIn(code), ["--system", "--json-"]);
+});

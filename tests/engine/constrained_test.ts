@@ -1,0 +1,196 @@
+// Requests with grammars: valid outputs, the same text whoever drafts, beside requests without.
+import assert from "node:assert/strict";
+import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import { UsageError } from "../../src/errors.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { isValidJson } from "../grammar/cases.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { assertNothingHeld } from "./held.ts";
+
+const SCHEMA = {
+  type: "object",
+  properties: {
+    name: { type: "string", maxLength: 12 },
+    kind: { enum: ["fox", "swan", "rabbit"] },
+    years: { type: "integer", minimum: 1, maximum: 99 },
+    tags: { type: "array", items: { type: "string", maxLength: 5 }, minItems: 1, maxItems: 2 },
+  },
+  required: ["name", "kind", "years"],
+};
+const REGEX = "The (fox|swan) had \\d{1,3} lanterns?( and [a-z]{2,9})*\\.";
+const MOVES =
+  'root ::= "moves: " move ("; " move){0,4} "."\nmove ::= [a-h] [1-8] ("-" | "x") [a-h] [1-8]';
+
+const GRAMMARS: readonly (Grammar | undefined)[] = [
+  { kind: "json schema", schema: SCHEMA },
+  { kind: "regex", pattern: REGEX },
+  undefined,
+  { kind: "ebnf", text: MOVES },
+];
+const ALL = [0, 1, 2, 3];
+
+function request(engine: Engine, n: number): GenerateRequest {
+  const grammar = GRAMMARS[n];
+  const content = generatedPrompt(n);
+  return {
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    sampling: n % 2 === 1 ? { ...GREEDY, temperature: 0.9, seed: n, topK: 40 } : GREEDY,
+    maxTokens: n === 2 ? 20 : 60,
+    stop: [],
+    ignoreEos: n === 2,
+    ...grammar && { grammar },
+  };
+}
+
+/** Plain decoding with masks: nothing is drafted, not even what a grammar forces. */
+const plain = await (async () => {
+  using engine = await openEngine({ draft: "none" });
+  return await Array.fromAsync(
+    ALL,
+    (n) => resultOf(engine.generate({ ...request(engine, n), numSteps: 0 })),
+  );
+})();
+
+async function open(options: OpenOptions): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+  const rounds: RoundSample[] = [];
+  const onRound = (round: RoundSample) => void rounds.push(round);
+  const engine = await openEngine({ maxBatch: 4, constrained: true, onRound, ...options });
+  return { engine, rounds };
+}
+
+/** All of them at once, and each batch size from `least`. */
+async function assertSame(engine: Engine, least = 4): Promise<readonly GenerateResult[]> {
+  let results: readonly GenerateResult[] = [];
+  for (let batch = least; batch <= 4; batch++) {
+    const which = ALL.slice(0, batch);
+    results = await Promise.all(which.map((n) => resultOf(engine.generate(request(engine, n)))));
+    assert.deepEqual(
+      results.map(({ outputIds, finishReason }) => [outputIds.join(), finishReason]),
+      which.map((n) => [plain[n]?.outputIds.join(), plain[n]?.finishReason]),
+    );
+    assertNothingHeld(engine);
+  }
+  return results;
+}
+
+Deno.test("masked plain decoding: outputs are what their grammars say", () => {
+  const [json, sentence, free, moves] = plain.map(({ text }) => text);
+  assert.ok(isValidJson(SCHEMA, json ?? ""), json);
+  assert.match(sentence ?? "", new RegExp(`^${REGEX}$`));
+  assert.match(moves ?? "", /^moves: [a-h][1-8][-x][a-h][1-8](; [a-h][1-8][-x][a-h][1-8]){0,4}\.$/);
+  assert.deepEqual(plain.map(({ finishReason }) => finishReason), [
+    "stop",
+    "stop",
+    "length",
+    "stop",
+  ]);
+  assert.ok((free?.length ?? 0) > 20);
+  assert.ok(plain.every(({ speculative }) => speculative.draft_tokens === 0));
+});
+
+Deno.test("what a grammar forces is drafted without a model, batch 1 to 4", async () => {
+  const { engine, rounds } = await open({ draft: "none" });
+  using _ = engine;
+  const results = await assertSame(engine, 1);
+  assert.ok((results[0]?.speculative.accepted_tokens ?? 0) > 5);
+  assert.ok(rounds.some(({ accepted }) => accepted.some((count) => count > 1)));
+  assert.ok(rounds.every(({ together, batch }) => together === 1 || batch === 1));
+});
+
+for (const [algorithm, steps] of [["EAGLE3", 3], ["EAGLE3", 7], ["EAGLE", 3]] as const) {
+  Deno.test(`chains of ${steps} from ${algorithm}`, async () => {
+    const { engine, rounds } = await open({ algorithm, speculate: statically(steps) });
+    using _ = engine;
+    await assertSame(engine);
+    assert.ok(
+      rounds.some(({ numSteps, accepted }) => numSteps === steps && accepted.some(Boolean)),
+    );
+  });
+}
+
+Deno.test("trees that the device drafts", async () => {
+  const tree = { depth: 4, width: 3, rows: 10 };
+  const { engine, rounds } = await open({ algorithm: "EAGLE3", speculate: statically(tree) });
+  using _ = engine;
+  await assertSame(engine);
+  assert.ok(rounds.some(({ numSteps, accepted }) => numSteps === 4 && accepted.some((n) => n > 1)));
+});
+
+/** Knows the texts, but mixes in what is wrong, and often not allowed. */
+const TREES: HostDrafter = pureDrafter({
+  name: "trees",
+  shapes: [{ depth: 4, width: 2, rows: 12 }],
+  propose(ids, { depth }) {
+    const known = plain.find(({ promptIds, outputIds }) => {
+      const all = [...promptIds, ...outputIds];
+      return ids.every((id, i) => all[i] === id);
+    });
+    const all = known ? [...known.promptIds, ...known.outputIds] : [];
+    const tokens: number[] = [];
+    const parents: number[] = [];
+    let at = 0;
+    for (const token of all.slice(ids.length, ids.length + depth)) {
+      tokens.push(hash32(token, ids.length, 1) % 2048, token);
+      parents.push(at, at);
+      at = tokens.length;
+    }
+    return { tokens, parents };
+  },
+});
+
+Deno.test("trees from the host lose what is not allowed", async () => {
+  const { engine, rounds } = await open({ draft: "none", drafter: TREES });
+  using _ = engine;
+  await assertSame(engine);
+  assert.ok(rounds.some(({ numSteps, accepted }) => numSteps === 4 && accepted.includes(4)));
+});
+
+Deno.test("preempted requests go on in their grammars", async () => {
+  const { engine } = await open({ draft: "none", maxKvTokens: 112 });
+  using _ = engine;
+  await assertSame(engine);
+  assert.ok(engine.counts.preemptions > 0);
+});
+
+Deno.test("the ends: at max tokens, at a stop text, without the end token", async () => {
+  const { engine } = await open({ draft: "none" });
+  using _ = engine;
+  const whole = plain[0] ?? assert.fail();
+  const cut = await resultOf(engine.generate({ ...request(engine, 0), maxTokens: 9 }));
+  assert.deepEqual([cut.finishReason, cut.outputIds.length], ["length", 9]);
+  assert.ok(whole.text.startsWith(cut.text) && cut.text !== "");
+  const stopped = await resultOf(engine.generate({ ...request(engine, 0), stop: ['"years"'] }));
+  assert.equal(stopped.finishReason, "stop");
+  assert.equal(stopped.text, whole.text.slice(0, whole.text.indexOf('"years"')));
+  const on = await resultOf(engine.generate({ ...request(engine, 0), ignoreEos: true }));
+  assert.deepEqual([on.finishReason, on.text], ["stop", whole.text]);
+});
+
+Deno.test("a grammar that cannot be used is told before anything is generated; others go on", async () => {
+  const { engine } = await open({ draft: "none" });
+  using _ = engine;
+  const bad: Grammar = { kind: "ebnf", text: 'root ::= "a" | b' };
+  const nowhere: Grammar = { kind: "ebnf", text: 'root ::= "The" x\nx ::= x' };
+  const [good, ...failed] = await Promise.allSettled([
+    resultOf(engine.generate(request(engine, 3))),
+    ...[bad, nowhere].map((grammar) =>
+      resultOf(engine.generate({ ...request(engine, 0), grammar }))
+    ),
+  ]);
+  assert.equal(good?.status === "fulfilled" && good.value.text, plain[3]?.text);
+  assert.deepEqual(failed.map((one) => one.status === "rejected" && one.reason.message), [
+    'Cannot constrain the output: EBNF parser error at line 1, column 16: Rule "b" is not defined',
+    "Cannot constrain the output: the grammar has come to where no token may follow",
+  ]);
+  assert.ok(failed.every((one) => one.status === "rejected" && one.reason instanceof UsageError));
+  assertNothingHeld(engine);
+});

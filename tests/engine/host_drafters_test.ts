@@ -1,0 +1,144 @@
+// NGRAM, SUFFIX and HYBRID by name: the text of plain decoding, and whose drafts are accepted.
+import assert from "node:assert/strict";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { assertNothingHeld } from "./held.ts";
+
+/** Tokens of an output, and of one that is to grow. */
+const MOST = 40;
+const LONG = 96;
+/** Counting and tables repeat, words and numbers do not. */
+const PROMPTS = [0, 5, 8, 12, 9, 6];
+
+function request(engine: Engine, n: number, maxTokens = MOST): GenerateRequest {
+  const content = generatedPrompt(PROMPTS[n] as number);
+  const sampled = { ...GREEDY, temperature: 0.8, seed: n, topP: 0.9 };
+  return {
+    promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
+    sampling: n % 2 === 1 ? sampled : GREEDY,
+    maxTokens,
+    stop: [],
+    ignoreEos: true,
+  };
+}
+
+async function together(
+  engine: Engine,
+  which: readonly number[],
+  maxTokens = MOST,
+): Promise<GenerateResult[]> {
+  const results = await Promise.all(
+    which.map((n) => resultOf(engine.generate(request(engine, n, maxTokens)))),
+  );
+  assertNothingHeld(engine);
+  return results;
+}
+
+const plain = await (async () => {
+  using engine = await openEngine({ draft: "none", maxBatch: 6 });
+  return (await together(engine, [...PROMPTS.keys()], LONG)).map(({ outputIds }) => outputIds);
+})();
+
+function assertSame(results: readonly GenerateResult[], which: readonly number[]): void {
+  for (const [i, n] of which.entries()) {
+    const { outputIds = [] } = results[i] ?? {};
+    assert.ok(outputIds.length >= MOST);
+    assert.deepEqual(outputIds, plain[n]?.slice(0, outputIds.length), `prompt ${n}`);
+  }
+}
+
+async function open(
+  options: OpenOptions,
+): Promise<{ engine: Engine; rounds: RoundSample[] }> {
+  const rounds: RoundSample[] = [];
+  const onRound = (round: RoundSample) => void rounds.push(round);
+  return { engine: await openEngine({ onRound, ...options }), rounds };
+}
+
+const CASES: readonly [name: string, options: OpenOptions][] = [
+  ["NGRAM", { algorithm: "NGRAM" }],
+  ["SUFFIX", { algorithm: "SUFFIX" }],
+  ["HYBRID", { algorithm: "HYBRID", speculate: statically(3, [0, 3]) }],
+  [
+    "HYBRID beside EAGLE-1",
+    {
+      algorithm: "HYBRID",
+      draft: new URL("../../models/fledgling/eagle1", import.meta.url).pathname,
+      model: new URL("../../models/fledgling/target", import.meta.url).pathname,
+      speculate: statically(2, [0, 2]),
+    },
+  ],
+];
+
+for (const [name, options] of CASES) {
+  Deno.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
+    const { engine, rounds } = await open({ ...options, maxBatch: 4 });
+    using _ = engine;
+    for (const which of [[0], [1, 2], [2, 3, 4], [0, 1, 4, 5], [1, 3, 5, 2]]) {
+      const results = await together(engine, which);
+      assertSame(results, which);
+      assert.ok(results.every(({ speculative }) => speculative.algorithm === options.algorithm));
+    }
+    assert.equal(engine.algorithm, options.algorithm);
+    const accepted = rounds.flatMap((round) => round.accepted);
+    assert.ok(accepted.some((count) => count > 1), `${accepted}`);
+  });
+
+  Deno.test(`${name}: the same with few pages`, async () => {
+    const { engine } = await open({
+      ...options,
+      maxBatch: 4,
+      maxKvTokens: 288,
+      contextLength: 256,
+    });
+    using _ = engine;
+    const which = [0, 1, 2, 3, 4, 5];
+    assertSame(await together(engine, which, LONG), which);
+    assert.ok(engine.counts.preemptions > 0);
+  });
+}
+
+Deno.test("HYBRID: host and device draft in the same round", async () => {
+  const { engine } = await open({
+    ...{ algorithm: "HYBRID", maxBatch: 4, speculate: statically(3, [0, 3]) },
+  });
+  using _ = engine;
+  const { core } = engine;
+  const created = { ...core.created };
+  let mixed = 0;
+  const { rounds } = core;
+  core.rounds = (sequences, asked) => {
+    const drafted = new Set(asked.proposals?.map((proposal) => proposal === undefined));
+    if (drafted.size === 2 && asked.deviceDepth === 3) mixed++;
+    return rounds.call(core, sequences, asked);
+  };
+  const which = [0, 1, 2, 3];
+  assertSame(await together(engine, which), which);
+  assert.ok(mixed > 3, `${mixed}`);
+  assert.deepEqual({ ...core.created }, created);
+});
+
+Deno.test("a request that asks for no drafts gets none, and says so", async () => {
+  const { engine } = await open({ algorithm: "SUFFIX", maxBatch: 2 });
+  using _ = engine;
+  const { outputIds, speculative } = await resultOf(
+    engine.generate({ ...request(engine, 0), numSteps: 0 }),
+  );
+  assert.deepEqual(outputIds, plain[0]?.slice(0, MOST));
+  assert.deepEqual([speculative.algorithm, speculative.draft_tokens], ["NONE", 0]);
+});
+
+Deno.test("acceptance of chains from the host can be simulated", async () => {
+  const { engine } = await open({ algorithm: "NGRAM", simulateAcceptance: [1] });
+  using _ = engine;
+  const { speculative } = await resultOf(engine.generate(request(engine, 0)));
+  assert.ok(speculative.draft_tokens > 5);
+  assert.equal(speculative.accepted_tokens, speculative.draft_tokens);
+});

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { generateResult, type RoundRecord } from "../../../src/engine/schedule/result.ts";
+import { chain } from "../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+
+/** What the statistics say of the drafter: its name, steps and rows. */
+function told(
+  algorithm: string,
+  { numSteps, rounds = [] }: {
+    readonly numSteps?: number;
+    readonly rounds?: readonly number[];
+  } = {},
+): readonly (string | number)[] {
+  const records = rounds.map((depth): RoundRecord => (
+    { drafts: Array(depth).fill(5), accepted: 0, emitted: 1, tier: chain(depth) }
+  ));
+  const { speculative } = generateResult({ algorithm, tier: chain(3) }, {
+    ...{ promptIds: [1], sampling: GREEDY, maxTokens: 9, stop: [], ignoreEos: false },
+    ...numSteps === undefined ? {} : { numSteps },
+  }, {
+    ...{ finishReason: "length", text: "", ids: [], rounds: records },
+    ...{ started: 0, prefilled: 1, ended: 2, cached: 0 },
+  });
+  return [speculative.algorithm, speculative.num_steps, speculative.num_draft_tokens];
+}
+
+Deno.test("the setting told is the deepest that a round ran with", () => {
+  assert.deepEqual(told("EAGLE3", { rounds: [0, 2, 1] }), ["EAGLE3", 2, 3]);
+  assert.deepEqual(told("EAGLE3", { rounds: [0, 0] }), ["NONE", 0, 0]);
+  assert.deepEqual(told("HYBRID", { rounds: [3, 11, 0] }), ["HYBRID", 11, 12]);
+});
+
+Deno.test("a drafter on the host that proposed nothing is named, unless no drafts were asked for", () => {
+  assert.deepEqual(told("SUFFIX", { rounds: [0, 0] }), ["SUFFIX", 0, 0]);
+  assert.deepEqual(told("NGRAM", { rounds: [0, 0], numSteps: 0 }), ["NONE", 0, 0]);
+});

@@ -1,0 +1,98 @@
+// Whatever is given as a grammar: it can be used, or the error is the user's, and one line.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { UsageError } from "../../src/errors.ts";
+import { checkGrammar } from "../../src/grammar/grammars.ts";
+import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+
+async function check(grammar: Grammar): Promise<void> {
+  try {
+    await checkGrammar(grammar);
+  } catch (error) {
+    assert.ok(error instanceof UsageError, String(error));
+    assert.ok(!error.message.includes("\n"), error.message);
+  }
+}
+
+const KEYWORDS = [
+  ...["type", "enum", "const", "properties", "required", "additionalProperties", "items"],
+  ...["prefixItems", "minItems", "maxLength", "pattern", "format", "minimum", "exclusiveMaximum"],
+  ...["anyOf", "oneOf", "allOf", "$ref", "$defs", "title"],
+];
+
+const schema = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constantFrom<unknown>(
+      "object",
+      "string",
+      "integer",
+      "#",
+      "#/properties/a",
+      "a",
+      1,
+      -2.5,
+      true,
+    ),
+    fc.constantFrom<unknown>(false, null, 1e300, [], ["a"], ["string", "null"]),
+    fc.array(tie("value"), { maxLength: 3 }),
+    fc.dictionary(fc.constantFrom(...KEYWORDS, "a"), tie("value"), { maxKeys: 4 }),
+  ),
+})).value;
+
+const pieces = (texts: readonly string[]) =>
+  fc.array(fc.oneof(fc.constantFrom(...texts), fc.string({ unit: "grapheme", maxLength: 2 })), {
+    maxLength: 12,
+  }).map((list) => list.join(""));
+
+const ebnf = pieces([
+  "root ::= ",
+  "a ::= ",
+  "a",
+  '"x"',
+  "[a-z]",
+  "[^é]",
+  "|",
+  "(",
+  ")",
+  "*",
+  "{2,3}",
+  "\n",
+  "\\",
+  "#",
+]);
+const regex = pieces([
+  "a",
+  "\\d",
+  "[a-z]",
+  "[^é]",
+  "|",
+  "(",
+  ")",
+  "*",
+  "{2,3}",
+  "^",
+  "$",
+  "\\",
+  ".",
+  "?",
+]);
+
+Deno.test("any JSON as a schema", async () => {
+  await fc.assert(
+    fc.asyncProperty(schema, (schema) => check({ kind: "json schema", schema })),
+    { numRuns: 300 },
+  );
+});
+
+Deno.test("any text as EBNF or as a regular expression", async () => {
+  await fc.assert(fc.asyncProperty(ebnf, (text) => check({ kind: "ebnf", text })), { numRuns: 60 });
+  await fc.assert(fc.asyncProperty(regex, (pattern) => check({ kind: "regex", pattern })), {
+    numRuns: 200,
+  });
+});
+
+Deno.test("a grammar that is nested too deep", async () => {
+  const deep = `root ::= ${"(".repeat(30_000)}"a"${")".repeat(30_000)}`;
+  await assert.rejects(checkGrammar({ kind: "ebnf", text: deep }), UsageError);
+});
