@@ -9,7 +9,7 @@ import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algori
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
-import { chain, chains, isChain, type TierShape } from "../speculate/round_shape.ts";
+import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
