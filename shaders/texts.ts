@@ -17,6 +17,7 @@ import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import kept from "./choose/kept.wgsl" with { type: "text" };
 import keptRowChain from "./choose/kept_row_chain.wgsl" with { type: "text" };
 import keptRowTree from "./choose/kept_row_tree.wgsl" with { type: "text" };
 import logprobs from "./choose/logprobs.wgsl" with { type: "text" };
@@ -106,6 +107,12 @@ import scatterRows from "./round/scatter_rows.wgsl" with { type: "text" };
 import storeFeatures from "./round/store_features.wgsl" with { type: "text" };
 import verifyRows from "./round/verify_rows.wgsl" with { type: "text" };
 import verifyTree from "./round/verify_tree.wgsl" with { type: "text" };
+import law from "./standalone/law.wgsl" with { type: "text" };
+import ownRows from "./standalone/own_rows.wgsl" with { type: "text" };
+import ownRowsAll from "./standalone/own_rows_all.wgsl" with { type: "text" };
+import ownRowsLast from "./standalone/own_rows_last.wgsl" with { type: "text" };
+import putDrafts from "./standalone/put_drafts.wgsl" with { type: "text" };
+import reject from "./standalone/reject.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import rank from "./tree/rank.wgsl" with { type: "text" };
@@ -152,6 +159,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
+  "choose/kept": kept,
   "choose/kept_row_chain": keptRowChain,
   "choose/kept_row_tree": keptRowTree,
   "choose/logprobs": logprobs,
@@ -241,6 +249,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "round/store_features": storeFeatures,
   "round/verify_rows": verifyRows,
   "round/verify_tree": verifyTree,
+  "standalone/law": law,
+  "standalone/own_rows": ownRows,
+  "standalone/own_rows_all": ownRowsAll,
+  "standalone/own_rows_last": ownRowsLast,
+  "standalone/put_drafts": putDrafts,
+  "standalone/reject": reject,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/rank": rank,

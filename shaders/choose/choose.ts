@@ -19,9 +19,13 @@ export function lanesOf(vocab: number, lanes: number): number {
   return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
 }
 
+/** Counts of kept.wgsl. */
+export function keptCounts(lanes: number): Readonly<Record<string, number>> {
+  return { UNROLL: unrolled(lanes), QUADS: 4, ...foldCounts(lanes) };
+}
+
 function chooseKernel(lanes: number) {
-  const counts = { UNROLL: unrolled(lanes), QUADS: 4, ...foldCounts(lanes) };
-  return kernel(`choose_${lanes}`, shader("choose/choose", { counts }), {
+  return kernel(`choose_${lanes}`, shader("choose/choose", { counts: keptCounts(lanes) }), {
     bindings: ["logits", "partials", "rows", "slots", "chosen"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
   });

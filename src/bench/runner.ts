@@ -119,7 +119,7 @@ export interface ModelRequest {
   readonly quantize?: "q8" | "q4";
   readonly quantizeDraft?: boolean;
   readonly kvDtype?: "f32" | "f16" | "bf16";
-  readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "NONE";
+  readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
   readonly autotune?: "on" | "off" | "again";
   /** Config files of a checkpoint that is built of random weights. */

@@ -9,7 +9,7 @@ import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algori
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
-import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
+import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
@@ -21,7 +21,7 @@ import { quantizeWarnings, type WeightReport, weightReport } from "./load/quanti
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_cache.ts";
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
-import { capacityOf, type SizeFlags } from "./load/sizes.ts";
+import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
 import type { Speculation, SpeculationPlan } from "./schedule/speculation.ts";
@@ -49,6 +49,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
    * this process once it is known what the draft is. Default: not at all.
    */
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
+  /** Verify chains of a STANDALONE draft by rejection sampling; default false. */
+  readonly rejection?: boolean;
   /**
    * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
    * what `algorithm` names.
@@ -157,7 +159,7 @@ export async function openEngine(
   using stack = new DisposableStack();
   const { random, drafter = drafterOf(options) } = options;
   if (drafter) checkDrafter(drafter, options);
-  using models = random ? openRandomModels(random) : openModels(options);
+  using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
   checkQuantize(options);
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
   for (const line of warnings) options.onWarning?.(line);
@@ -172,9 +174,10 @@ export async function openEngine(
   const plan = planOf(options, { algorithm: device, architecture, drafter });
   const { tiers, warmed = [plan.tier], speculation } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
+  if (options.rejection) checkRejection(device, tiers);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, drafter, contextLength, tiers };
-  const capacity = capacityOf(settings, gpu, config);
+  const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
   const { core, tuned } = await loadOrAdvise(asked, async () => {
@@ -197,7 +200,7 @@ export async function openEngine(
   const { tokenizer } = text;
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
   const { onRound, roundsPerSync = "auto" } = options;
-  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core);
+  const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
@@ -240,11 +243,28 @@ export async function openEngine(
 }
 
 /** A prefix cache as this core's drafts need it. */
-export function cacheOf({ pool, draft }: Pick<Core, "pool" | "draft">): PrefixCache {
+export function cacheOf(
+  { pool, draft }: Pick<Core, "pool" | "draft">,
+  algorithm?: Outputs["algorithm"],
+): PrefixCache {
   return prefixCache(pool, {
-    lookahead: draft === "none" ? 0 : 1,
+    // What a standalone draft stores of a token depends on no later one.
+    lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
     requireDraft: draft === "always",
   });
+}
+
+/** @throws UsageError where what drafts were drawn from is not known. */
+function checkRejection(algorithm: Outputs["algorithm"], tiers: readonly TierShape[]): void {
+  const found = algorithm !== "STANDALONE"
+    ? `here is ${algorithm === "NONE" ? "no draft" : algorithm}`
+    : tiers.every(isChain)
+    ? undefined
+    : "here are trees";
+  if (found === undefined) return;
+  throw new UsageError(
+    `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${found}`,
+  );
 }
 
 /** What `--speculative-algorithm` names, where that drafts on the host. */

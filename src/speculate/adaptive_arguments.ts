@@ -102,7 +102,7 @@ function staticSpeculation(
   const { algorithm, eagleTopk = 1, numDraftTokens, tree, architecture } = args;
   if (tree && algorithm !== "NONE") {
     refuseBeside(args);
-    const tier = tree === "auto" ? automaticTree(architecture) : tree;
+    const tier = tree === "auto" ? automaticTree(algorithm, architecture) : tree;
     return { policy: "fixed", tier, tiers: [tier], warnings: before };
   }
   if (args.numSteps === undefined && algorithm !== "NONE") refuseWithoutSteps(args);

@@ -63,8 +63,8 @@ export function treeNamed(text: string): TierShape {
 }
 
 /** SGLang's automatic (num_steps, eagle_topk, num_draft_tokens), by the target's architecture. */
-export function automaticTree(architecture: string): TierShape {
-  return architecture === "LlamaForCausalLM"
+export function automaticTree(algorithm: string, architecture: string): TierShape {
+  return algorithm !== "STANDALONE" && architecture === "LlamaForCausalLM"
     ? { depth: 5, width: 4, rows: 8 }
     : { depth: 3, width: 1, rows: 4 };
 }

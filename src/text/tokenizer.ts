@@ -165,7 +165,8 @@ function wrap(
   };
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+/** Whether it is an object of JSON. */
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -118,7 +118,7 @@ for (const { command, key, flag } of ALL) {
 Deno.test("choices outside the list are refused by name", () => {
   assert.equal(
     message(["generate", "--speculative-algorithm", "eagle"]),
-    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, NGRAM, SUFFIX, HYBRID, NONE',
+    'Cannot use "--speculative-algorithm eagle": allowed is one of EAGLE, EAGLE3, NEXTN, STANDALONE, NGRAM, SUFFIX, HYBRID, NONE',
   );
 });
 
@@ -166,6 +166,7 @@ Deno.test("defaults of generate", () => {
       roundsPerSync: undefined,
       generationConfig: undefined,
       tokenMap: undefined,
+      rejection: false,
       temperature: undefined,
       topK: undefined,
       topP: undefined,
@@ -347,6 +348,10 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "generate --draft none --speculative-algorithm EAGLE3",
     'Cannot use "--speculative-algorithm EAGLE3" with "--draft none": it needs a draft; allowed is NONE',
+  ],
+  [
+    "generate --speculative-algorithm STANDALONE",
+    'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
   ],
   [
     "generate --model m --speculative-algorithm EAGLE",

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { type Capacity, mostRows, roundBuffers } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
-import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
+import { drafterOf } from "../../src/engine/device/programs.ts";
 import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
@@ -44,12 +44,15 @@ function speculated(name: string): Subject {
   };
 }
 
+const FLEDGLING = new URL("../../models/fledgling/target", import.meta.url).pathname;
+
 const SUBJECTS: Readonly<Record<string, Subject>> = {
   fledgling_eagle3: opened({ algorithm: "EAGLE3" }),
   fledgling_eagle1: opened({ algorithm: "EAGLE" }),
   fledgling_alone: opened({ algorithm: "NONE" }),
   fledgling_q8_f16: { ...opened({}, { quantize: "q8" }), kvDtype: "f16" },
   fledgling_q4_bf16: { ...opened({}, { quantize: "q4", quantizeDraft: true }), kvDtype: "bf16" },
+  fledgling_standalone: opened({ draft: FLEDGLING }),
   deepseek_v3_nextn: opened({ model: folderOf("deepseek_v3"), algorithm: "NEXTN" }),
   ...Object.fromEntries(SPECULATED.map((name) => [name, speculated(name)])),
 };
@@ -66,10 +69,10 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   };
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, await load(gpu), capacity, buffers);
-  const { target, draft } = models;
-  const drafter = draft && eagleDrafter(draft, buffers);
+  const { target } = models;
+  const drafter = drafterOf(models, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
-  const steps = draft ? STEPS : [0];
+  const steps = drafter ? STEPS : [0];
   const rounds = steps.flatMap((numSteps) =>
     BATCHES.flatMap((batch) => {
       const plans = roundPlans(parts, { shape: { ...chain(numSteps), batch }, proposed: false });

@@ -3,10 +3,15 @@ import { openCore } from "../../src/engine/device/core.ts";
 import { waysToFit } from "../../src/engine/load/fits.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { type Machine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
-import { capacityOf, memoryNeed, type SizeSettings } from "../../src/engine/load/sizes.ts";
+import {
+  allLayers,
+  capacityOf,
+  memoryNeed,
+  type SizeSettings,
+} from "../../src/engine/load/sizes.ts";
 import { UsageError } from "../../src/errors.ts";
 import { type Gpu, openGpu } from "../../src/gpu/device.ts";
-import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
 
 /**
  * The GPU with `room` bytes: what is asked for beyond them is reported as wgpu reports it, and
@@ -82,6 +87,22 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
     using opened = await openGpu();
     const gpu = small(opened, Infinity);
     const capacity = capacityOf(settings, gpu, models.target.config);
+    await openCore(gpu, await loadWeights(gpu, models), capacity);
+    const { total } = memoryNeed(models, capacity, { software: gpu.info.software });
+    const share = total / gpu.asked();
+    assert.ok(Math.abs(share - 1) < 0.03, `${total} of ${gpu.asked()} bytes predicted: ${share}`);
+  }
+});
+
+Deno.test("sizes: the prediction with a whole model as the draft", async () => {
+  const draft = new URL("../../models/fledgling/target", import.meta.url).pathname;
+  using models = openModels({ draft });
+  for (const tiers of [chains([0, 3]), [chain(3), { depth: 4, width: 4, rows: 16 }]]) {
+    using opened = await openGpu();
+    const gpu = small(opened, Infinity);
+    const rejection = tiers.every(isChain);
+    const settings = { contextLength: 1024, tiers, maxBatch: 8, rejection };
+    const capacity = capacityOf(settings, gpu, allLayers(models));
     await openCore(gpu, await loadWeights(gpu, models), capacity);
     const { total } = memoryNeed(models, capacity, { software: gpu.info.software });
     const share = total / gpu.asked();

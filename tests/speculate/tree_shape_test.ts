@@ -29,6 +29,7 @@ Deno.test("tree shape: rows default to 8, and end where candidates do", () => {
 Deno.test("tiers: their texts, and each once in rising order", () => {
   const tiers = ["5:4:8", "3:2:6", "3:2:5"].map(treeNamed);
   assert.deepEqual(distinctTiers([...tiers, ...tiers]).map(tierText), ["3:2:5", "3:2:6", "5:4:8"]);
-  assert.equal(tierText(automaticTree("LlamaForCausalLM")), "5:4:8");
-  assert.ok(isChain(automaticTree("Qwen3ForCausalLM")));
+  assert.equal(tierText(automaticTree("EAGLE3", "LlamaForCausalLM")), "5:4:8");
+  assert.ok(isChain(automaticTree("EAGLE3", "Qwen3ForCausalLM")));
+  assert.ok(isChain(automaticTree("STANDALONE", "LlamaForCausalLM")));
 });

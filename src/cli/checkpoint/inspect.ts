@@ -11,12 +11,13 @@ import {
   generationText,
 } from "../../model/config/generation_config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import { parseDraftConfig } from "../../model/config/draft_config.ts";
+import { parseAnyDraft } from "../../model/weights/any_draft.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkQuantize } from "../../model/config/quantize_choice.ts";
 import {
   type DraftReport,
   type Inspected,
+  type InspectedDraft,
   inspectReport,
   type ModelReport,
   type PartReport,
@@ -26,6 +27,7 @@ import {
 } from "../../model/report/report.ts";
 import type { Rope } from "../../model/config/rope_config.ts";
 import type { ExpertReport } from "../../model/report/layer_report.ts";
+import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
 
 /** The command's options. */
@@ -59,7 +61,7 @@ export function runInspect(options: InspectOptions, out: (text: string) => void)
     : openCheckpoint(options.model);
   using draftFiles = openDraft(options);
   const target = inspectTarget(targetFiles);
-  const draft = draftFiles && inspectDraft(draftFiles, target.config, options.draftRopeTheta);
+  const draft = draftFiles && inspectDraft(draftFiles, target, options.draftRopeTheta);
   const report = inspectReport(
     { ...target, quantize },
     draft && { ...draft, quantize: quantizeDraft ? quantize : undefined },
@@ -113,7 +115,9 @@ function openDraft(options: InspectOptions): Checkpoint | null {
   return options.model === undefined ? openEmbedded("eagle3") : null;
 }
 
-function inspectTarget(checkpoint: Checkpoint): Inspected<ModelConfig> {
+function inspectTarget(
+  checkpoint: Checkpoint,
+): Inspected<ModelConfig> & { readonly checkpoint: Checkpoint } {
   const generation = checkpoint.json("generation_config.json");
   const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
   const warnings = checkTarget(checkpoint, config);
@@ -123,11 +127,13 @@ function inspectTarget(checkpoint: Checkpoint): Inspected<ModelConfig> {
 
 function inspectDraft(
   checkpoint: Checkpoint,
-  target: ModelConfig,
-  ropeTheta: number | undefined,
-): Inspected<ReturnType<typeof parseDraftConfig>> {
-  const config = parseDraftConfig(checkpoint, target, ropeTheta);
-  return { checkpoint, config, warnings: checkDraft(checkpoint, config) };
+  target: ReturnType<typeof inspectTarget>,
+  draftRopeTheta: number | undefined,
+): InspectedDraft {
+  const config = parseAnyDraft(checkpoint, target.config, { draftRopeTheta });
+  const warnings = checkDraft(checkpoint, config);
+  const vocabularyMisfit = tokenMisfit(target, { checkpoint, config });
+  return { checkpoint, config, warnings, vocabularyMisfit };
 }
 
 function partLines(label: string, part: PartReport): string[] {

@@ -49,6 +49,7 @@ export async function openWithProgress(
     ...matches ? { ngram: ngramOf(options) } : {},
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
+    ...options.rejection ? { rejection: true } : {},
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     autotune,

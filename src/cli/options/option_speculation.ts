@@ -6,9 +6,9 @@ export const DRAFT_ALGORITHM = {
   algorithm: {
     flag: "--speculative-algorithm",
     type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "NONE"],
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NONE"],
     help:
-      "kind of draft head; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further",
+      "kind of draft; NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further; STANDALONE: a small model of the same vocabulary",
     absent: "read from the draft checkpoint",
     example: "--speculative-algorithm EAGLE3",
   },
@@ -18,9 +18,9 @@ export const SPECULATION = {
   algorithm: {
     flag: "--speculative-algorithm",
     type: "choice",
-    choices: ["EAGLE", "EAGLE3", "NEXTN", "NGRAM", "SUFFIX", "HYBRID", "NONE"],
+    choices: ["EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM", "SUFFIX", "HYBRID", "NONE"],
     help:
-      "kind of draft head (NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further); NGRAM, SUFFIX: from the text alone; HYBRID: head or text, whichever promises more",
+      "kind of draft (NEXTN: the layer of DeepSeek-V3 checkpoints that predicts one token further); STANDALONE: a small model of the same vocabulary; NGRAM, SUFFIX: from the text alone; HYBRID: head or text, whichever promises more",
     absent: "read from the draft checkpoint",
     example: "--speculative-algorithm SUFFIX",
   },
@@ -85,6 +85,12 @@ export const SPECULATION = {
       "tokens that an EAGLE-1/2 draft scores, most frequent first (FR-Spec): a .pt, .safetensors or .json, also org/name/FILE of the hub",
     absent: "all",
     example: "--speculative-token-map freq_32768.pt",
+  },
+  rejection: {
+    flag: "--speculative-rejection",
+    type: "switch",
+    help:
+      "verify a STANDALONE draft's chains by rejection sampling: lossless, but the text is no function of the seed alone",
   },
   adaptive: {
     flag: "--speculative-adaptive",

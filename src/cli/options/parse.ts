@@ -163,7 +163,8 @@ function refuseImpossible(given: Given): void {
   const host = alone || algorithm === "HYBRID";
   // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
-  const speculates = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
+  const heads = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;
+  const speculates = heads || algorithm === "STANDALONE";
   const without = draft === "none" && !host
     ? "--draft none"
     : algorithm === "NONE"
@@ -181,6 +182,12 @@ function refuseImpossible(given: Given): void {
     );
   }
   const lacking = model !== undefined && draft === undefined && !within;
+  const nowhere = model === undefined && draft === undefined && given["randomDraft"] === undefined;
+  if (algorithm === "STANDALONE" && nowhere) {
+    throw new UsageError(
+      'Cannot use "--speculative-algorithm STANDALONE": it needs a draft; give --draft MODEL',
+    );
+  }
   if (speculates && lacking) {
     clash(
       `--speculative-algorithm ${algorithm}`,

@@ -26,6 +26,8 @@ export interface Capacity {
   readonly pages: number;
   /** How keys and values are kept; absent = f32. */
   readonly kvDtype?: KvDtype;
+  /** Whether chains of a standalone draft are verified by rejection sampling; default false. */
+  readonly rejection?: boolean;
 }
 
 /** Drafts that the deepest tier may accept in a round. */

@@ -130,7 +130,8 @@ export interface FirstToken {
 
 /**
  * Whether there is a draft, and whether it can catch up on tokens that were decoded without it: the
- * target's features are kept only where a tier decodes without the draft.
+ * target's features are kept only where a tier decodes without the draft. A standalone draft needs
+ * but the tokens.
  */
 export type DraftKind = "none" | "always" | "catches up";
 
@@ -203,7 +204,8 @@ class DeviceCore implements Core {
   }
 
   get draft(): DraftKind {
-    const { draft } = this.models;
+    const { draft, standalone } = this.models;
+    if (standalone) return "catches up";
     return draft === undefined ? "none" : draft.store === undefined ? "always" : "catches up";
   }
 
@@ -292,7 +294,7 @@ class DeviceCore implements Core {
       words: resultWords(1),
       ...this.#choice.read(kind, 1),
     });
-    if (this.models.draft && sequence.draftStored === from) sequence.draftStored = to;
+    if (this.draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
     const id = words[RESULT_CHOICES] ?? 0;
@@ -358,7 +360,7 @@ class DeviceCore implements Core {
       roundResult(sequences, {
         shape,
         depths,
-        extended: this.models.draft !== undefined && shape.depth > 0,
+        extended: this.draft !== "none" && shape.depth > 0,
         logprobs: choice.logprobs,
       }, ran)
     );

@@ -1,4 +1,4 @@
-import type { Dispatch } from "../../gpu/kernel.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { AuxHidden } from "../../model/plan/target.ts";
 import type { RoundShape } from "../../speculate/round_shape.ts";
 
@@ -14,6 +14,8 @@ export interface DeviceDrafter {
   prompt(count: number): Dispatch[];
   /** Draft token 0 of `batch` sequences, from row `last` of each. */
   head(batch: number): Dispatch[];
+  /** What of a chain the target takes, by another rule than its own choice; absent: by that one. */
+  readonly reject?: ((shape: RoundShape, logits: Operand) => Dispatch[]) | undefined;
   /** How it catches up on rounds that went without it; undefined where none do. */
   readonly catchUp: CatchUp | undefined;
 }

@@ -5,15 +5,15 @@ import { partialTopWords } from "../../../shaders/tree/top.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Tuning } from "../../gpu/matrix.ts";
-import type { DraftConfig } from "../../model/config/types.ts";
+import type { AnyDraftConfig } from "../../model/config/types.ts";
 import type { Draft, DraftWeights, TreeScratch } from "../../model/plan/draft_types.ts";
 import { ROW_WORDS } from "../../model/plan/rows_layout.ts";
 import { poolSize } from "../../speculate/trees.ts";
 import { type Capacity, storageBuffer, treeWidth, whole } from "./buffers.ts";
 
 interface LoadedDraft {
-  readonly config: DraftConfig;
-  readonly weights: DraftWeights;
+  readonly config: Pick<AnyDraftConfig, "draftVocabSize" | "layer">;
+  readonly weights: Pick<DraftWeights, "head">;
 }
 
 /** Where a tier drafts trees on the device. */

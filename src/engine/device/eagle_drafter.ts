@@ -26,7 +26,7 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
     auxHidden: auxHiddenOf(draft),
     levels: (shape) =>
       draft.tree && !isChain(shape)
-        ? treeLevels(draft, draft.tree, buffers, shape)
+        ? treeOf(draft, draft.tree, buffers, shape)
         : levels(draft, buffers, shape),
     extend(shape) {
       const { batch, depth } = shape;
@@ -80,30 +80,46 @@ function levels(
   }).flat();
 }
 
-/** A forward a level but the first, over the nodes that it goes on from. */
-function treeLevels(
+function treeOf(
   draft: SpeculativeDraft,
   tree: TreeScratch,
-  { batchSlots, slots, drafts }: RoundBuffers,
-  round: RoundShape,
+  buffers: RoundBuffers,
+  shape: RoundShape,
 ): Dispatch[] {
-  const { mostRows } = draft;
-  const shape = { ...round, pool: poolSize(round) };
   const { batch, depth, width } = shape;
   const { rows, index } = tree;
   const count = batch * width;
-  const add = (level: number, top: Operand) =>
-    treeLevel({ batchSlots, slots, top, tree, rows, hidden: index }, {
-      ...{ ...shape, level, kept: tree.width },
-    });
-  const further = Array.from({ length: depth - 1 }, (_, level) => [
+  const { mostRows } = draft;
+  return treeLevels({ tree, mostRows }, buffers, shape, (level) => [
     ...draftBody(draft, { rows, count, perSlot: width, paths: true }, {
       hidden: level === 0 ? draft.hidden : tree.hidden,
       index,
     }),
     ...levelTokens(draft, tree, { rows: count, width, level, keepHidden: level + 2 < depth }),
-    add(level + 1, tree.top),
   ]);
+}
+
+/**
+ * Trees of what a draft finds most probable.
+ *
+ * @param forward over the nodes that a level goes on from, `tree.rows`: leaves `tree.top`.
+ */
+export function treeLevels(
+  { tree, mostRows }: { readonly tree: TreeScratch; readonly mostRows: number },
+  { batchSlots, slots, drafts }: RoundBuffers,
+  round: RoundShape,
+  forward: (level: number) => Dispatch[],
+): Dispatch[] {
+  const shape = { ...round, pool: poolSize(round) };
+  const { rows, index } = tree;
+  const add = (level: number, top: Operand) =>
+    treeLevel({ batchSlots, slots, top, tree, rows, hidden: index }, {
+      ...{ ...shape, level, kept: tree.width },
+    });
+  const further = Array.from(
+    { length: shape.depth - 1 },
+    (_, level) => [...forward(level), add(level + 1, tree.top)],
+  );
   return [
     add(0, tree.first),
     ...further.flat(),

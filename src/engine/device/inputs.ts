@@ -26,7 +26,7 @@ import { type Sequence, slotOf } from "./sequence.ts";
 export interface Inputs {
   /** Rows of a prompt's chunk and of its draft-extend, whose tokens are one ahead; its slot. */
   writePrompt(sequence: Sequence, from: number, to: number): void;
-  /** Draft-extend's rows of these cells, the last of each, and their slots. */
+  /** Rows of these cells and of their draft-extend, the last of each, and their slots. */
   writeLags(lags: readonly Lag[]): void;
   /** The sequence's pages from the `first` on, into its block table. */
   writePages(sequence: Sequence, first: number): void;
@@ -92,13 +92,15 @@ class WrittenInputs implements Inputs {
   }
 
   writeLags(lags: readonly Lag[]): void {
-    const { extendRows, last } = this.#buffers;
+    const { rows, extendRows, last } = this.#buffers;
     const cells: CellOf[] = [];
     const ends = lags.map(({ sequence, from, to }) => {
       for (let cell = from; cell < to; cell++) cells.push({ sequence, cell });
       return cells.length - 1;
     });
-    this.#writeRows(extendRows.buffer, rowBucket(cells.length), cells, 1);
+    const bucket = rowBucket(cells.length);
+    this.#writeRows(rows.buffer, bucket, cells, 0);
+    this.#writeRows(extendRows.buffer, bucket, cells, 1);
     this.#write(last.buffer, 0, Uint32Array.from(ends));
     this.setBatch(lags.map(({ sequence }) => slotOf(sequence)));
   }

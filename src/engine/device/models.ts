@@ -1,32 +1,16 @@
-import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
-import { tileWords } from "../../../shaders/experts/experts.ts";
-import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
-import type { Routing } from "../../../shaders/experts/route.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { type Launches, MOST_SPLIT_K, tuning } from "../../gpu/matrix.ts";
-import type { DraftConfig, ModelConfig } from "../../model/config/types.ts";
-import type {
-  DecoderContext,
-  LayerKv,
-  MixtureScratch,
-  Scratch,
-} from "../../model/plan/decoder_context.ts";
+import type { Launches } from "../../gpu/matrix.ts";
+import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
+import type { LayerKv } from "../../model/plan/decoder_context.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { Draft, DraftWeights } from "../../model/plan/draft_types.ts";
+import type { StandaloneWeights } from "../../model/plan/standalone.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
-import {
-  actWidth,
-  attentionSizes,
-  type AttentionSpec,
-  headsOf,
-  type LayerSpec,
-  ropeWidth,
-} from "../../model/config/layer_spec.ts";
-import { ropeTable } from "../../model/plan/rope.ts";
+import { attentionSizes, type AttentionSpec } from "../../model/config/layer_spec.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
 import { vectorBuffer } from "../../model/weights/weights.ts";
 import {
@@ -37,16 +21,19 @@ import {
   mostRows,
   type RoundBuffers,
   storageBuffer,
-  tablePages,
   verifyRowCount,
   whole,
 } from "./buffers.ts";
+import { causalModel, decoderContext, partialSums, type SharedBuffers } from "./decoder_buffers.ts";
 import { choiceScratch, treeScratch } from "./draft_scratch.ts";
+import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
 export interface Models {
   readonly target: Target;
   readonly draft: SpeculativeDraft | undefined;
+  /** Instead of `draft`. */
+  readonly standalone?: StandaloneDraft | undefined;
 }
 
 /** The draft and the target's hidden rows it is fed. */
@@ -60,16 +47,15 @@ export interface SpeculativeDraft extends Draft {
   readonly store: Operand | undefined;
 }
 
-/** What target and draft share. */
-type Shared = RoundBuffers & {
-  readonly partial: PartialSums;
-  readonly launches: Launches | undefined;
-};
-
 /** Weights as loaded. */
 export interface LoadedWeights {
   readonly target: { readonly config: ModelConfig; readonly weights: TargetWeights };
   readonly draft: { readonly config: DraftConfig; readonly weights: DraftWeights } | undefined;
+  /** Instead of `draft`. */
+  readonly standalone?: {
+    readonly config: StandaloneConfig;
+    readonly weights: StandaloneWeights;
+  };
   /** What was measured for their matmuls, see autotune.ts. */
   readonly launches?: Launches;
 }
@@ -81,27 +67,26 @@ export function prepareModels(
   capacity: Capacity,
   buffers: RoundBuffers,
 ): Models {
-  const { config, weights } = loaded.target;
-  const { draft, launches } = loaded;
-  const configs = [config, ...draft ? [draft.config.layer] : []];
+  const { draft, standalone, launches } = loaded;
+  const configs = [
+    loaded.target.config,
+    ...[draft, standalone].flatMap((by) => by?.config.layer ?? []),
+  ];
   const shared = { ...buffers, launches, partial: partialSums(gpu, configs, capacity) };
-  const [kv, draftKv] = kvOf(gpu, loaded, capacity);
-  const target: Target = {
-    ...context(gpu, "target", config, capacity, shared),
-    weights,
-    kv,
-    final: storageBuffer(gpu, "final", maxRows(capacity) * config.hiddenSize),
-    logits: storageBuffer(gpu, "logits", verifyRowCount(capacity) * weights.head.rows),
-    partials: storageBuffer(
-      gpu,
-      "partials",
-      verifyRowCount(capacity) * partialArgmaxWords(config.vocabSize),
-    ),
-  };
+  const [kv = [], draftKv = []] = kvOf(gpu, configs, capacity);
+  const target = causalModel(
+    gpu,
+    "target",
+    { ...loaded.target, kv, logitRows: verifyRowCount(capacity) },
+    capacity,
+    shared,
+  );
   return {
     target,
-    draft: draft && draftKv &&
-      prepareDraft(gpu, draft, target, capacity, { ...shared, kv: draftKv }),
+    draft: draft &&
+      prepareDraft(gpu, draft, target, capacity, { ...shared, kv: draftKv[0] as LayerKv }),
+    standalone: standalone &&
+      prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv }),
   };
 }
 
@@ -110,7 +95,7 @@ function prepareDraft(
   { config, weights }: NonNullable<LoadedWeights["draft"]>,
   target: Target,
   capacity: Capacity,
-  shared: Shared & { readonly kv: LayerKv },
+  shared: SharedBuffers & { readonly kv: LayerKv },
 ): Models["draft"] {
   const rows = maxRows(capacity);
   const { hiddenSize } = config.layer;
@@ -119,7 +104,7 @@ function prepareDraft(
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const batch = whole(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
-  const decoder = context(gpu, "draft", config.layer, capacity, shared);
+  const decoder = decoderContext(gpu, "draft", config.layer, capacity, shared);
   return {
     ...decoder,
     draft: config,
@@ -153,114 +138,18 @@ function prepareDraft(
   };
 }
 
-function context(
-  gpu: Gpu,
-  name: string,
-  config: ModelConfig,
-  capacity: Capacity,
-  shared: Shared,
-): DecoderContext {
-  const lengths = {
-    positions: tablePages(capacity) * PAGE,
-    context: capacity.contextLength,
+/** KV pages of the layers of each of these models, all in a few large buffers. */
+function kvOf(gpu: Gpu, configs: readonly ModelConfig[], capacity: Capacity): LayerKv[][] {
+  const make = (arena: Arena) => {
+    let layer = 0;
+    return configs.map(({ layers }) =>
+      layers.map(({ attention }) => layerKv(arena, `kv.${layer++}`, attention, capacity))
+    );
   };
-  const width = ropeWidth((config.layers[0] as LayerSpec).attention);
-  return {
-    config,
-    tuning: {
-      ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
-      launches: shared.launches,
-    },
-    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
-    ropes: config.ropes.map((rope, i) =>
-      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
-    ),
-    pages: shared.pages,
-    tablePages: tablePages(capacity),
-    kvDtype: capacity.kvDtype ?? "f32",
-  };
-}
-
-/** Room for the partial sums of either model's attention: they never run at once. */
-function partialSums(
-  gpu: Gpu,
-  configs: readonly ModelConfig[],
-  capacity: Capacity,
-): PartialSums {
-  const { kvDtype = "f32" } = capacity;
-  const layout = { tablePages: tablePages(capacity), kvDtype };
-  const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
-    partialWords(headsOf(attention, layout), maxRows(capacity), gpu.info)
-  );
-  return {
-    sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
-    stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
-  };
-}
-
-function scratch(
-  gpu: Gpu,
-  name: string,
-  config: ModelConfig,
-  rows: number,
-): Omit<Scratch, "partial"> {
-  const floats = (label: string, cols: number) =>
-    storageBuffer(gpu, `${name}.${label}`, rows * cols);
-  const { hiddenSize, layers } = config;
-  const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
-  return {
-    x: floats("x", hiddenSize),
-    normed: floats("normed", hiddenSize),
-    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
-    q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
-    attentionOutput: floats(
-      "attentionOutput",
-      widest(({ attention }) => attentionSizes(attention).attentionOutput),
-    ),
-    act: floats("act", widest(({ mlp }) => actWidth(mlp))),
-    sums: floats("sums", MOST_SPLIT_K * hiddenSize),
-    mixture: mixtureScratch(gpu, name, config, rows),
-  };
-}
-
-function mixtureScratch(
-  gpu: Gpu,
-  name: string,
-  { hiddenSize, layers }: ModelConfig,
-  rows: number,
-): MixtureScratch | undefined {
-  const routings = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.routing] : []);
-  if (routings.length === 0) return undefined;
-  const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
-  const widest = (width: (routing: Routing) => number) => Math.max(...routings.map(width));
-  const topK = widest((routing) => routing.topK);
-  return {
-    // A matrix has an even number of rows.
-    logits: words("router", rows * widest(({ numExperts }) => numExperts + 1)),
-    experts: words("experts", rows * topK),
-    weights: words("weights", rows * topK),
-    tiles: words("tiles", widest((routing) => tileWords({ ...routing, rows }))),
-    outputs: words("outputs", rows * topK * hiddenSize),
-  };
-}
-
-/** KV pages of the target's layers and of the draft's, all in a few large buffers. */
-function kvOf(
-  gpu: Gpu,
-  { target, draft }: LoadedWeights,
-  capacity: Capacity,
-): [target: LayerKv[], draft: LayerKv | undefined] {
-  const layers = [
-    ...target.config.layers,
-    ...draft ? [draft.config.layer.layers[0] as LayerSpec] : [],
-  ];
-  const make = (arena: Arena) =>
-    layers.map(({ attention }, i) => layerKv(arena, `kv.${i}`, attention, capacity));
   const measure = measuringArena();
   make(measure);
   checkBinding(gpu, Math.max(...measure.items), capacity);
-  const kv = make(openArena(gpu, "kv", measure.items));
-  return [kv.slice(0, target.config.layers.length), draft && kv.at(-1)];
+  return make(openArena(gpu, "kv", measure.items));
 }
 
 function layerKv(arena: Arena, label: string, spec: AttentionSpec, capacity: Capacity): LayerKv {

@@ -3,9 +3,11 @@ import { compiler, type Created, type Program, within } from "../../gpu/program.
 import { resultWords } from "../../model/plan/rows_layout.ts";
 import { chain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
+import type { DeviceDrafter } from "./device_drafter.ts";
 import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
+import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Work } from "./submit.ts";
 import { promptPlans, roundPlans } from "./tier.ts";
 
@@ -77,6 +79,15 @@ export function rowBucket(rows: number): number {
   return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
 }
 
+/** What drafts on the device. */
+export function drafterOf(
+  { target, draft, standalone }: Models,
+  buffers: RoundBuffers,
+): DeviceDrafter | undefined {
+  if (draft) return eagleDrafter(draft, buffers);
+  return standalone && standaloneDrafter(standalone, target, buffers);
+}
+
 export function enginePrograms(
   gpu: Gpu,
   { models, buffers, choice, capacity, acceptance }: {
@@ -88,8 +99,8 @@ export function enginePrograms(
   },
 ): Programs {
   const { compile, created } = compiler(gpu);
-  const { target, draft } = models;
-  const drafter = draft && eagleDrafter(draft, buffers);
+  const { target } = models;
+  const drafter = drafterOf(models, buffers);
   const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
   const whole = once(async (kind = 0, proposed = 0, ...key) => {
     const plans = roundPlans(parts, {

@@ -69,6 +69,7 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
       ...keep ? keep(count) : [],
       ...targetHead(target, count),
       ...chooseRows(target, buffers, { count, perSlot, choice }),
+      ...byRule(parts, kind),
       ...acceptance(parts, kind),
       ...afterAcceptance(buffers, target, { shape, choice }),
     ],
@@ -80,6 +81,15 @@ function verification({ buffers, mostRows }: RoundParts, shape: RoundShape): Dis
   const { batchSlots, slots, drafts, rows } = buffers;
   const record = isChain(shape) ? verifyRows : verifyTree;
   return record({ batchSlots, slots, drafts, rows }, { ...shape, mostRows });
+}
+
+/** The drafter's own rule for a chain that it drafted. */
+function byRule(
+  { target, drafter }: RoundParts,
+  { shape, proposed, choice, acceptance }: RoundKind,
+): Dispatch[] {
+  if (proposed || acceptance || shape.depth === 0 || !isChain(shape)) return [];
+  return drafter?.reject?.(shape, choice?.adjusted ?? target.logits) ?? [];
 }
 
 /** Acceptance; of trees also the moves of what was kept, whose cells are not neighbours. */

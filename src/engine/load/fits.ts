@@ -6,6 +6,7 @@ import { chain } from "../../speculate/round_shape.ts";
 import { bytesText } from "../../text/numbers.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import {
+  allLayers,
   capacityOf,
   type MemoryNeed,
   memoryNeed,
@@ -103,7 +104,7 @@ function tooLarge(
 }
 
 function needOf({ models, settings, gpu }: Asked): MemoryNeed {
-  const capacity = capacityOf(settings, gpu, models.target.config);
+  const capacity = capacityOf(settings, gpu, allLayers(models));
   return memoryNeed(models, capacity, { ...settings, software: gpu.info.software });
 }
 

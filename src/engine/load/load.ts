@@ -5,21 +5,21 @@ import { measuringArena, openArena } from "../../gpu/arena.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../model/config/config.ts";
-import type { Algorithm, DraftConfig, ModelConfig } from "../../model/config/types.ts";
-import { parseDraftConfig } from "../../model/config/draft_config.ts";
+import { type DraftAsked, parseAnyDraft } from "../../model/weights/any_draft.ts";
 import { loadDraft } from "../../model/plan/eagle.ts";
-import { parseNextnConfig } from "../../model/config/nextn_config.ts";
 import { openEmbedded } from "../../model/checkpoint/embedded.ts";
 import { checkFit } from "../../model/config/fit.ts";
+import { loadStandalone } from "../../model/plan/standalone.ts";
 import { loadTarget } from "../../model/plan/target.ts";
+import type { Algorithm, ModelConfig } from "../../model/config/types.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
+import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
 import { readTokenMap, withTokenMap } from "../../model/checkpoint/token_map.ts";
 import type { TensorInfo } from "../../model/files/safetensors.ts";
 import {
   checkDraft,
   checkTarget,
   findTensor,
-  isEagleHead,
   targetTensors,
   type TensorSpec,
 } from "../../model/weights/tensors.ts";
@@ -38,7 +38,7 @@ export interface LoadProgress {
 }
 
 /** Which models to load. */
-export interface ModelChoice {
+export interface ModelChoice extends DraftAsked {
   /** A folder; absent = the embedded fledgling. */
   readonly model?: string;
   /**
@@ -46,8 +46,6 @@ export interface ModelChoice {
    * itself for NEXTN, else none.
    */
   readonly draft?: string;
-  /** The draft's rope base, instead of what its config.json says. */
-  readonly draftRopeTheta?: number;
   /**
    * What the draft must be; NONE, NGRAM, SUFFIX = no draft model, HYBRID = any or none. Absent: what
    * the checkpoint is.
@@ -66,6 +64,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   const draft = openDraft(choice);
   if (draft) stack.use(draft);
   const models = checkModels(target, draft, choice);
+  checkVocabulary(models);
   const algorithm = choice.algorithm === "HYBRID" ? undefined : choice.algorithm;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
@@ -87,16 +86,16 @@ export function openModels(choice: ModelChoice): OpenedModels {
 export function checkModels(
   target: Checkpoint,
   draft: Checkpoint | undefined,
-  how: Pick<ModelChoice, "draftRopeTheta" | "algorithm" | "tokenMap"> = {},
+  how: DraftAsked & Pick<ModelChoice, "tokenMap"> = {},
 ): OpenedModels {
   const { name } = target;
   const generation = target.json("generation_config.json");
   const config = parseModelConfig(name, target.json("config.json"), generation);
   const warnings = checkTarget(target, config);
-  const read = draft && { checkpoint: draft, config: readDraft(draft, config, how) };
+  const read = draft && { checkpoint: draft, config: parseAnyDraft(draft, config, how) };
   if (read) {
     checkFit({ name: read.checkpoint.name, config: read.config }, { name, config });
-    warnings.push(...checkDraft(read.checkpoint, read.config));
+    warnings.push(...checkDraft(read.checkpoint, read.config), ...shortDraft(read, config));
   }
   const { head, ignored } = mapTokens(read, { checkpoint: target, config }, how);
   warnings.push(...ignored);
@@ -119,8 +118,9 @@ function mapTokens(
   { tokenMap }: Pick<ModelChoice, "tokenMap">,
 ): { readonly head: OpenedModels["draft"]; readonly ignored: readonly string[] } {
   if (tokenMap === undefined) return { head: draft, ignored: [] };
-  if (draft?.config.algorithm !== "EAGLE") {
-    const kind = draft?.config.algorithm ?? "no draft";
+  const map = draft?.config;
+  if (draft === undefined || map?.algorithm !== "EAGLE") {
+    const kind = map?.algorithm ?? "no draft";
     return {
       head: draft,
       ignored: [`the token map "${tokenMap}" is not used: it is for EAGLE, here is ${kind}`],
@@ -131,22 +131,29 @@ function mapTokens(
   const spec = targetTensors(config).find((each) => each.role === role) as TensorSpec;
   const head = findTensor(checkpoint, spec) as TensorInfo;
   const ids = readTokenMap(tokenMap, config.vocabSize);
-  return { head: withTokenMap(draft, { checkpoint, head }, ids), ignored: [] };
+  const mapped = withTokenMap({ ...draft, config: map }, { checkpoint, head }, ids);
+  return { head: mapped, ignored: [] };
 }
 
-function readDraft(
-  checkpoint: Checkpoint,
-  target: ModelConfig,
-  { draftRopeTheta, algorithm }: Pick<ModelChoice, "draftRopeTheta" | "algorithm">,
-): DraftConfig {
-  if (algorithm !== "NEXTN") return parseDraftConfig(checkpoint, target, draftRopeTheta);
-  if (isEagleHead(checkpoint)) {
-    throw new UsageError(
-      `Cannot use --speculative-algorithm NEXTN: the draft "${checkpoint.name}" is an EAGLE head; ` +
-        "leave the flag out, or the draft: NEXTN drafts with a layer of the model's own files",
-    );
-  }
-  return parseNextnConfig(checkpoint, draftRopeTheta);
+/** A draft that has read fewer positions than the target is of no use beyond them. */
+function shortDraft(
+  { checkpoint, config: { algorithm, layer } }: NonNullable<OpenedModels["draft"]>,
+  { maxPositions }: ModelConfig,
+): string[] {
+  if (algorithm !== "STANDALONE" || layer.maxPositions >= maxPositions) return [];
+  return [
+    `the draft "${checkpoint.name}" has ${layer.maxPositions} positions, the target ` +
+    `${maxPositions}: past its own it drafts badly`,
+  ];
+}
+
+/** @throws UsageError where a STANDALONE draft would not read the target's tokens as they are meant. */
+function checkVocabulary({ target, draft }: OpenedModels): void {
+  const why = draft && tokenMisfit(target, draft);
+  if (!draft || why === undefined) return;
+  throw new UsageError(
+    `Cannot use draft "${draft.checkpoint.name}" with target "${target.checkpoint.name}": ${why}`,
+  );
 }
 
 function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undefined {
@@ -154,7 +161,9 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
   if (draft !== undefined) return openCheckpoint(draft);
   // The NextN layer is in the target's own files, the embedded model has none.
   if (algorithm === "NEXTN" && model !== undefined) return openCheckpoint(model);
-  if (model === undefined) return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
+  if (model === undefined && algorithm !== "STANDALONE") {
+    return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
+  }
   if (algorithm === undefined || algorithm === "HYBRID") return undefined;
   throw new UsageError(
     `Cannot use --speculative-algorithm ${algorithm}: no draft is given, add --draft MODEL`,
@@ -225,11 +234,16 @@ async function makeWeights(
 ): Promise<LoadedWeights> {
   const { checkpoint, config } = target;
   const weights = await loadTarget(load(sources.target), checkpoint, config, pause);
-  const head = draft && sources.draft && {
-    config: draft.config,
-    weights: loadDraft(load(sources.draft), draft.checkpoint, draft.config, weights),
-  };
-  return { target: { config, weights }, draft: head };
+  const loaded = { target: { config, weights }, draft: undefined };
+  if (!draft || !sources.draft) return loaded;
+  const { checkpoint: files, config: by } = draft;
+  const from = load(sources.draft);
+  return by.algorithm === "STANDALONE"
+    ? {
+      ...loaded,
+      standalone: { config: by, weights: await loadStandalone(from, files, by, pause) },
+    }
+    : { ...loaded, draft: { config: by, weights: loadDraft(from, files, by, weights) } };
 }
 
 function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {

@@ -1,4 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
+import type { DraftAsked } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
@@ -11,15 +12,18 @@ import { openQuantizers } from "./quantize.ts";
  * Models of real shapes without files, for timing: `--random-weights`, `--random-draft`.
  *
  * @param configs paths of config.json files.
+ * @param algorithm a STANDALONE draft is a whole model, any other an EAGLE head.
  * @throws UsageError when one cannot be used or they do not fit together.
  */
 export function openRandomModels(
   configs: { readonly target: string; readonly draft?: string },
+  algorithm?: DraftAsked["algorithm"],
 ): OpenedModels {
   const { target, draft } = configs;
+  const kind = algorithm === "STANDALONE" ? "target" : "draft";
   return checkModels(
     randomCheckpoint(target, "target"),
-    draft === undefined ? undefined : randomCheckpoint(draft, "draft"),
+    draft === undefined ? undefined : randomCheckpoint(draft, kind),
   );
 }
 

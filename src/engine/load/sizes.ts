@@ -21,6 +21,7 @@ import {
   treeWidth,
   verifyRowCount,
 } from "../device/buffers.ts";
+import { draftLogitBytes } from "../device/standalone/model.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import {
   chain,
@@ -53,6 +54,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly maxKvTokens?: number | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
+  /** Default false. */
+  readonly rejection?: boolean | undefined;
   /** Default: what `generate` has. */
   readonly sizeFlags?: SizeFlags | undefined;
 }
@@ -61,7 +64,7 @@ export interface SizeSettings extends QuantizeChoice {
 export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
   gpu: Pick<Gpu, "limits">,
-  config: ModelConfig,
+  config: Pick<ModelConfig, "layers">,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
   const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
@@ -73,6 +76,7 @@ export function capacityOf(
     contextLength,
     pages: 0,
     kvDtype,
+    rejection: tiers.rejection ?? false,
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
@@ -88,11 +92,21 @@ function shapesOf(
   return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
 }
 
+/** The layers of both models: all keep keys. */
+export function allLayers(
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+): Pick<ModelConfig, "layers"> {
+  return { layers: [...target.config.layers, ...draft?.config.layer.layers ?? []] };
+}
 /** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
 const FORCED_DRAFTS = [3, 7];
 
 /** Pages whose keys fit one binding of the adapter in every layer. */
-function kvLimit({ limits }: Pick<Gpu, "limits">, { layers }: ModelConfig, kvDtype: KvDtype) {
+function kvLimit(
+  { limits }: Pick<Gpu, "limits">,
+  { layers }: Pick<ModelConfig, "layers">,
+  kvDtype: KvDtype,
+) {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
   return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
@@ -129,6 +143,7 @@ export function memoryNeed(
     software,
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
     (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
+    (draft && capacity.rejection ? draftLogitBytes(draft.layer.vocabSize, capacity) : 0) +
     (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0);
   return { weights, kv, scratch, total: weights + kv + scratch };
 }

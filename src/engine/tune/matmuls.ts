@@ -20,11 +20,16 @@ export interface MatmulGroup {
 }
 
 /** Every matrix of target and draft that plans give to `matmul`, in no order; experts' go apart. */
-export function matmulsOf({ target, draft }: LoadedWeights, tuning: Tuning): Matmul[] {
+export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: Tuning): Matmul[] {
   const { head, layers } = target.weights;
   // The draft's head may be the target's.
-  const heads = new Set([head, ...draft ? [draft.weights.fc, draft.weights.head] : []]);
-  const all = [...layers, ...draft ? [draft.weights.layer] : []].map(layerMatrices);
+  const own = standalone?.weights.model;
+  const heads = new Set([
+    ...[head, ...own ? [own.head] : []],
+    ...draft ? [draft.weights.fc, draft.weights.head] : [],
+  ]);
+  const all = [...layers, ...own?.layers ?? [], ...draft ? [draft.weights.layer] : []]
+    .map(layerMatrices);
   return [
     ...[...heads, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({ matrix, splitK: 1 })),
     ...all.flatMap(({ ends }) => ends)

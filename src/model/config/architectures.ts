@@ -48,6 +48,13 @@ export function readArchitecture(config: Fields): DecoderConfig {
   return readDecoder(family, config, family.architecture);
 }
 
+/** Whether the first of a config's `architectures` is one of these. */
+export function isKnown(config: Fields): boolean {
+  const listed = value(config, "architectures");
+  return Array.isArray(listed) &&
+    FAMILIES.some(({ architecture }) => architecture === listed[0]);
+}
+
 /**
  * The decoder of a config, by `model_type` alone.
  * @param architecture for display.

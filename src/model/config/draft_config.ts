@@ -1,7 +1,7 @@
 /** Reads what an EAGLE head is from its tensors and, where they leave it open, its config.json. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { fieldsOf } from "./config.ts";
-import type { Algorithm, DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
+import type { DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
 import { parseDecoder } from "./architectures.ts";
 import { type DraftLayout, findLayout } from "./draft_layout.ts";
 import {
@@ -17,7 +17,7 @@ import {
 import type { LayerSpec } from "./layer_spec.ts";
 
 /** NextN layers are no files of their own: see nextn_config.ts. */
-type HeadAlgorithm = Exclude<Algorithm, "NEXTN">;
+type HeadAlgorithm = Exclude<DraftConfig["algorithm"], "NEXTN">;
 
 /**
  * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
@@ -173,7 +173,7 @@ function switched(config: Fields, key: string): boolean | undefined {
 function parseInputNorms(
   config: Fields,
   layout: DraftLayout,
-  algorithm: Algorithm,
+  algorithm: HeadAlgorithm,
 ): DraftConfig["inputNorms"] {
   const found = INPUT_NORMS.filter(({ key, tensor }) => {
     const there = layout.has(`${tensor}.weight`);

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import type { DraftConfig, ModelConfig } from "./types.ts";
+import type { AnyDraftConfig, ModelConfig } from "./types.ts";
 import { quote } from "../files/fields.ts";
 
 /** A config with the name of its checkpoint, for messages. */
@@ -8,8 +8,12 @@ export interface Named<Config> {
   readonly config: Config;
 }
 
-/** Why the draft cannot serve the target; undefined when it can. */
-export function misfit(draft: DraftConfig, target: ModelConfig): string | undefined {
+/**
+ * Why the draft cannot serve the target; undefined when it can. Of a STANDALONE draft the tokens are
+ * compared, not the sizes: see src/text/vocabulary.ts.
+ */
+export function misfit(draft: AnyDraftConfig, target: ModelConfig): string | undefined {
+  if (draft.algorithm === "STANDALONE") return undefined;
   if (draft.targetHiddenSize !== target.hiddenSize) {
     const made = `the draft is made for hidden states of ${draft.targetHiddenSize}`;
     return `${made}, the target has ${target.hiddenSize}`;
@@ -32,7 +36,7 @@ export function misfit(draft: DraftConfig, target: ModelConfig): string | undefi
 }
 
 /** @throws UsageError `Cannot use draft "X" with target "Y": ...` when they do not fit together. */
-export function checkFit(draft: Named<DraftConfig>, target: Named<ModelConfig>): void {
+export function checkFit(draft: Named<AnyDraftConfig>, target: Named<ModelConfig>): void {
   const why = misfit(draft.config, target.config);
   if (why === undefined) return;
   const pair = `draft ${quote(draft.name)} with target ${quote(target.name)}`;

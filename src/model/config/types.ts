@@ -33,12 +33,25 @@ export interface ModelConfig {
   readonly eosTokenIds: readonly number[];
 }
 
-/** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3, run as an EAGLE head. */
-export type Algorithm = "EAGLE" | "EAGLE3" | "NEXTN";
+/** What drafts. STANDALONE: a whole causal model of the target's vocabulary. */
+export type Algorithm = AnyDraftConfig["algorithm"];
+
+/** Any draft. */
+export type AnyDraftConfig = DraftConfig | StandaloneConfig;
+
+/** A causal model that drafts for another. */
+export interface StandaloneConfig {
+  readonly algorithm: "STANDALONE";
+  /** All of it; named as an EAGLE head's one layer is. */
+  readonly layer: ModelConfig;
+  /** Tokens that it may draft: its own, as far as the target has them too. */
+  readonly draftVocabSize: number;
+}
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
-  readonly algorithm: Algorithm;
+  /** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3, run as an EAGLE head. */
+  readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN";
   /** The one layer, in the draft's own sizes. */
   readonly layer: ModelConfig;
   /** Width of the target's hidden states (`target_hidden_size`, else `hidden_size`). */

@@ -11,7 +11,7 @@ import {
 } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
-import type { DraftConfig, ModelConfig } from "../config/types.ts";
+import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
@@ -119,7 +119,7 @@ export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32
  */
 export function scratchBytes(
   target: ModelConfig,
-  draft: DraftConfig | undefined,
+  draft: AnyDraftConfig | undefined,
   { rows, verifyRows, context, batch = verifyRows, software = false }: {
     readonly rows: number;
     readonly verifyRows: number;
@@ -131,7 +131,11 @@ export function scratchBytes(
   },
 ): number {
   const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
-  const drafting = draft ? rowElements(draft.layer) + 2 * draft.layer.hiddenSize + features : 0;
+  // Inputs side by side, or the final norm's output of a whole model.
+  const beside = draft?.algorithm === "STANDALONE" ? 1 : 2;
+  const drafting = draft
+    ? rowElements(draft.layer) + beside * draft.layer.hiddenSize + features
+    : 0;
   const perRow = rowElements(target) + target.hiddenSize + drafting;
   const logits = verifyRows * target.vocabSize + batch * (draft?.draftVocabSize ?? 0);
   const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
@@ -150,7 +154,7 @@ export function scratchBytes(
  */
 export function tierBytes(
   target: ModelConfig,
-  draft: DraftConfig | undefined,
+  draft: AnyDraftConfig | undefined,
   { tiers, batch, kvTokens }: {
     readonly tiers: readonly TierShape[];
     readonly batch: number;
@@ -170,7 +174,7 @@ export function tierBytes(
 }
 
 /** Bytes that levels of trees take, of `rows` rows with `width` candidates each: logits, tokens, hidden rows. */
-export function treeBytes(draft: DraftConfig, rows: number, width: number): number {
+export function treeBytes(draft: AnyDraftConfig, rows: number, width: number): number {
   if (rows === 0) return 0;
   const { draftVocabSize, layer: { hiddenSize } } = draft;
   const each = draftVocabSize + hiddenSize + partialTopWords(draftVocabSize, width);
@@ -178,7 +182,8 @@ export function treeBytes(draft: DraftConfig, rows: number, width: number): numb
 }
 
 /** Bytes of the target's features of one token that are kept for the draft to catch up on. */
-export function featureBytes(target: ModelConfig, { algorithm }: DraftConfig): number {
+export function featureBytes(target: ModelConfig, { algorithm }: AnyDraftConfig): number {
+  if (algorithm === "STANDALONE") return 0; // it reads tokens alone
   return F32_BYTES * (algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize);
 }
 

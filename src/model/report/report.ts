@@ -4,7 +4,7 @@ import type { Quantization } from "../../gpu/matrix.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
-import type { Algorithm, DraftConfig, ModelConfig } from "../config/types.ts";
+import type { Algorithm, AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import { misfit } from "../config/fit.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { type ExpertReport, expertReport, type HeadReport, headReport } from "./layer_report.ts";
@@ -30,6 +30,11 @@ export interface Inspected<Config> {
   readonly warnings: readonly string[];
   /** What matrices become at load. */
   readonly quantize?: Quantization | undefined;
+}
+
+/** A draft; what its tokens differ in from the target's, where that was looked at. */
+export interface InspectedDraft extends Inspected<AnyDraftConfig> {
+  readonly vocabularyMisfit?: string | undefined;
 }
 
 /** What quantization at load makes of a checkpoint. */
@@ -130,7 +135,7 @@ const VERIFY_ROWS = 8;
 /** The report on a target and its draft; a draft that does not fit is reported, not thrown. */
 export function inspectReport(
   target: Inspected<ModelConfig>,
-  draft: Inspected<DraftConfig> | null,
+  draft: InspectedDraft | null,
   kvDtype: KvDtype = "f32",
 ): ModelReport {
   const targetPart = partReport(target, target.config, targetTensors(target.config), kvDtype);
@@ -154,19 +159,19 @@ export function inspectReport(
 }
 
 function draftReport(
-  draft: Inspected<DraftConfig>,
+  draft: InspectedDraft,
   target: ModelConfig,
   kvDtype: KvDtype,
 ): DraftReport {
   const { config } = draft;
-  const why = misfit(config, target);
+  const why = misfit(config, target) ?? draft.vocabularyMisfit;
+  const whole = { auxLayers: [], ownEmbedding: true, ownHead: true };
+  const { auxLayers, ownEmbedding, ownHead } = config.algorithm === "STANDALONE" ? whole : config;
   return {
     ...partReport(draft, config.layer, draftTensors(config), kvDtype),
     algorithm: config.algorithm,
     draftVocabSize: config.draftVocabSize,
-    auxLayers: config.auxLayers,
-    ownEmbedding: config.ownEmbedding,
-    ownHead: config.ownHead,
+    ...{ auxLayers, ownEmbedding, ownHead },
     fits: why === undefined,
     misfit: why ?? null,
   };
@@ -223,7 +228,10 @@ function quantizeReport(
   return { to, matrices: all - kept - already, kept, already };
 }
 
-function tierReports(target: ModelConfig, draft: DraftConfig | undefined): MemoryReport["tiers"] {
+function tierReports(
+  target: ModelConfig,
+  draft: AnyDraftConfig | undefined,
+): MemoryReport["tiers"] {
   const kvTokens = TIER_BATCH * Math.min(target.maxPositions, DEFAULT_CONTEXT);
   return TIER_SETS.filter((steps) => draft || Math.max(...steps) === 0).map((numSteps) => ({
     numSteps,

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { DTYPE_BYTES, type GroupedDType, type TensorInfo } from "../files/safetensors.ts";
-import type { DraftConfig, ModelConfig } from "../config/types.ts";
+import type { AnyDraftConfig, DraftConfig, ModelConfig } from "../config/types.ts";
 import { quote } from "../files/fields.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import {
@@ -60,11 +60,12 @@ function withPrefixes(spec: TensorSpec, prefixes: readonly string[]): TensorSpec
 
 /** EAGLE heads have a layer that projects the target's hidden states; no target has one. */
 export function isEagleHead({ tensors }: Pick<Checkpoint, "tensors">): boolean {
-  return tensors.has("fc.weight") || tensors.has("model.fc.weight");
+  return ["fc.weight", "model.fc.weight", "fusion_fc.weight"].some((name) => tensors.has(name));
 }
 
-/** The tensors of an EAGLE head, in the order of the forward pass; its layer is `layers.0`. */
-export function draftTensors(config: DraftConfig): TensorSpec[] {
+/** The tensors of a draft, in the order of the forward pass; the layer of an EAGLE head is `layers.0`. */
+export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
+  if (config.algorithm === "STANDALONE") return targetTensors(config.layer);
   const { layer, prefix, draftVocabSize } = config;
   const { hiddenSize, vocabSize } = layer;
   const eagle3 = config.algorithm === "EAGLE3";
@@ -140,7 +141,8 @@ export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string
 }
 
 /** `checkTensors` of a draft; what else there is beside a NextN layer is the target's. */
-export function checkDraft(checkpoint: Checkpoint, config: DraftConfig): string[] {
+export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): string[] {
+  if (config.algorithm === "STANDALONE") return checkTarget(checkpoint, config.layer);
   return checkTensors(
     checkpoint,
     draftTensors(config),

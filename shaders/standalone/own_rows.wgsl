@@ -1,0 +1,28 @@
+// The rows of a causal draft, which stores each token at its own cell: an EAGLE head's rows, whose tokens
+// are one ahead of their cells, one cell further on. Padding where the slot does not own that cell.
+//
+// One invocation per row. Slot:
+//   source: `fn source(r)`, which of the rows is row r, or NO_ROW (own_rows_all.wgsl, own_rows_last.wgsl).
+
+//use fragments/rows
+//use source
+
+const NO_ROW = 0xffffffffu;
+
+@group(0) @binding(0) var<storage, read> rows: array<Row>;
+@group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
+@group(0) @binding(2) var<storage, read_write> own: array<Row>;
+
+@compute @workgroup_size(1)
+fn main(@builtin(workgroup_id) tile: vec3<u32>) {
+  let at = source(tile.x);
+  if (at == NO_ROW || rows[at].cell + 1u >= slots[rows[at].slot].limit) {
+    own[tile.x] = Row();
+    return;
+  }
+  var row = rows[at];
+  row.cell++;
+  row.position++;
+  row.base++;
+  own[tile.x] = row;
+}

@@ -1,0 +1,5 @@
+// Every row.
+
+fn source(r: u32) -> u32 {
+  return r;
+}

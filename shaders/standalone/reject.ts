@@ -1,0 +1,119 @@
+/** Rejection sampling. */
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import { keptCounts, lanesOf } from "../choose/choose.ts";
+import { partialArgmaxCount } from "../choose/partial_argmax.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { shader } from "../shader.ts";
+
+/** Words of a law, see law.wgsl. */
+export const LAW_WORDS = 4;
+
+const lawKernels = new Map<number, ReturnType<typeof lawKernel>>();
+const rejectKernels = new Map<number, ReturnType<typeof rejectKernel>>();
+
+function lawKernel(lanes: number) {
+  return kernel(`law_${lanes}`, shader("standalone/law", { counts: keptCounts(lanes) }), {
+    bindings: ["logits", "partials", "rows", "slots", "laws"],
+    constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES", "FIRST", "BY_SLOT"],
+  });
+}
+
+function rejectKernel(lanes: number) {
+  return kernel(`reject_${lanes}`, shader("standalone/reject", { counts: foldCounts(lanes) }), {
+    bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "laws", "chosen"],
+    constants: [
+      ...["ROWS", "VOCAB", "STRIDE", "DRAFT_VOCAB", "DRAFT_STRIDE", "DRAFT_STEP", "DRAFT_LAWS"],
+      ...["SLOTS", "LANES", "MOST_ROWS"],
+    ],
+  }) as Kernel;
+}
+
+/**
+ * Records the laws that the tokens of `count` rows were chosen by.
+ *
+ * @param buffers.partials as `choose` left them.
+ * @param shape.first place of the first row's law, or of the first slot's where they go by slot.
+ */
+export function lawsOf(
+  buffers: {
+    readonly logits: Operand;
+    readonly partials: Operand;
+    readonly rows: Operand;
+    readonly slots: Operand;
+    /** f32 [.., LAW_WORDS] */
+    readonly laws: Operand;
+  },
+  shape: {
+    readonly count: number;
+    readonly vocab: number;
+    readonly stride: number;
+    readonly lanes: number;
+    readonly first: number;
+    readonly bySlot: boolean;
+  },
+): Dispatch {
+  const { count, vocab, stride, first, bySlot } = shape;
+  const lanes = lanesOf(vocab, shape.lanes);
+  return dispatch(lawKernels.getOrInsertComputed(lanes, lawKernel), {
+    buffers,
+    constants: {
+      ...{ VOCAB: vocab, STRIDE: stride, PARTIALS: partialArgmaxCount(vocab), LANES: lanes },
+      ...{ FIRST: first, BY_SLOT: Number(bySlot) },
+    },
+    workgroups: [count],
+    label: bySlot ? "law.draft" : "law",
+  });
+}
+
+/** What drafts were drawn from, by steps and slots. */
+export interface DraftLaws {
+  /** [steps, step]: of each slot `stride`, the first `vocab` of them. */
+  readonly logits: Operand;
+  readonly vocab: number;
+  readonly stride: number;
+  readonly step: number;
+  readonly slots: number;
+  /** Place of the first law. */
+  readonly laws: number;
+}
+
+/** Records rejection sampling of each sequence's chain: what `chosen` holds becomes its outcome. */
+export function reject(
+  { drawn, ...buffers }: {
+    readonly rows: Operand;
+    readonly slots: Operand;
+    readonly drafts: Operand;
+    /** The target's, that `lawsOf` was made of. */
+    readonly logits: Operand;
+    readonly drawn: DraftLaws;
+    readonly laws: Operand;
+    readonly chosen: Operand;
+  },
+  shape: {
+    readonly batch: number;
+    readonly rows: number;
+    readonly mostRows: number;
+    readonly vocab: number;
+    readonly stride: number;
+    readonly lanes: number;
+  },
+): Dispatch {
+  const { batch, rows, mostRows, vocab, stride } = shape;
+  const lanes = lanesOf(vocab, shape.lanes);
+  return dispatch(rejectKernels.getOrInsertComputed(lanes, rejectKernel), {
+    buffers: { ...buffers, draft_logits: drawn.logits },
+    constants: {
+      ...{ ROWS: rows, MOST_ROWS: mostRows, VOCAB: vocab, STRIDE: stride, LANES: lanes },
+      ...{ DRAFT_VOCAB: drawn.vocab, DRAFT_STRIDE: drawn.stride, DRAFT_STEP: drawn.step },
+      ...{ DRAFT_LAWS: drawn.laws, SLOTS: drawn.slots },
+    },
+    workgroups: [batch],
+    label: "reject",
+  });
+}

@@ -1,0 +1,153 @@
+/** What the plans of a decoder write to. */
+import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
+import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
+import { tileWords } from "../../../shaders/experts/experts.ts";
+import type { Routing } from "../../../shaders/experts/route.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import { type Launches, MOST_SPLIT_K, tuning } from "../../gpu/matrix.ts";
+import {
+  actWidth,
+  attentionSizes,
+  headsOf,
+  type LayerSpec,
+  ropeWidth,
+} from "../../model/config/layer_spec.ts";
+import type { ModelConfig } from "../../model/config/types.ts";
+import type {
+  DecoderContext,
+  LayerKv,
+  MixtureScratch,
+  Scratch,
+} from "../../model/plan/decoder_context.ts";
+import { ropeTable } from "../../model/plan/rope.ts";
+import type { Target, TargetWeights } from "../../model/plan/target.ts";
+import { PAGE } from "../../model/plan/rows_layout.ts";
+import { vectorBuffer } from "../../model/weights/weights.ts";
+import { type Capacity, maxRows, type RoundBuffers, storageBuffer, tablePages } from "./buffers.ts";
+
+/** What target and draft share. */
+export type SharedBuffers = RoundBuffers & {
+  readonly partial: PartialSums;
+  readonly launches: Launches | undefined;
+};
+
+/**
+ * A causal model with everything that its plans write to.
+ *
+ * @param model.logitRows that get logits at once.
+ */
+export function causalModel(
+  gpu: Gpu,
+  name: "target" | "draft",
+  { config, weights, kv, logitRows: rows }: {
+    readonly config: ModelConfig;
+    readonly weights: TargetWeights;
+    readonly kv: readonly LayerKv[];
+    readonly logitRows: number;
+  },
+  capacity: Capacity,
+  shared: SharedBuffers,
+): Target {
+  const words = (label: string, count: number) =>
+    storageBuffer(gpu, name === "target" ? label : `${name}.${label}`, count);
+  return {
+    ...decoderContext(gpu, name, config, capacity, shared),
+    weights,
+    kv,
+    final: words("final", maxRows(capacity) * config.hiddenSize),
+    logits: words("logits", rows * weights.head.rows),
+    partials: words("partials", rows * partialArgmaxWords(config.vocabSize)),
+  };
+}
+
+/** What plans of a decoder work on, its weights and KV pages apart. */
+export function decoderContext(
+  gpu: Gpu,
+  name: string,
+  config: ModelConfig,
+  capacity: Capacity,
+  shared: SharedBuffers,
+): DecoderContext {
+  const lengths = {
+    positions: tablePages(capacity) * PAGE,
+    context: capacity.contextLength,
+  };
+  const width = ropeWidth((config.layers[0] as LayerSpec).attention);
+  return {
+    config,
+    tuning: {
+      ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
+      launches: shared.launches,
+    },
+    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
+    ropes: config.ropes.map((rope, i) =>
+      vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
+    ),
+    pages: shared.pages,
+    tablePages: tablePages(capacity),
+    kvDtype: capacity.kvDtype ?? "f32",
+  };
+}
+
+/** Room for the partial sums of either model's attention: they never run at once. */
+export function partialSums(
+  gpu: Gpu,
+  configs: readonly ModelConfig[],
+  capacity: Capacity,
+): PartialSums {
+  const { kvDtype = "f32" } = capacity;
+  const layout = { tablePages: tablePages(capacity), kvDtype };
+  const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
+    partialWords(headsOf(attention, layout), maxRows(capacity), gpu.info)
+  );
+  return {
+    sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
+    stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
+  };
+}
+
+function scratch(
+  gpu: Gpu,
+  name: string,
+  config: ModelConfig,
+  rows: number,
+): Omit<Scratch, "partial"> {
+  const floats = (label: string, cols: number) =>
+    storageBuffer(gpu, `${name}.${label}`, rows * cols);
+  const { hiddenSize, layers } = config;
+  const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
+  return {
+    x: floats("x", hiddenSize),
+    normed: floats("normed", hiddenSize),
+    qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
+    q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),
+    attentionOutput: floats(
+      "attentionOutput",
+      widest(({ attention }) => attentionSizes(attention).attentionOutput),
+    ),
+    act: floats("act", widest(({ mlp }) => actWidth(mlp))),
+    sums: floats("sums", MOST_SPLIT_K * hiddenSize),
+    mixture: mixtureScratch(gpu, name, config, rows),
+  };
+}
+
+function mixtureScratch(
+  gpu: Gpu,
+  name: string,
+  { hiddenSize, layers }: ModelConfig,
+  rows: number,
+): MixtureScratch | undefined {
+  const routings = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.routing] : []);
+  if (routings.length === 0) return undefined;
+  const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
+  const widest = (width: (routing: Routing) => number) => Math.max(...routings.map(width));
+  const topK = widest((routing) => routing.topK);
+  return {
+    // A matrix has an even number of rows.
+    logits: words("router", rows * widest(({ numExperts }) => numExperts + 1)),
+    experts: words("experts", rows * topK),
+    weights: words("weights", rows * topK),
+    tiles: words("tiles", widest((routing) => tileWords({ ...routing, rows }))),
+    outputs: words("outputs", rows * topK * hiddenSize),
+  };
+}

@@ -1,0 +1,194 @@
+import { choose } from "../../../../shaders/choose/choose.ts";
+import { gatherRows, scatterRows } from "../../../../shaders/round/move_rows.ts";
+import { draftRows } from "../../../../shaders/round/round.ts";
+import { ownLastRows, ownRows, putDrafts } from "../../../../shaders/standalone/own_rows.ts";
+import { lawsOf, reject } from "../../../../shaders/standalone/reject.ts";
+import { topTokens } from "../../../../shaders/tree/top.ts";
+import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
+import type { RowsOf } from "../../../model/plan/decoder_context.ts";
+import type { TreeScratch } from "../../../model/plan/draft_types.ts";
+import { type Target, targetBody, targetHead } from "../../../model/plan/target.ts";
+import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
+import type { RoundBuffers } from "../buffers.ts";
+import type { DeviceDrafter } from "../device_drafter.ts";
+import { treeLevels } from "../eagle_drafter.ts";
+import type { Rejection, StandaloneDraft } from "./model.ts";
+
+/**
+ * A causal model as a drafter. It stores every token at its own cell, the pending one too. Chains are
+ * drafted as the target chooses, with the same noise: at any temperature a draft that agrees with the
+ * target's distribution mostly agrees with its choice.
+ */
+export function standaloneDrafter(
+  draft: StandaloneDraft,
+  target: Target,
+  buffers: RoundBuffers,
+): DeviceDrafter {
+  const { model, ends, endRows } = draft;
+  const { batchSlots, slots, last, extendRows, rows } = buffers;
+  const endsOf = (batch: number) =>
+    ownLastRows({ rows: extendRows, slots, own: endRows, batchSlots, last }, batch);
+  return {
+    auxHidden: [],
+    levels: (shape) =>
+      draft.tree && !isChain(shape)
+        ? treeOf(draft, draft.tree, buffers, shape)
+        : levels(draft, buffers, shape),
+    extend({ batch, depth }) {
+      const cols = model.config.hiddenSize;
+      return [
+        ...ownBody(draft, buffers, {
+          rows: extendRows,
+          count: batch * (depth + 1),
+          perSlot: depth + 1,
+        }),
+        endsOf(batch),
+        gatherRows({ x: model.final, index: last, out: ends }, {
+          ...{ rows: batch, cols, label: "draft.ends" },
+        }),
+        ...firstDrafts(draft, buffers, { x: ends, rows: endRows, batch }),
+      ];
+    },
+    // The target's rows of a prompt and of a lag are at their own cells.
+    prompt: (count) => targetBody(model, { rows, count, perSlot: count }, []),
+    head: (batch) => [
+      endsOf(batch),
+      ...targetBody(model, { rows: endRows, count: batch, perSlot: 1 }, []),
+      ...firstDrafts(draft, buffers, { x: model.final, rows: endRows, batch }),
+    ],
+    reject: draft.rejection && rejecting(draft, draft.rejection, target, buffers),
+    catchUp: {
+      keep: () => [],
+      rows: (count) => targetBody(model, { rows, count, perSlot: 1 }, []),
+    },
+  };
+}
+
+/** A forward over rows that are one ahead of their cells. */
+function ownBody(
+  { model, rows: own }: StandaloneDraft,
+  { slots }: RoundBuffers,
+  { rows, ...of }: RowsOf,
+): Dispatch[] {
+  return [ownRows({ rows, slots, own }, of.count), ...targetBody(model, { rows: own, ...of }, [])];
+}
+
+/** Hidden rows whose next token is wanted, and their `Row`s. */
+interface Ends {
+  readonly x: Operand;
+  readonly rows: Operand;
+  readonly batch: number;
+}
+
+function levels(
+  draft: StandaloneDraft,
+  buffers: RoundBuffers,
+  { batch, depth }: RoundShape,
+): Dispatch[] {
+  const { model: { final: x }, rows, mostRows } = draft;
+  const { batchSlots, slots, drafts, draftRows: fed } = buffers;
+  return Array.from({ length: Math.max(0, depth - 1) }, (_, step) => [
+    draftRows({ batchSlots, slots, drafts, rows: fed }, { batch, mostRows, step }),
+    ...ownBody(draft, buffers, { rows: fed, count: batch, perSlot: 1 }),
+    ...nextDrafts(draft, buffers, { x, rows, batch, step: step + 1 }),
+  ]).flat();
+}
+
+/** Draft token `step` of each sequence. */
+function nextDrafts(
+  draft: StandaloneDraft,
+  buffers: RoundBuffers,
+  { x, ...of }: Ends & { readonly step: number },
+): Dispatch[] {
+  return [...targetHead(draft.model, of.batch, x), ...chosenDrafts(draft, buffers, of)];
+}
+
+/** Of logits that are made, what the target would choose of them. */
+function chosenDrafts(
+  { model, vocab, chosen, mostRows, rejection }: StandaloneDraft,
+  { batchSlots, slots, drafts }: RoundBuffers,
+  { rows, batch, step }: Omit<Ends, "x"> & { readonly step: number },
+): Dispatch[] {
+  const { logits, partials, weights: { head }, tuning } = model;
+  const shape = { count: batch, vocab, stride: head.rows, lanes: tuning.rowLanes };
+  return [
+    ...choose({ logits, partials, rows, slots, chosen }, shape),
+    ...rejection
+      ? [
+        scatterRows({ x: logits, index: batchSlots, out: drawnAt(rejection, step) }, {
+          ...{ rows: batch, cols: head.rows, label: `draft.drawn.${step}` },
+        }),
+        lawsOf({ logits, partials, rows, slots, laws: rejection.laws }, {
+          ...{ ...shape, first: rejection.drawn.laws + step * rejection.drawn.slots, bySlot: true },
+        }),
+      ]
+      : [],
+    putDrafts({ batchSlots, chosen, drafts }, { batch, step, mostRows }),
+  ];
+}
+
+function drawnAt({ drawn: { logits, step } }: Rejection, at: number): Operand {
+  return { buffer: logits.buffer, offset: at * step * 4 };
+}
+
+/** Rejection sampling: the target's laws, and what comes of the drafts. */
+function rejecting(
+  { mostRows }: StandaloneDraft,
+  { drawn, laws }: Rejection,
+  { config, weights, tuning, partials }: Target,
+  { rows, slots, drafts, chosen }: RoundBuffers,
+): NonNullable<DeviceDrafter["reject"]> {
+  const of = { vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes };
+  return ({ batch, rows: perSlot }, logits) => [
+    lawsOf({ logits, partials, rows, slots, laws }, {
+      ...{ ...of, count: batch * perSlot, first: 0, bySlot: false },
+    }),
+    reject({ rows, slots, drafts, logits, drawn, laws, chosen }, {
+      ...{ ...of, batch, rows: perSlot, mostRows },
+    }),
+  ];
+}
+
+/** Draft token 0 of each sequence; where trees are drafted, what they begin with too. */
+function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends): Dispatch[] {
+  const { tree, model, mostRows } = draft;
+  const { batchSlots, drafts } = buffers;
+  const bySlot = { batchSlots, drafts, mostRows };
+  const shape = { rows: ends.batch, label: "draft_top.first" };
+  return [
+    ...targetHead(model, ends.batch, ends.x),
+    ...tree
+      ? tops(draft, tree, { logits: model.logits, out: tree.first, bySlot }, {
+        ...{ ...shape, top: tree.width },
+      })
+      : [],
+    ...chosenDrafts(draft, buffers, { ...ends, step: 0 }),
+  ];
+}
+
+function treeOf(
+  draft: StandaloneDraft,
+  tree: TreeScratch,
+  buffers: RoundBuffers,
+  shape: RoundShape,
+): Dispatch[] {
+  const { batch, width } = shape;
+  const count = batch * width;
+  const { model } = draft;
+  const { logits, top: out } = tree;
+  return treeLevels({ tree, mostRows: draft.mostRows }, buffers, shape, (level) => [
+    ...ownBody(draft, buffers, { rows: tree.rows, count, perSlot: width, paths: true }),
+    ...targetHead({ ...model, logits }, count),
+    ...tops(draft, tree, { logits, out }, { rows: count, top: width, label: `draft_top.${level}` }),
+  ]);
+}
+
+function tops(
+  { model: { weights: { head }, tuning }, vocab, offsets }: StandaloneDraft,
+  { partials }: TreeScratch,
+  to: Pick<Parameters<typeof topTokens>[0], "logits" | "out" | "bySlot">,
+  shape: { readonly rows: number; readonly top: number; readonly label: string },
+): Dispatch[] {
+  const of = { ...shape, vocab, stride: head.rows, lanes: tuning.rowLanes };
+  return topTokens({ partials, offsets, ...to }, of);
+}

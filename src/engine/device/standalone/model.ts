@@ -1,0 +1,121 @@
+/** A standalone draft on the device. */
+import { type DraftLaws, LAW_WORDS } from "../../../../shaders/standalone/reject.ts";
+import { UsageError } from "../../../errors.ts";
+import { ALIGNMENT } from "../../../gpu/arena.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import type { Operand } from "../../../gpu/kernel.ts";
+import type { Matrix } from "../../../gpu/matrix.ts";
+import type { StandaloneConfig } from "../../../model/config/types.ts";
+import type { LayerKv } from "../../../model/plan/decoder_context.ts";
+import type { TreeScratch } from "../../../model/plan/draft_types.ts";
+import { ROW_WORDS } from "../../../model/plan/rows_layout.ts";
+import type { StandaloneWeights } from "../../../model/plan/standalone.ts";
+import type { Target } from "../../../model/plan/target.ts";
+import {
+  type Capacity,
+  maxRows,
+  mostDepth,
+  mostRows,
+  storageBuffer,
+  verifyRowCount,
+  whole,
+} from "../buffers.ts";
+import { causalModel, type SharedBuffers } from "../decoder_buffers.ts";
+import { treeScratch } from "../draft_scratch.ts";
+
+/** A causal draft and what its plans write to. */
+export interface StandaloneDraft {
+  /** Its plans are those of a target. */
+  readonly model: Target;
+  /** Tokens that it may draft, from 0 on. */
+  readonly vocab: number;
+  /** See StandaloneWeights. */
+  readonly offsets: Operand;
+  /** `Row`s of its forward at their own cells, [rows]. */
+  readonly rows: Operand;
+  /** Those of them whose next token is drafted: `Row`s and hidden rows of each sequence, [batch]. */
+  readonly endRows: Operand;
+  readonly ends: Operand;
+  /** u32 [batch] */
+  readonly chosen: Operand;
+  /** Rows that a slot may have in any round. */
+  readonly mostRows: number;
+  /** Where the engine drafts trees. */
+  readonly tree: TreeScratch | undefined;
+  /** Where chains are verified by rejection sampling. */
+  readonly rejection: Rejection | undefined;
+}
+
+/** What drafts were drawn from, until they are verified. */
+export interface Rejection {
+  readonly drawn: DraftLaws;
+  /** Laws of the verify rows, then those of `drawn`, f32 [.., LAW_WORDS]. */
+  readonly laws: Operand;
+}
+
+/** Gives a standalone draft its scratch; `shared.kv` are the pages of its own layers. */
+export function prepareStandalone(
+  gpu: Gpu,
+  { config, weights: { model, offsets } }: {
+    readonly config: StandaloneConfig;
+    readonly weights: StandaloneWeights;
+  },
+  capacity: Capacity,
+  { kv, ...shared }: SharedBuffers & { readonly kv: readonly LayerKv[] },
+): StandaloneDraft {
+  const { layer, draftVocabSize: vocab } = config;
+  const batch = whole(capacity.batch);
+  const words = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
+  const own = { config: layer, weights: model, kv, logitRows: batch };
+  return {
+    model: causalModel(gpu, "draft", own, capacity, shared),
+    ...{ vocab, offsets },
+    rows: words("rows", maxRows(capacity) * ROW_WORDS),
+    endRows: words("endRows", batch * ROW_WORDS),
+    ends: words("ends", batch * layer.hiddenSize),
+    chosen: words("chosen", batch),
+    mostRows: mostRows(capacity),
+    tree: treeScratch(gpu, { config, weights: model }, capacity),
+    rejection: capacity.rejection
+      ? rejection(gpu, { vocab, head: model.head }, capacity)
+      : undefined,
+  };
+}
+
+/** @throws UsageError where the drafts' logits are more than a binding takes. */
+function rejection(
+  gpu: Gpu,
+  { vocab, head }: { readonly vocab: number; readonly head: Matrix },
+  capacity: Capacity,
+): Rejection {
+  const { batch: slots } = capacity;
+  const steps = stepsOf(capacity);
+  const bytes = draftLogitBytes(head.rows, capacity);
+  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
+  if (bytes > limit) {
+    throw new UsageError(
+      `Cannot use --speculative-rejection: the logits of ${slots} x ${steps} drafts take ${bytes} ` +
+        `bytes, the adapter binds ${limit}; use a smaller --max-batch or fewer steps`,
+    );
+  }
+  const laws = verifyRowCount(capacity);
+  const words = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
+  const logits = words("drawnLogits", bytes / 4);
+  return {
+    drawn: { logits, vocab, stride: head.rows, step: bytes / 4 / steps, slots, laws },
+    laws: words("laws", (laws + steps * slots) * LAW_WORDS),
+  };
+}
+
+/** Bytes of the logits that drafts are drawn from; those of each step begin where they can be bound. */
+export function draftLogitBytes(
+  vocab: number,
+  capacity: Pick<Capacity, "shapes" | "batch">,
+): number {
+  return stepsOf(capacity) * Math.ceil(capacity.batch * vocab * 4 / ALIGNMENT) * ALIGNMENT;
+}
+
+/** Token 0 is drafted at depth 0 too. */
+function stepsOf(capacity: Pick<Capacity, "shapes">): number {
+  return Math.max(1, mostDepth(capacity));
+}
