@@ -19,8 +19,13 @@ export function lanesOf(vocab: number, lanes: number): number {
   return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
 }
 
+/** The counts of kept.wgsl. */
+export function keptCounts(lanes: number): Record<"UNROLL" | "QUADS", number> {
+  return { UNROLL: unrolled(lanes), QUADS: 4 };
+}
+
 function chooseKernel(lanes: number) {
-  const counts = { UNROLL: unrolled(lanes), QUADS: 4, ...foldCounts(lanes) };
+  const counts = { ...keptCounts(lanes), ...foldCounts(lanes) };
   return kernel(`choose_${lanes}`, shader("choose/choose", { counts }), {
     bindings: ["logits", "partials", "rows", "slots", "chosen"],
     constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],

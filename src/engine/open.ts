@@ -9,6 +9,7 @@ import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algori
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
+import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
@@ -72,6 +73,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly random?: { readonly target: string; readonly draft?: string };
   /** Accepted counts are drawn with these probabilities, not verified: for timing. */
   readonly simulateAcceptance?: readonly number[];
+  /** Of relaxed acceptance, which is not lossless; default 1 each: off. */
+  readonly acceptThresholds?: Partial<AcceptThresholds>;
   readonly onRound?: (sample: RoundSample) => void;
   /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
   readonly roundsPerSync?: RoundsPerSync;
@@ -118,6 +121,8 @@ export interface Engine extends EngineText, Disposable {
   readonly tuned: TunedReport | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
+  /** Where acceptance is relaxed: the text is not lossless. */
+  readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
@@ -176,6 +181,7 @@ export async function openEngine(
   const settings = { ...options, drafter, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, config);
   const asked = { models, settings, gpu };
+  const acceptThresholds = relaxing(options.acceptThresholds);
   await checkMemory(asked, machine.gpuMemory);
   const { core, tuned } = await loadOrAdvise(asked, async () => {
     const loaded = random
@@ -186,6 +192,7 @@ export async function openEngine(
       profile: options.profile ?? false,
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      thresholds: acceptThresholds,
       meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(warmed);
@@ -214,6 +221,7 @@ export async function openEngine(
     weights: weightReport(models, options),
     tuned,
     kvDtype: capacity.kvDtype,
+    acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,
     device: gpu.info,

@@ -172,6 +172,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
     tuned: options.tuned,
     kvDtype: "f32",
+    acceptThresholds: undefined,
     contextLength,
     loadMs: 12.3456,
     device: {

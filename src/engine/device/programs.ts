@@ -4,6 +4,7 @@ import { resultWords } from "../../model/plan/rows_layout.ts";
 import { chain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
+import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import type { Work } from "./submit.ts";
@@ -79,18 +80,19 @@ export function rowBucket(rows: number): number {
 
 export function enginePrograms(
   gpu: Gpu,
-  { models, buffers, choice, capacity, acceptance }: {
+  { models, buffers, choice, capacity, acceptance, relaxed }: {
     readonly models: Models;
     readonly buffers: RoundBuffers;
     readonly choice: Choice;
     readonly capacity: Capacity;
     readonly acceptance: readonly number[] | undefined;
+    readonly relaxed: Relaxed | undefined;
   },
 ): Programs {
   const { compile, created } = compiler(gpu);
   const { target, draft } = models;
   const drafter = draft && eagleDrafter(draft, buffers);
-  const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
+  const parts = { target, drafter, buffers, mostRows: mostRows(capacity), relaxed };
   const whole = once(async (kind = 0, proposed = 0, ...key) => {
     const plans = roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
