@@ -10,7 +10,7 @@ import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
-import { chain, chains, type TierShape } from "../speculate/round_shape.ts";
+import { chain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
