@@ -186,6 +186,28 @@ for (const [kind, wide] of [["tree", 16], ["chain", 16], ["tree", 128]] as const
   });
 }
 
+Deno.test("relax: a rejected winner's place over 128,256 tokens", async () => {
+  const vocab = 128_256;
+  const rows = [1, 2].map((seed) => numbers(vocab, seed).map((x) => x * 12));
+  const lane = (seed: number, token: number): Lane => ({
+    ...{ proposal: chainOf([token]), logits: rows, length: 3 },
+    sampling: sampled({ topP: 0.9, seed }),
+  });
+  const shape = { thresholds: EXACT, depth: 1, kind: "chain" } as const;
+  const seeds = [1, 2, 3, 4];
+  const { before } = await relaxedOnDevice(seeds.map((seed) => lane(seed, 0)), shape);
+  // Each has drafted what wins its race: a flat law rejects it.
+  const lanes = seeds.map((seed, b) => lane(seed, before[b]?.[0] as number));
+  const { after } = await relaxedOnDevice(lanes, shape);
+  for (const [b, { proposal, ...of }] of lanes.entries()) {
+    const choices = before[b] as number[];
+    const expected = relaxed(proposal, { ...of, depth: 1, thresholds: EXACT, choices });
+    assert.ok(expected.margin > 1e-4);
+    assert.notEqual(expected.choices[0], choices[0]);
+    assert.deepEqual(after[b], expected.choices);
+  }
+});
+
 Deno.test("relax: broken rows stay, a ruled-out draft is never accepted", async () => {
   const flat = [0, 0, 0, 0];
   const lanes: Lane[] = [
