@@ -18,10 +18,14 @@ import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
 import kept from "./choose/kept.wgsl" with { type: "text" };
+import keptMass from "./choose/kept_mass.wgsl" with { type: "text" };
 import keptRowChain from "./choose/kept_row_chain.wgsl" with { type: "text" };
 import keptRowTree from "./choose/kept_row_tree.wgsl" with { type: "text" };
 import logprobs from "./choose/logprobs.wgsl" with { type: "text" };
+import parentChain from "./choose/parent_chain.wgsl" with { type: "text" };
+import parentTree from "./choose/parent_tree.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
+import relax from "./choose/relax.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
@@ -160,10 +164,14 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
   "choose/kept": kept,
+  "choose/kept_mass": keptMass,
   "choose/kept_row_chain": keptRowChain,
   "choose/kept_row_tree": keptRowTree,
   "choose/logprobs": logprobs,
+  "choose/parent_chain": parentChain,
+  "choose/parent_tree": parentTree,
   "choose/partial_argmax": partialArgmax,
+  "choose/relax": relax,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_tiled": expertJobsTiled,

@@ -3,17 +3,12 @@
 //   logit[i] / T - log(E[i])      otherwise, E[i] exponential noise keyed (seed, position, i).
 // The race of exponentials draws i with probability softmax(logit / T) over the kept tokens, so a
 // token is a function of the logits, the seed and the position, and of nothing else.
-//
-// Kept: top-k = the k largest logits and their ties; of these top-p = tokens before which (in
-// falling order) less than top_p of the probability is; of these min-p = at least min_p times
-// the largest probability. tests/reference/choose.ts is the same rule in float64.
+// Which are kept: kept.wgsl. tests/reference/choose.ts is the same rule in float64.
 //
 // One workgroup per row; the largest logit is found in the row's partial argmaxes. A logit of NaN or plus
 // infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice.
 
 //use fragments/rows
-//use fragments/noise
-//use fragments/argmax
 //use fragments/workgroup_argmax
 //use choose/kept
 
@@ -35,10 +30,8 @@ fn race(by: Weigh, slot: Slot, position: u32, floor: u32, lane: u32) -> Argmax {
   var best = NO_ARGMAX;
   for (var i = lane; i < VOCAB; i += LANES) {
     let logit = logits[by.row + i];
-    let key = ordered(logit);
-    if (key > NOTHING && key >= floor && weight(by, logit) >= slot.min_p) {
-      let noise = exponential(hash32(slot.seed, position, i));
-      best = better(best, argmax_of((logit - by.largest) * by.scale - log(noise), i));
+    if (is_kept(by, slot, floor, logit)) {
+      best = better(best, racer(by, slot, position, logit, i));
     }
   }
   return best_of(best, lane);
@@ -63,8 +56,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     best = workgroupUniformLoad(&largest);
     if (best.y != NOT_A_TOKEN) {
       let row = tile.x * STRIDE;
-      let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
-      let by = Weigh(row, logits[row + best.y], scale, false);
+      let by = weigh(row, logits[row + best.y], slot);
       let floor = kept_from(by, slot, lane);
       best = race(by, slot, rows[tile.x].position + 1u, floor, lane);
     }

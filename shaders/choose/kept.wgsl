@@ -1,7 +1,13 @@
-// Which tokens of a row of logits are kept, and their weights; choose.wgsl has the rule. The file that uses this declares
-// `logits`, VOCAB and LANES. Counts: UNROLL, QUADS, `foldCounts`.
+// The tokens of a row that may be chosen, and their race.
+//
+// Kept: top-k = the k largest logits and their ties; of these top-p = tokens before which (in
+// falling order) less than top_p of the probability is; of these min-p = at least min_p times
+// the largest probability.
+//
+// The file that uses this declares `logits`, VOCAB and LANES. Counts: UNROLL, QUADS, `foldCounts`.
 
 //use fragments/rows
+//use fragments/noise
 //use fragments/argmax
 //use fragments/workgroup_sum
 
@@ -13,6 +19,11 @@ struct Weigh {
   largest: f32,
   scale: f32,
   count: bool,
+}
+
+fn weigh(row: u32, largest: f32, slot: Slot) -> Weigh {
+  let scale = 1.0 / max(slot.temperature, 1e-30); // a denormal would give infinity
+  return Weigh(row, largest, scale, false);
 }
 
 fn weight(by: Weigh, logit: f32) -> f32 {
@@ -93,4 +104,33 @@ fn kept_from(by: Weigh, slot: Slot, lane: u32) -> u32 {
     }
   }
   return floor;
+}
+
+// What is kept of a row.
+struct Kept {
+  largest: f32, // logit
+  mass: f32, // of the tokens that are kept
+  floor: u32, // `kept_from`
+}
+
+// Whether a token with this logit is kept, `floor` being `kept_from`.
+fn is_kept(by: Weigh, slot: Slot, floor: u32, logit: f32) -> bool {
+  let key = ordered(logit);
+  return key > NOTHING && key >= floor && weight(by, logit) >= slot.min_p;
+}
+
+// The sum of the weights that are kept.
+fn kept_mass(by: Weigh, slot: Slot, floor: u32, lane: u32) -> f32 {
+  var mass = 0.0;
+  for (var i = lane; i < VOCAB; i += LANES) {
+    let logit = logits[by.row + i];
+    mass += select(0.0, weight(by, logit), is_kept(by, slot, floor, logit));
+  }
+  return total(Sum(mass, 0.0, 0.0, 0.0), lane).x;
+}
+
+// What token i comes to in the race for `position`.
+fn racer(by: Weigh, slot: Slot, position: u32, logit: f32, i: u32) -> Argmax {
+  let noise = exponential(hash32(slot.seed, position, i));
+  return argmax_of((logit - by.largest) * by.scale - log(noise), i);
 }

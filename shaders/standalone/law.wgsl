@@ -24,17 +24,6 @@ var<workgroup> largest: Argmax;
 @group(0) @binding(3) var<storage, read> slots: array<Slot>; // [slots]
 @group(0) @binding(4) var<storage, read_write> laws: array<vec4<f32>>; // from FIRST on [rows] or [slots]
 
-fn kept_mass(by: Weigh, slot: Slot, floor: u32, lane: u32) -> f32 {
-  var sum = 0.0;
-  for (var i = lane; i < VOCAB; i += LANES) {
-    let logit = logits[by.row + i];
-    let key = ordered(logit);
-    let w = weight(by, logit);
-    sum += select(0.0, w, key > NOTHING && key >= floor && w >= slot.min_p);
-  }
-  return total(vec4<f32>(sum, 0.0, 0.0, 0.0), lane).x;
-}
-
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = rows[tile.x];
@@ -52,7 +41,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var law = vec4<f32>();
   if (best.y != NOT_A_TOKEN) {
     let first = tile.x * STRIDE;
-    let by = Weigh(first, logits[first + best.y], 1.0 / max(slot.temperature, 1e-30), false);
+    let by = weigh(first, logits[first + best.y], slot);
     let floor = kept_from(by, slot, lane);
     law = vec4<f32>(by.largest, by.scale, bitcast<f32>(floor), 1.0 / kept_mass(by, slot, floor, lane));
   }

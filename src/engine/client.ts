@@ -8,6 +8,7 @@ import type { WeightReport } from "./load/quantize.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
 import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
+import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { TunedReport } from "./tune/tuned.ts";
 
@@ -24,6 +25,8 @@ export interface EngineFacts
   readonly tuned: TunedReport | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
+  /** As in Engine. */
+  readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;

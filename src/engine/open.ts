@@ -9,6 +9,7 @@ import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algori
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
+import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
@@ -74,6 +75,8 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly random?: { readonly target: string; readonly draft?: string };
   /** Accepted counts are drawn with these probabilities, not verified: for timing. */
   readonly simulateAcceptance?: readonly number[];
+  /** Of relaxed acceptance, which is not lossless; default 1 each: off. */
+  readonly acceptThresholds?: Partial<AcceptThresholds>;
   readonly onRound?: (sample: RoundSample) => void;
   /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
   readonly roundsPerSync?: RoundsPerSync;
@@ -120,6 +123,8 @@ export interface Engine extends EngineText, Disposable {
   readonly tuned: TunedReport | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
+  /** Where acceptance is relaxed: the text is not lossless. */
+  readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
   readonly loadMs: number;
@@ -174,7 +179,8 @@ export async function openEngine(
   const plan = planOf(options, { algorithm: device, architecture, drafter });
   const { tiers, warmed = [plan.tier], speculation } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
-  if (options.rejection) checkRejection(device, tiers);
+  const acceptThresholds = relaxing(options.acceptThresholds);
+  if (options.rejection) checkRejection(device, tiers, acceptThresholds);
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, drafter, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, allLayers(models));
@@ -189,6 +195,7 @@ export async function openEngine(
       profile: options.profile ?? false,
       ...options.mail ? { mail: options.mail } : {},
       ...options.simulateAcceptance ? { acceptance: options.simulateAcceptance } : {},
+      thresholds: acceptThresholds,
       meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(warmed);
@@ -217,6 +224,7 @@ export async function openEngine(
     weights: weightReport(models, options),
     tuned,
     kvDtype: capacity.kvDtype,
+    acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,
     device: gpu.info,
@@ -255,7 +263,16 @@ export function cacheOf(
 }
 
 /** @throws UsageError where what drafts were drawn from is not known. */
-function checkRejection(algorithm: Outputs["algorithm"], tiers: readonly TierShape[]): void {
+function checkRejection(
+  algorithm: Outputs["algorithm"],
+  tiers: readonly TierShape[],
+  relaxed: AcceptThresholds | undefined,
+): void {
+  if (relaxed) {
+    throw new UsageError(
+      "Cannot use --speculative-rejection with --speculative-accept-threshold-*: they are two rules of acceptance",
+    );
+  }
   const found = algorithm !== "STANDALONE"
     ? `here is ${algorithm === "NONE" ? "no draft" : algorithm}`
     : tiers.every(isChain)

@@ -16,6 +16,7 @@ import {
 } from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage, TemplateArguments } from "../../src/text/chat_template.ts";
 import { REASONING_MARKS } from "../../src/text/reasoning.ts";
+import { relaxing } from "../../src/speculate/accept_thresholds.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 /** A terminal in memory; what was written is kept. */
@@ -172,6 +173,9 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
     tuned: options.tuned,
     kvDtype: "f32",
+    get acceptThresholds() {
+      return relaxing(opened.at(-1)?.acceptThresholds);
+    },
     contextLength,
     loadMs: 12.3456,
     device: {

@@ -157,6 +157,8 @@ Deno.test("defaults of generate", () => {
       numDraftTokens: undefined,
       ngramMin: undefined,
       ngramMax: undefined,
+      acceptSingle: undefined,
+      acceptAcc: undefined,
       adaptive: false,
       adaptiveConfig: undefined,
       preset: undefined,

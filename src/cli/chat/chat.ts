@@ -14,6 +14,7 @@ import { givenSettings, settingsOf, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
 import { isThere, loadChat, saveChat } from "./store.ts";
 import { draftWatch } from "../generate/notes.ts";
+import { thresholdsText } from "../generate/report.ts";
 import { templateArguments } from "../open/template.ts";
 import type { Engine } from "../open/engine.ts";
 import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
@@ -188,10 +189,11 @@ async function load({ engine, options, say }: Chat, now: ChatState, path: string
 }
 
 function greeting(engine: Engine): string {
-  const { draftName, device, algorithm } = engine;
+  const { draftName, device, algorithm, acceptThresholds: of } = engine;
   const without = algorithm === "NONE" ? "no draft" : `drafts by ${algorithm}`;
   const draft = draftName === undefined ? without : `${draftName} (${algorithm})`;
-  return `${engine.name}, ${draft}, ${device.adapter}. /help lists the commands.`;
+  const loss = of ? ` Relaxed acceptance (${thresholdsText(of)}): not lossless.` : "";
+  return `${engine.name}, ${draft}, ${device.adapter}.${loss} /help lists the commands.`;
 }
 
 /** The text of `/show`. */

@@ -16,7 +16,7 @@ import { templateArguments } from "../open/template.ts";
 import { draftWatch } from "./notes.ts";
 import { promptInput, readInput } from "./prompt.ts";
 import { requestReport, runReport } from "./repeat.ts";
-import { logprobsReport } from "./report.ts";
+import { logprobsReport, lossReport } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
 
 /**
@@ -102,7 +102,14 @@ function openRun(
         // It was still waiting.
         if (stopped && result.outputIds.length === 0) return;
         const report = resultReport(answered(engine, result));
-        end({ id, line, ...report, request: requestReport(input, request), run });
+        end({
+          id,
+          line,
+          ...report,
+          ...lossReport(engine),
+          request: requestReport(input, request),
+          run,
+        });
         const warning = watch(result.speculative);
         if (warning !== undefined) warn(warning, { io, status });
       } catch (error) {
@@ -118,9 +125,10 @@ function openRun(
       const seconds = (performance.now() - started) / 1000;
       const { preemptions, waits } = engine.status.counts;
       const requests = left > 0 ? `${total - left} of ${total} requests` : `${total} requests`;
+      const loss = engine.acceptThresholds ? " (not lossless)" : "";
       if (!options.quiet) {
         io.stderr.write(
-          `${requests}, ${failed} failed, ${tokens} tokens in ${seconds.toFixed(2)} s, ` +
+          `${requests}, ${failed} failed, ${tokens} tokens${loss} in ${seconds.toFixed(2)} s, ` +
             `${(tokens / seconds).toFixed(1)} tokens/s, ${preemptions} preemptions, ` +
             `${waits} steps with requests waiting for pages\n`,
         );

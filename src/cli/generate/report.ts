@@ -1,3 +1,4 @@
+import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import { isChain, tierText } from "../../speculate/round_shape.ts";
 import type { GenerateResult, TextLogprob } from "../../engine/schedule/events.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
@@ -13,7 +14,7 @@ export interface Finished {
 }
 
 /** The closing line of a run: tokens, rates, acceptance, seed. */
-export function statsLine({ result, seed }: Finished): string {
+export function statsLine({ engine, result, seed }: Finished): string {
   const { timing, speculative, promptIds, outputIds, cachedTokens } = result;
   const cached = cachedTokens > 0 ? ` (${cachedTokens} cached)` : "";
   const parts = [
@@ -25,6 +26,7 @@ export function statsLine({ result, seed }: Finished): string {
     parts.push(
       `${speculative.mean_accept_length.toFixed(2)} tokens a round`,
       `${percentText(speculative.draft_acceptance_rate)} of drafts accepted`,
+      ...engine.acceptThresholds ? ["not lossless"] : [],
     );
   }
   if (seed !== undefined) parts.push(`seed ${seed}`);
@@ -56,7 +58,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
       `${timing.tokensPerSecond.toFixed(1)} tokens/s, ended by ${result.finishReason}`,
     ],
   ];
-  if (speculative.draft_tokens > 0) rows.push(...speculationRows(result));
+  if (speculative.draft_tokens > 0) rows.push(...speculationRows(engine, result));
   rows.push(...adaptiveRows(engine));
   if (seed !== undefined) rows.push(["seed", String(seed)]);
   return rows.map(([name, text]) => `${name.padEnd(12)}${text}`).join("\n");
@@ -77,7 +79,10 @@ function tunedRows({ tuned }: Engine): [string, string][] {
   return [["tuning", `${known} launches known, ${measured} measured${later}, ${seconds(ms)}`]];
 }
 
-function speculationRows({ speculative }: GenerateResult): [string, string][] {
+function speculationRows(
+  { acceptThresholds }: Engine,
+  { speculative }: GenerateResult,
+): [string, string][] {
   const { rounds, draft_tokens, accepted_tokens, acceptance_per_position } = speculative;
   return [
     ["rounds", `${rounds}, ${speculative.mean_accept_length.toFixed(2)} tokens each`],
@@ -88,7 +93,28 @@ function speculationRows({ speculative }: GenerateResult): [string, string][] {
       })`,
     ],
     ["by position", acceptance_per_position.map((share) => percentText(share)).join(" ")],
+    ...acceptThresholds
+      ? [["acceptance", `relaxed, ${thresholdsText(acceptThresholds)}: not lossless`] as [
+        string,
+        string,
+      ]]
+      : [],
   ];
+}
+
+/** The thresholds of relaxed acceptance. */
+export function thresholdsText({ single, acc }: AcceptThresholds): string {
+  return `single ${single}, acc ${acc}`;
+}
+
+/** Where acceptance was relaxed, that it was; nothing where the text is lossless. */
+export function lossReport({ acceptThresholds: of }: Engine): Record<string, unknown> {
+  if (of === undefined) return {};
+  return {
+    lossless: false,
+    accept_threshold_single: of.single,
+    accept_threshold_acc: of.acc,
+  };
 }
 
 function draftText(
@@ -126,7 +152,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     },
     ...weightsReport(engine),
     ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
-    speculative: { ...speculative, ...adaptiveReport(engine) },
+    speculative: { ...speculative, ...lossReport(engine), ...adaptiveReport(engine) },
     device: { adapter, backend, software, features },
   };
 }

@@ -1,4 +1,5 @@
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
+import { relaxing } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
@@ -28,7 +29,8 @@ export async function openWithProgress(
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
-  const { autotune = "on" } = options;
+  const { autotune = "on", acceptSingle, acceptAcc } = options;
+  const acceptThresholds = relaxing({ single: acceptSingle, acc: acceptAcc });
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const onWarning = (line: string) => warn(line, { io, status, quiet: options.quiet });
   const { ngramMin, ngramMax } = options;
@@ -57,6 +59,7 @@ export async function openWithProgress(
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
     ...constrained ? { constrained } : {},
+    ...acceptThresholds ? { acceptThresholds } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
     signal: io.signal,
     onProgress: status.load,

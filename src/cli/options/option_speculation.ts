@@ -92,6 +92,26 @@ export const SPECULATION = {
     help:
       "verify a STANDALONE draft's chains by rejection sampling: lossless, but the text is no function of the seed alone",
   },
+  acceptSingle: {
+    flag: "--speculative-accept-threshold-single",
+    type: "number",
+    min: 0,
+    max: 1,
+    help:
+      "when sampling, accept a draft that has at least this probability; below 1 NOT LOSSLESS: the text is no longer the model's own",
+    absent: "1",
+    example: "--temperature 1 --speculative-accept-threshold-single 0.3",
+  },
+  acceptAcc: {
+    flag: "--speculative-accept-threshold-acc",
+    type: "number",
+    min: 0,
+    max: 1,
+    help:
+      "when sampling, accept a draft of probability p as if it were p / this; below 1 NOT LOSSLESS",
+    absent: "1",
+    example: "--temperature 1 --speculative-accept-threshold-acc 0.5",
+  },
   adaptive: {
     flag: "--speculative-adaptive",
     type: "switch",

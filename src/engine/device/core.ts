@@ -1,6 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type Created, submit } from "../../gpu/program.ts";
 import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
+import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
@@ -9,6 +10,7 @@ import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./lag.ts";
 import { readLogprobs, type TokenLogprobs, toldLogprobs } from "./choice/logprobs.ts";
+import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
@@ -139,13 +141,15 @@ export async function openCore(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: Capacity,
-  { profile = false, acceptance, mail, meanwhile }: {
+  { profile = false, acceptance, thresholds, mail, meanwhile }: {
     readonly profile?: boolean;
     readonly mail?: () => boolean;
     /** What the host does while the device works. */
     readonly meanwhile?: (() => void) | undefined;
     /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
     readonly acceptance?: readonly number[];
+    /** Of relaxed acceptance; absent: it is lossless. */
+    readonly thresholds?: AcceptThresholds | undefined;
   } = {},
 ): Promise<Core> {
   const buffers = roundBuffers(gpu, capacity);
@@ -153,7 +157,10 @@ export async function openCore(
   // A buffer that could not be allocated would be used from here on.
   await throwDeviceErrors(gpu);
   const choice = openChoice(gpu, models.target, capacity);
-  const programs = enginePrograms(gpu, { models, buffers, choice, capacity, acceptance });
+  const relaxed = thresholds && openRelaxed(gpu, thresholds, capacity);
+  const programs = enginePrograms(gpu, {
+    ...{ models, buffers, choice, capacity, acceptance, relaxed },
+  });
   const words = capacity.batch * resultWords(mostRows(capacity));
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
     ...{ words, profile, meanwhile },

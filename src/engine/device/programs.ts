@@ -5,6 +5,7 @@ import { chain, type RoundShape } from "../../speculate/round_shape.ts";
 import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
+import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
@@ -90,18 +91,19 @@ export function drafterOf(
 
 export function enginePrograms(
   gpu: Gpu,
-  { models, buffers, choice, capacity, acceptance }: {
+  { models, buffers, choice, capacity, acceptance, relaxed }: {
     readonly models: Models;
     readonly buffers: RoundBuffers;
     readonly choice: Choice;
     readonly capacity: Capacity;
     readonly acceptance: readonly number[] | undefined;
+    readonly relaxed: Relaxed | undefined;
   },
 ): Programs {
   const { compile, created } = compiler(gpu);
   const { target } = models;
   const drafter = drafterOf(models, buffers);
-  const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
+  const parts = { target, drafter, buffers, mostRows: mostRows(capacity), relaxed };
   const whole = once(async (kind = 0, proposed = 0, ...key) => {
     const plans = roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },

@@ -14,6 +14,7 @@ import { type Target, targetBody, targetHead, targetHeadAt } from "../../model/p
 import { chain, isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { KEPT_ROWS_AT, type RoundBuffers } from "./buffers.ts";
 import { afterAcceptance, type ChoiceBuffers, chooseRows } from "./choice/choice.ts";
+import { type Relaxed, relaxRows } from "./choice/relax.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 
 /** Who takes part in rounds, and what they share. */
@@ -23,6 +24,8 @@ export interface RoundParts {
   readonly buffers: RoundBuffers;
   /** Rows that a slot may have in any round. */
   readonly mostRows: number;
+  /** Absent: acceptance is lossless. */
+  readonly relaxed?: Relaxed | undefined;
 }
 
 /** A round's plans, in the order they run. */
@@ -51,7 +54,7 @@ export interface RoundKind {
  * again, what it needs of the rows is kept for it.
  */
 export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
-  const { target, drafter, buffers } = parts;
+  const { target, drafter, buffers, mostRows, relaxed } = parts;
   const { shape, proposed, choice } = kind;
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
@@ -70,6 +73,7 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
       ...targetHead(target, count),
       ...chooseRows(target, buffers, { count, perSlot, choice }),
       ...byRule(parts, kind),
+      ...relaxRows(target, buffers, { shape, mostRows, choice, relaxed }),
       ...acceptance(parts, kind),
       ...afterAcceptance(buffers, target, { shape, choice }),
     ],

@@ -99,9 +99,10 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 export function factsOf(engine: EngineFacts): EngineFacts {
   const { name, draftName, algorithm, weights, tuned, kvDtype, contextLength } = engine;
   const { loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
+  const { acceptThresholds } = engine;
   return {
     ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength },
-    ...{ loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
+    ...{ acceptThresholds, loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
   };
 }
 

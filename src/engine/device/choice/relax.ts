@@ -1,0 +1,44 @@
+import { KEPT_MASS_WORDS, relax } from "../../../../shaders/choose/relax.ts";
+import type { Gpu } from "../../../gpu/device.ts";
+import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
+import type { Target } from "../../../model/plan/target.ts";
+import type { AcceptThresholds } from "../../../speculate/accept_thresholds.ts";
+import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
+import { type Capacity, type RoundBuffers, storageBuffer, verifyRowCount } from "../buffers.ts";
+import type { ChoiceBuffers } from "./choice.ts";
+
+/** Relaxed acceptance and its scratch. */
+export interface Relaxed {
+  readonly thresholds: AcceptThresholds;
+  readonly kept: Operand;
+}
+
+export function openRelaxed(
+  gpu: Gpu,
+  thresholds: AcceptThresholds,
+  capacity: Capacity,
+): Relaxed {
+  const kept = storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
+  return { thresholds, kept };
+}
+
+/** Between `chooseRows` and acceptance: nothing where acceptance is lossless or nothing is drafted. */
+export function relaxRows(
+  { config, weights, tuning, logits, partials }: Target,
+  { rows, slots, drafts, chosen }: RoundBuffers,
+  { shape, mostRows, choice, relaxed }: {
+    readonly shape: RoundShape;
+    /** Rows that a slot may have in any round. */
+    readonly mostRows: number;
+    readonly choice: ChoiceBuffers | undefined;
+    readonly relaxed: Relaxed | undefined;
+  },
+): Dispatch[] {
+  if (relaxed === undefined || shape.depth === 0) return [];
+  const { kept, thresholds } = relaxed;
+  const chosenFrom = choice?.adjusted ?? logits;
+  return relax({ logits: chosenFrom, partials, rows, slots, drafts, chosen, kept }, {
+    ...{ ...shape, mostRows, thresholds, kind: isChain(shape) ? "chain" : "tree" },
+    ...{ vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes },
+  });
+}

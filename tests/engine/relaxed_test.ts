@@ -1,0 +1,89 @@
+// Relaxed acceptance in the engine; its law is that of tests/shaders/relax_test.ts.
+import assert from "node:assert/strict";
+import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
+import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { assertNothingHeld } from "./held.ts";
+
+const COUNT = 6;
+const LOOSE = { single: 0.3, acc: 0.3 };
+
+async function answers(
+  options: OpenOptions,
+  sampling: Partial<Sampling>,
+): Promise<GenerateResult[]> {
+  using engine = await openEngine({ maxBatch: 3, ...options });
+  return await together(engine, sampling);
+}
+
+async function together(engine: Engine, sampling: Partial<Sampling>): Promise<GenerateResult[]> {
+  const results = await Promise.all(
+    Array.from({ length: COUNT }, (_, n) =>
+      resultOf(engine.generate({
+        promptIds: engine.encodePrompt({
+          messages: [{ role: "user", content: generatedPrompt(n) }],
+        }),
+        sampling: { ...GREEDY, seed: n, ...sampling },
+        maxTokens: 32,
+        stop: [],
+        ignoreEos: true,
+      }))),
+  );
+  assertNothingHeld(engine);
+  return results;
+}
+
+const texts = (results: readonly GenerateResult[]) => results.map(({ outputIds }) => outputIds);
+
+const sum = (results: readonly GenerateResult[], of: "rounds" | "accepted_tokens") =>
+  results.reduce((total, { speculative }) => total + speculative[of], 0);
+
+const WAYS: readonly [name: string, options: OpenOptions][] = [
+  ["a chain", { algorithm: "EAGLE3", speculate: statically(chain(3)) }],
+  ["a tree, several rounds a sync", {
+    ...{ algorithm: "EAGLE", speculate: statically(treeNamed("4:4:8")), roundsPerSync: 3 },
+  }],
+  ["drafts of the text", { algorithm: "SUFFIX", draft: "none" }],
+];
+
+for (const [name, options] of WAYS) {
+  Deno.test(`relaxed acceptance, ${name}: more is accepted, and nothing changes at 1 or greedily`, async () => {
+    const warm = { temperature: 1.2 };
+    const plain: OpenOptions = { draft: "none" };
+    const expected = texts(await answers(plain, warm));
+    const exact = await answers({ ...options, acceptThresholds: { single: 1, acc: 1 } }, warm);
+    assert.deepEqual(texts(exact), expected);
+    using engine = await openEngine({ maxBatch: 3, ...options, acceptThresholds: LOOSE });
+    assert.deepEqual(engine.acceptThresholds, LOOSE);
+    const loose = await together(engine, warm);
+    assert.notDeepEqual(texts(loose), expected);
+    // Tokens a round over the same number of tokens.
+    const share = (results: readonly GenerateResult[]) =>
+      sum(results, "accepted_tokens") / sum(results, "rounds");
+    assert.ok(share(loose) > share(exact), `${share(loose)} ${share(exact)}`);
+    const greedy = await together(engine, {});
+    assert.deepEqual(texts(greedy), texts(await answers(plain, {})));
+  });
+}
+
+Deno.test("relaxed acceptance: what a grammar rules out is never accepted, whatever is drafted", async () => {
+  using engine = await openEngine({
+    ...{ algorithm: "EAGLE3", speculate: statically(chain(3)), constrained: true },
+    acceptThresholds: { single: 0, acc: 0 },
+  });
+  for (let seed = 0; seed < 3; seed++) {
+    const { text, finishReason } = await resultOf(engine.generate({
+      promptIds: engine.encodePrompt({ raw: "Digits:" }),
+      sampling: { ...GREEDY, temperature: 1, seed },
+      maxTokens: 24,
+      stop: [],
+      ignoreEos: false,
+      grammar: { kind: "regex", pattern: "[0-9]{3}(,[0-9]{3}){2}" },
+    }));
+    assert.equal(finishReason, "stop");
+    assert.match(text, /^[0-9]{3}(,[0-9]{3}){2}$/);
+  }
+});
