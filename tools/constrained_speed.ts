@@ -3,7 +3,8 @@
  * tokens/s of outputs under a JSON schema over those of free ones, in one process, in turns.
  */
 import { parseArgs } from "node:util";
-import { openEngine, statically } from "../src/engine/open.ts";
+import { statically } from "../src/engine/drafting.ts";
+import { openEngine } from "../src/engine/open.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
 import type { Grammar } from "../src/grammar/rules/grammar.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";

@@ -1,4 +1,5 @@
-import { type Engine, openEngine, type OpenOptions, statically } from "../engine/open.ts";
+import { statically } from "../engine/drafting.ts";
+import { type Engine, openEngine, type OpenOptions } from "../engine/open.ts";
 import { UsageError } from "../errors.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";

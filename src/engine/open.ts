@@ -5,13 +5,11 @@ import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { tierBytes } from "../model/report/memory.ts";
 import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
-import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
-import type { HostDrafter } from "../draft/host_drafter.ts";
-import type { NgramRange } from "../draft/ngram.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
-import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
+import { chain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
+import { checkRejection, drafterOf, type DraftingChoice, planOf } from "./drafting.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
@@ -25,15 +23,7 @@ import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedul
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
-import type { Speculation, SpeculationPlan } from "./schedule/speculation.ts";
-import {
-  type NamedPolicy,
-  type OwnPolicy,
-  policyPlan,
-  type SpeculationChoice,
-  speculationPlan,
-  staticPlan,
-} from "./schedule/speculation_choice.ts";
+import type { Speculation } from "./schedule/speculation.ts";
 
 const RANDOM_SEED = 1;
 
@@ -44,21 +34,7 @@ const RANDOM_SEED = 1;
  */
 const SOFTWARE_CHUNK_ROWS = 64;
 
-export interface OpenOptions extends ModelChoice, QuantizeChoice {
-  /**
-   * How to speculate: what flags say, a policy by name or the caller's own, or what decides it in
-   * this process once it is known what the draft is. Default: not at all.
-   */
-  readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
-  /** Verify chains of a STANDALONE draft by rejection sampling; default false. */
-  readonly rejection?: boolean;
-  /**
-   * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
-   * what `algorithm` names.
-   */
-  readonly drafter?: HostDrafter;
-  /** How many tokens NGRAM, and HYBRID's, must and may match. */
-  readonly ngram?: Partial<NgramRange>;
+export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice {
   /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
   readonly constrained?: boolean;
   /** Sequences in flight, 1 to 128; default 1. */
@@ -75,8 +51,6 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice {
   readonly random?: { readonly target: string; readonly draft?: string };
   /** Accepted counts are drawn with these probabilities, not verified: for timing. */
   readonly simulateAcceptance?: readonly number[];
-  /** Of relaxed acceptance, which is not lossless; default 1 each: off. */
-  readonly acceptThresholds?: Partial<AcceptThresholds>;
   readonly onRound?: (sample: RoundSample) => void;
   /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
   readonly roundsPerSync?: RoundsPerSync;
@@ -98,18 +72,6 @@ export interface Machine {
   openGpu(adapter?: AdapterChoice): Promise<Gpu>;
   /** Undefined where it is not known. */
   gpuMemory(info: DeviceInfo, need: number): Promise<GpuMemory | undefined>;
-}
-
-type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
-
-/** Every round of this tier, numbers being chains, or as deep as a request asks where `others` has it. */
-export function statically(
-  begin: number | TierShape,
-  others: readonly (number | TierShape)[] = [],
-): MakePlan {
-  const [tier = chain(0), ...tiers] = [begin, ...others]
-    .map((each) => typeof each === "number" ? chain(each) : each);
-  return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
 }
 
 /** A target, its draft and a device, ready for requests. */
@@ -260,60 +222,6 @@ export function cacheOf(
     lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
     requireDraft: draft === "always",
   });
-}
-
-/** @throws UsageError where what drafts were drawn from is not known. */
-function checkRejection(
-  algorithm: Outputs["algorithm"],
-  tiers: readonly TierShape[],
-  relaxed: AcceptThresholds | undefined,
-): void {
-  if (relaxed) {
-    throw new UsageError(
-      "Cannot use --speculative-rejection with --speculative-accept-threshold-*: they are two rules of acceptance",
-    );
-  }
-  const found = algorithm !== "STANDALONE"
-    ? `here is ${algorithm === "NONE" ? "no draft" : algorithm}`
-    : tiers.every(isChain)
-    ? undefined
-    : "here are trees";
-  if (found === undefined) return;
-  throw new UsageError(
-    `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${found}`,
-  );
-}
-
-/** What `--speculative-algorithm` names, where that drafts on the host. */
-function drafterOf({ algorithm, speculate, ngram, draft }: OpenOptions): HostDrafter | undefined {
-  if (!isHostAlgorithm(algorithm)) return undefined;
-  const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
-    typeof speculate === "object" && "adaptive" in speculate ? speculate : {};
-  // Beside a draft model the steps are the model's.
-  const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
-  const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
-  return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
-}
-
-/** What is drafted on the device. */
-function planOf(
-  options: OpenOptions,
-  { drafter, ...draft }: {
-    readonly algorithm: string;
-    readonly architecture: string;
-    readonly drafter: HostDrafter | undefined;
-  },
-): SpeculationPlan {
-  const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
-  if (typeof speculate === "function") return speculate(draft.algorithm);
-  const of = { ...draft, maxBatch, onWarning };
-  if ("policy" in speculate) return policyPlan(speculate, of);
-  if (drafter === undefined) return speculationPlan(speculate, of);
-  // Rows are the host's; without a draft model so are the steps.
-  const asked = { ...speculate, numDraftTokens: undefined };
-  if (draft.algorithm !== "NONE") return speculationPlan(asked, of);
-  const named = { ...of, algorithm: drafter.name };
-  return speculationPlan({ ...asked, numSteps: 0, allSteps: false }, named);
 }
 
 function contextOf(asked: number | undefined, most: number): number {

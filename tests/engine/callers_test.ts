@@ -1,7 +1,8 @@
 // Many callers of one engine: each gets the text that it gets alone.
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
-import { type Engine, openEngine, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine } from "../../src/engine/open.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";

@@ -1,7 +1,8 @@
 // Requests with grammars: valid outputs, the same text whoever drafts, beside requests without.
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
-import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

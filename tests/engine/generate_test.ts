@@ -6,7 +6,8 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
-import { type Engine, openEngine, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine } from "../../src/engine/open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS } from "./fledgling.ts";
 

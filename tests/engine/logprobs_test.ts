@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

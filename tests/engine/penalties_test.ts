@@ -1,7 +1,8 @@
 // Penalties and biases: with drafts, whoever makes them, the text of plain decoding with them.
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
-import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

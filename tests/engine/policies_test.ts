@@ -1,7 +1,8 @@
 // A policy that nobody registered: a depth for each sequence, another one every round.
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
-import { openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";

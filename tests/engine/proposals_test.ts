@@ -6,13 +6,8 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
-import {
-  type Engine,
-  type Machine,
-  openEngine,
-  type OpenOptions,
-  statically,
-} from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, type Machine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../../src/gpu/device.ts";

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { openCore } from "../../src/engine/device/core.ts";
 import { waysToFit } from "../../src/engine/load/fits.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { type Machine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Machine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import {
   allLayers,
   capacityOf,

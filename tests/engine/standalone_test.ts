@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { openCore } from "../../src/engine/device/core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -244,6 +245,11 @@ Deno.test("rejection sampling is for chains of standalone drafts", async () => {
   await refused({}, "here is EAGLE3");
   await refused({ draft: "none" }, "here is no draft");
   await refused({ draft: TARGET, speculate: statically(treeNamed("3:2:6")) }, "here are trees");
+  const relaxed = { draft: TARGET, acceptThresholds: { single: 0.3 }, rejection: true };
+  await assert.rejects(
+    openEngine({ ...relaxed, speculate: statically(3) }),
+    /^UsageError: Cannot use --speculative-rejection with --speculative-accept-threshold-\*: /,
+  );
 });
 
 Deno.test("random weights: configs alone make a target and a standalone draft", async () => {

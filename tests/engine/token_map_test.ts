@@ -1,6 +1,7 @@
 // FR-Spec: an EAGLE-1 draft that scores some tokens only.
 import assert from "node:assert/strict";
-import { openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";

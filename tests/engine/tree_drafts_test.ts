@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { openCore } from "../../src/engine/device/core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { type Engine, openEngine, type OpenOptions, statically } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

@@ -3,7 +3,8 @@ import { UsageError } from "../../errors.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../schedule/events.ts";
 import { openModels } from "../load/load.ts";
-import { type Engine, type OpenOptions, statically } from "../open.ts";
+import { statically } from "../drafting.ts";
+import { type Engine, type OpenOptions } from "../open.ts";
 
 /** What the drafts were worth with one rope base. */
 export interface ThetaAcceptance {

@@ -8,7 +8,8 @@ import { openSequence } from "../device/direct.ts";
 import { type GenerateResult, resultOf } from "../schedule/events.ts";
 import { forward } from "../device/forward.ts";
 import type { LoadProgress } from "../load/load.ts";
-import { type Engine, openEngine, statically } from "../open.ts";
+import { statically } from "../drafting.ts";
+import { type Engine, openEngine } from "../open.ts";
 
 /** Depth at which drafts are counted. */
 const NUM_STEPS = 3;

@@ -1,0 +1,108 @@
+import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
+import type { HostDrafter } from "../draft/host_drafter.ts";
+import type { NgramRange } from "../draft/ngram.ts";
+import { UsageError } from "../errors.ts";
+import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
+import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
+import type { ModelChoice } from "./load/load.ts";
+import type { Outputs } from "./schedule/output.ts";
+import type { SpeculationPlan } from "./schedule/speculation.ts";
+import {
+  type NamedPolicy,
+  type OwnPolicy,
+  policyPlan,
+  type SpeculationChoice,
+  speculationPlan,
+  staticPlan,
+} from "./schedule/speculation_choice.ts";
+
+type MakePlan = (algorithm: Outputs["algorithm"]) => SpeculationPlan;
+
+/** Who drafts, how far, and by which rule drafts are accepted. */
+export interface DraftingChoice {
+  /**
+   * How to speculate: what flags say, a policy by name or the caller's own, or what decides it in
+   * this process once it is known what the draft is. Default: not at all.
+   */
+  readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
+  /** Verify chains of a STANDALONE draft by rejection sampling; default false. */
+  readonly rejection?: boolean;
+  /**
+   * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
+   * what `algorithm` names.
+   */
+  readonly drafter?: HostDrafter;
+  /** How many tokens NGRAM, and HYBRID's, must and may match. */
+  readonly ngram?: Partial<NgramRange>;
+  /** Of relaxed acceptance, which is not lossless; default 1 each: off. */
+  readonly acceptThresholds?: Partial<AcceptThresholds>;
+}
+
+/** Every round of this tier, numbers being chains, or as deep as a request asks where `others` has it. */
+export function statically(
+  begin: number | TierShape,
+  others: readonly (number | TierShape)[] = [],
+): MakePlan {
+  const [tier = chain(0), ...tiers] = [begin, ...others]
+    .map((each) => typeof each === "number" ? chain(each) : each);
+  return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
+}
+
+/** @throws UsageError where what drafts were drawn from is not known. */
+export function checkRejection(
+  algorithm: Outputs["algorithm"],
+  tiers: readonly TierShape[],
+  relaxed: AcceptThresholds | undefined,
+): void {
+  if (relaxed) {
+    throw new UsageError(
+      "Cannot use --speculative-rejection with --speculative-accept-threshold-*: they are two rules of acceptance",
+    );
+  }
+  const found = algorithm !== "STANDALONE"
+    ? `here is ${algorithm === "NONE" ? "no draft" : algorithm}`
+    : tiers.every(isChain)
+    ? undefined
+    : "here are trees";
+  if (found === undefined) return;
+  throw new UsageError(
+    `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${found}`,
+  );
+}
+
+/** What `--speculative-algorithm` names, where that drafts on the host. */
+export function drafterOf(
+  { algorithm, speculate, ngram, draft }: DraftingChoice & ModelChoice,
+): HostDrafter | undefined {
+  if (!isHostAlgorithm(algorithm)) return undefined;
+  const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
+    typeof speculate === "object" && "adaptive" in speculate ? speculate : {};
+  // Beside a draft model the steps are the model's.
+  const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
+  const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
+  return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
+}
+
+/** What is drafted on the device. */
+export function planOf(
+  options: DraftingChoice & {
+    readonly maxBatch?: number;
+    readonly onWarning?: (line: string) => void;
+  },
+  { drafter, ...draft }: {
+    readonly algorithm: string;
+    readonly architecture: string;
+    readonly drafter: HostDrafter | undefined;
+  },
+): SpeculationPlan {
+  const { speculate = statically(0), maxBatch = 1, onWarning = () => {} } = options;
+  if (typeof speculate === "function") return speculate(draft.algorithm);
+  const of = { ...draft, maxBatch, onWarning };
+  if ("policy" in speculate) return policyPlan(speculate, of);
+  if (drafter === undefined) return speculationPlan(speculate, of);
+  // Rows are the host's; without a draft model so are the steps.
+  const asked = { ...speculate, numDraftTokens: undefined };
+  if (draft.algorithm !== "NONE") return speculationPlan(asked, of);
+  const named = { ...of, algorithm: drafter.name };
+  return speculationPlan({ ...asked, numSteps: 0, allSteps: false }, named);
+}
