@@ -117,6 +117,9 @@ import ownRowsAll from "./standalone/own_rows_all.wgsl" with { type: "text" };
 import ownRowsLast from "./standalone/own_rows_last.wgsl" with { type: "text" };
 import putDrafts from "./standalone/put_drafts.wgsl" with { type: "text" };
 import reject from "./standalone/reject.wgsl" with { type: "text" };
+import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
+import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
+import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import rank from "./tree/rank.wgsl" with { type: "text" };
@@ -263,6 +266,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/own_rows_last": ownRowsLast,
   "standalone/put_drafts": putDrafts,
   "standalone/reject": reject,
+  "standalone/reject_block": rejectBlock,
+  "standalone/round_slots": roundSlots,
+  "standalone/two_laws": twoLaws,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/rank": rank,

@@ -11,11 +11,22 @@ import { partialArgmaxCount } from "../choose/partial_argmax.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
+/** One by one, or as a whole: reject.wgsl, reject_block.wgsl. */
+type Rule = "token" | "block";
+
 /** Words of a law, see law.wgsl. */
 export const LAW_WORDS = 4;
 
 const lawKernels = new Map<number, ReturnType<typeof lawKernel>>();
-const rejectKernels = new Map<number, ReturnType<typeof rejectKernel>>();
+const rejectKernels = {
+  token: new Map<number, Kernel>(),
+  block: new Map<number, Kernel>(),
+} as const satisfies Record<Rule, Map<number, Kernel>>;
+
+const ROUND_SLOTS = kernel("round_slots", shader("standalone/round_slots"), {
+  bindings: ["rows", "slots", "round_slots"],
+  constants: [],
+});
 
 function lawKernel(lanes: number) {
   return kernel(`law_${lanes}`, shader("standalone/law", { counts: keptCounts(lanes) }), {
@@ -24,14 +35,32 @@ function lawKernel(lanes: number) {
   });
 }
 
-function rejectKernel(lanes: number) {
-  return kernel(`reject_${lanes}`, shader("standalone/reject", { counts: foldCounts(lanes) }), {
+function rejectKernel(rule: Rule, lanes: number): Kernel {
+  const name = rule === "token" ? "reject" : "reject_block";
+  return kernel(`${name}_${lanes}`, shader(`standalone/${name}`, { counts: foldCounts(lanes) }), {
     bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "laws", "chosen"],
     constants: [
       ...["ROWS", "VOCAB", "STRIDE", "DRAFT_VOCAB", "DRAFT_STRIDE", "DRAFT_STEP", "DRAFT_LAWS"],
       ...["SLOTS", "LANES", "MOST_ROWS"],
     ],
   }) as Kernel;
+}
+
+/** Records the slots of a round that begins after `rows`, see round_slots.wgsl. */
+export function roundSlots(
+  { roundSlots, ...buffers }: {
+    /** Of the pending tokens, [batch]. */
+    readonly rows: Operand;
+    readonly slots: Operand;
+    readonly roundSlots: Operand;
+  },
+  batch: number,
+): Dispatch {
+  return dispatch(ROUND_SLOTS, {
+    buffers: { ...buffers, round_slots: roundSlots },
+    constants: {},
+    workgroups: [batch],
+  });
 }
 
 /**
@@ -87,6 +116,7 @@ export interface DraftLaws {
 export function reject(
   { drawn, ...buffers }: {
     readonly rows: Operand;
+    /** Block verification takes the round's, see `roundSlots`. */
     readonly slots: Operand;
     readonly drafts: Operand;
     /** The target's, that `lawsOf` was made of. */
@@ -96,6 +126,7 @@ export function reject(
     readonly chosen: Operand;
   },
   shape: {
+    readonly rule: Rule;
     readonly batch: number;
     readonly rows: number;
     readonly mostRows: number;
@@ -106,7 +137,8 @@ export function reject(
 ): Dispatch {
   const { batch, rows, mostRows, vocab, stride } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
-  return dispatch(rejectKernels.getOrInsertComputed(lanes, rejectKernel), {
+  const kernels = rejectKernels[shape.rule];
+  return dispatch(kernels.getOrInsertComputed(lanes, () => rejectKernel(shape.rule, lanes)), {
     buffers: { ...buffers, draft_logits: drawn.logits },
     constants: {
       ...{ ROWS: rows, MOST_ROWS: mostRows, VOCAB: vocab, STRIDE: stride, LANES: lanes },
@@ -114,6 +146,6 @@ export function reject(
       ...{ DRAFT_LAWS: drawn.laws, SLOTS: drawn.slots },
     },
     workgroups: [batch],
-    label: "reject",
+    label: shape.rule === "token" ? "reject" : "reject.block",
   });
 }

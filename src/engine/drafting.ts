@@ -3,6 +3,7 @@ import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { UsageError } from "../errors.ts";
 import type { AcceptThresholds } from "../speculate/accept_thresholds.ts";
+import type { RejectionRule } from "../speculate/rejection_rule.ts";
 import { chain, isChain, type TierShape } from "../speculate/round_shape.ts";
 import type { ModelChoice } from "./load/load.ts";
 import type { Outputs } from "./schedule/output.ts";
@@ -25,8 +26,8 @@ export interface DraftingChoice {
    * this process once it is known what the draft is. Default: not at all.
    */
   readonly speculate?: SpeculationChoice | NamedPolicy | OwnPolicy | MakePlan;
-  /** Verify chains of a STANDALONE draft by rejection sampling; default false. */
-  readonly rejection?: boolean;
+  /** Verify chains of a STANDALONE draft by rejection sampling. */
+  readonly rejection?: RejectionRule;
   /**
    * Drafts on the host, beside the draft model where there is one. It stays in this thread. Absent:
    * what `algorithm` names.

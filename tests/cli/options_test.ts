@@ -158,6 +158,7 @@ Deno.test("defaults of generate", () => {
       ngramMin: undefined,
       ngramMax: undefined,
       acceptSingle: undefined,
+      blockVerification: false,
       acceptAcc: undefined,
       adaptive: false,
       adaptiveConfig: undefined,

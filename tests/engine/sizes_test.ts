@@ -101,7 +101,7 @@ Deno.test("sizes: the prediction with a whole model as the draft", async () => {
   for (const tiers of [chains([0, 3]), [chain(3), { depth: 4, width: 4, rows: 16 }]]) {
     using opened = await openGpu();
     const gpu = small(opened, Infinity);
-    const rejection = tiers.every(isChain);
+    const rejection = tiers.every(isChain) ? "block" as const : undefined;
     const settings = { contextLength: 1024, tiers, maxBatch: 8, rejection };
     const capacity = capacityOf(settings, gpu, allLayers(models));
     await openCore(gpu, await loadWeights(gpu, models), capacity);

@@ -38,6 +38,54 @@ export function emittedLaw(p: Model, q: Model, depth: number): Emitted {
   return found;
 }
 
+/**
+ * The same of block verification (Sun et al. 2024): of a whole chain x_1 .. x_n of q the longest i is
+ * kept whose coin falls below keep_i; then a token of (share_i p - q)+, normed, follows.
+ */
+export function emittedByBlocks(p: Model, q: Model, depth: number): Emitted {
+  const found = new Map<string, number>();
+  const add = (ids: readonly number[], probability: number) => {
+    if (probability > 0) found.set(ids.join(), (found.get(ids.join()) ?? 0) + probability);
+  };
+  const restOf = (ids: readonly number[], share: number) => {
+    const drafts = q(ids);
+    return p(ids).map((each, id) => Math.max(0, share * each - (drafts[id] ?? 0)));
+  };
+  const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+  const chains = (ids: readonly number[], probability: number, shares: readonly number[]): void => {
+    if (ids.length < depth) {
+      const [target, last = 1] = [p(ids), shares.at(-1)];
+      return q(ids).forEach((drawn, x) => {
+        if (drawn === 0) return;
+        const share = Math.min(1, last * (target[x] ?? 0) / drawn);
+        chains([...ids, x], probability * drawn, [...shares, share]);
+      });
+    }
+    let left = probability; // that no longer prefix is kept
+    for (let i = depth; i >= 0; i--) {
+      const kept = ids.slice(0, i);
+      const share = i === 0 ? 1 : shares[i - 1] ?? 0;
+      const rest = i === depth ? p(kept) : restOf(kept, share);
+      const all = sum(rest);
+      const keep = i === 0 || share === 1 ? 1 : i === depth ? share : all / (all + 1 - share);
+      rest.forEach((each, id) => add([...kept, id], all > 0 ? left * keep * each / all : 0));
+      left *= 1 - keep;
+    }
+  };
+  chains([], 1, []);
+  return found;
+}
+
+/** Probability that a round keeps this many drafts, 0 .. depth. */
+export function keptLaw(emitted: Emitted, depth: number): number[] {
+  const found = Array<number>(depth + 1).fill(0);
+  for (const [key, probability] of emitted) {
+    const kept = key.split(",").length - 1;
+    found[kept] = (found[kept] ?? 0) + probability;
+  }
+  return found;
+}
+
 /** Probability of each text of `length` tokens, where shorter ones are continued by p. */
 export function continued(p: Model, emitted: Emitted, length: number): Emitted {
   const found = new Map<string, number>();

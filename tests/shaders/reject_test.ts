@@ -2,15 +2,23 @@
 import assert from "node:assert/strict";
 import { choose } from "../../shaders/choose/choose.ts";
 import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
-import { LAW_WORDS, lawsOf, reject } from "../../shaders/standalone/reject.ts";
+import { LAW_WORDS, lawsOf, reject, roundSlots } from "../../shaders/standalone/reject.ts";
 import { packProposal } from "../../src/engine/device/proposals.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
+import { REJECTION_RULES, type RejectionRule } from "../../src/speculate/rejection_rule.ts";
+import { SLOT_WORDS } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { chainOf } from "../reference/trees.ts";
 import { openDevice } from "../gpu/device.ts";
 import { distribution } from "../reference/choose.ts";
-import { continued, emittedLaw, type Model } from "../reference/rejection.ts";
+import {
+  continued,
+  emittedByBlocks,
+  emittedLaw,
+  keptLaw,
+  type Model,
+} from "../reference/rejection.ts";
 import { gTest } from "../statistics.ts";
 import { packRows, packSlots } from "./rows.ts";
 
@@ -29,20 +37,24 @@ const lawOf = (model: number, sampling: Sampling): Model => (prefix) =>
 const SAMPLED: Sampling = { ...GREEDY, temperature: 1 };
 const FILTERED: Sampling = { ...GREEDY, temperature: 0.8, topK: 4, topP: 0.9, minP: 0.05 };
 
+const LAWS = { token: emittedLaw, block: emittedByBlocks } as const;
+
 Deno.test("rejection sampling emits what the target alone would, by exact enumeration", () => {
-  for (let n = 0; n < 25; n++) {
-    const sampling = n % 2 ? FILTERED : SAMPLED;
-    const [p, q] = [lawOf(2 * n, sampling), lawOf(2 * n + 1, sampling)];
-    for (const depth of [1, 2, 3]) {
-      const law = continued(p, emittedLaw(p, q, depth), depth + 1);
-      let whole = 0;
-      for (const [key, probability] of law) {
-        const ids = key.split(",").map(Number);
-        const alone = ids.reduce((product, id, i) => product * p(ids.slice(0, i))[id]!, 1);
-        assert.ok(Math.abs(probability - alone) < 1e-12, `${key}: ${probability}, not ${alone}`);
-        whole += probability;
+  for (const rule of REJECTION_RULES) {
+    for (let n = 0; n < 25; n++) {
+      const sampling = n % 2 ? FILTERED : SAMPLED;
+      const [p, q] = [lawOf(2 * n, sampling), lawOf(2 * n + 1, sampling)];
+      for (const depth of [1, 2, 3]) {
+        const law = continued(p, LAWS[rule](p, q, depth), depth + 1);
+        let whole = 0;
+        for (const [key, probability] of law) {
+          const ids = key.split(",").map(Number);
+          const alone = ids.reduce((product, id, i) => product * p(ids.slice(0, i))[id]!, 1);
+          assert.ok(Math.abs(probability - alone) < 1e-12, `${key}: ${probability}, not ${alone}`);
+          whole += probability;
+        }
+        assert.ok(Math.abs(whole - 1) < 1e-9);
       }
-      assert.ok(Math.abs(whole - 1) < 1e-9);
     }
   }
 });
@@ -54,7 +66,14 @@ const POSITION = 10;
 const STRIDE = VOCAB + 3;
 
 /** Drafts and outcome of one round of each of `count` sequences; lane is slot and seed. */
-async function rounds(sampling: Sampling, count: number, verified: number) {
+async function rounds(
+  sampling: Sampling,
+  { count, verified, rule }: {
+    readonly count: number;
+    readonly verified: number;
+    readonly rule: RejectionRule;
+  },
+) {
   const slots = device.words(
     packSlots(Array.from({ length: count }, (_, seed) => ({ ...sampling, seed }))),
   );
@@ -107,7 +126,7 @@ async function rounds(sampling: Sampling, count: number, verified: number) {
         ...{ logits: device.floats(drawn), vocab: VOCAB, stride: STRIDE, step: draftStep },
         ...{ slots: count, laws: ROWS * count },
       },
-    }, { ...shape, batch: count, rows: ROWS, mostRows: ROWS }),
+    }, { ...shape, rule, batch: count, rows: ROWS, mostRows: ROWS }),
   ]);
   const chosen = [...await device.readWords(verify.chosen)];
   return drafted.map((ids, lane) => {
@@ -135,9 +154,9 @@ function pairs(emitted: readonly (readonly number[])[], p: Model): number[] {
 }
 
 for (const [name, sampling] of [["all tokens", SAMPLED], ["filtered", FILTERED]] as const) {
-  for (const verified of [1, 2]) {
-    Deno.test(`reject: the target's law, ${name}, ${verified} of 2 drafts verified`, async () => {
-      const found = await rounds(sampling, COUNT, verified);
+  for (const [rule, verified] of [["token", 1], ["token", 2], ["block", 2]] as const) {
+    Deno.test(`reject: the target's law, by ${rule}, ${name}, ${verified} of 2 drafts verified`, async () => {
+      const found = await rounds(sampling, { count: COUNT, verified, rule });
       const [p, q] = [lawOf(2, sampling), lawOf(1, sampling)];
       const joint = (model: Model) =>
         Array.from({ length: VOCAB ** 2 }, (_, i) => {
@@ -150,21 +169,60 @@ for (const [name, sampling] of [["all tokens", SAMPLED], ["filtered", FILTERED]]
       // Drafts have another law, and the test would see it.
       assert.ok(gTest(pairs(found.map(({ ids }) => ids), p), joint(q)).p > 1e-4);
       assert.ok(gTest(pairs(found.map(({ ids }) => ids), p), joint(p)).p < 1e-6);
-      // As many are accepted as min(p, q) has mass.
-      const overlap = p([]).reduce((sum, share, id) => sum + Math.min(share, q([])[id]!), 0);
-      const first = found.filter(({ accepted }) => accepted > 0).length;
-      assert.ok(gTest([first, COUNT - first], [overlap, 1 - overlap]).p > 1e-4);
+      const kept = Array<number>(verified + 1).fill(0);
+      for (const { accepted } of found) kept[accepted]!++;
+      const keeps = gTest(kept, keptLaw(LAWS[rule](p, q, verified), verified));
+      assert.ok(keeps.p > 1e-4, JSON.stringify({ kept, ...keeps }));
     });
   }
 }
 
 Deno.test("reject: at temperature 0 the target's choices stay", async () => {
-  const found = await rounds(GREEDY, 32, 2);
-  for (const { ids, emitted } of found) {
+  const asked = { count: 32, verified: 2 };
+  const found = await Promise.all(
+    REJECTION_RULES.map((rule) => rounds(GREEDY, { ...asked, rule })),
+  );
+  for (const { ids, emitted } of found.flat()) {
     const best = (prefix: readonly number[]) => {
       const logits = logitsOf(2)(prefix);
       return logits.indexOf(Math.max(...logits));
     };
     emitted.forEach((id, j) => assert.equal(id, best(ids.slice(0, j))));
   }
+});
+
+Deno.test("block verification keeps at least as many drafts, and at times more", () => {
+  const mean = (law: readonly number[]) => law.reduce((sum, each, kept) => sum + each * kept, 0);
+  let more = 0;
+  for (let n = 0; n < 25; n++) {
+    const [p, q] = [lawOf(2 * n, SAMPLED), lawOf(2 * n + 1, SAMPLED)];
+    const [token, block] = REJECTION_RULES.map((rule) => mean(keptLaw(LAWS[rule](p, q, 3), 3)));
+    assert.ok(block! > token! - 1e-12);
+    more += Number(block! > token! + 1e-3);
+  }
+  assert.ok(more > 5, String(more));
+});
+
+Deno.test("round_slots: another seed for each round and slot, all else is the slot's", async () => {
+  const fields = [{ seed: 5, temperature: 0.7, limit: 32 }, { seed: 6, limit: 16 }, { seed: 5 }];
+  const slots = device.words(packSlots(fields));
+  const untouched = packSlots(fields.map((each) => ({ ...each, seed: 4242 })));
+  const seeds = async (positions: readonly number[]) => {
+    const out = device.words(untouched);
+    const rows = positions.map((position, slot) => ({ position, slot, live: Number(slot < 2) }));
+    await device.run([
+      roundSlots({ rows: device.words(packRows(rows)), slots, roundSlots: out }, 3),
+    ]);
+    const words = await device.readWords(out);
+    const found = fields.map((_, slot) => words[slot * SLOT_WORDS + 2] as number);
+    const expected = packSlots(
+      fields.map((each, slot) => ({ ...each, seed: found[slot] as number })),
+    );
+    assert.deepEqual([...words], [...expected]);
+    return found;
+  };
+  const [a, b, padding] = await seeds([10, 10, 10]);
+  const [c, d] = await seeds([11, 10, 10]);
+  assert.equal(new Set([5, 6, a, b, c]).size, 5);
+  assert.deepEqual([d, padding], [b, 4242]);
 });

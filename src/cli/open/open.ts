@@ -51,7 +51,11 @@ export async function openWithProgress(
     ...matches ? { ngram: ngramOf(options) } : {},
     ...quantize === undefined ? {} : { quantize },
     ...quantizeDraft ? { quantizeDraft } : {},
-    ...options.rejection ? { rejection: true } : {},
+    ...options.blockVerification
+      ? { rejection: "block" }
+      : options.rejection
+      ? { rejection: "token" }
+      : {},
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     autotune,

@@ -92,6 +92,11 @@ export const SPECULATION = {
     help:
       "verify a STANDALONE draft's chains by rejection sampling: lossless, but the text is no function of the seed alone",
   },
+  blockVerification: {
+    flag: "--speculative-block-verification",
+    type: "switch",
+    help: "the same, a chain as a whole and not draft by draft: it keeps at least as many",
+  },
   acceptSingle: {
     flag: "--speculative-accept-threshold-single",
     type: "number",

@@ -8,6 +8,7 @@ import {
   ROW_WORDS,
   SLOT_WORDS,
 } from "../../model/plan/rows_layout.ts";
+import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import { isChain, type TierShape } from "../../speculate/round_shape.ts";
 
 /** Sizes everything on the device is made for. */
@@ -26,8 +27,8 @@ export interface Capacity {
   readonly pages: number;
   /** How keys and values are kept; absent = f32. */
   readonly kvDtype?: KvDtype;
-  /** Whether chains of a standalone draft are verified by rejection sampling; default false. */
-  readonly rejection?: boolean;
+  /** Where chains of a standalone draft are verified by rejection sampling. */
+  readonly rejection?: RejectionRule | undefined;
 }
 
 /** Drafts that the deepest tier may accept in a round. */

@@ -23,6 +23,7 @@ import {
 } from "../device/buffers.ts";
 import { draftLogitBytes } from "../device/standalone/model.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
+import type { RejectionRule } from "../../speculate/rejection_rule.ts";
 import {
   chain,
   chains,
@@ -54,8 +55,7 @@ export interface SizeSettings extends QuantizeChoice {
   readonly maxKvTokens?: number | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
-  /** Default false. */
-  readonly rejection?: boolean | undefined;
+  readonly rejection?: RejectionRule | undefined;
   /** Default: what `generate` has. */
   readonly sizeFlags?: SizeFlags | undefined;
 }
@@ -76,7 +76,7 @@ export function capacityOf(
     contextLength,
     pages: 0,
     kvDtype,
-    rejection: tiers.rejection ?? false,
+    rejection: tiers.rejection,
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);

@@ -2,7 +2,7 @@ import { choose } from "../../../../shaders/choose/choose.ts";
 import { gatherRows, scatterRows } from "../../../../shaders/round/move_rows.ts";
 import { draftRows } from "../../../../shaders/round/round.ts";
 import { ownLastRows, ownRows, putDrafts } from "../../../../shaders/standalone/own_rows.ts";
-import { lawsOf, reject } from "../../../../shaders/standalone/reject.ts";
+import { lawsOf, reject, roundSlots } from "../../../../shaders/standalone/reject.ts";
 import { topTokens } from "../../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { RowsOf } from "../../../model/plan/decoder_context.ts";
@@ -106,9 +106,10 @@ function nextDrafts(
 /** Of logits that are made, what the target would choose of them. */
 function chosenDrafts(
   { model, vocab, chosen, mostRows, rejection }: StandaloneDraft,
-  { batchSlots, slots, drafts }: RoundBuffers,
+  { batchSlots, drafts, ...buffers }: RoundBuffers,
   { rows, batch, step }: Omit<Ends, "x"> & { readonly step: number },
 ): Dispatch[] {
+  const slots = rejection?.roundSlots ?? buffers.slots;
   const { logits, partials, weights: { head }, tuning } = model;
   const shape = { count: batch, vocab, stride: head.rows, lanes: tuning.rowLanes };
   return [
@@ -134,25 +135,26 @@ function drawnAt({ drawn: { logits, step } }: Rejection, at: number): Operand {
 /** Rejection sampling: the target's laws, and what comes of the drafts. */
 function rejecting(
   { mostRows }: StandaloneDraft,
-  { drawn, laws }: Rejection,
+  { rule, roundSlots, drawn, laws }: Rejection,
   { config, weights, tuning, partials }: Target,
-  { rows, slots, drafts, chosen }: RoundBuffers,
+  { rows, drafts, chosen, ...buffers }: RoundBuffers,
 ): NonNullable<DeviceDrafter["reject"]> {
   const of = { vocab: config.vocabSize, stride: weights.head.rows, lanes: tuning.rowLanes };
+  const slots = roundSlots ?? buffers.slots;
   return ({ batch, rows: perSlot }, logits) => [
     lawsOf({ logits, partials, rows, slots, laws }, {
       ...{ ...of, count: batch * perSlot, first: 0, bySlot: false },
     }),
     reject({ rows, slots, drafts, logits, drawn, laws, chosen }, {
-      ...{ ...of, batch, rows: perSlot, mostRows },
+      ...{ ...of, rule, batch, rows: perSlot, mostRows },
     }),
   ];
 }
 
 /** Draft token 0 of each sequence; where trees are drafted, what they begin with too. */
 function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends): Dispatch[] {
-  const { tree, model, mostRows } = draft;
-  const { batchSlots, drafts } = buffers;
+  const { tree, model, mostRows, rejection } = draft;
+  const { batchSlots, slots, drafts } = buffers;
   const bySlot = { batchSlots, drafts, mostRows };
   const shape = { rows: ends.batch, label: "draft_top.first" };
   return [
@@ -161,6 +163,9 @@ function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends):
       ? tops(draft, tree, { logits: model.logits, out: tree.first, bySlot }, {
         ...{ ...shape, top: tree.width },
       })
+      : [],
+    ...rejection?.roundSlots
+      ? [roundSlots({ rows: ends.rows, slots, roundSlots: rejection.roundSlots }, ends.batch)]
       : [],
     ...chosenDrafts(draft, buffers, { ...ends, step: 0 }),
   ];

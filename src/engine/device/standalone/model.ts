@@ -8,7 +8,7 @@ import type { Matrix } from "../../../gpu/matrix.ts";
 import type { StandaloneConfig } from "../../../model/config/types.ts";
 import type { LayerKv } from "../../../model/plan/decoder_context.ts";
 import type { TreeScratch } from "../../../model/plan/draft_types.ts";
-import { ROW_WORDS } from "../../../model/plan/rows_layout.ts";
+import { ROW_WORDS, SLOT_WORDS } from "../../../model/plan/rows_layout.ts";
 import type { StandaloneWeights } from "../../../model/plan/standalone.ts";
 import type { Target } from "../../../model/plan/target.ts";
 import {
@@ -20,6 +20,7 @@ import {
   verifyRowCount,
   whole,
 } from "../buffers.ts";
+import type { RejectionRule } from "../../../speculate/rejection_rule.ts";
 import { causalModel, type SharedBuffers } from "../decoder_buffers.ts";
 import { treeScratch } from "../draft_scratch.ts";
 
@@ -48,6 +49,9 @@ export interface StandaloneDraft {
 
 /** What drafts were drawn from, until they are verified. */
 export interface Rejection {
+  readonly rule: RejectionRule;
+  /** Where each round has seeds of its own: block verification. `Slot`s, [slots] */
+  readonly roundSlots: Operand | undefined;
   readonly drawn: DraftLaws;
   /** Laws of the verify rows, then those of `drawn`, f32 [.., LAW_WORDS]. */
   readonly laws: Operand;
@@ -77,7 +81,7 @@ export function prepareStandalone(
     mostRows: mostRows(capacity),
     tree: treeScratch(gpu, { config, weights: model }, capacity),
     rejection: capacity.rejection
-      ? rejection(gpu, { vocab, head: model.head }, capacity)
+      ? rejection(gpu, { vocab, head: model.head, rule: capacity.rejection }, capacity)
       : undefined,
   };
 }
@@ -85,7 +89,11 @@ export function prepareStandalone(
 /** @throws UsageError where the drafts' logits are more than a binding takes. */
 function rejection(
   gpu: Gpu,
-  { vocab, head }: { readonly vocab: number; readonly head: Matrix },
+  { vocab, head, rule }: {
+    readonly vocab: number;
+    readonly head: Matrix;
+    readonly rule: RejectionRule;
+  },
   capacity: Capacity,
 ): Rejection {
   const { batch: slots } = capacity;
@@ -102,6 +110,8 @@ function rejection(
   const words = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const logits = words("drawnLogits", bytes / 4);
   return {
+    rule,
+    roundSlots: rule === "block" ? words("roundSlots", slots * SLOT_WORDS) : undefined,
     drawn: { logits, vocab, stride: head.rows, step: bytes / 4 / steps, slots, laws },
     laws: words("laws", (laws + steps * slots) * LAW_WORDS),
   };
