@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { COMMANDS, flagsOf } from "../src/cli/options/options.ts";
+import { COMMANDS, flagsOf } from "../src/cli/options/commands.ts";
 import { spellingsOf } from "../src/cli/options/flag.ts";
 import { parseArguments } from "../src/cli/options/parse.ts";
 import type { CommandName } from "../src/cli/options/command.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { completionScript } from "../../src/cli/completion/completion.ts";
 import { spellingsOf } from "../../src/cli/options/flag.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
-import { COMMANDS, flagsOf } from "../../src/cli/options/options.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
 
 const BASH = completionScript("bash");
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parseArguments } from "../../src/cli/options/parse.ts";
-import { COMMANDS } from "../../src/cli/options/options.ts";
+import { COMMANDS } from "../../src/cli/options/commands.ts";
 
 function printed(...args: string[]): string {
   const invocation = parseArguments(args);

@@ -5,7 +5,7 @@ import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
 import { allowed, type Flag, spellingsOf } from "../../src/cli/options/flag.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
-import { COMMANDS, flagsOf } from "../../src/cli/options/options.ts";
+import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
 import { type Invocation, parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 

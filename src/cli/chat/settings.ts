@@ -3,7 +3,8 @@ import type { Engine } from "../open/engine.ts";
 import { type SamplingChoice, samplingChoice } from "../open/sampling.ts";
 import type { Think } from "../open/template.ts";
 import { allowed, parseValue } from "../options/flag.ts";
-import { type ChatOptions, flagNamed } from "../options/options.ts";
+import { flagNamed } from "../options/commands.ts";
+import type { ChatOptions } from "../options/options.ts";
 
 /** What `/set` changes between answers. */
 export interface Settings extends SamplingChoice {

@@ -1,6 +1,6 @@
 import type { CommandName, Operand } from "../options/command.ts";
 import { type Flag, placeholder, spellingsOf } from "../options/flag.ts";
-import { COMMANDS, flagsOf } from "../options/options.ts";
+import { COMMANDS, flagsOf } from "../options/commands.ts";
 import type { Shell } from "../options/parse.ts";
 import { bashScript } from "./bash.ts";
 import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";

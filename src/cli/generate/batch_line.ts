@@ -5,7 +5,7 @@ import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
 import { biasOf, MOST_BIAS } from "../options/logit_bias.ts";
 import { GRAMMAR_FIELDS, grammarOfLine } from "./constraint.ts";
-import { flagNamed } from "../options/options.ts";
+import { flagNamed } from "../options/commands.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
 export interface BatchLine {

@@ -5,7 +5,8 @@ import type { GenerateRequest } from "../../engine/schedule/events.ts";
 import type { Engine } from "../open/engine.ts";
 import { modelReference } from "../open/reference.ts";
 import { grammarField } from "./constraint.ts";
-import { COMMANDS, type GenerateOptions } from "../options/options.ts";
+import { COMMANDS } from "../options/commands.ts";
+import type { GenerateOptions } from "../options/options.ts";
 
 /** A request as a line that `--batch` takes: the prompt, and sampling as it was used. */
 export function requestReport(

@@ -1,7 +1,7 @@
 import type { CommandName } from "./command.ts";
 import { EXAMPLES, FIRST_EXAMPLES } from "./examples.ts";
 import { allowed, type Flag, placeholder, spellingsOf } from "./flag.ts";
-import { COMMANDS } from "./options.ts";
+import { COMMANDS } from "./commands.ts";
 
 const WIDTH = 80;
 /** A space that no line ends at. */

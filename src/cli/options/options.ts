@@ -1,9 +1,14 @@
-import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
-import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./breakeven_flags.ts";
-import type { CommandName, CommandSpec } from "./command.ts";
-import type { Flag, FlagTable, Values } from "./flag.ts";
-import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
-import {
+import type {
+  BENCH_AXES,
+  BENCH_OUTPUT,
+  BENCH_PROFILE,
+  BENCH_RANDOM,
+  BENCH_RUN,
+} from "./bench_flags.ts";
+import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./breakeven_flags.ts";
+import type { Values } from "./flag.ts";
+import type { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
+import type {
   ADAPTER,
   AUTOTUNE,
   DRAFT,
@@ -20,10 +25,10 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
-import { CONSTRAINT } from "./option_constraint.ts";
-import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
-import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
-import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
+import type { CONSTRAINT } from "./option_constraint.ts";
+import type { LOGPROBS, PENALTIES } from "./option_penalties.ts";
+import type { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
 export type GenerateOptions = Values<
@@ -138,193 +143,3 @@ export type ModelsOptions = Values<typeof JSON_OUTPUT>;
 
 /** Values of `eyrie rm`. */
 export type RemoveOptions = Values<typeof REMOVAL>;
-
-const MODEL_OPERAND = {
-  name: "MODEL",
-  help: "what --model says: a checkpoint folder or org/name[@revision]",
-  folder: true,
-} as const;
-
-/** The models of a command that answers, and what opening them takes. */
-const MODEL = {
-  ...TARGET,
-  ...DRAFT,
-  ...QUANTIZE,
-  ...QUANTIZE_DRAFT,
-  ...KV,
-  ...ADAPTER,
-  ...AUTOTUNE,
-  ...CONTEXT,
-  ...CACHE,
-};
-
-/** The models of a command that measures. */
-const MEASURED = {
-  ...TARGET,
-  ...DRAFT,
-  ...QUANTIZE,
-  ...QUANTIZE_DRAFT,
-  ...KV,
-  ...DRAFT_ALGORITHM,
-  ...ADAPTER,
-  ...AUTOTUNE,
-  ...BENCH_RANDOM,
-};
-
-/** Every command. The only place where flags are joined to commands. */
-export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
-  generate: {
-    summary: "answer one prompt",
-    usage: "eyrie generate [flags] [PROMPT]",
-    operands: [{
-      name: "PROMPT",
-      help: "the prompt; standard input where absent or -; with both, standard input comes first",
-    }],
-    groups: {
-      Model: MODEL,
-      Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
-      Batch: BATCH,
-      Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: { ...SAMPLING, ...PENALTIES },
-      Constraint: CONSTRAINT,
-      Output: { ...JSON_OUTPUT, ...LOGPROBS, ...TALK },
-    },
-  },
-  chat: {
-    summary: "talk with the model; /help inside lists its commands",
-    alias: "run",
-    usage: "eyrie chat [flags] [MODEL [PROMPT]]",
-    operands: [
-      MODEL_OPERAND,
-      { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
-    ],
-    groups: {
-      Model: MODEL,
-      Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
-      Speculation: { ...SPECULATION, ...ROUNDS },
-      Sampling: { ...SAMPLING, ...PENALTIES },
-      Output: TALK,
-    },
-  },
-  bench: {
-    summary: "measure which setting is fastest here, side by side with plain decoding",
-    usage: "eyrie bench [flags]",
-    groups: {
-      Axes: BENCH_AXES,
-      Run: BENCH_RUN,
-      Profile: BENCH_PROFILE,
-      Model: MEASURED,
-      Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
-    },
-  },
-  breakeven: {
-    summary: "where drafting pays, by its equation: for given or for measured costs",
-    usage: "eyrie breakeven (--alpha A --draft-cost C | --measure) [flags]",
-    groups: {
-      Equation: BREAKEVEN,
-      Measure: { ...BREAKEVEN_MEASURE, workload: BENCH_RUN.workload, seed: BENCH_RUN.seed },
-      Model: MEASURED,
-      Output: {
-        ...JSON_OUTPUT,
-        ...BREAKEVEN_OUTPUT,
-        outputFile: BENCH_OUTPUT.outputFile,
-        quiet: TALK.quiet,
-      },
-    },
-  },
-  check: {
-    summary: "compare logits with expected values or of quantized weights, measure a draft",
-    usage: "eyrie check (--expected FILE | --quantize q8|q4 | --draft DIR) [flags]",
-    groups: {
-      Check: { ...TARGET, ...CHECK },
-      Model: { ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV, ...ADAPTER },
-      Output: { ...JSON_OUTPUT, quiet: TALK.quiet },
-    },
-  },
-  inspect: {
-    summary: "what a checkpoint is and the memory it needs; uses no GPU",
-    usage: "eyrie inspect [flags] [MODEL]",
-    operands: [MODEL_OPERAND],
-    groups: {
-      Model: { ...TARGET, ...DRAFT, ...QUANTIZE, ...QUANTIZE_DRAFT, ...KV },
-      Output: JSON_OUTPUT,
-    },
-  },
-  convert: {
-    summary: "write a checkpoint anew as safetensors, from pytorch_model.bin or other shards",
-    usage: "eyrie convert [flags] IN OUT",
-    operands: [
-      {
-        name: "IN",
-        help: "checkpoint folder or org/name[@revision] to read",
-        required: true,
-        folder: true,
-      },
-      {
-        name: "OUT",
-        help: "folder to make; config and tokenizer files go along",
-        required: true,
-        folder: true,
-      },
-    ],
-    groups: { Convert: CONVERT, Output: { ...JSON_OUTPUT, quiet: TALK.quiet } },
-  },
-  "token-map": {
-    summary: "list the tokens that a corpus has most often, for --speculative-token-map",
-    usage: "eyrie token-map --corpus FILES --output FILE [flags]",
-    groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
-  },
-  pull: {
-    summary: "download models into the Hugging Face cache; prints their folders",
-    usage: "eyrie pull [flags] NAME...",
-    operands: [
-      { name: "NAME", help: "org/name or org/name@revision", required: true, many: true },
-    ],
-    groups: { Output: { quiet: TALK.quiet } },
-  },
-  models: {
-    summary: "the models in the Hugging Face cache, and which run here",
-    alias: "ls",
-    usage: "eyrie models [flags]",
-    groups: { Output: JSON_OUTPUT },
-  },
-  rm: {
-    summary: "remove models from the Hugging Face cache",
-    usage: "eyrie rm [flags] NAME...",
-    operands: [{
-      name: "NAME",
-      help: "org/name, or org/name@revision for one revision",
-      required: true,
-      many: true,
-    }],
-    groups: { Removal: REMOVAL },
-  },
-  doctor: {
-    summary: "can this machine run eyrie, and how fast is its GPU",
-    usage: "eyrie doctor [flags]",
-    groups: { Machine: DOCTOR, Output: JSON_OUTPUT },
-  },
-  completion: {
-    summary: "print the shell's script that completes commands, flags and values",
-    usage: "eyrie completion bash|zsh|fish",
-    operands: [{
-      name: "SHELL",
-      help: "bash, zsh or fish",
-      required: true,
-      choices: ["bash", "zsh", "fish"],
-    }],
-    groups: {},
-  },
-};
-
-/** The flags of a command, by name, all groups together. */
-export function flagsOf(command: CommandName): FlagTable {
-  return Object.assign({}, ...Object.values(COMMANDS[command].groups));
-}
-
-/** One flag of the sampling and speculation groups: `/set` in chat checks values by the same rows. */
-export function flagNamed(
-  name: keyof typeof SAMPLING | keyof typeof PENALTIES | "logprobs" | "numSteps",
-): Flag {
-  return { ...SAMPLING, ...PENALTIES, ...LOGPROBS, numSteps: SPECULATION.numSteps }[name];
-}

@@ -5,21 +5,20 @@ import type { CommandName } from "./command.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
-import {
-  type BenchOptions,
-  type BreakevenOptions,
-  type ChatOptions,
-  type CheckOptions,
-  COMMANDS,
-  type ConvertOptions,
-  type DoctorOptions,
-  flagsOf,
-  type GenerateOptions,
-  type InspectOptions,
-  type ModelsOptions,
-  type PullOptions,
-  type RemoveOptions,
-  type TokenMapOptions,
+import { COMMANDS, flagsOf } from "./commands.ts";
+import type {
+  BenchOptions,
+  BreakevenOptions,
+  ChatOptions,
+  CheckOptions,
+  ConvertOptions,
+  DoctorOptions,
+  GenerateOptions,
+  InspectOptions,
+  ModelsOptions,
+  PullOptions,
+  RemoveOptions,
+  TokenMapOptions,
 } from "./options.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
 

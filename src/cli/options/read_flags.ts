@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { CommandName } from "./command.ts";
 import { allowed, type Flag, parseValue, placeholder, spellingsOf } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
-import { COMMANDS, flagsOf } from "./options.ts";
+import { COMMANDS, flagsOf } from "./commands.ts";
 
 /** What was typed, with no defaults: values by the flags' names in the program, and operands. */
 export interface Typed {
