@@ -24,7 +24,8 @@ const LEAVE = `
 
 Deno.test("a process ends by itself when the last generator is left", async (t) => {
   await t.step("with the engine in its own thread", async () => {
-    const open = `const { openEngine, statically } = await import("./src/engine/open.ts");
+    const open = `const { openEngine } = await import("./src/engine/open.ts");
+      const { statically } = await import("./src/engine/drafting.ts");
       const engine = await openEngine({ speculate: statically(3) });`;
     assert.equal(await ran(open + LEAVE), "left\n");
   });
