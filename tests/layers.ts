@@ -30,6 +30,8 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     from: [
       "src/serve",
       "src/bench",
+      "src/simulate",
+      "src/arrivals",
       "src/engine",
       "src/draft",
       "src/grammar",
@@ -48,9 +50,14 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: true,
   },
   "src/bench": {
-    from: ["src/engine", "src/text", "src/speculate"],
+    from: ["src/simulate", "src/arrivals", "src/engine", "src/text", "src/speculate"],
     packages: true,
   },
+  "src/simulate": {
+    from: ["src/arrivals", "src/engine", "src/speculate"],
+    packages: true,
+  },
+  "src/arrivals": { from: ["src/speculate"], packages: true },
   "src/engine": {
     from: [
       "src/draft",

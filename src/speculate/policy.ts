@@ -1,3 +1,4 @@
+import type { CostTable } from "./costs/table.ts";
 import type { TierShape } from "./round_shape.ts";
 
 /**
@@ -9,6 +10,8 @@ export interface Policy<State = unknown> {
   /** What `pick` returns for requests that ask for nothing in particular, rising by depth. */
   readonly tiers: readonly TierShape[];
   readonly start: State;
+  /** Whether it uses contexts that `rank`: only then does the engine have the draft tell its confidence. */
+  readonly confident?: boolean;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Choice;
   /**
@@ -25,8 +28,35 @@ export interface Policy<State = unknown> {
 /** A round to come. */
 export interface Choice {
   readonly tier: TierShape;
-  /** Drafts of each sequence, 0 to the tier's depth, [batchSize]; absent: all. For chains only. */
+  /**
+   * Drafts of each sequence that are verified, 0 to the tier's depth, [batchSize]; absent: all. For
+   * chains only. The verify forward has rows for these drafts alone.
+   */
   readonly depths?: readonly number[];
+  /** Leaves the depths to the device, which has seen the drafts. For chains, where the context `ranks`. */
+  readonly verify?: VerifyBudget;
+}
+
+/**
+ * How the device chooses, after a chain of each sequence is drafted, which drafts are verified. The
+ * draft's confidence at a position is the highest probability that its distribution has there. It
+ * depends on the tokens before the position alone, and so do the numbers here: a choice by the
+ * probability of the sampled token would change the law of what is accepted under rejection sampling.
+ *
+ * The chance that draft j of a sequence is reached and accepted is taken to be
+ *
+ *     s_j = product over k <= j of sigmoid(slope * logit(confidence_k) + intercepts[k])
+ *
+ * and the `drafts` largest of all sequences are verified; s falls with j, so they are prefixes.
+ */
+export interface VerifyBudget {
+  /** Drafts verified over all sequences, 0 to batchSize times the tier's depth. */
+  readonly drafts: number;
+  readonly slope: number;
+  /** By position, [depth]. */
+  readonly intercepts: readonly number[];
+  /** Chains end before the first draft whose confidence is below this; 0: none does. */
+  readonly leastConfidence: number;
 }
 
 export interface Learned<State> {
@@ -60,6 +90,10 @@ export interface RoundContext {
   readonly totalPages: number;
   /** Rounds that were last submitted at once. */
   readonly roundsPerSync: number;
+  /** What rounds cost here; undefined where it was not measured. */
+  readonly costs: CostTable | undefined;
+  /** Whether the draft tells its confidence, so that `Choice.verify` can be had. */
+  readonly ranks: boolean;
 }
 
 /** A sequence of the round to come. */
@@ -72,6 +106,8 @@ export interface SequenceContext {
   readonly depth: number | undefined;
   /** Drafts accepted in its last rounds, at most RECENT_ROUNDS, the newest last. */
   readonly accepted: readonly number[];
+  /** Of the drafts of its last round, verified or not; empty where the draft does not tell. */
+  readonly confidences: readonly number[];
   /** Tokens that the draft has missed; before it drafts again it catches up on them. */
   readonly lag: number;
 }
@@ -101,11 +137,13 @@ export interface SequenceOutcome {
   readonly depth: number;
   /** Drafts accepted, the bonus not counted. */
   readonly accepted: number;
+  /** Of its drafts, verified or not; empty where the draft does not tell. */
+  readonly confidences: readonly number[];
   /** Of the round's root. */
   readonly position: number;
 }
 
-/** Milliseconds. All but `round` are 0 where the device's time is not taken. */
+/** Milliseconds. `draft`, `verify`, `extend` and `host` are 0 where the device's time is not taken. */
 export interface RoundTimes {
   /** Wall time, an equal part of what its group took beyond device times included. */
   readonly round: number;
@@ -114,6 +152,11 @@ export interface RoundTimes {
   readonly extend: number;
   /** What is left of `round`. */
   readonly host: number;
+  /**
+   * Wall time of the draft's prefill of what it had missed, before the first round that drafts again;
+   * no part of `round`, 0 for other rounds.
+   */
+  readonly catchUp: number;
 }
 
 /** What a policy reports of itself; its names are a public format. No number in it is NaN. */

@@ -98,6 +98,7 @@ export function fakeCore(capacity: Capacity, draft: DraftKind = "catches up"): F
   };
 
   const core: FakeCore = {
+    ranks: false,
     capacity,
     pool,
     draft,

@@ -8,7 +8,9 @@ import type {
   RoundOutcome,
   RoundTimes,
   SequenceContext,
+  VerifyBudget,
 } from "../../src/speculate/policy.ts";
+import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
 const RUNS = { seed: 20260712, numRuns: 150 };
@@ -33,9 +35,29 @@ function orAbsurd(usual: fc.Arbitrary<number>): fc.Arbitrary<number> {
   return fc.oneof({ weight: 12, arbitrary: usual }, { weight: 1, arbitrary: absurd });
 }
 
+/** A round costs 1 ms and 0.2 ms a draft level, and more beyond 16 rows. */
+const COSTS: CostTable = {
+  ...{ format: COST_FORMAT, adapter: "none", model: "none", draft: "none" },
+  buckets: [1, 2, 4, 8, 16, 32, 64, 128],
+  level: [{ at: 1, ms: 0.2 }, { at: 128, ms: 0.4 }],
+  verify: [{ at: 1, ms: 1 }, { at: 16, ms: 1.1 }, { at: 1024, ms: 20 }],
+  perCell: 1e-5,
+  extend: [{ at: 1, ms: 0.2 }, { at: 1024, ms: 1 }],
+  catchUp: [{ at: 1, ms: 0.3 }, { at: 1024, ms: 4 }],
+  prefill: [{ at: 1, ms: 1 }, { at: 1024, ms: 40 }],
+  ...{ host: 0.1, fitError: 0 },
+};
+
 const millis = orAbsurd(fc.double({ min: 0, max: 200, noNaN: true }));
 const drawnMs: fc.Arbitrary<RoundTimes> = fc.record({
-  ...{ round: millis, draft: millis, verify: millis, extend: millis, host: millis },
+  ...{
+    round: millis,
+    draft: millis,
+    verify: millis,
+    extend: millis,
+    host: millis,
+    catchUp: millis,
+  },
 });
 const drawnSequence: fc.Arbitrary<SequenceContext & { readonly asked: number | undefined }> = fc
   .record({
@@ -43,6 +65,7 @@ const drawnSequence: fc.Arbitrary<SequenceContext & { readonly asked: number | u
     position: orAbsurd(fc.integer({ min: 0, max: 1000 })),
     depth: fc.option(orAbsurd(count), { nil: undefined }),
     accepted: fc.array(orAbsurd(count), { maxLength: 8 }),
+    confidences: fc.array(orAbsurd(fc.double({ min: 0, max: 1, noNaN: true })), { maxLength: 7 }),
     lag: orAbsurd(count),
     asked: fc.constantFrom(undefined, undefined, undefined, 0, 2, DEEPEST),
   });
@@ -54,6 +77,8 @@ const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
   freePages: orAbsurd(fc.integer({ min: 0, max: 500 })),
   totalPages: orAbsurd(fc.integer({ min: 1, max: 500 })),
   roundsPerSync: orAbsurd(fc.integer({ min: 1, max: 8 })),
+  costs: fc.constantFrom(undefined, COSTS),
+  ranks: fc.boolean(),
 }).map(({ drawn, times, ...rest }) => {
   const all = Array.from({ length: times }, () => drawn).flat();
   return {
@@ -208,16 +233,33 @@ function play<State>(
 /** One of the tiers, or what a request asked for; depths that such a round can have. */
 function assertKnown<State>(
   { tiers }: Policy<State>,
-  { asked, batchSize }: RoundContext,
-  { tier: { depth: numSteps }, depths }: Choice,
+  { asked, batchSize, ranks }: RoundContext,
+  { tier: { depth: numSteps }, depths, verify }: Choice,
 ): void {
   const known = [...tiers.map((tier) => tier.depth), ...asked, ...batchSize === 0 ? [0] : []];
   assert(known.includes(numSteps), `${numSteps} is none of ${known}`);
+  if (verify !== undefined) assertBudget(verify, { batchSize, ranks, numSteps });
   if (depths === undefined) return;
+  assert(verify === undefined, "depths and a budget");
   assert.equal(depths.length, batchSize);
   for (const depth of depths) {
     assert(Number.isInteger(depth) && depth >= 0 && depth <= numSteps, `depth ${depth}`);
   }
+}
+
+/** A budget of numbers, where one can be had. */
+function assertBudget(
+  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
+  { batchSize, ranks, numSteps }: {
+    readonly batchSize: number;
+    readonly ranks: boolean;
+    readonly numSteps: number;
+  },
+): void {
+  assert(ranks, "a budget, but the draft tells no confidence");
+  assert(Number.isInteger(drafts) && drafts >= 0 && drafts <= batchSize * numSteps);
+  assert.equal(intercepts.length, numSteps);
+  for (const number of [slope, leastConfidence, ...intercepts]) assert(Number.isFinite(number));
 }
 
 /** What each round was picked at, with at most `most` launched before the first of them is learned. */
@@ -260,6 +302,7 @@ function outcomeFor(
       asked: asked[i] === 0 ? undefined : asked[i],
       depth: depths?.[i] ?? numSteps,
       accepted: count,
+      confidences: sequences[i]?.confidences ?? [],
       position: sequences[i]?.position ?? 0,
     })),
   };

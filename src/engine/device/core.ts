@@ -31,6 +31,8 @@ export interface Core {
   /** The KV pages of all sequences. */
   readonly pool: PagePool;
   readonly draft: DraftKind;
+  /** Whether the draft tells its confidence: see `Choice.verify` of policies. */
+  readonly ranks: boolean;
   /** Gives the sequence a batch slot that has the pages it holds; false when all are taken. */
   openSlot(sequence: Sequence): boolean;
   /** Takes the slot back and releases the sequence's pages: nothing of it is stored any more. */
@@ -185,6 +187,7 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly programs: Programs;
+  readonly ranks = false;
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;

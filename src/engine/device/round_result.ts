@@ -15,6 +15,11 @@ export interface SequenceResult {
    */
   readonly ids: readonly number[];
   readonly drafts: readonly number[];
+  /**
+   * The highest probability of the draft at each position that it drafted, verified or not; absent
+   * where it does not tell.
+   */
+  readonly confidences?: readonly number[];
   /** Of each of `ids`, where they were asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }

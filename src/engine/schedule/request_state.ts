@@ -34,6 +34,8 @@ export interface Drafted {
   depth: number | undefined;
   /** Drafts accepted in its last rounds, the newest last. */
   readonly accepted: number[];
+  /** Of the drafts of its last round; empty where the draft does not tell. */
+  confidences: readonly number[];
 }
 
 /** What each request asked for (`GenerateRequest.numSteps`). */

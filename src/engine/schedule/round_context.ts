@@ -13,7 +13,7 @@ import { askedSteps, type RequestState } from "./request_state.ts";
 /** What a context has beside the requests of the round. */
 export type RoundSurroundings = Pick<
   RoundContext,
-  "waiting" | "freePages" | "totalPages" | "roundsPerSync"
+  "waiting" | "freePages" | "totalPages" | "roundsPerSync" | "costs" | "ranks"
 >;
 
 /** What the round to come is chosen by. The sequences cost nothing to a policy that reads none. */
@@ -34,20 +34,22 @@ export function roundContext(
 
 function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
   const { stored, draftStored } = sequence;
-  const { id, depth, accepted } = drafted;
-  return { id, position: stored, depth, accepted: [...accepted], lag: stored - draftStored };
+  const { id, depth, accepted, confidences } = drafted;
+  return {
+    ...{ id, position: stored, depth, accepted: [...accepted], confidences },
+    lag: stored - draftStored,
+  };
 }
 
 /**
  * What a round came to, before its tokens are taken.
  *
  * @param taking the requests that it brought tokens for.
- * @param times.ms its wall time.
  */
 export function roundOutcome(
   round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting">,
   taking: readonly { readonly state: RequestState; readonly result: SequenceResult }[],
-  times: Omit<RoundResult, "sequences"> & { readonly ms: number },
+  times: Times,
 ): RoundOutcome {
   const { tier } = round;
   const sequences = taking.map(({ state, result }) => sequenceOutcome(state, result, tier));
@@ -57,7 +59,7 @@ export function roundOutcome(
 /** What the round did for a request; later contexts contain it. */
 function sequenceOutcome(
   { request, output, drafted }: RequestState,
-  { drafts, accepted }: SequenceResult,
+  { drafts, accepted, confidences = [] }: SequenceResult,
   tier: TierShape,
 ): SequenceOutcome {
   const depth = isChain(tier) ? drafts.length : tier.depth;
@@ -65,14 +67,28 @@ function sequenceOutcome(
   drafted.accepted.push(accepted);
   if (drafted.accepted.length > RECENT_ROUNDS) drafted.accepted.shift();
   const position = request.promptIds.length + output.tokens - 1;
-  return { id: drafted.id, asked: request.numSteps, depth, accepted, position };
+  drafted.confidences = confidences;
+  return { id: drafted.id, asked: request.numSteps, depth, accepted, confidences, position };
+}
+
+/** Milliseconds of a round. */
+interface Times extends Omit<RoundResult, "sequences"> {
+  /** Wall time. */
+  readonly ms: number;
+  /** See RoundTimes. */
+  readonly catchUpMs: number;
 }
 
 function roundTimes(
-  { draftMs: draft, verifyMs: verify, extendMs: extend, ms: round }:
-    & Omit<RoundResult, "sequences">
-    & { readonly ms: number },
+  { draftMs: draft, verifyMs: verify, extendMs: extend, ms: round, catchUpMs: catchUp }: Times,
 ): RoundTimes {
   const device = draft + verify + extend;
-  return { round, draft, verify, extend, host: device > 0 ? Math.max(0, round - device) : 0 };
+  return {
+    round,
+    draft,
+    verify,
+    extend,
+    host: device > 0 ? Math.max(0, round - device) : 0,
+    catchUp,
+  };
 }

@@ -3,6 +3,7 @@ import { checkRequest } from "./admission.ts";
 import { reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { chain, isChain, type TierShape } from "../../speculate/round_shape.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
 import type { Choice, RoundContext } from "../../speculate/policy.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Core, RoundsAsked } from "../device/core.ts";
@@ -62,7 +63,7 @@ export interface SchedulerCounts {
 /** What the scheduler needs of a core: tests give it one without a device. */
 export type SchedulerCore =
   & PagesCore
-  & Pick<Core, "draft" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+  & Pick<Core, "draft" | "ranks" | "setSampling" | "prefill" | "catchUp" | "rounds">;
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
@@ -92,6 +93,8 @@ export interface SchedulerOptions {
   readonly speculation: Speculation;
   /** Asked before every group of rounds; a round of its drafts is a group of its own. */
   readonly drafter?: HostDrafter | undefined;
+  /** What rounds cost here, as far as it is known by now; default: nothing is. */
+  readonly costs?: () => CostTable | undefined;
   /** For requests that have one. */
   readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
@@ -104,7 +107,7 @@ export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
-  const { onRound = () => {} } = options;
+  const { onRound = () => {}, costs = () => undefined } = options;
   const counts: SchedulerCounts = {
     ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
   };
@@ -300,19 +303,20 @@ export function openScheduler(
     together = group.count;
     const began = performance.now();
     const { shape, count } = group;
-    if (shape.depth > 0) await catchUp(states);
+    const catchUpMs = shape.depth > 0 ? await catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
     const rounds = await core.rounds(sequences, { ...group, logprobs: mostLogprobs(states) });
     const ended = performance.now();
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
-    takeGroup(states, rounds, { group, chosen, began, ended });
+    takeGroup(states, rounds, { group, chosen, began: began + catchUpMs, ended, catchUpMs });
   }
 
   function contextOf(states: readonly RequestState[]): RoundContext {
     const [freePages, totalPages] = [pages.available, core.pool.total];
     const load = { waiting: waiting.length, freePages, totalPages };
-    return roundContext(states, { ...load, roundsPerSync: together });
+    const round = { roundsPerSync: together, costs: costs(), ranks: core.ranks };
+    return roundContext(states, { ...load, ...round });
   }
 
   /** What the device drafts, as the policy picks it. */
@@ -331,19 +335,21 @@ export function openScheduler(
   function takeGroup(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
-    { group: { shape, proposals }, began, ended, chosen }: {
+    { group: { shape, proposals }, began, ended, chosen, catchUpMs }: {
       readonly group: RoundsAsked;
       /** By the policy, which learns from it. */
       readonly chosen: boolean;
+      /** Once the draft had caught up, which took `catchUpMs`. */
       readonly began: number;
       readonly ended: number;
+      readonly catchUpMs: number;
     },
   ): void {
     const numSteps = shape.depth;
     const hostMs = (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) /
       rounds.length;
     let at = began;
-    for (const { sequences, ...times } of rounds) {
+    for (const [i, { sequences, ...times }] of rounds.entries()) {
       const ms = deviceMs(times) + hostMs;
       at += ms;
       const taking = sequences
@@ -356,7 +362,10 @@ export function openScheduler(
       const accepted = taking.map(({ result }) => result.accepted);
       const batch = taking.length;
       const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
-      const outcome = roundOutcome(round, taking, { ...times, ms });
+      const outcome = roundOutcome(round, taking, {
+        ...{ ...times, ms },
+        catchUpMs: i === 0 ? catchUpMs : 0,
+      });
       if (chosen) speculation.learn(outcome);
       const tokens = taking.reduce((sum, { result }) => sum + result.ids.length, 0);
       proposalGain.brought(tokens / batch, !chosen);
@@ -374,17 +383,20 @@ export function openScheduler(
     }
   }
 
-  async function catchUp(states: readonly RequestState[]): Promise<void> {
+  /** Milliseconds that it took. */
+  async function catchUp(states: readonly RequestState[]): Promise<number> {
     // Without features there is nothing to catch up from; the lag costs acceptance only.
-    if (core.draft !== "catches up") return;
+    if (core.draft !== "catches up") return 0;
     const behind = states.map(({ sequence }) => sequence)
       .filter(({ draftStored, stored }) => draftStored < stored);
-    if (behind.length === 0) return;
+    if (behind.length === 0) return 0;
     const began = performance.now();
     await core.catchUp(behind);
     syncInterval.pause();
+    const ms = performance.now() - began;
     counts.catchUps++;
-    counts.catchUpMs += performance.now() - began;
+    counts.catchUpMs += ms;
+    return ms;
   }
 
   return {
@@ -403,7 +415,7 @@ export function openScheduler(
         cached: undefined,
         cancelled: false,
         done: false,
-        drafted: { id: submitted++, depth: undefined, accepted: [] },
+        drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
         drafter: drafter?.open(request.promptIds),
       };
       waiting.push(state);

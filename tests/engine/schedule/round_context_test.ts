@@ -7,8 +7,15 @@ import { RECENT_ROUNDS } from "../../../src/speculate/policy.ts";
 import { chain } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 
-const SURROUNDINGS = { waiting: 2, freePages: 5, totalPages: 9, roundsPerSync: 3 };
-const TIMES = { draftMs: 1, verifyMs: 2, extendMs: 0.5, ms: 5 };
+const SURROUNDINGS = {
+  waiting: 2,
+  freePages: 5,
+  totalPages: 9,
+  roundsPerSync: 3,
+  costs: undefined,
+  ranks: false,
+};
+const TIMES = { draftMs: 1, verifyMs: 2, extendMs: 0.5, ms: 5, catchUpMs: 0 };
 const ROUND = { tier: chain(3), batchSize: 4, waiting: 1 };
 const RESULT = { accepted: 2, ids: [7, 8, 9], drafts: [7, 8, 1] };
 
@@ -32,7 +39,7 @@ function running(id: number, numSteps?: number): RequestState {
   return {
     ...{ request, sequence, output, onEvent: () => {}, started: 0, prefilled: 0, cached: 0 },
     ...{ decoding: true, cancelled: false, done: false, constraint: undefined },
-    drafted: { id, depth: undefined, accepted: [] },
+    drafted: { id, depth: undefined, accepted: [], confidences: [] },
     drafter: undefined,
   };
 }
@@ -45,8 +52,8 @@ Deno.test("context: sequences as they are, and what surrounds them", () => {
     batchSize: 2,
     asked: [undefined, 0],
     sequences: [
-      { id: 4, position: 5, depth: undefined, accepted: [], lag: 5 },
-      { id: 6, position: 5, depth: undefined, accepted: [], lag: 2 },
+      { id: 4, position: 5, depth: undefined, accepted: [], confidences: [], lag: 5 },
+      { id: 6, position: 5, depth: undefined, accepted: [], confidences: [], lag: 2 },
     ],
   });
 });
@@ -89,9 +96,9 @@ Deno.test("outcome: positions go on within a group of rounds", () => {
 
 Deno.test("outcome: times, and none but the wall's where the device takes none", () => {
   const { sequences: _, ...profiled } = roundOutcome(ROUND, [], TIMES);
-  const ms = { round: 5, draft: 1, verify: 2, extend: 0.5, host: 1.5 };
+  const ms = { round: 5, draft: 1, verify: 2, extend: 0.5, host: 1.5, catchUp: 0 };
   assert.deepEqual(profiled, { ...ROUND, ms });
-  const none = { draftMs: 0, verifyMs: 0, extendMs: 0, ms: 5 };
-  const alone = { round: 5, draft: 0, verify: 0, extend: 0, host: 0 };
+  const none = { draftMs: 0, verifyMs: 0, extendMs: 0, ms: 5, catchUpMs: 0 };
+  const alone = { round: 5, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 };
   assert.deepEqual(roundOutcome(ROUND, [], none).ms, alone);
 });

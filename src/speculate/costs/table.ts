@@ -1,0 +1,46 @@
+/**
+ * What rounds cost on one adapter with one pair of models, in milliseconds: medians that `eyrie
+ * profile` measured and made monotone. Plain data, as its JSON file has it. A policy reads it by
+ * lookup.ts.
+ */
+export interface CostTable {
+  /** Of the file; another is refused. */
+  readonly format: typeof COST_FORMAT;
+  /** Adapter and driver, or where published numbers are from. */
+  readonly adapter: string;
+  readonly model: string;
+  /** Undefined without a draft model. */
+  readonly draft: string | undefined;
+  /** Batch sizes that programs are made for, rising: a round is padded to the next. */
+  readonly buckets: readonly number[];
+  /** One draft level after the first token, which `extend` gives: batch and milliseconds, batch rising. */
+  readonly level: readonly Point[];
+  /**
+   * The verify forward, choice and acceptance: rows (of the padded batch) and milliseconds, rows
+   * rising, at contexts too short to matter.
+   */
+  readonly verify: readonly Point[];
+  /**
+   * What keys and values add to the verify forward: milliseconds for each token stored, over all
+   * sequences of the round.
+   */
+  readonly perCell: number;
+  /** Draft keys and values of what was accepted, and the next round's first draft: rows. */
+  readonly extend: readonly Point[];
+  /** The draft's prefill after rounds without it: tokens missed over all sequences. */
+  readonly catchUp: readonly Point[];
+  /** The target's and draft's prefill of a prompt: tokens. */
+  readonly prefill: readonly Point[];
+  /** The host's work and waiting for one group of rounds. */
+  readonly host: number;
+  /** Largest part by which a median was changed to make its list monotone. */
+  readonly fitError: number;
+}
+
+/** A count, and milliseconds at that count. */
+export interface Point {
+  readonly at: number;
+  readonly ms: number;
+}
+
+export const COST_FORMAT = "eyrie-costs-1";
