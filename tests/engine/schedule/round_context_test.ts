@@ -90,7 +90,7 @@ Deno.test("outcome: positions go on within a group of rounds", () => {
     state.output.take({ ...RESULT, tier: chain(3) });
     return one;
   });
-  const same = { id: 3, asked: 2, depth: 3, accepted: 2 };
+  const same = { id: 3, asked: 2, depth: 3, accepted: 2, confidences: [] };
   assert.deepEqual(positions, [{ ...same, position: 5 }, { ...same, position: 8 }]);
 });
 
