@@ -27,6 +27,8 @@ interface NumberFlag extends Named {
 
 interface TextFlag extends Named {
   readonly type: "text" | "model" | "file";
+  /** What shells offer to begin with. */
+  readonly words?: readonly string[];
 }
 
 interface ChoiceFlag extends Named {
@@ -51,6 +53,8 @@ interface AxisFlag extends Named {
 /** Texts with commas between them. */
 interface NamesFlag extends Named {
   readonly type: "names";
+  /** What shells offer to begin with. */
+  readonly words?: readonly string[];
 }
 
 interface SwitchFlag extends Named {

@@ -4,9 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { decimal } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
-
-/** Names that `--policy` takes. */
-export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
+import { POLICY_NAMES } from "./option_speculation.ts";
 
 /** It reads what a round would come to before the round is run, which only a simulation can tell. */
 const SIMULATED = "oracle";
@@ -54,6 +52,41 @@ export function policyTexts(parts: readonly string[]): string[] {
 /** SGLang's controller takes a config: by default the same as `--speculative-adaptive`. */
 function defaultConfig(name: string, given = ""): string | undefined {
   return name === "ema" && !/(^|,)\s*candidate_steps\s*=/.test(given) ? DEFAULT_PRESET : undefined;
+}
+
+/**
+ * Flags beside which a policy cannot be had. `given` has only what was typed.
+ *
+ * @throws UsageError
+ */
+export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): void {
+  const { policy, algorithm, eagleTopk } = given;
+  if (policy === undefined) return;
+  const clash = (other: string, why: string) => {
+    throw new UsageError(`Cannot use "--policy ${policy}" with "${other}": ${why}`);
+  };
+  if (algorithm === "NGRAM" || algorithm === "SUFFIX") {
+    const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
+    clash(`--speculative-algorithm ${algorithm}`, why);
+  }
+  if (given["adaptive"] === true) clash("--speculative-adaptive", "it is --policy ema");
+  for (
+    const [key, flag] of [["preset", "--preset"], [
+      "adaptiveConfig",
+      "--speculative-adaptive-config",
+    ]]
+  ) {
+    const config = given[key as string];
+    if (config !== undefined) clash(`${flag} ${config}`, `it is --policy ema:config=${config}`);
+  }
+  const shape = given["draftTree"] !== undefined
+    ? `--draft-tree ${given["draftTree"]}`
+    : given["numDraftTokens"] !== undefined
+    ? `--speculative-num-draft-tokens ${given["numDraftTokens"]}`
+    : eagleTopk !== undefined && eagleTopk !== 1
+    ? `--speculative-eagle-topk ${eagleTopk}`
+    : undefined;
+  if (shape !== undefined) clash(shape, "it is one fixed shape, a policy chooses each round's");
 }
 
 /** Keys and values as typed. */
