@@ -163,6 +163,7 @@ Deno.test("defaults of generate", () => {
       adaptive: false,
       adaptiveConfig: undefined,
       preset: undefined,
+      policy: undefined,
       quantize: undefined,
       quantizeDraft: false,
       kvDtype: undefined,
