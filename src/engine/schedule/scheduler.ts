@@ -1,6 +1,5 @@
 import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
-import { reservedCells } from "../device/buffers.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import { chain, isChain, type TierShape } from "../../speculate/round_shape.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
@@ -9,7 +8,8 @@ import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Core, RoundsAsked } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
-import { openSyncInterval, type RoundsPerSync, roundsUseful } from "./sync_interval.ts";
+import { openPlaces } from "./places.ts";
+import { openSyncInterval, type RoundsPerSync } from "./sync_interval.ts";
 import { mostLogprobs, type RequestState, tellPrefill } from "./request_state.ts";
 import { roundContext, roundOutcome } from "./round_context.ts";
 import type { RoundResult } from "../device/round_result.ts";
@@ -18,7 +18,7 @@ import type { Grammars } from "../../grammar/grammars.ts";
 import { openProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, proposalOf, proposedRound } from "./proposing.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
-import { type PagesCore, reserveRounds, sequencePages } from "./sequence_pages.ts";
+import { pageBudget, type PagesCore, sequencePages } from "./sequence_pages.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
 import { NO_DRAFTS, type Speculation } from "./speculation.ts";
 
@@ -50,9 +50,9 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
 /** What happened since the scheduler was made. */
 export interface SchedulerCounts {
   /** Running requests that gave their slot back for want of pages and were resumed later. */
-  preemptions: number;
+  readonly preemptions: number;
   /** Steps at which a request waited although a slot was free: pages were short. */
-  waits: number;
+  readonly waits: number;
   /** Draft prefills after rounds without the draft, and the time they took. */
   catchUps: number;
   catchUpMs: number;
@@ -108,18 +108,21 @@ export function openScheduler(
 ): Scheduler {
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
   const { onRound = () => {}, costs = () => undefined } = options;
-  const counts: SchedulerCounts = {
-    ...{ preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
-  };
   const { capacity } = core;
   const pages = sequencePages(core, cache);
+  const places = openPlaces<RequestState>(pageBudget(pages, capacity));
+  const { waiting, running } = places;
+  const counts: SchedulerCounts = {
+    get preemptions() {
+      return places.preemptions;
+    },
+    get waits() {
+      return places.waits;
+    },
+    ...{ catchUps: 0, catchUpMs: 0, wasted: 0 },
+  };
   const syncInterval = openSyncInterval(roundsPerSync);
   const proposalGain = openProposalGain();
-  const waiting: RequestState[] = [];
-  /** In the order they were admitted: the last is the youngest. */
-  const running: RequestState[] = [];
-  /** A request waits because pages are short. */
-  let short = false;
   let submitted = 0;
   /** Rounds of the last group. */
   let together = 1;
@@ -135,11 +138,10 @@ export function openScheduler(
     sequence.ids.length = request.promptIds.length + output.tokens;
     state.drafter?.close?.(sequence.ids);
     rewind(sequence, sequence.ids.length);
-    if (remove(running, state)) {
+    if (places.remove(state)) {
       if (!failed) pages.share(sequence);
       pages.close(sequence);
     }
-    remove(waiting, state);
   }
 
   function finish(state: RequestState): void {
@@ -152,22 +154,9 @@ export function openScheduler(
     }
   }
 
-  /**
-   * Admits the request that waits longest, once the prompts of those before it are stored: it may
-   * find them cached, and prompts are prefilled one after the other anyway.
-   */
   function admit(): void {
-    short = false;
-    const [state] = waiting;
-    if (!state || !running.every(({ decoding }) => decoding)) return;
-    const opened = pages.open(state.sequence);
-    if (opened === "no pages") {
-      short = true;
-      counts.waits++;
-    }
-    if (opened !== "opened") return;
-    waiting.shift();
-    running.push(state);
+    const state = places.admit();
+    if (!state) return;
     const { sampling, ignoreEos } = state.request;
     const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
     core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
@@ -251,48 +240,19 @@ export function openScheduler(
     return some ? proposedRound(drafter, drafts) : undefined;
   }
 
-  /** Pages for one more round of each; the youngest are preempted until that is so. */
-  function grow(): RequestState[] {
-    for (const state of running.filter(({ decoding }) => decoding)) {
-      const cells = reservedCells(capacity, state.sequence.stored);
-      while (running.includes(state) && !pages.reserve(state.sequence, cells)) {
-        preempt(running.at(-1) ?? state);
-      }
-    }
-    return running.filter(({ decoding }) => decoding);
-  }
-
-  /** Takes the slot and the pages; it goes on later from the tokens it has, some maybe cached. */
-  function preempt(state: RequestState): void {
-    pages.share(state.sequence);
-    pages.close(state.sequence);
-    state.decoding = false;
-    remove(running, state);
-    waiting.unshift(state);
-    counts.preemptions++;
-  }
-
   /**
-   * Rounds to submit at once, with their pages reserved: fewer where pages are short, and no more
-   * than the choice holds for. Rounds after a change of tier are not to run at the old one.
+   * Rounds to submit at once, with their pages reserved: no more than the choice holds for. Rounds
+   * after a change of tier are not to run at the old one.
    */
   function reserveGroup(states: readonly RequestState[], tier: TierShape, holds: number): number {
-    const left = states.map(({ output }) => output.left);
-    const admits = waiting.length > 0 && running.length < capacity.batch && !short;
-    const useful = roundsUseful({
-      left,
-      numSteps: tier.depth,
-      prefilling: running.length > states.length || admits,
-      waiting: waiting.length > 0,
-      short,
-    });
     const gain = drafter ? proposalGain.rounds : 0;
-    const count = Math.min(syncInterval.pick(states.length, tier, gain), useful, holds);
-    return reserveRounds(pages, { capacity, states, count });
+    const most = Math.min(syncInterval.pick(states.length, tier, gain), holds);
+    const left = states.map(({ output }) => output.left);
+    return places.reserveAhead(states, { most, numSteps: tier.depth, left });
   }
 
   async function round(): Promise<void> {
-    const grown = grow();
+    const grown = places.grow();
     const proposed = propose(grown);
     const states = grown.filter(({ done }) => !done);
     if (states.length === 0) return;
@@ -418,7 +378,7 @@ export function openScheduler(
         drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
         drafter: drafter?.open(request.promptIds),
       };
-      waiting.push(state);
+      places.enqueue(state);
       return {
         get done() {
           return state.done;
@@ -444,7 +404,8 @@ export function openScheduler(
       return true;
     },
     fail(error) {
-      for (const state of [...waiting.splice(0), ...running.splice(0)]) {
+      for (const state of [...waiting, ...running]) {
+        places.remove(state);
         state.done = true;
         state.onEvent({ kind: "error", error });
       }
@@ -462,12 +423,4 @@ async function eventsRead(): Promise<void> {
 
 function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "sequences">): number {
   return draftMs + verifyMs + extendMs;
-}
-
-/** True where it was there. */
-function remove<T>(list: T[], item: T): boolean {
-  const at = list.indexOf(item);
-  if (at < 0) return false;
-  list.splice(at, 1);
-  return true;
 }

@@ -3,6 +3,7 @@ import { type Capacity, reservedCells } from "../device/buffers.ts";
 import type { Core } from "../device/core.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Sequence } from "../device/sequence.ts";
+import type { PageBudget } from "./places.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 
 /** Gives running sequences their KV pages: cached ones, free ones, and those the cache can do without. */
@@ -71,35 +72,30 @@ export function cellsAtEnd(
   return reservedCells(capacity, tokens);
 }
 
-/**
- * Gives each sequence pages for `count` rounds without the host, or for as many rounds as there are
- * pages for all; one is reserved already. Nobody needs more than it may store until its end, and half
- * of the available pages stay available: what is reserved ahead must not keep others from being
- * admitted.
- *
- * @returns the number of rounds.
- */
-export function reserveRounds(
-  pages: SequencePages,
-  { capacity, states, count }: {
-    readonly capacity: Capacity;
-    readonly states: readonly { readonly sequence: Sequence; readonly request: GenerateRequest }[];
-    readonly count: number;
-  },
-): number {
-  const cells = ({ sequence, request }: typeof states[number], rounds: number) =>
+/** A request and where its tokens are stored. */
+interface Stored {
+  readonly sequence: Sequence;
+  readonly request: GenerateRequest;
+}
+
+/** What admission decides by. Nobody needs more pages than it may store until its end. */
+export function pageBudget(pages: SequencePages, capacity: Capacity): PageBudget<Stored> {
+  const cells = ({ sequence, request }: Stored, rounds: number) =>
     Math.min(reservedCells(capacity, sequence.stored, rounds), cellsAtEnd(capacity, request));
-  const missing = (rounds: number) =>
-    states.reduce((sum, state) => {
+  return {
+    slots: capacity.batch,
+    get available() {
+      return pages.available;
+    },
+    open: ({ sequence }) => pages.open(sequence),
+    missing(state, rounds) {
       const wanted = Math.ceil(cells(state, rounds) / PAGE);
-      return sum + Math.max(0, wanted - state.sequence.pages.length);
-    }, 0);
-  let rounds = count;
-  while (rounds > 1 && missing(rounds) > pages.available / 2) rounds--;
-  if (rounds > 1) {
-    for (const state of states) {
-      pages.reserve(state.sequence, cells(state, rounds));
-    }
-  }
-  return rounds;
+      return Math.max(0, wanted - state.sequence.pages.length);
+    },
+    reserve: (state, rounds) => pages.reserve(state.sequence, cells(state, rounds)),
+    close({ sequence }) {
+      pages.share(sequence);
+      pages.close(sequence);
+    },
+  };
 }

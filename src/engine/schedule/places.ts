@@ -1,0 +1,147 @@
+import { roundsUseful } from "./sync_interval.ts";
+
+/** A request as admission sees it. */
+export interface Placed {
+  /** Its prompt is stored, so rounds may run for it. */
+  decoding: boolean;
+}
+
+/** Slots and KV pages as admission sees them: the engine's (sequence_pages.ts) or a simulator's. */
+export interface PageBudget<Request> {
+  /** Requests that may run at once. */
+  readonly slots: number;
+  /** Pages that no request holds. */
+  readonly available: number;
+  /**
+   * Gives a slot, and pages for the tokens that the request has. "no slot" and "no pages" leave it
+   * as it was.
+   */
+  open(request: Request): "opened" | "no slot" | "no pages";
+  /** Pages that it lacks for this many rounds. */
+  missing(request: Request, rounds: number): number;
+  /** Gives it the pages that it lacks for this many rounds, all or none. */
+  reserve(request: Request, rounds: number): boolean;
+  /** Takes slot and pages; what is stored may stay cached. */
+  close(request: Request): void;
+}
+
+/** Rounds that could be submitted at once. */
+export interface Ahead {
+  /** Most that are wanted. */
+  readonly most: number;
+  readonly numSteps: number;
+  /** Tokens that each request may still get. */
+  readonly left: readonly number[];
+}
+
+/**
+ * Who runs and who waits, first come, first served: continuous batching over paged keys and values.
+ * It knows neither tokens nor time.
+ */
+export interface Places<Request extends Placed> {
+  /** The next to be admitted first. */
+  readonly waiting: readonly Request[];
+  /** In the order they were admitted: the last is the youngest. */
+  readonly running: readonly Request[];
+  /** Running requests that gave their slot back for want of pages and were resumed later. */
+  readonly preemptions: number;
+  /** Times that a request was not admitted although a slot was free: pages were short. */
+  readonly waits: number;
+  enqueue(request: Request): void;
+  /**
+   * Admits the request that waits longest, once the prompts of those before it are stored: it may
+   * find them cached, and prompts are prefilled one after the other anyway.
+   */
+  admit(): Request | undefined;
+  /** Pages for one more round of each that decodes; the youngest are preempted until that is so. */
+  grow(): Request[];
+  /**
+   * Rounds to submit at once for these, with their pages reserved: no more than surely have something
+   * to do, and fewer where pages are short. One is reserved by `grow`. Half of the available pages
+   * stay available: what is reserved ahead must not keep others from being admitted.
+   */
+  reserveAhead(requests: readonly Request[], ahead: Ahead): number;
+  /** Forgets a request; true where it ran, so that its slot and pages are to be given back. */
+  remove(request: Request): boolean;
+}
+
+export function openPlaces<Request extends Placed>(budget: PageBudget<Request>): Places<Request> {
+  const waiting: Request[] = [];
+  const running: Request[] = [];
+  /** A request waits because pages are short. */
+  let short = false;
+  let preemptions = 0;
+  let waits = 0;
+
+  /** Takes the slot and the pages; it goes on later from the tokens it has. */
+  function preempt(request: Request): void {
+    budget.close(request);
+    request.decoding = false;
+    remove(running, request);
+    waiting.unshift(request);
+    preemptions++;
+  }
+
+  const missing = (requests: readonly Request[], rounds: number) =>
+    requests.reduce((sum, request) => sum + budget.missing(request, rounds), 0);
+
+  return {
+    waiting,
+    running,
+    get preemptions() {
+      return preemptions;
+    },
+    get waits() {
+      return waits;
+    },
+    enqueue: (request) => void waiting.push(request),
+    admit() {
+      short = false;
+      const [request] = waiting;
+      if (!request || !running.every(({ decoding }) => decoding)) return undefined;
+      const opened = budget.open(request);
+      if (opened === "no pages") {
+        short = true;
+        waits++;
+      }
+      if (opened !== "opened") return undefined;
+      waiting.shift();
+      running.push(request);
+      return request;
+    },
+    grow() {
+      for (const request of running.filter(({ decoding }) => decoding)) {
+        while (running.includes(request) && !budget.reserve(request, 1)) {
+          preempt(running.at(-1) ?? request);
+        }
+      }
+      return running.filter(({ decoding }) => decoding);
+    },
+    reserveAhead(requests, { most, numSteps, left }) {
+      const admits = waiting.length > 0 && running.length < budget.slots && !short;
+      const useful = roundsUseful({
+        left,
+        numSteps,
+        prefilling: running.length > requests.length || admits,
+        waiting: waiting.length > 0,
+        short,
+      });
+      let rounds = Math.min(most, useful);
+      while (rounds > 1 && missing(requests, rounds) > budget.available / 2) rounds--;
+      if (rounds > 1) { for (const request of requests) budget.reserve(request, rounds); }
+      return rounds;
+    },
+    remove(request) {
+      remove(waiting, request);
+      return remove(running, request);
+    },
+  };
+}
+
+/** True where it was there. */
+function remove<T>(list: T[], item: T): boolean {
+  const at = list.indexOf(item);
+  if (at < 0) return false;
+  list.splice(at, 1);
+  return true;
+}

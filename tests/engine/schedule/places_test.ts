@@ -1,0 +1,140 @@
+// Admission by itself, with a budget that only counts.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { openPlaces, type PageBudget, type Placed } from "../../../src/engine/schedule/places.ts";
+
+interface Counted extends Placed {
+  readonly name: string;
+  /** Pages of its prompt, and of each round. */
+  readonly needs: number;
+  held: number;
+  rounds: number;
+}
+
+function request(name: string, needs: number): Counted {
+  return { name, needs, held: 0, rounds: 0, decoding: false };
+}
+
+/** A request has its prompt's pages and one for each round it ran or reserves. */
+function counting(slots: number, total: number): PageBudget<Counted> & { free(): number } {
+  let free = total;
+  let open = 0;
+  const missing = ({ needs, rounds, held }: Counted, ahead: number) =>
+    Math.max(0, needs + rounds + ahead - held);
+  const take = (one: Counted, ahead: number) => {
+    const lacks = missing(one, ahead);
+    if (lacks > free) return false;
+    free -= lacks;
+    one.held += lacks;
+    return true;
+  };
+  return {
+    slots,
+    get available() {
+      return free;
+    },
+    free: () => free,
+    missing,
+    reserve: take,
+    open(one) {
+      if (open === slots) return "no slot";
+      if (!take(one, 0)) return "no pages";
+      open++;
+      return "opened";
+    },
+    close(one) {
+      free += one.held;
+      one.held = 0;
+      open--;
+    },
+  };
+}
+
+const names = (requests: readonly Counted[]) => requests.map(({ name }) => name).join("");
+
+Deno.test("one is admitted at a time, and none before the prompts of those before it are stored", () => {
+  const places = openPlaces(counting(2, 100));
+  for (const name of "abc") places.enqueue(request(name, 1));
+  const first = places.admit();
+  assert.equal(first?.name, "a");
+  assert.equal(places.admit(), undefined);
+  (first as Counted).decoding = true;
+  const second = places.admit() as Counted;
+  second.decoding = true;
+  assert.equal(places.admit(), undefined, "no slot");
+  assert.deepEqual([names(places.running), names(places.waiting), places.waits], ["ab", "c", 0]);
+});
+
+Deno.test("the youngest gives its pages back, waits first in line, and is counted", () => {
+  const budget = counting(3, 8);
+  const places = openPlaces(budget);
+  for (const name of "abc") places.enqueue(request(name, 2));
+  for (let one = places.admit(); one; one = places.admit()) one.decoding = true;
+  assert.equal(names(places.running), "abc");
+  assert.equal(names(places.grow()), "ab", "two pages are free, three are wanted");
+  assert.deepEqual([names(places.waiting), places.preemptions, budget.free()], ["c", 1, 2]);
+  // It could have its prompt's two pages, which are there.
+  assert.equal(places.admit()?.name, "c");
+});
+
+Deno.test("a request that is short of pages waits, and nothing is reserved ahead meanwhile", () => {
+  const places = openPlaces(counting(3, 8));
+  places.enqueue(request("a", 2));
+  places.enqueue(request("b", 7));
+  (places.admit() as Counted).decoding = true;
+  assert.equal(places.admit(), undefined);
+  assert.equal(places.waits, 1);
+  const ahead = { most: 4, numSteps: 0, left: [9] };
+  assert.equal(places.reserveAhead(places.grow(), ahead), 1);
+});
+
+Deno.test("rounds ahead leave half of the available pages, and end with the last of the tokens", () => {
+  const budget = counting(1, 12);
+  const places = openPlaces(budget);
+  places.enqueue(request("a", 2));
+  (places.admit() as Counted).decoding = true;
+  const grown = places.grow();
+  assert.equal(budget.free(), 9);
+  const ahead = { most: 8, numSteps: 1, left: [100] };
+  // One round is reserved: four further pages of nine.
+  assert.equal(places.reserveAhead(grown, ahead), 5);
+  assert.equal(budget.free(), 5);
+  assert.equal(places.reserveAhead(grown, { ...ahead, left: [3] }), 2);
+});
+
+Deno.test("whatever comes, no page leaks and the order of admission is kept", () => {
+  const requests = fc.array(
+    fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 })),
+    {
+      minLength: 1,
+      maxLength: 12,
+    },
+  );
+  fc.assert(fc.property(requests, fc.integer({ min: 1, max: 4 }), (given, slots) => {
+    const budget = counting(slots, 12);
+    const places = openPlaces(budget);
+    const rounds = new Map<Counted, number>();
+    for (const [i, [needs, count]] of given.entries()) {
+      const one = request(String.fromCharCode(97 + i), needs);
+      rounds.set(one, count);
+      places.enqueue(one);
+    }
+    let steps = 0;
+    while (places.waiting.length + places.running.length > 0) {
+      assert.ok(steps++ < 1000, "it goes on for ever");
+      const admitted = places.admit();
+      if (admitted) admitted.decoding = true;
+      for (const one of places.grow()) {
+        assert.ok(one.held >= one.needs + one.rounds + 1);
+        one.rounds++;
+        if (one.rounds < (rounds.get(one) as number)) continue;
+        assert.ok(places.remove(one));
+        budget.close(one);
+      }
+      const held = places.running.reduce((sum, { held }) => sum + held, 0);
+      assert.equal(budget.free() + held, 12);
+      assert.ok(places.running.length <= slots);
+    }
+    assert.equal(budget.free(), 12);
+  }));
+});
