@@ -53,7 +53,7 @@ const GROUP = 4;
 const STORED = 500;
 
 /** Setup of a policy for the world, but for its chance. */
-export const WORLD_SETUP = { buckets: BUCKETS } as const;
+export const WORLD_SETUP: { readonly buckets: readonly number[] } = { buckets: BUCKETS };
 
 export function playWorld<State>(policy: Policy<State>, world: World): Played[] {
   const { rounds, batch, costsTold = true, told = (ms) => ms } = world;

@@ -39,15 +39,19 @@ export interface SlotReport {
  */
 export const EMA: PolicyKind<AdaptiveConfig> = policyKind({
   examples: [
+    {},
     { "1": { candidate_steps: [1, 3, 5, 7] }, "8": { candidate_steps: [0, 1, 3] } },
     {
       ...{ ema_alpha: 1, warmup_batches: 0, update_interval: 1 },
       ...{ "1": { candidate_steps: [0, 1, 3] }, "4": { candidate_steps: [0, 7] } },
     },
     { candidate_steps: [1, 3, 7], update_interval: 2, warmup_batches: 1, up_hysteresis: -1.5 },
-    {},
     { generation: "doc", update_interval: 3 },
   ],
+  adapts: {
+    ...{ stationary: 0.8, drift: 0.8 },
+    why: "knows no costs, and a depth's accepted drafts are cut off at the depth",
+  },
   check: (given) => parseAdaptiveConfig(ofGeneration(given)),
   make: (config, { numSteps, buckets }) =>
     ema(config, { initialSteps: numSteps ?? middleSteps(config), buckets }),

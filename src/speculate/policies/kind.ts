@@ -24,8 +24,8 @@ interface KindOf<Options, State> {
 }
 
 /**
- * The least tokens a millisecond that a policy has in the contract suite's worlds
- * (tests/speculate/adaptation_contract.ts), by that of the best fixed depth of its tiers.
+ * The least tokens a millisecond that a policy has in the worlds of tests/speculate/adaptation_contract.ts,
+ * as a share of what the best fixed depth of its tiers has there.
  */
 export interface Adaptation {
   /** One batch size and acceptance all the time, the second half of the rounds. */
@@ -34,8 +34,8 @@ export interface Adaptation {
   readonly drift: number;
   /** Batches of 2 and of 96 in turn. */
   readonly bursty: number;
-  /** Rounds within which it drafts again at depths that pay, once the acceptance is high after long being low. */
-  readonly recovery: number;
+  /** From 500 rounds after the acceptance has become high, which long was so low that no draft paid. */
+  readonly improved: number;
 }
 
 /** A policy that has less than ADAPTATION, by its nature. */
@@ -45,7 +45,7 @@ export interface WeakAdaptation extends Partial<Adaptation> {
 
 /** What a policy is expected to have. */
 export const ADAPTATION: Adaptation = {
-  ...{ stationary: 0.9, drift: 0.85, bursty: 0.85, recovery: 500 },
+  ...{ stationary: 0.9, drift: 0.85, bursty: 0.85, improved: 0.6 },
 };
 
 /** Adds what follows from the rest. */

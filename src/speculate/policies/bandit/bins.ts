@@ -25,11 +25,11 @@ export function nextRound(clock: BinClock): BinClock {
   return clock.round < binSize(clock) ? { ...clock, round: clock.round + 1 } : nextBin(clock);
 }
 
-/** After a bin. Blocks grow until a bin has `most` rounds. */
-export function nextBin(clock: BinClock, most: number = 2 ** 20): BinClock {
+/** After a bin. Blocks of `most` bins do not grow. */
+export function nextBin(clock: BinClock, most: number = Infinity): BinClock {
   const { block, bin } = clock;
   const size = binSize(clock);
-  if (bin < size) return { block, bin: bin + 1, round: 1 };
+  if (bin < Math.min(size, most)) return { block, bin: bin + 1, round: 1 };
   return { block: size < most ? block + 1 : block, bin: 1, round: 1 };
 }
 

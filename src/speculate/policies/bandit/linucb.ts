@@ -17,8 +17,9 @@ type Options = NumberOptions<LinearName | "bonus">;
  */
 export const LINUCB: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 1, 4], bonus: 3, hold: 1 }, { discount: 0.98, lambda: 0.01 }],
+  adapts: { bursty: 0.74, why: "explores again at the second batch size; a switch has no cost" },
   check: (given) =>
-    readNumbers(given, { ...LINEAR_RANGES, bonus: { absent: 0.3, min: 0, max: 100 } }),
+    readNumbers(given, { ...LINEAR_RANGES, bonus: { absent: 1, min: 0, max: 100 } }),
   make: (options, setup) =>
     epochPolicy({
       ...{ steps: options.steps, setup },

@@ -1,12 +1,13 @@
+import type { RoundContext } from "../../policy.ts";
 import type { NumberRange } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { addRound, argmax, type ArmSums, noSums } from "./arms.ts";
 import { type BinClock, binSize, exploreChance, FIRST_BIN, nextBin } from "./bins.ts";
-import { eachBucket, type Epoch, epochPolicy, type EpochRule } from "./epochs.ts";
+import { eachBucket, epochPolicy, type EpochRule } from "./epochs.ts";
 import { HOLD, type LawOptions, readWithLaw } from "./options.ts";
-import { lagOf, priorRounds, tableCatchUpMs } from "./prior.ts";
+import { lagOf, type PriorRound, priorRounds, tableCatchUpMs } from "./prior.ts";
 
-type Name = "alpha" | "prior" | "hold" | "most_bin" | "discount";
+type Name = "alpha" | "prior" | "hold" | "most_bin" | "most_bins" | "stay" | "discount" | "focus";
 type Options = LawOptions<Name>;
 
 interface Stats {
@@ -24,8 +25,11 @@ const RANGES: Readonly<Record<Name, NumberRange>> = {
   alpha: { absent: 0.7, min: 0, max: 0.999 },
   prior: { absent: 2, min: 0, max: 1000 },
   hold: HOLD,
-  most_bin: { absent: 64, min: 1, max: 4096, integer: true },
-  discount: { absent: 0.995, min: 0.5, max: 1 },
+  focus: { absent: 4, min: 0, max: 100 },
+  most_bin: { absent: 8, min: 1, max: 4096, integer: true },
+  stay: { absent: 16, min: 1, max: 65536, integer: true },
+  most_bins: { absent: 32, min: 1, max: 4096, integer: true },
+  discount: { absent: 0.99, min: 0.5, max: 1 },
 };
 
 /** Weight of the newest prefill in their average. */
@@ -55,28 +59,36 @@ export const NIGHTJAR: PolicyKind<Options> = policyKind({
     { steps: [0, 3], law: "inverse-sqrt", prior: 0, hold: 1 },
     { discount: 0.9, alpha: 0.2, most_bin: 2 },
   ],
+  adapts: {
+    bursty: 0.8,
+    why: "each batch bucket explores for itself, and what large batches explore is dear",
+  },
   check: (given) => readWithLaw(given, RANGES, ["inverse", "inverse-sqrt"]),
   make: (options, setup) =>
     epochPolicy({ steps: options.steps, setup, rule: nightjar(options, setup.buckets) }),
 });
 
 function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats> {
-  const { steps, hold, most_bin, discount, law } = options;
+  const { steps, hold, stay, most_bin, most_bins, discount, law, focus } = options;
   const at = ({ buckets }: Stats, bucket: number) => buckets[bucket] as Bins;
-  const rounds = (stats: Stats, bucket: number) => Math.max(hold, binSize(at(stats, bucket).clock));
+  const binRounds = (stats: Stats, bucket: number) =>
+    Math.max(hold, Math.min(most_bin, binSize(at(stats, bucket).clock)));
   return {
     start: {
       buckets: eachBucket(buckets, { clock: FIRST_BIN, sums: noSums(steps.length) }),
       catchUp: 0,
     },
-    rounds,
-    choose(stats, epoch) {
-      const { clock, sums } = at(stats, epoch.bucket);
-      if (epoch.draw(0) < exploreChance(clock, law)) {
-        return Math.floor(epoch.draw(1) * steps.length);
-      }
-      const stay = rounds(stats, epoch.bucket);
-      return cheapest(options, { sums, epoch, stay, catchUp: stats.catchUp });
+    rounds: binRounds,
+    choose(stats, { bucket, context, draw }) {
+      const { clock, sums } = at(stats, bucket);
+      const rounds = estimates(options, sums, context);
+      const untried = rounds.findIndex(({ ms }) => ms === 0);
+      if (untried >= 0) return untried;
+      const { total } = lagOf(context);
+      const switching = total > 0 ? tableCatchUpMs(context, total) ?? stats.catchUp : 0;
+      const rates = ratesOf(steps, rounds, switching / Math.max(stay, binRounds(stats, bucket)));
+      const explores = draw(0) < exploreChance(clock, law);
+      return explores ? drawn(rates, context.costs ? focus : 0, draw(1)) : argmax(rates);
     },
     learn(stats, { bucket, arm, reward }) {
       const { clock, sums: old } = at(stats, bucket);
@@ -89,7 +101,7 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
     },
     ended(stats, { bucket }) {
       const { clock, sums } = at(stats, bucket);
-      const next = { clock: nextBin(clock, most_bin), sums };
+      const next = { clock: nextBin(clock, most_bins), sums };
       return { ...stats, buckets: stats.buckets.with(bucket, next) };
     },
     rate(stats, bucket, arm) {
@@ -99,32 +111,42 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
   };
 }
 
-/** The arm of the fewest milliseconds a token; the shallower of equal ones. */
-function cheapest(
+/** A round of each arm, of sums that begin with the prior's; 0 ms where nothing is known. */
+function estimates(
   { steps, alpha, prior }: Options,
-  { sums, epoch: { context }, stay, catchUp }: {
-    readonly sums: ArmSums;
-    readonly epoch: Epoch;
-    readonly stay: number;
-    readonly catchUp: number;
-  },
-): number {
+  sums: ArmSums,
+  context: RoundContext,
+): PriorRound[] {
   const before = prior > 0 ? priorRounds(context, steps, alpha) : undefined;
-  const arms = steps.map((depth, arm) => {
-    const weight = before === undefined ? 0 : prior;
-    const rounds = (sums.rounds[arm] ?? 0) + weight;
-    const tokens = (sums.tokens[arm] ?? 0) + weight * (before?.[arm]?.tokens ?? 0);
-    const ms = (sums.ms[arm] ?? 0) + weight * (before?.[arm]?.ms ?? 0);
-    return { depth, rounds, tokens, ms };
+  const weight = before === undefined ? 0 : prior;
+  return steps.map((_, arm) => {
+    const { tokens, ms } = before?.[arm] ?? { tokens: 0, ms: 0 };
+    const rounds = (sums.rounds[arm] ?? 0) + weight || 1;
+    return {
+      tokens: ((sums.tokens[arm] ?? 0) + weight * tokens) / rounds,
+      ms: ((sums.ms[arm] ?? 0) + weight * ms) / rounds,
+    };
   });
-  const untried = arms.findIndex(({ rounds }) => rounds === 0);
-  if (untried >= 0) return untried;
-  const { total } = lagOf(context);
-  const switching = total > 0 ? tableCatchUpMs(context, total) ?? catchUp : 0;
-  return argmax(arms.map(({ depth, rounds, tokens, ms }) => {
-    const spread = depth > 0 ? switching / (stay * tokens / rounds) : 0;
-    return -(ms / tokens + spread);
-  }));
+}
+
+/** Tokens a millisecond by arm, where drafting takes `switching` ms a round more. */
+function ratesOf(
+  steps: readonly number[],
+  rounds: readonly PriorRound[],
+  switching: number,
+): number[] {
+  return rounds.map(({ tokens, ms }, arm) => (
+    tokens / (ms + ((steps[arm] ?? 0) > 0 ? switching : 0))
+  ));
+}
+
+/** An arm by chance, in proportion to (rate / the largest) ^ focus. */
+function drawn(rates: readonly number[], focus: number, uniform: number): number {
+  const most = Math.max(...rates);
+  const weights = rates.map((rate) => (rate / most) ** focus);
+  let left = uniform * weights.reduce((sum, weight) => sum + weight, 0);
+  const arm = weights.findIndex((weight) => (left -= weight) < 0);
+  return arm < 0 ? rates.length - 1 : arm;
 }
 
 function average(old: number, newest: number): number {

@@ -27,6 +27,7 @@ interface Pulls {
  */
 export const UCB: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 2, 5], bonus: 1, hold: 1 }, { discount: 0.99, hold: 7 }],
+  adapts: { bursty: 0.8, why: "each batch bucket tries every depth; a switch has no cost" },
   check: (given) =>
     readNumbers(given, {
       bonus: { absent: 0.3, min: 0, max: 100 },
