@@ -1,5 +1,6 @@
 import { type Policy, PolicyError, type PolicySetup } from "../policy.ts";
 import { ADA_BINGREEDY } from "./bandit/ada_bingreedy.ts";
+import { BEG_MAB } from "./bandit/beg_mab.ts";
 import { EXP3 } from "./bandit/exp3.ts";
 import { LIN_TS } from "./bandit/lin_ts.ts";
 import { LINUCB } from "./bandit/linucb.ts";
@@ -21,6 +22,7 @@ export const POLICIES: Readonly<Record<string, PolicyKind<unknown>>> = {
 
   // They learn by trial.
   "ada-bingreedy": ADA_BINGREEDY,
+  "beg-mab": BEG_MAB,
   exp3: EXP3,
   "lin-ts": LIN_TS,
   linucb: LINUCB,
