@@ -108,6 +108,6 @@ function newest({ values, median }: Recent, value: number, window: number): Rece
 
 /** Of an even number of values the larger of the two in the middle. */
 function withMedian({ values }: Recent): Recent {
-  const sorted = Float64Array.from(values).sort();
+  const sorted = values.toSorted((a, b) => a - b);
   return { values, median: sorted[sorted.length >> 1] };
 }
