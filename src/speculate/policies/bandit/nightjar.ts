@@ -1,4 +1,3 @@
-import type { RoundContext } from "../../policy.ts";
 import type { NumberRange } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { addRound, argmax, type ArmSums, noSums } from "./arms.ts";
@@ -39,19 +38,23 @@ const NEWEST = 0.2;
  * Nightjar (arXiv 2512.22420) as it must be read to work; `nightjar-printed` is its Algorithm 1 to the
  * letter. For each batch bucket, bin b of a block (bins.ts):
  *
- *     with chance 1 / b  the bin's arm is uniform over all (v3; `law` "inverse-sqrt" is v1's)
- *     else               argmin_K  1 / g_K + I(lag > 0 and K > 0) c_switch(lag) / (stay n_K)
+ *     with chance 1 / b  the bin's arm is drawn, K with weight (l_least / l_K) ^ focus
+ *     else               argmin_K l_K
+ *     l_K = ms_K / tokens_K + I(lag > 0 and K > 0) c_switch(lag) / (stay n_K)
  *
- * - g_K is the rate of sums of tokens and milliseconds, which forget by `discount` a round of the
- *   bucket: the printed mean of rates over all time neither is the throughput nor follows a drift.
- * - Both sums begin with `prior` rounds of the cost table at acceptance `alpha`; as the others fade it
- *   returns, so that an arm which once was bad is tried again. Without a table arms without a round
- *   come first, rising.
- * - The arm is kept for its bin, or for `hold` rounds where that is more (v3: "bin-locked"). A bin has
- *   at most `most_bin` rounds.
- * - The switch, a prefill of what the draft has missed, is spread over the tokens that the arm emits
- *   in its bin: stay rounds of n_K. Eq. 3 divides it by K, which is no number of tokens of a batch.
- *   Without a table it costs what such prefills did.
+ * - The law is v3's; `law` "inverse-sqrt" is v1's 1 / sqrt(b), by which most rounds explore. The arm is
+ *   kept for its bin (v3), between `hold` and `most_bin` rounds. Blocks grow to `most_bins` bins and no
+ *   further, because a block's first bins are what finds a change.
+ * - ms_K and tokens_K are sums, which forget by `discount` a round of the bucket. The printed mean of
+ *   rates over all time neither is the throughput nor follows a drift.
+ * - Both sums begin with `prior` rounds of the cost table at acceptance `alpha`. As the others fade it
+ *   returns, so that an arm which once was bad is tried again.
+ * - Exploring prefers arms that are thought to be near the best, as the authors' code weighs them by a
+ *   prior: uniformly, as printed, a large batch pays two or three times for each round. Without a table
+ *   it is uniform, and arms without a round come first, rising.
+ * - The switch, a prefill of what the draft has missed, is spread over the tokens of the rounds that it
+ *   is expected to serve: `stay`, or the bin where that is more, with n_K tokens each. Eq. 3 divides it
+ *   by K, which is no number of tokens of a batch. Without a table it costs what such prefills did.
  */
 export const NIGHTJAR: PolicyKind<Options> = policyKind({
   examples: [
@@ -69,7 +72,7 @@ export const NIGHTJAR: PolicyKind<Options> = policyKind({
 });
 
 function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats> {
-  const { steps, hold, stay, most_bin, most_bins, discount, law, focus } = options;
+  const { steps, hold, stay, most_bin, most_bins, discount, law, focus, alpha, prior } = options;
   const at = ({ buckets }: Stats, bucket: number) => buckets[bucket] as Bins;
   const binRounds = (stats: Stats, bucket: number) =>
     Math.max(hold, Math.min(most_bin, binSize(at(stats, bucket).clock)));
@@ -81,14 +84,15 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
     rounds: binRounds,
     choose(stats, { bucket, context, draw }) {
       const { clock, sums } = at(stats, bucket);
-      const rounds = estimates(options, sums, context);
+      const before = priorRounds(context, steps, alpha);
+      const rounds = estimates(sums, before, prior);
       const untried = rounds.findIndex(({ ms }) => ms === 0);
       if (untried >= 0) return untried;
       const { total } = lagOf(context);
       const switching = total > 0 ? tableCatchUpMs(context, total) ?? stats.catchUp : 0;
       const rates = ratesOf(steps, rounds, switching / Math.max(stay, binRounds(stats, bucket)));
       const explores = draw(0) < exploreChance(clock, law);
-      return explores ? drawn(rates, context.costs ? focus : 0, draw(1)) : argmax(rates);
+      return explores ? drawn(rates, before ? focus : 0, draw(1)) : argmax(rates);
     },
     learn(stats, { bucket, arm, reward }) {
       const { clock, sums: old } = at(stats, bucket);
@@ -113,15 +117,14 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
 
 /** A round of each arm, of sums that begin with the prior's; 0 ms where nothing is known. */
 function estimates(
-  { steps, alpha, prior }: Options,
   sums: ArmSums,
-  context: RoundContext,
+  before: readonly PriorRound[] | undefined,
+  prior: number,
 ): PriorRound[] {
-  const before = prior > 0 ? priorRounds(context, steps, alpha) : undefined;
   const weight = before === undefined ? 0 : prior;
-  return steps.map((_, arm) => {
+  return sums.rounds.map((count, arm) => {
     const { tokens, ms } = before?.[arm] ?? { tokens: 0, ms: 0 };
-    const rounds = (sums.rounds[arm] ?? 0) + weight || 1;
+    const rounds = count + weight || 1;
     return {
       tokens: ((sums.tokens[arm] ?? 0) + weight * tokens) / rounds,
       ms: ((sums.ms[arm] ?? 0) + weight * ms) / rounds,
