@@ -10,6 +10,8 @@ import {
 import { AdaptiveConfigError } from "../adaptive_fields.ts";
 import type { Learned, Policy, PolicyReport, RoundOutcome } from "../policy.ts";
 import { slotIndex } from "../router.ts";
+import { EMA_GENERATIONS } from "./ema_generations.ts";
+import { wordOf } from "./fields.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 
 /** One state a bracket, in the config's order: brackets share nothing. */
@@ -30,17 +32,27 @@ export interface SlotReport {
   readonly ema_accept_len: number;
 }
 
-/** SGLang's `--speculative-adaptive`; its options are a `--speculative-adaptive-config`. */
+/**
+ * SGLang's `--speculative-adaptive`; its options are a `--speculative-adaptive-config`. Without batch
+ * sizes they are those of a `generation`, "main" or "doc" (ema_generations.ts), with the global keys
+ * that are given: {"generation": "doc", "ema_alpha": 0.1}.
+ */
 export const EMA: PolicyKind<AdaptiveConfig> = policyKind({
   examples: [
+    {},
     { "1": { candidate_steps: [1, 3, 5, 7] }, "8": { candidate_steps: [0, 1, 3] } },
     {
       ...{ ema_alpha: 1, warmup_batches: 0, update_interval: 1 },
       ...{ "1": { candidate_steps: [0, 1, 3] }, "4": { candidate_steps: [0, 7] } },
     },
     { candidate_steps: [1, 3, 7], update_interval: 2, warmup_batches: 1, up_hysteresis: -1.5 },
+    { generation: "doc", update_interval: 3 },
   ],
-  check: parseAdaptiveConfig,
+  adapts: {
+    ...{ stationary: 0.8, drift: 0.8 },
+    why: "knows no costs, and a depth's accepted drafts are cut off at the depth",
+  },
+  check: (given) => parseAdaptiveConfig(ofGeneration(given)),
   make: (config, { numSteps, buckets }) =>
     ema(config, { initialSteps: numSteps ?? middleSteps(config), buckets }),
 });
@@ -71,6 +83,17 @@ export function ema(
     learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
     report,
   };
+}
+
+/** Options that name no batch size and no candidates are a generation's, with their own numbers. */
+function ofGeneration(given: unknown): unknown {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  const { generation, ...config } = { generation: undefined, ...given };
+  const whole = Object.keys(config).some((key) => key === "candidate_steps" || /^\d+$/.test(key));
+  if (whole && generation === undefined) return given;
+  const table = EMA_GENERATIONS[wordOf(generation, "generation", ["main", "doc"])];
+  if (!whole) return { ...config, ...table };
+  throw new AdaptiveConfigError("a generation has its own batch sizes and candidate_steps");
 }
 
 /** SGLang's log line for a change. */

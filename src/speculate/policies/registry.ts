@@ -1,12 +1,34 @@
 import { type Policy, PolicyError, type PolicySetup } from "../policy.ts";
+import { ADA_BINGREEDY } from "./bandit/ada_bingreedy.ts";
+import { BEG_MAB } from "./bandit/beg_mab.ts";
+import { EXP3 } from "./bandit/exp3.ts";
+import { LIN_TS } from "./bandit/lin_ts.ts";
+import { LINUCB } from "./bandit/linucb.ts";
+import { NIGHTJAR } from "./bandit/nightjar.ts";
+import { NIGHTJAR_PRINTED } from "./bandit/nightjar_printed.ts";
+import { UCB } from "./bandit/ucb.ts";
 import { EMA } from "./ema.ts";
+import { HF_HEURISTIC } from "./hf_heuristic.ts";
 import type { PolicyKind } from "./kind.ts";
+import { OFF } from "./off.ts";
 import { STATIC } from "./static.ts";
 
 /** Every policy by its name: a new one takes its file, its test and a line here. */
 export const POLICIES: Readonly<Record<string, PolicyKind<unknown>>> = {
   static: STATIC,
+  off: OFF,
   ema: EMA,
+  "hf-heuristic": HF_HEURISTIC,
+
+  // They learn by trial.
+  "ada-bingreedy": ADA_BINGREEDY,
+  "beg-mab": BEG_MAB,
+  exp3: EXP3,
+  "lin-ts": LIN_TS,
+  linucb: LINUCB,
+  nightjar: NIGHTJAR,
+  "nightjar-printed": NIGHTJAR_PRINTED,
+  ucb: UCB,
 };
 
 /**

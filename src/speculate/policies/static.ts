@@ -12,6 +12,7 @@ export interface StaticOptions {
 /** SGLang without `--speculative-adaptive`. */
 export const STATIC: PolicyKind<StaticOptions> = policyKind({
   examples: [{}, { num_steps: 0 }, { num_steps: 5 }],
+  adapts: false,
   check(given) {
     const { num_steps } = readOptions(given, ["num_steps"]);
     if (num_steps === undefined) return { numSteps: undefined };

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { policyRandom } from "../../../src/speculate/noise.ts";
 import { parseAdaptiveConfig } from "../../../src/speculate/adaptive_config.ts";
-import { changeText, ema, type EmaState } from "../../../src/speculate/policies/ema.ts";
+import { changeText, EMA, ema, type EmaState } from "../../../src/speculate/policies/ema.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
 import { bucketsForStep } from "../../reference/router.ts";
 import { policyContract } from "../policy_contract.ts";
@@ -161,6 +162,32 @@ Deno.test("ema policy: a flat config takes the initial steps in", () => {
   assert.deepEqual(policy.tiers.map(({ depth }) => depth), [1, 2, 3, 7]);
   const [slot] = policy.start;
   assert.deepEqual([slot?.slot.candidateSteps, slot?.current, slot?.ema], [[1, 2, 3, 7], 2, 1]);
+});
+
+Deno.test("ema policy: options without batch sizes are a generation's", () => {
+  const setup = { buckets: BUCKETS, random: policyRandom(0) };
+  const main = EMA.check({});
+  assert.deepEqual(main, parseAdaptiveConfig(SGLANG_DEFAULT));
+  assert.deepEqual(EMA.check({ generation: "main" }), main);
+  const doc = EMA.check({ generation: "doc", ema_alpha: 0.5 });
+  const steps = doc.slots.map(({ batchSize, candidateSteps, emaAlpha, downHysteresis }) => [
+    ...[batchSize, candidateSteps, emaAlpha, downHysteresis],
+  ]);
+  assert.deepEqual(steps, [[1, [1, 3, 7], 0.5, -0.25], [8, [1, 3], 0.5, 0], [32, [1], 0.5, 0]]);
+  const { tiers } = EMA.open({ generation: "doc" }, setup);
+  assert.deepEqual(tiers.map(({ depth }) => depth), [1, 3, 7]);
+});
+
+Deno.test("ema policy: a generation that cannot be used", () => {
+  const faults: [unknown, RegExp][] = [
+    [{ generation: "new" }, /^generation must be one of main, doc, got "new"$/],
+    [{ generation: "doc", "1": { candidate_steps: [1] } }, /^a generation has its own batch sizes/],
+    [{ generation: "doc", candidate_steps: [1, 3] }, /^a generation has its own batch sizes/],
+    [{ generation: "doc", alpha: 1 }, /unknown key "alpha"/],
+    [{ alpha: 1 }, /unknown key "alpha"/],
+    [[], /^it must be a JSON object/],
+  ];
+  for (const [options, message] of faults) assert.throws(() => EMA.check(options), { message });
 });
 
 // SGLang's controller tests: 1 step for batches of 8 and more, else 3.

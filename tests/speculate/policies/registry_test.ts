@@ -2,12 +2,16 @@ import assert from "node:assert/strict";
 import { policyRandom } from "../../../src/speculate/noise.ts";
 import { POLICIES, policyNamed } from "../../../src/speculate/policies/registry.ts";
 import type { PolicySetup } from "../../../src/speculate/policy.ts";
+import { adaptationContract } from "../adaptation_contract.ts";
 import { policyContract } from "../policy_contract.ts";
 import { contextOf } from "../rounds.ts";
 
+const NAMES = Object.keys(POLICIES).join(", ");
 const SETUP: PolicySetup = { buckets: [1, 2, 4, 8], random: policyRandom(0) };
 
-for (const [name, { examples, open }] of Object.entries(POLICIES)) {
+for (const [name, kind] of Object.entries(POLICIES)) {
+  const { examples, open } = kind;
+  adaptationContract(name, kind);
   for (const [n, options] of examples.entries()) {
     policyContract(
       `${name}, example ${n + 1}`,
@@ -39,8 +43,8 @@ Deno.test("registry: a policy by name, with its options and the steps to begin w
 
 Deno.test("registry: what cannot be used is told in one line", () => {
   const faults: [string, unknown, string][] = [
-    ["best", {}, 'Cannot use policy "best": there are static, ema'],
-    ["toString", {}, 'Cannot use policy "toString": there are static, ema'],
+    ["best", {}, `Cannot use policy "best": there are ${NAMES}`],
+    ["toString", {}, `Cannot use policy "toString": there are ${NAMES}`],
     ["static", [], 'Cannot use policy "static": its options must be an object'],
     ["static", null, 'Cannot use policy "static": its options must be an object'],
     [

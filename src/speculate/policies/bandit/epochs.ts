@@ -1,0 +1,133 @@
+import type { Choice, Policy, PolicySetup, RoundContext, RoundOutcome } from "../../policy.ts";
+import { chains } from "../../round_shape.ts";
+import { armReport } from "./report.ts";
+import { type Reward, rewardOf } from "./reward.ts";
+
+/**
+ * A bandit whose arms are draft depths. It plays an arm for an epoch of rounds, which may be launched
+ * together, and decides anew after it. Each batch size, rounded up to one that programs are made for
+ * (a bucket), has epochs of its own. Arms and buckets are named by their index.
+ */
+export interface EpochRule<Stats> {
+  readonly start: Stats;
+  /** The arm of an epoch that begins. */
+  choose(stats: Stats, epoch: Epoch): number;
+  /** Rounds of an epoch that begins, 1 or more. */
+  rounds(stats: Stats, bucket: number): number;
+  /** Takes in a round of the arm in play. */
+  learn(stats: Stats, round: ArmRound): Stats;
+  /** Takes note that an epoch is over; its rounds are learned. */
+  ended?(stats: Stats, epoch: { readonly bucket: number; readonly arm: number }): Stats;
+  /** Tokens a millisecond that an arm is thought to give, for the report; undefined where unknown. */
+  rate(stats: Stats, bucket: number, arm: number): number | undefined;
+}
+
+/** Numbers that an epoch may draw. */
+export const PURPOSES = 128;
+
+/** An epoch to come. */
+export interface Epoch {
+  readonly bucket: number;
+  readonly context: RoundContext;
+  /** From 0 to 1, the latter excluded. @param purpose below PURPOSES. */
+  draw(purpose: number): number;
+}
+
+export interface ArmRound {
+  readonly bucket: number;
+  readonly batch: number;
+  readonly arm: number;
+  readonly reward: Reward;
+}
+
+export interface EpochState<Stats> {
+  readonly stats: Stats;
+  readonly epochs: readonly BucketEpoch[];
+}
+
+/** Of one bucket. */
+export interface BucketEpoch {
+  /** In play while rounds are `left`. */
+  readonly arm: number;
+  readonly left: number;
+  /** Epochs that are over. */
+  readonly count: number;
+  /** Rounds by arm. */
+  readonly played: readonly number[];
+}
+
+/** The policy that follows a rule. `steps`: the depth of each arm, rising. */
+export function epochPolicy<Stats>(
+  { steps, setup, rule }: {
+    readonly steps: readonly number[];
+    readonly setup: PolicySetup;
+    readonly rule: EpochRule<Stats>;
+  },
+): Policy<EpochState<Stats>> {
+  const { buckets } = setup;
+  const tiers = chains(steps);
+  const choices: readonly Choice[] = tiers.map((tier) => ({ tier }));
+  const fresh: BucketEpoch = { arm: 0, left: 0, count: 0, played: steps.map(() => 0) };
+
+  function armOf({ stats, epochs }: EpochState<Stats>, context: RoundContext): number {
+    const bucket = bucketOf(buckets, context.batchSize);
+    const { left, arm, count } = epochs[bucket] ?? fresh;
+    if (left > 0) return arm;
+    const draw = (purpose: number) => setup.random(count, bucket * PURPOSES + purpose) / 2 ** 32;
+    return rule.choose(stats, { bucket, context, draw });
+  }
+
+  /** A round of another arm was launched before the epoch began: it is dropped. */
+  function learn(state: EpochState<Stats>, outcome: RoundOutcome): EpochState<Stats> {
+    const bucket = bucketOf(buckets, outcome.batchSize);
+    const old = state.epochs[bucket] ?? fresh;
+    const arm = steps.indexOf(outcome.tier.depth);
+    if (arm < 0 || (old.left > 0 && arm !== old.arm)) return state;
+    const left = (old.left > 0 ? old.left : rule.rounds(state.stats, bucket)) - 1;
+    const epoch: BucketEpoch = {
+      ...{ arm, left },
+      count: left === 0 ? old.count + 1 : old.count,
+      played: old.played.with(arm, (old.played[arm] ?? 0) + 1),
+    };
+    const reward = rewardOf(outcome);
+    const learned = reward === undefined
+      ? state.stats
+      : rule.learn(state.stats, { bucket, batch: outcome.batchSize, arm, reward });
+    const stats = left === 0 ? rule.ended?.(learned, { bucket, arm }) ?? learned : learned;
+    return { stats, epochs: state.epochs.with(bucket, epoch) };
+  }
+
+  return {
+    tiers,
+    start: { stats: rule.start, epochs: atLeastOne(buckets).map(() => fresh) },
+    pick: (state, context) => choices[armOf(state, context)] as Choice,
+    holds({ stats, epochs }, { batchSize }) {
+      const bucket = bucketOf(buckets, batchSize);
+      const left = epochs[bucket]?.left ?? 0;
+      return left > 0 ? left : rule.rounds(stats, bucket);
+    },
+    learn: (state, outcome) => ({ state: learn(state, outcome) }),
+    report: ({ stats, epochs }) =>
+      armReport(epochs.map(({ played }, bucket) => ({
+        batchSize: buckets[bucket] ?? 1,
+        arms: played.map((rounds, arm) => (
+          { steps: steps[arm] ?? 0, rounds, rate: rule.rate(stats, bucket, arm) }
+        )),
+      }))),
+  };
+}
+
+/** The first bucket that holds the batch, the last one for batches beyond all. */
+export function bucketOf(buckets: readonly number[], batch: number): number {
+  const index = buckets.findIndex((bucket) => bucket >= batch);
+  return index >= 0 ? index : Math.max(0, buckets.length - 1);
+}
+
+/** The same start for every bucket. */
+export function eachBucket<T>(buckets: readonly number[], start: T): T[] {
+  return atLeastOne(buckets).map(() => start);
+}
+
+function atLeastOne(buckets: readonly number[]): readonly number[] {
+  return buckets.length > 0 ? buckets : [1];
+}

@@ -1,0 +1,30 @@
+import type { RoundOutcome } from "../../policy.ts";
+
+/** What a round says of its depth. */
+export interface Reward {
+  /** Accepted drafts and one token more of each sequence. */
+  readonly tokens: number;
+  /** Milliseconds of the round alone. */
+  readonly ms: number;
+  /** Milliseconds of the draft's prefill before it, 0 for most rounds. */
+  readonly catchUp: number;
+}
+
+/** Milliseconds that a clock may have told: from its resolution to an hour. */
+const MEASURABLE = { least: 1e-3, most: 3.6e6 };
+
+/** Undefined where the times or the counts are none: one of them would stay in a sum for ever. */
+export function rewardOf({ tier, sequences, ms }: RoundOutcome): Reward | undefined {
+  if (!(ms.round >= MEASURABLE.least && ms.round <= MEASURABLE.most)) return undefined;
+  let tokens = 0;
+  for (const { accepted } of sequences) {
+    if (Number.isInteger(accepted) && accepted >= 0) tokens += Math.min(accepted, tier.depth) + 1;
+  }
+  const catchUp = ms.catchUp > 0 && ms.catchUp <= MEASURABLE.most ? ms.catchUp : 0;
+  return tokens === 0 ? undefined : { tokens, ms: ms.round, catchUp };
+}
+
+/** Tokens a millisecond of all the time that the choice took, the switch's prefill included. */
+export function wallRate({ tokens, ms, catchUp }: Reward): number {
+  return tokens / (ms + catchUp);
+}

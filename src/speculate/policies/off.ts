@@ -1,0 +1,24 @@
+import { chain } from "../round_shape.ts";
+import { type PolicyKind, policyKind } from "./kind.ts";
+import { readOptions } from "./options.ts";
+import type { Choice } from "../policy.ts";
+
+const PLAIN: Choice = { tier: chain(0) };
+
+/** Never drafts, whatever a request asks for: plain decoding, the line that others are measured by. */
+export const OFF: PolicyKind<null> = policyKind({
+  examples: [{}],
+  adapts: false,
+  check(given) {
+    readOptions(given, []);
+    return null;
+  },
+  make: () => ({
+    tiers: [PLAIN.tier],
+    start: null,
+    pick: () => PLAIN,
+    holds: () => Infinity,
+    learn: (state: null) => ({ state }),
+    report: () => ({ json: {}, rows: [] }),
+  }),
+});

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { policyRandom } from "../../src/speculate/noise.ts";
+import { ADAPTATION, type Adaptation, type PolicyKind } from "../../src/speculate/policies/kind.ts";
+import { fixed } from "../../src/speculate/policies/static.ts";
+import type { Policy, RoundTimes } from "../../src/speculate/policy.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
+import { contextOf } from "./rounds.ts";
+import { playWorld, throughput, type World, WORLD_SETUP } from "./world.ts";
+
+/** A world, and the round from which on it counts. */
+interface Trial {
+  readonly world: World;
+  readonly from: number;
+}
+
+const ROUNDS = 3000;
+
+const STATIONARY: Readonly<Record<string, Trial>> = {
+  "batch 1, acceptance 0.8": stationary(1, 0.8),
+  "batch 4, acceptance 0.7": stationary(4, 0.7),
+  "batch 16, acceptance 0.5": stationary(16, 0.5),
+  "batch 96, acceptance 0.7": stationary(96, 0.7),
+};
+
+const DRIFT: Trial = {
+  world: {
+    rounds: 4500,
+    batch: () => 8,
+    alpha: (round) => round >= 1500 && round < 3000 ? 0.2 : 0.9,
+  },
+  from: 0,
+};
+
+const BURSTY: Trial = {
+  world: {
+    rounds: 4000,
+    batch: (round) => Math.floor(round / 200) % 2 === 0 ? 2 : 96,
+    alpha: () => 0.7,
+  },
+  from: 0,
+};
+
+/** No draft pays for 2000 rounds. */
+const IMPROVED: Trial = {
+  world: { rounds: 4000, batch: () => 4, alpha: (round) => round < 2000 ? 0.05 : 0.9 },
+  from: 2500,
+};
+
+/** Nobody knows what rounds cost. */
+const COLD: Trial = {
+  world: { ...stationary(4, 0.7).world, rounds: 200, costsTold: false },
+  from: 0,
+};
+const COLD_SHARE = 0.7;
+
+/** A clock that goes wrong now and then. */
+const ABSURD: Trial = {
+  world: { ...stationary(4, 0.7).world, told: (ms, round) => round % 7 === 3 ? absurd(round) : ms },
+  from: ROUNDS / 2,
+};
+/** Of the rounds of ABSURD, which a policy learns nothing from. */
+const ABSURD_LOSS = 0.1;
+
+const SEEDS = [1, 2, 3];
+
+/**
+ * What adapting comes to, for a kind with its first example, against every fixed depth of its tiers.
+ * The worlds and the policies' chance have seeds: the figures are the same in every run.
+ */
+export function adaptationContract(
+  name: string,
+  { examples: [options], open, adapts }: PolicyKind<unknown>,
+): void {
+  const make = (seed: number) => open(options, { ...WORLD_SETUP, random: policyRandom(seed) });
+
+  Deno.test(`policy contract: ${name} begins with a depth it has, without costs and history`, () => {
+    const policy = make(1);
+    for (const batchSize of [1, 2, 3, 8, 33, 96, 128]) {
+      const { tier, depths } = policy.pick(policy.start, contextOf(batchSize));
+      assert(policy.tiers.some(({ depth }) => depth === tier.depth), `${tier.depth}`);
+      assert(depths === undefined || depths.every((depth) => depth <= tier.depth));
+    }
+  });
+  if (adapts === false) return;
+  const least: Adaptation = { ...ADAPTATION, ...adapts };
+
+  for (const [what, trial] of Object.entries(STATIONARY)) {
+    Deno.test(`policy contract: ${name} converges at ${what}`, () => {
+      atLeast(make, trial, least.stationary);
+    });
+  }
+  Deno.test(`policy contract: ${name} follows acceptance that falls and rises`, () => {
+    atLeast(make, DRIFT, least.drift);
+  });
+  Deno.test(`policy contract: ${name} follows bursts of requests`, () => {
+    atLeast(make, BURSTY, least.bursty);
+  });
+  Deno.test(`policy contract: ${name} drafts again when drafts pay again`, () => {
+    atLeast(make, IMPROVED, least.improved);
+  });
+  Deno.test(`policy contract: ${name} does not begin badly where costs are unknown`, () => {
+    atLeast(make, COLD, COLD_SHARE);
+  });
+  Deno.test(`policy contract: ${name} converges though some times are absurd`, () => {
+    atLeast(make, ABSURD, least.stationary - ABSURD_LOSS);
+  });
+}
+
+/** The worst of some seeds of the policy's chance. */
+function atLeast(make: (seed: number) => Policy, { world, from }: Trial, least: number): void {
+  const fixedBest = Math.max(
+    ...make(1).tiers.map(({ depth }) => throughput(playFixed(depth, world), from)),
+  );
+  for (const seed of SEEDS) {
+    const played = playWorld(make(seed), world);
+    const share = throughput(played, from) / fixedBest;
+    assert(share >= least, `seed ${seed}: ${share.toFixed(3)} of the best fixed depth, < ${least}`);
+  }
+}
+
+const fixedPlays = new Map<World, ReturnType<typeof playWorld>[]>();
+
+/** Of a world once: policies are compared with the same. */
+function playFixed(depth: number, world: World): ReturnType<typeof playWorld> {
+  const plays = fixedPlays.get(world) ?? [];
+  fixedPlays.set(world, plays);
+  return plays[depth] ??= playWorld(fixed(chain(depth)), world);
+}
+
+function stationary(batch: number, alpha: number): Trial {
+  return { world: { rounds: ROUNDS, batch: () => batch, alpha: () => alpha }, from: ROUNDS / 2 };
+}
+
+function absurd(round: number): RoundTimes {
+  const times = [NaN, Infinity, -Infinity, -1, 0, 1e308, 1e-300];
+  const ms = times[Math.floor(round / 7) % times.length] ?? NaN;
+  return { round: ms, draft: ms, verify: ms, extend: ms, host: ms, catchUp: ms };
+}
