@@ -12,6 +12,11 @@ export interface Policy<State = unknown> {
   readonly start: State;
   /** Whether it uses contexts that `rank`: only then does the engine have the draft tell its confidence. */
   readonly confident?: boolean;
+  /**
+   * Whether it gives depths or budgets: rounds that verify a part of the drafts are then prepared at start,
+   * others when first wanted. Default: as `confident`.
+   */
+  readonly packs?: boolean;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Choice;
   /**

@@ -214,7 +214,7 @@ class DeviceCore implements Core {
     this.models = models;
     this.capacity = capacity;
     this.programs = programs;
-    this.ranks = capacity.confident === true && models.draft !== undefined && programs.packs;
+    this.ranks = programs.ranks;
     this.#submitter = submitter;
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
@@ -368,9 +368,8 @@ class DeviceCore implements Core {
       throw new Error(`${count} rounds of the same proposals`);
     }
     const batch = sequences.length;
-    const { packs } = this.programs;
     const bucket = batchBucket(batch, this.capacity.batch);
-    const packed = packing(asked, { batch, bucket, choice, packs, ranks: this.ranks });
+    const packed = packing(asked, { batch, bucket, choice, rounds: this.programs });
     const work = await this.programs.round({
       ...{ ...shape, batch, proposed, choice, cells, packed: packed.packed },
       allocates: packed.budget !== undefined,

@@ -42,6 +42,8 @@ export interface Programs {
   readonly created: Readonly<Created>;
   /** Whether rounds of chains may be packed. */
   readonly packs: boolean;
+  /** Whether the device may choose the drafts that are verified, by the draft's confidence. */
+  readonly ranks: boolean;
   /** The same object each time for up to CELL_BUCKET more cells. */
   round(of: RoundOf): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
@@ -115,8 +117,9 @@ export function enginePrograms(
   const parts = {
     ...{ target, drafter, buffers, relaxed },
     ...{ mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) },
-    told: capacity.confident,
+    told: capacity.confident === true && models.draft !== undefined,
   };
+  const packs = drafter?.extendPacked !== undefined && relaxed === undefined;
   const levels = once((depth = 0, batch = 0) =>
     compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
   );
@@ -167,7 +170,8 @@ export function enginePrograms(
   const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
   return {
     created,
-    packs: drafter?.extendPacked !== undefined && relaxed === undefined,
+    packs,
+    ranks: packs && parts.told,
     round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, ...of }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && proposed ? 1 : 0;

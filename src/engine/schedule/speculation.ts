@@ -27,6 +27,9 @@ export interface SpeculationPlan {
   readonly tiers: readonly TierShape[];
   /** Those whose programs are made at start; default that to begin with. */
   readonly warmed?: readonly TierShape[];
+  /** As the policy's; default false. */
+  readonly confident?: boolean;
+  readonly packs?: boolean;
   readonly speculation: Speculation;
 }
 
@@ -98,16 +101,36 @@ function drafts(asked: number | undefined): boolean {
 }
 
 /**
- * What the policy chose; a request that asked for no drafts gets none where each has its own depth.
- * A policy that gives depths which no round can have is a bug.
+ * What the policy chose; a request that asked for no drafts gets none where each has its own depth or the
+ * device decides. A policy that gives depths or a budget which no round can have is a bug.
  */
-function checked(choice: Choice, { batchSize, asked }: RoundContext): Choice {
-  const { tier, depths } = choice;
-  if (depths === undefined) return choice;
-  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
-  if (!isChain(tier) || depths.length !== batchSize || !depths.every(fits)) {
-    const shape = JSON.stringify(tier);
-    throw new Error(`a policy gave depths ${depths} to ${batchSize} sequences at ${shape}`);
+function checked(choice: Choice, context: RoundContext): Choice {
+  const { tier, depths, verify } = choice;
+  const { batchSize, asked } = context;
+  const wrong = depths && !fitDepths(choice, context)
+    ? `depths ${depths}`
+    : verify && !fitBudget(choice, context)
+    ? `the budget ${JSON.stringify(verify)}`
+    : undefined;
+  if (wrong !== undefined) {
+    throw new Error(`a policy gave ${wrong} to ${batchSize} sequences at ${JSON.stringify(tier)}`);
   }
-  return { tier, depths: depths.map((depth, i) => drafts(asked[i]) ? depth : 0) };
+  const silent = asked.every(drafts);
+  if (depths === undefined && (verify === undefined || silent)) return choice;
+  const most = depths ?? Array<number>(batchSize).fill(tier.depth);
+  return { ...choice, depths: most.map((depth, i) => drafts(asked[i]) ? depth : 0) };
+}
+
+function fitDepths({ tier, depths = [] }: Choice, { batchSize }: RoundContext): boolean {
+  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
+  return isChain(tier) && depths.length === batchSize && depths.every(fits);
+}
+
+function fitBudget({ tier, depths, verify }: Choice, { batchSize, ranks }: RoundContext): boolean {
+  if (verify === undefined) return true;
+  const { drafts, slope, intercepts, leastConfidence } = verify;
+  const whole = Number.isInteger(drafts) && drafts >= 0 && drafts <= batchSize * tier.depth;
+  const finite = [slope, leastConfidence, ...intercepts].every(Number.isFinite);
+  const alone = depths === undefined && isChain(tier) && intercepts.length === tier.depth;
+  return ranks && alone && whole && finite;
 }

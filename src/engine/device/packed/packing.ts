@@ -1,6 +1,7 @@
 import type { VerifyBudget } from "../../../speculate/policy.ts";
 import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
 import { type ChoiceKind, isPlain } from "../choice/choice.ts";
+import type { Programs } from "../programs.ts";
 import { packedRows } from "./row_buckets.ts";
 
 /** How a round gets by with fewer rows than its shape has. */
@@ -27,16 +28,15 @@ interface Asked {
  * no confidence.
  *
  * @param of.bucket sequences that the round's programs are for.
- * @param of.packs whether there are packed rounds at all.
+ * @param of.rounds what rounds there may be.
  */
 export function packing(
   { shape, depths, verify, proposals }: Asked,
-  { batch, bucket, choice, packs, ranks }: {
+  { batch, bucket, choice, rounds: { packs, ranks } }: {
     readonly batch: number;
     readonly bucket: number;
     readonly choice: ChoiceKind;
-    readonly packs: boolean;
-    readonly ranks: boolean;
+    readonly rounds: Pick<Programs, "packs" | "ranks">;
   },
 ): Packing {
   const { depth } = shape;
