@@ -27,6 +27,8 @@ import parentTree from "./choose/parent_tree.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
 import relax from "./choose/relax.wgsl" with { type: "text" };
 import allocate from "./confidence/allocate.wgsl" with { type: "text" };
+import confidentChoose from "./confidence/confident_choose.wgsl" with { type: "text" };
+import partialSoftmax from "./confidence/partial_softmax.wgsl" with { type: "text" };
 import tellConfidence from "./confidence/tell_confidence.wgsl" with { type: "text" };
 import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
@@ -131,6 +133,7 @@ import pool from "./tree/pool.wgsl" with { type: "text" };
 import rank from "./tree/rank.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
 import topOfSlot from "./tree/top_of_slot.wgsl" with { type: "text" };
+import topOfSlotConfident from "./tree/top_of_slot_confident.wgsl" with { type: "text" };
 import topTokens from "./tree/top_tokens.wgsl" with { type: "text" };
 import treeLevel from "./tree/tree_level.wgsl" with { type: "text" };
 import treeLevelFirst from "./tree/tree_level_first.wgsl" with { type: "text" };
@@ -182,6 +185,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/partial_argmax": partialArgmax,
   "choose/relax": relax,
   "confidence/allocate": allocate,
+  "confidence/confident_choose": confidentChoose,
+  "confidence/partial_softmax": partialSoftmax,
   "confidence/tell_confidence": tellConfidence,
   "confidence/tell_none": tellNone,
   "experts/combine_experts": combineExperts,
@@ -286,6 +291,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tree/rank": rank,
   "tree/top_of_row": topOfRow,
   "tree/top_of_slot": topOfSlot,
+  "tree/top_of_slot_confident": topOfSlotConfident,
   "tree/top_tokens": topTokens,
   "tree/tree_level": treeLevel,
   "tree/tree_level_first": treeLevelFirst,
