@@ -20,8 +20,8 @@ export interface Policy<State = unknown> {
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Choice;
   /**
-   * How many rounds `pick` surely gives the same tier and depths, the next one included and whatever
-   * they come to: 1 or more. So many may be launched before the first of them is learned.
+   * How many rounds `pick` surely gives the same choice, the next one included and whatever they come
+   * to: 1 or more. So many may be launched before the first of them is learned.
    */
   holds(state: State, context: RoundContext): number;
   /** Takes in what a round came to. */
