@@ -26,6 +26,11 @@ import parentChain from "./choose/parent_chain.wgsl" with { type: "text" };
 import parentTree from "./choose/parent_tree.wgsl" with { type: "text" };
 import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
 import relax from "./choose/relax.wgsl" with { type: "text" };
+import allocate from "./confidence/allocate.wgsl" with { type: "text" };
+import confidentChoose from "./confidence/confident_choose.wgsl" with { type: "text" };
+import partialSoftmax from "./confidence/partial_softmax.wgsl" with { type: "text" };
+import tellConfidence from "./confidence/tell_confidence.wgsl" with { type: "text" };
+import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
@@ -95,6 +100,9 @@ import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
+import placesPacked from "./packed/places_packed.wgsl" with { type: "text" };
+import placesUniform from "./packed/places_uniform.wgsl" with { type: "text" };
+import verifyPacked from "./packed/verify_packed.wgsl" with { type: "text" };
 import accept from "./round/accept.wgsl" with { type: "text" };
 import acceptChain from "./round/accept_chain.wgsl" with { type: "text" };
 import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
@@ -125,6 +133,7 @@ import pool from "./tree/pool.wgsl" with { type: "text" };
 import rank from "./tree/rank.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
 import topOfSlot from "./tree/top_of_slot.wgsl" with { type: "text" };
+import topOfSlotConfident from "./tree/top_of_slot_confident.wgsl" with { type: "text" };
 import topTokens from "./tree/top_tokens.wgsl" with { type: "text" };
 import treeLevel from "./tree/tree_level.wgsl" with { type: "text" };
 import treeLevelFirst from "./tree/tree_level_first.wgsl" with { type: "text" };
@@ -175,6 +184,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/parent_tree": parentTree,
   "choose/partial_argmax": partialArgmax,
   "choose/relax": relax,
+  "confidence/allocate": allocate,
+  "confidence/confident_choose": confidentChoose,
+  "confidence/partial_softmax": partialSoftmax,
+  "confidence/tell_confidence": tellConfidence,
+  "confidence/tell_none": tellNone,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_tiled": expertJobsTiled,
@@ -244,6 +258,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_put_add": normPutAdd,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
+  "packed/places_packed": placesPacked,
+  "packed/places_uniform": placesUniform,
+  "packed/verify_packed": verifyPacked,
   "round/accept": accept,
   "round/accept_chain": acceptChain,
   "round/accept_commit": acceptCommit,
@@ -274,6 +291,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tree/rank": rank,
   "tree/top_of_row": topOfRow,
   "tree/top_of_slot": topOfSlot,
+  "tree/top_of_slot_confident": topOfSlotConfident,
   "tree/top_tokens": topTokens,
   "tree/tree_level": treeLevel,
   "tree/tree_level_first": treeLevelFirst,

@@ -1,6 +1,7 @@
 // What is drafted for each slot, u32 [slots, 2 MOST_ROWS - 1]: how many drafts are to be verified (more
 // than there are rows for: all), then tokens, then the row of each one's parent: row 0 is the root,
-// draft i has row i + 1. Chains have no parents there. src/model/plan/rows_layout.ts mirrors it.
+// draft i has row i + 1. Chains have no parents; instead, where the draft tells it, its confidence in each
+// draft is there (f32 bits, see src/speculate/policy.ts). src/model/plan/rows_layout.ts mirrors it.
 
 override MOST_ROWS: u32; // rows that a slot may have in any round, its pending token included
 
@@ -14,4 +15,9 @@ fn draft_token(slot: u32, i: u32) -> u32 {
 
 fn draft_parent(slot: u32, i: u32) -> u32 {
   return draft_count(slot) + MOST_ROWS + i;
+}
+
+// Of a chain.
+fn draft_confidence(slot: u32, i: u32) -> u32 {
+  return draft_parent(slot, i);
 }

@@ -6,13 +6,19 @@
 // to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
 //
 // One invocation per sequence of the batch.
-// Slot:
+// Slots:
 //   walk: `fn walk(slot, first)`, how many drafts are accepted; `fn row_at(j)`, the row at level j;
-//     `fn keep(at, row)`, what else is stored of it (accept_chain.wgsl, accept_tree.wgsl).
+//     `fn keep(at, row)`, what else is stored of it (accept_chain.wgsl, accept_tree.wgsl);
+//   places: `fn first_row(b)` and `fn first_extend(b)`, the sequence's first row of verify and of draft-extend;
+//     `fn extend_rows(slot)`, how many it has of the latter (packed/places_*.wgsl);
+//   tell: `fn result_words()`, what a sequence's result takes; `fn tell(result, slot)`, what is in it beside the
+//     tokens (confidence/tell_*.wgsl).
 
 //use fragments/rows
 //use fragments/drafts
 //use walk
+//use places
+//use tell
 
 override ROWS: u32; // verify rows a sequence
 override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a sequence
@@ -21,13 +27,13 @@ const NOT_A_TOKEN = 0xffffffffu; // of choose.wgsl
 const NO_ROW = 0xffffffffu; // of gather_rows.wgsl
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
-@group(0) @binding(1) var<storage, read> rows: array<Row>; // [batch * ROWS] verify rows
-@group(0) @binding(2) var<storage, read> chosen: array<u32>; // [batch * ROWS]
+@group(0) @binding(1) var<storage, read> rows: array<Row>; // verify rows, [batch * ROWS] where they are not packed
+@group(0) @binding(2) var<storage, read> chosen: array<u32>; // of each of them
 @group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(4) var<storage, read_write> slots: array<Slot>; // [slots]
-@group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (DEPTH + 1)]
+@group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (DEPTH + 1)] where they are not packed
 @group(0) @binding(6) var<storage, read_write> last: array<u32>; // [batch] extend row of the bonus; what `keep` keeps
-@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch, 2 ROWS]: tokens emitted, ROWS choices, ROWS - 1 drafts
+@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch]: tokens emitted, ROWS choices, ROWS - 1 drafts, what `tell` tells
 
 fn stops(slot: u32, token: u32) -> bool {
   let same = vec4<u32>(token);
@@ -38,11 +44,12 @@ fn stops(slot: u32, token: u32) -> bool {
 fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   let b = tile.x;
   let slot = batch_slots[b];
-  let first = b * ROWS;
-  let out = b * (DEPTH + 1u);
-  let result = b * 2u * ROWS;
-  if (rows[first].live == 0u) {
-    for (var j = 0u; j <= DEPTH; j++) {
+  let first = first_row(b);
+  let out = first_extend(b);
+  let out_rows = extend_rows(slot);
+  let result = b * result_words();
+  if (slot == NO_SLOT || rows[first].live == 0u) {
+    for (var j = 0u; j < out_rows; j++) {
       extend[out + j] = Row();
       keep(out + j, NO_ROW);
     }
@@ -52,7 +59,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   }
   let accepted = walk(slot, first);
   results[result] = accepted + 1u;
-  for (var j = 0u; j <= DEPTH; j++) {
+  for (var j = 0u; j < out_rows; j++) {
     let row = first + row_at(j);
     let token = chosen[row];
     results[result + 1u + j] = token;
@@ -66,6 +73,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>) {
   for (var j = 0u; j + 1u < ROWS; j++) {
     results[result + 1u + ROWS + j] = drafts[draft_token(slot, j)];
   }
+  tell(result, slot);
   last[b] = out + accepted;
   slots[slot].length += accepted + 1u;
   slots[slot].pending = chosen[first + row_at(accepted)];

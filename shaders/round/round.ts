@@ -22,31 +22,46 @@ function verifyKernel(name: "verify_rows" | "verify_tree") {
   });
 }
 
+/** Where the rows of sequences are, and what of them is told. */
+interface AcceptVariant {
+  readonly packed: boolean;
+  readonly told: boolean;
+}
+
+function variantOf({ firstRows, told = false }: AcceptShape): AcceptVariant {
+  return { packed: firstRows !== undefined, told };
+}
+
+const acceptKernels = new Map<string, Kernel>();
+
 /**
- * A kernel of acceptance.
+ * A kernel of acceptance, made once.
  *
- * @param variant what the slots of accept_commit.wgsl stand for, and the counts of those fragments.
+ * @param by what the walk of accept_commit.wgsl stands for, the counts of that fragment, and its constants.
  */
-export function acceptKernel<const Constant extends string>(
-  name: string,
-  variant: { readonly slots: Slots; readonly counts?: Readonly<Record<string, number>> },
-  constants: readonly Constant[],
-): Kernel<
-  keyof ReturnType<typeof bound<AcceptBuffers>>,
-  "ROWS" | "DEPTH" | "MOST_ROWS" | Constant
-> {
-  return kernel(name, shader("round/accept_commit", variant), {
-    bindings: ["batch_slots", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
-    constants: ["ROWS", "DEPTH", "MOST_ROWS", ...constants],
+function acceptKernel(
+  rule: string,
+  { packed, told }: AcceptVariant,
+  { walk, counts = {}, constants = [] }: {
+    readonly walk: Slots;
+    readonly counts?: Readonly<Record<string, number>>;
+    readonly constants?: readonly string[];
+  },
+): Kernel {
+  const name = `${rule}${packed ? "_packed" : ""}${told ? "_told" : ""}`;
+  return acceptKernels.getOrInsertComputed(name, () => {
+    const slots = {
+      ...walk,
+      places: packed ? "packed/places_packed" : "packed/places_uniform",
+      tell: told ? "confidence/tell_confidence" : "confidence/tell_none",
+    };
+    return kernel(name, shader("round/accept_commit", { slots, counts }), {
+      bindings: ["batch_slots", "rows", "chosen", "drafts", "slots", "extend", "last", "results"],
+      constants: ["ROWS", "DEPTH", "MOST_ROWS", ...packed ? ["FIRST_ROWS"] : [], ...constants],
+    });
   });
 }
 
-const ACCEPT = acceptKernel("accept", {
-  slots: { walk: "round/accept_chain", accepts: "round/accept" },
-}, []);
-const ACCEPT_TREE = acceptKernel("accept_tree", {
-  slots: { walk: "round/accept_tree" },
-}, ["KEPT"]);
 const ACCEPT_PROMPT = kernel("accept_prompt", shader("round/accept_prompt"), {
   bindings: ["batch_slots", "last", "chosen", "slots", "extend", "results"],
   constants: [],
@@ -120,19 +135,35 @@ export interface AcceptBuffers {
 /** What is accepted of: chains of `depth` drafts, or trees as deep. */
 export interface AcceptShape extends VerifyRowsShape {
   readonly depth: number;
+  /** Of packed rounds: see `verifyPacked`. */
+  readonly firstRows?: number | undefined;
+  /** Whether results tell how many drafts were verified, and the draft's confidences. Chains only. */
+  readonly told?: boolean | undefined;
 }
 
-/** The constants that every kernel of acceptance has. */
-export function acceptConstants(
-  { rows, depth, mostRows }: AcceptShape,
-): Record<"ROWS" | "DEPTH" | "MOST_ROWS", number> {
-  return { ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows };
+/** Records acceptance of chains or trees by the rule of a walk, see accept_commit.wgsl. */
+export function acceptBy(
+  rule: string,
+  walk: Parameters<typeof acceptKernel>[2],
+  buffers: AcceptBuffers,
+  shape: AcceptShape & { readonly constants?: Readonly<Record<string, number>> },
+): Dispatch {
+  const { batch, rows, depth, mostRows, firstRows, constants } = shape;
+  return dispatch(acceptKernel(rule, variantOf(shape), walk), {
+    buffers: bound(buffers),
+    constants: {
+      ...{ ROWS: rows, DEPTH: depth, MOST_ROWS: mostRows },
+      ...firstRows === undefined ? {} : { FIRST_ROWS: firstRows },
+      ...constants,
+    },
+    workgroups: [batch],
+  });
 }
 
 /** Records acceptance of each sequence's chain: drafts are kept while the target chose the same. */
 export function accept(buffers: AcceptBuffers, shape: AcceptShape): Dispatch {
-  const constants = acceptConstants(shape);
-  return dispatch(ACCEPT, { buffers: bound(buffers), constants, workgroups: [shape.batch] });
+  const walk = { walk: "round/accept_chain", accepts: "round/accept" };
+  return acceptBy("accept", { walk }, buffers, shape);
 }
 
 /**
@@ -143,10 +174,10 @@ export function accept(buffers: AcceptBuffers, shape: AcceptShape): Dispatch {
  */
 export function acceptTree(
   buffers: AcceptBuffers,
-  shape: AcceptShape & { readonly kept: number },
+  { kept, ...shape }: AcceptShape & { readonly kept: number },
 ): Dispatch {
-  const constants = { ...acceptConstants(shape), KEPT: shape.kept };
-  return dispatch(ACCEPT_TREE, { buffers: bound(buffers), constants, workgroups: [shape.batch] });
+  const walk = { walk: { walk: "round/accept_tree" }, constants: ["KEPT"] };
+  return acceptBy("accept_tree", walk, buffers, { ...shape, constants: { KEPT: kept } });
 }
 
 /** Records the end of a prefill. */

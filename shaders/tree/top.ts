@@ -31,11 +31,13 @@ function partialTopKernel(lanes: number) {
 const partialKernels = new Map<number, ReturnType<typeof partialTopKernel>>();
 const topKernels = new Map<string, Kernel>();
 
-function topTokensKernel(lanes: number, perSlot: boolean): Kernel {
-  const name = `top_tokens_${perSlot ? "slot" : "row"}_${lanes}`;
+function topTokensKernel(lanes: number, bySlot: BySlot | undefined): Kernel {
+  const perSlot = bySlot !== undefined;
+  const of = bySlot?.confident ? "slot_confident" : perSlot ? "slot" : "row";
+  const name = `top_tokens_${of}_${lanes}`;
   return topKernels.getOrInsertComputed(name, () => {
     const code = shader("tree/top_tokens", {
-      slots: { place: perSlot ? "tree/top_of_slot" : "tree/top_of_row" },
+      slots: { place: `tree/top_of_${of}` },
       counts: foldCounts(lanes),
     });
     return kernel(name, code, {
@@ -62,6 +64,8 @@ export interface BySlot {
   /** What is drafted for each slot, [slots, draftWords(mostRows)]: its first token is stored too. */
   readonly drafts: Operand;
   readonly mostRows: number;
+  /** Whether its probability is stored beside it; default false. */
+  readonly confident?: boolean | undefined;
 }
 
 /**
@@ -96,7 +100,7 @@ export function topTokens(
       label: `${label}.partial`,
       work: { bytes: 4 * rows * vocab, flops: rows * vocab },
     }),
-    dispatch(topTokensKernel(lanes, bySlot !== undefined), {
+    dispatch(topTokensKernel(lanes, bySlot), {
       buffers: {
         ...{ partials, offsets, out },
         ...batchSlots && drafts ? { batch_slots: batchSlots, drafts } : {},

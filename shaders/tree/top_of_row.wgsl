@@ -4,4 +4,4 @@ fn place(row: u32) -> u32 {
   return row;
 }
 
-fn first(place: u32, token: u32) {}
+fn first(place: u32, token: u32, probability: f32) {}

@@ -10,6 +10,6 @@ fn place(row: u32) -> u32 {
   return batch_slots[row];
 }
 
-fn first(place: u32, token: u32) {
+fn first(place: u32, token: u32, probability: f32) {
   drafts[draft_token(place, 0u)] = token;
 }

@@ -5,8 +5,8 @@
 //
 // One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
 // is behind it. Slot:
-//   place: `fn place(row)`, where the row's tokens go, NO_PLACE for nowhere; `fn first(place, token)`, what
-//     else is done with the most probable one (top_of_row.wgsl, top_of_slot.wgsl).
+//   place: `fn place(row)`, where the row's tokens go, NO_PLACE for nowhere; `fn first(place, token, probability)`,
+//     what else is done with the most probable one (top_of_row.wgsl, top_of_slot.wgsl, top_of_slot_confident.wgsl).
 
 //use tree/rank
 //use fragments/workgroup_argmax
@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let sound = select(0.0, min(probability, 1.0), probability >= 0.0);
       out[to * TOP + rank] = vec2<u32>(token, bitcast<u32>(sound));
       if (rank == 0u) {
-        first(to, token);
+        first(to, token, sound);
       }
     }
   }

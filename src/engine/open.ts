@@ -139,14 +139,14 @@ export async function openEngine(
   const algorithm = drafter?.name ?? device;
   const { architecture } = config;
   const plan = planOf(options, { algorithm: device, architecture, drafter });
-  const { tiers, warmed = [plan.tier], speculation } = plan;
+  const { tiers, warmed = [plan.tier], speculation, confident } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
   const acceptThresholds = relaxing(options.acceptThresholds);
   if (options.rejection) {
     checkRejection(options.rejection, device, tiers, acceptThresholds);
   }
   const gpu = stack.use(await machine.openGpu(options.adapter));
-  const settings = { ...options, drafter, contextLength, tiers };
+  const settings = { ...options, drafter, contextLength, tiers, confident };
   const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
   await checkMemory(asked, machine.gpuMemory);
@@ -163,6 +163,7 @@ export async function openEngine(
       meanwhile: drafter?.meanwhile,
     });
     await opened.warmUp(warmed);
+    if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     return { core: opened, tuned: report };
   });

@@ -12,11 +12,16 @@ export interface Policy<State = unknown> {
   readonly start: State;
   /** Whether it uses contexts that `rank`: only then does the engine have the draft tell its confidence. */
   readonly confident?: boolean;
+  /**
+   * Whether it gives depths or budgets: rounds that verify a part of the drafts are then prepared at start,
+   * others when first wanted. Default: as `confident`.
+   */
+  readonly packs?: boolean;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Choice;
   /**
-   * How many rounds `pick` surely gives the same tier and depths, the next one included and whatever
-   * they come to: 1 or more. So many may be launched before the first of them is learned.
+   * How many rounds `pick` surely gives the same choice, the next one included and whatever they come
+   * to: 1 or more. So many may be launched before the first of them is learned.
    */
   holds(state: State, context: RoundContext): number;
   /** Takes in what a round came to. */

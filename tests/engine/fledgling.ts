@@ -1,4 +1,4 @@
-import { type Core, openCore } from "../../src/engine/device/core.ts";
+import { type Core, openCore, type RoundsAsked } from "../../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -37,9 +37,13 @@ export async function openFledgling(
   kind: "eagle3" | "eagle1",
   batch: number,
   gpu?: Gpu,
-  { kvDtype = "f32", shapes = chains([0, 1, 2, 3, 4, 5, 6, 7]), ...quantize }:
+  { kvDtype = "f32", shapes = chains([0, 1, 2, 3, 4, 5, 6, 7]), confident, ...quantize }:
     & QuantizeChoice
-    & { readonly kvDtype?: KvDtype; readonly shapes?: readonly TierShape[] } = {},
+    & {
+      readonly kvDtype?: KvDtype;
+      readonly shapes?: readonly TierShape[];
+      readonly confident?: boolean;
+    } = {},
 ): Promise<Core> {
   using models = openModels({ algorithm: kind === "eagle3" ? "EAGLE3" : "EAGLE" });
   const opened = gpu ?? await openGpu();
@@ -51,6 +55,7 @@ export async function openFledgling(
     contextLength,
     pages: batch * (contextLength + 2 * 8) / PAGE,
     kvDtype,
+    confident,
   });
 }
 
@@ -76,12 +81,14 @@ export async function decode(
   core: Core,
   sequences: readonly Sequence[],
   prompts: readonly (readonly number[])[],
-  { numSteps, most, sampling, perSync = 1 }: {
+  { numSteps, most, sampling, perSync = 1, verifying = () => ({}) }: {
     readonly numSteps: number;
     readonly most: number;
     readonly sampling: readonly Sampling[];
     /** Rounds without the host; with more than one the device stops lanes at EOS. */
     readonly perSync?: number;
+    /** What is verified in the next group of rounds. */
+    readonly verifying?: () => Pick<RoundsAsked, "depths" | "verify">;
   },
 ): Promise<Decoded[]> {
   const outputs: Decoded[] = [];
@@ -96,7 +103,8 @@ export async function decode(
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
-    const rounds = await core.rounds(sequences, { shape: chain(numSteps), count: perSync });
+    const asked = { shape: chain(numSteps), count: perSync, ...verifying() };
+    const rounds = await core.rounds(sequences, asked);
     for (const [i, lane] of rounds.flatMap(({ sequences }) => [...sequences.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;

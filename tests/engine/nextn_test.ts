@@ -36,6 +36,7 @@ async function open(
     prefillRows: 256,
     contextLength: 48,
     pages: batch * CELLS / PAGE,
+    confident: true,
   });
 }
 
@@ -132,6 +133,14 @@ Deno.test("sequences side by side share experts and have the text they have alon
   for (const numSteps of [0, 1, 3]) {
     const found = await decode(core, sequences, prompts, { ...options, numSteps });
     assert.deepEqual(found.map((one) => one.ids), alone, `num_steps ${numSteps}`);
+    if (numSteps === 0) continue;
+    const intercepts = Array<number>(numSteps).fill(0);
+    for (const drafts of [1, 4]) {
+      const verify = { drafts: Math.min(drafts, 3 * numSteps), slope: 1, intercepts };
+      const verifying = () => ({ verify: { ...verify, leastConfidence: 0 } });
+      const packed = await decode(core, sequences, prompts, { ...options, numSteps, verifying });
+      assert.deepEqual(packed.map((one) => one.ids), alone, `${drafts} drafts of ${numSteps}`);
+    }
   }
   core.gpu[Symbol.dispose]();
 });

@@ -3,7 +3,12 @@
 //   UPDATE_GOLDEN=1 deno test -A tests/engine/plans_test.ts
 
 import assert from "node:assert/strict";
-import { type Capacity, mostRows, roundBuffers } from "../../src/engine/device/buffers.ts";
+import {
+  type Capacity,
+  firstRowsAt,
+  mostRows,
+  roundBuffers,
+} from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
 import { drafterOf } from "../../src/engine/device/programs.ts";
 import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
@@ -71,7 +76,8 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   const models = prepareModels(gpu, await load(gpu), capacity, buffers);
   const { target } = models;
   const drafter = drafterOf(models, buffers);
-  const parts = { target, drafter, buffers, mostRows: mostRows(capacity) };
+  const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) };
+  const parts = { target, drafter, buffers, ...of };
   const steps = drafter ? STEPS : [0];
   const rounds = steps.flatMap((numSteps) =>
     BATCHES.flatMap((batch) => {

@@ -1,3 +1,4 @@
+import { BUDGET_WORDS } from "../../../shaders/confidence/allocate.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
@@ -29,6 +30,8 @@ export interface Capacity {
   readonly kvDtype?: KvDtype;
   /** Where chains of a standalone draft are verified by rejection sampling. */
   readonly rejection?: RejectionRule | undefined;
+  /** Whether chains of an EAGLE head or a NextN layer tell the draft's confidence; default false. */
+  readonly confident?: boolean | undefined;
 }
 
 /** Drafts that the deepest tier may accept in a round. */
@@ -89,10 +92,15 @@ export interface RoundBuffers {
   readonly extendRows: Operand;
   /** The target's choices, u32 [rows]. */
   readonly chosen: Operand;
-  /** Extend row of each sequence's bonus token, u32 [batch]; in rounds of trees also `keptRows`. */
+  /**
+   * Extend row of each sequence's bonus token, u32 [batch]; in rounds of trees also `keptRows`, in packed
+   * rounds what `firstRowsAt` says.
+   */
   readonly last: Operand;
   /** [batch, resultWords(rows of the round)] u32. */
   readonly results: Operand;
+  /** How drafts are chosen to be verified: `Budget` of shaders/confidence/allocate.wgsl. */
+  readonly budget: Operand;
 }
 
 /** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
@@ -120,6 +128,11 @@ export function keptRows({ buffer }: Operand): Operand {
   return { buffer, offset: KEPT_ROWS_AT * 4 };
 }
 
+/** Word of `last` from which packed rounds have the first row of each sequence, u32 [batch]. */
+export function firstRowsAt(capacity: Pick<Capacity, "shapes" | "batch">): number {
+  return KEPT_ROWS_AT + keptRowCount(capacity);
+}
+
 /** Rounded up to whole matmul tiles. */
 export function whole(rows: number): number {
   return Math.ceil(rows / 8) * 8;
@@ -130,7 +143,6 @@ export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
   const words = (label: string, count: number) => storageBuffer(gpu, label, count);
   const rows = maxRows(capacity);
   const { batch } = capacity;
-  const kept = keptRowCount(capacity);
   return {
     slots: words("slots", batch * SLOT_WORDS),
     pages: words("pages", batch * tablePages(capacity)),
@@ -140,8 +152,9 @@ export function roundBuffers(gpu: Gpu, capacity: Capacity): RoundBuffers {
     rows: words("rows", rows * ROW_WORDS),
     extendRows: words("extendRows", rows * ROW_WORDS),
     chosen: words("chosen", rows),
-    last: words("last", kept > 0 ? KEPT_ROWS_AT + kept : batch),
-    results: words("results", batch * resultWords(mostRows(capacity))),
+    last: words("last", firstRowsAt(capacity) + batch),
+    results: words("results", batch * resultWords(mostRows(capacity), capacity.confident)),
+    budget: words("budget", BUDGET_WORDS),
   };
 }
 

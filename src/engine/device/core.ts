@@ -1,6 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type Created, submit } from "../../gpu/program.ts";
 import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
+import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
@@ -14,7 +15,9 @@ import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
-import { batchBuckets, enginePrograms, type Programs } from "./programs.ts";
+import { packing } from "./packed/packing.ts";
+import { partialRounds } from "./packed/row_buckets.ts";
+import { batchBucket, batchBuckets, enginePrograms, type Programs } from "./programs.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
@@ -49,6 +52,11 @@ export interface Core {
     proposed?: boolean,
     beside?: readonly TierShape[],
   ): Promise<void>;
+  /**
+   * As `warmUp`, of these tiers' rounds that verify a part of the drafts (`RoundsAsked.depths`, and
+   * `verify` where the core ranks). Those whose pipelines others have are not run.
+   */
+  warmUpPacked(shapes: readonly TierShape[]): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
   /** Replaces the sequence's first pages by others that hold the same. */
@@ -95,10 +103,15 @@ export interface RoundsAsked {
   /** 1 to MOST_ROUNDS. */
   readonly count: number;
   /**
-   * Draft tokens to verify of each sequence that the device drafts for, 0 to the shape's depth;
-   * default: all. Chains only.
+   * Draft tokens to verify of each sequence that the device drafts for, 0 to the shape's depth, at most
+   * so many where `verify` decides; default: all. Chains only.
    */
   readonly depths?: readonly number[];
+  /**
+   * The device decides how many, where the core `ranks`. Not used, so that all of `depths` are verified,
+   * in rounds with proposals, masks, penalties or log-probabilities.
+   */
+  readonly verify?: VerifyBudget;
   /**
    * What the host drafted for each sequence, which fits the shape (`proposalFault`); absent: the
    * device drafts. For one round: `count` is 1.
@@ -187,7 +200,7 @@ class DeviceCore implements Core {
   readonly models: Models;
   readonly capacity: Capacity;
   readonly programs: Programs;
-  readonly ranks = false;
+  readonly ranks: boolean;
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
@@ -201,6 +214,7 @@ class DeviceCore implements Core {
     this.models = models;
     this.capacity = capacity;
     this.programs = programs;
+    this.ranks = programs.ranks;
     this.#submitter = submitter;
     this.pool = pagePool(capacity.pages);
     this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
@@ -252,6 +266,16 @@ class DeviceCore implements Core {
     await this.programs.makePrompts();
     const { body, draft } = await this.programs.prompt(1);
     await this.#submitter.run({ programs: [body, draft], words: 0 });
+  }
+
+  async warmUpPacked(shapes: readonly TierShape[]): Promise<void> {
+    if (!this.programs.packs) return;
+    this.#inputs.setBatch([]);
+    for (const of of partialRounds(shapes, this.capacity.batch, this.ranks)) {
+      const { pipelines } = this.created;
+      const work = await this.programs.round(of);
+      if (this.created.pipelines > pipelines) await this.#submitter.run(work);
+    }
   }
 
   reserve(sequence: Sequence, cells: number): boolean {
@@ -344,15 +368,21 @@ class DeviceCore implements Core {
       throw new Error(`${count} rounds of the same proposals`);
     }
     const batch = sequences.length;
-    const work = await this.programs.round({ ...shape, batch, proposed, choice, cells });
+    const bucket = batchBucket(batch, this.capacity.batch);
+    const packed = packing(asked, { batch, bucket, choice, rounds: this.programs });
+    const work = await this.programs.round({
+      ...{ ...shape, batch, proposed, choice, cells, packed: packed.packed },
+      allocates: packed.budget !== undefined,
+    });
     const levels = deviceDepth > 1
       ? await this.programs.levels(deviceDepth, batch, cells)
       : undefined;
     const depths =
       proposals?.map((one, i) => one?.tokens.length ?? asked.depths?.[i] ?? deviceDepth) ??
-        asked.depths;
+        packed.depths;
     this.#inputs.setBatch(sequences.map(slotOf));
-    if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
+    if (packed.budget) this.#inputs.setBudget(sequences, packed.budget, depths ?? []);
+    else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
     // The device drafts for all; then the host's drafts replace some.
     if (levels) submit(this.gpu, levels);
     if (proposals) this.#inputs.setProposals(sequences, proposals);
@@ -368,8 +398,7 @@ class DeviceCore implements Core {
       : await this.#submitter.repeat(work, count);
     return runs.map((ran) =>
       roundResult(sequences, {
-        shape,
-        depths,
+        ...{ shape, depths, told: work.told },
         extended: this.draft !== "none" && shape.depth > 0,
         logprobs: choice.logprobs,
       }, ran)

@@ -10,6 +10,11 @@ export interface DeviceDrafter {
   levels(shape: RoundShape): Dispatch[];
   /** Its keys and values of the rows that were accepted, then as `head`. */
   extend(shape: RoundShape): Dispatch[];
+  /**
+   * Its keys and values of the `count` extend rows of a packed round of chains, those of several
+   * sequences where not `alone`; absent: there are no packed rounds of its chains.
+   */
+  readonly extendPacked?: (count: number, alone: boolean) => Dispatch[];
   /** Its keys and values of the `count` extend rows of a prompt's chunk. */
   prompt(count: number): Dispatch[];
   /** Draft token 0 of `batch` sequences, from row `last` of each. */

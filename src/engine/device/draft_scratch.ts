@@ -1,5 +1,6 @@
 /** What choosing draft tokens writes. */
 import { canStoreArgmax, matmulArgmaxWords } from "../../../shaders/matmul/matmul_argmax.ts";
+import { partialSoftmaxWords } from "../../../shaders/confidence/confident_choose.ts";
 import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
 import { partialTopWords } from "../../../shaders/tree/top.ts";
 import type { Gpu } from "../../gpu/device.ts";
@@ -41,18 +42,25 @@ export function treeScratch(
   };
 }
 
-/** What a draft token is chosen from: partial argmaxes that the head stores, else logits and theirs. */
+/**
+ * What a draft token is chosen from: partial argmaxes that the head stores, else logits and theirs; where it
+ * tells its confidence, logits and their partial softmaxes.
+ */
 export function choiceScratch(
   floats: (label: string, count: number) => Operand,
-  { config, weights: { head }, tuning }: LoadedDraft & {
+  { config: { draftVocabSize: vocab }, weights: { head }, tuning }: LoadedDraft & {
     readonly tuning: Tuning;
   },
-  rows: number,
-): Pick<Draft, "logits" | "partials"> {
-  return canStoreArgmax(head, tuning)
-    ? { logits: undefined, partials: floats("partials", matmulArgmaxWords(head, { rows, tuning })) }
-    : {
-      logits: floats("logits", rows * head.rows),
-      partials: floats("partials", rows * partialArgmaxWords(config.draftVocabSize)),
-    };
+  { rows, confident }: { readonly rows: number; readonly confident: boolean },
+): Pick<Draft, "logits" | "partials" | "confident"> {
+  if (!confident && canStoreArgmax(head, tuning)) {
+    const words = matmulArgmaxWords(head, { rows, tuning });
+    return { logits: undefined, partials: floats("partials", words), confident };
+  }
+  const words = confident ? partialSoftmaxWords(vocab) : partialArgmaxWords(vocab);
+  return {
+    logits: floats("logits", rows * head.rows),
+    partials: floats("partials", rows * words),
+    confident,
+  };
 }

@@ -38,6 +38,7 @@ export function eagleDrafter(draft: SpeculativeDraft, buffers: RoundBuffers): De
         ...head(batch),
       ];
     },
+    extendPacked: (count, alone) => body(count, alone ? count : 1),
     prompt: (count) => body(count, count),
     head,
     catchUp: draft.store && catchUp(draft, { ...buffers, store: draft.store }),

@@ -14,11 +14,13 @@ import {
   SLOT_STOPS,
   SLOT_WORDS,
 } from "../../model/plan/rows_layout.ts";
+import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import { type Capacity, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
 import type { Lag } from "./lag.ts";
 import { rowBucket } from "./programs.ts";
+import { packBudget } from "./packed/budget.ts";
 import { neighbours, packProposal } from "./proposals.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
@@ -48,7 +50,16 @@ export interface Inputs {
     depths: readonly number[] | undefined,
     proposals?: readonly (Proposal | undefined)[],
   ): void;
+  /**
+   * By what the device chooses how many of each are to be verified.
+   *
+   * @param most of each that may be, [sequences].
+   */
+  setBudget(sequences: readonly Sequence[], budget: VerifyBudget, most: readonly number[]): void;
 }
+
+/** A count of drafts that the device has chosen. */
+const CHOSEN_THERE = -1;
 
 export function openInputs(
   gpu: Pick<Gpu, "device">,
@@ -71,6 +82,8 @@ class WrittenInputs implements Inputs {
   #batch = "unset";
   /** Slots of which not all drafts are to be verified, and how many are. */
   readonly #counts = new Map<number, number>();
+  /** What `budget` holds now. */
+  #budget = "unset";
 
   constructor(gpu: Pick<Gpu, "device">, buffers: RoundBuffers, capacity: Capacity) {
     this.#gpu = gpu;
@@ -190,6 +203,15 @@ class WrittenInputs implements Inputs {
       else this.#counts.set(slot, count);
       this.#writeDraftCount(slot, count);
     }
+  }
+
+  setBudget(sequences: readonly Sequence[], budget: VerifyBudget, most: readonly number[]): void {
+    for (const sequence of sequences) this.#counts.set(slotOf(sequence), CHOSEN_THERE);
+    const words = packBudget(budget, most);
+    const key = words.join();
+    if (key === this.#budget) return;
+    this.#budget = key;
+    this.#write(this.#buffers.budget.buffer, 0, words);
   }
 
   #writeDraftCount(slot: number, count: number): void {

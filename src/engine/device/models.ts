@@ -125,7 +125,10 @@ function prepareDraft(
       : undefined,
     ends: floats("ends", batch * hiddenSize),
     hidden: floats("hidden", capacity.batch * hiddenSize),
-    ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, batch),
+    ...choiceScratch(floats, { config, weights, tuning: decoder.tuning }, {
+      rows: batch,
+      confident: capacity.confident === true,
+    }),
     drafts: shared.drafts,
     mostRows: mostRows(capacity),
     tree: treeScratch(gpu, { config, weights }, capacity),

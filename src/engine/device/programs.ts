@@ -2,15 +2,16 @@ import type { Gpu } from "../../gpu/device.ts";
 import { compiler, type Created, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/plan/rows_layout.ts";
 import { chain, type RoundShape } from "../../speculate/round_shape.ts";
-import { type Capacity, mostRows, type RoundBuffers } from "./buffers.ts";
+import { type Capacity, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import { type Choice, type ChoiceKind, PLAIN_CHOICE } from "./choice/choice.ts";
 import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
 import type { Models } from "./models.ts";
+import { allocation, joined, packedPrograms } from "./packed/packed_round.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Work } from "./submit.ts";
-import { promptPlans, roundPlans } from "./tier.ts";
+import { promptPlans, roundPlans, tells } from "./tier.ts";
 
 export interface PromptPrograms {
   readonly body: Program;
@@ -29,6 +30,8 @@ export interface RoundPrograms extends Work {
   readonly draft: Program;
   readonly verify: Program;
   readonly extend: Program;
+  /** Whether its results tell the draft's confidences. */
+  readonly told: boolean;
 }
 
 /**
@@ -37,6 +40,10 @@ export interface RoundPrograms extends Work {
  */
 export interface Programs {
   readonly created: Readonly<Created>;
+  /** Whether rounds of chains may be packed. */
+  readonly packs: boolean;
+  /** Whether the device may choose the drafts that are verified, by the draft's confidence. */
+  readonly ranks: boolean;
   /** The same object each time for up to CELL_BUCKET more cells. */
   round(of: RoundOf): Promise<RoundPrograms>;
   /** Chains of the device of so many tokens for a batch, before a round that the host drafted for. */
@@ -55,6 +62,10 @@ export interface RoundOf extends RoundShape {
   readonly proposed?: boolean;
   /** Default: the plain one. Others are made when first wanted. */
   readonly choice?: ChoiceKind;
+  /** Verify rows of all sequences of a packed round of chains, see packed_round.ts; default: it is none. */
+  readonly packed?: number | undefined;
+  /** Whether the device chooses the drafts that are verified, by `RoundBuffers.budget`; default false. */
+  readonly allocates?: boolean;
   readonly cells?: number;
 }
 
@@ -103,7 +114,16 @@ export function enginePrograms(
   const { compile, created } = compiler(gpu);
   const { target } = models;
   const drafter = drafterOf(models, buffers);
-  const parts = { target, drafter, buffers, mostRows: mostRows(capacity), relaxed };
+  const parts = {
+    ...{ target, drafter, buffers, relaxed },
+    ...{ mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) },
+    told: capacity.confident === true && models.draft !== undefined,
+  };
+  const packs = drafter?.extendPacked !== undefined && relaxed === undefined;
+  const levels = once((depth = 0, batch = 0) =>
+    compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
+  );
+  const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   const whole = once(async (kind = 0, proposed = 0, ...key) => {
     const plans = roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
@@ -115,17 +135,28 @@ export function enginePrograms(
       extend: await compile(plans.extend),
     };
   });
-  const round = once(async (cells = 0, ...key) => {
-    const { draft, verify, extend } = allWithin(await whole(...key), cells);
-    const programs = [draft, verify, extend];
-    const [kind = 0, , ...shape] = key;
-    const { batch, rows, depth } = shapeOf(shape);
-    const read = choice.read(kindOf(kind), batch * (depth + 1));
-    return { draft, verify, extend, programs, words: batch * resultWords(rows), ...read };
+  const packedRound = packedPrograms(parts, {
+    ...{ compile, acceptance, head: draftHead },
+    levels: ({ depth, batch }) => levels(depth, batch),
   });
-  const levels = once((depth = 0, batch = 0) =>
-    compile(drafter?.levels({ ...chain(depth), batch }) ?? [])
-  );
+  const packedWhole = once((packed = 0, ...key) => packedRound({ ...shapeOf(key), packed }));
+  const allocates = once((...key) => compile([allocation(parts, shapeOf(key))]));
+  const round = once(async (cells = 0, allocated = 0, packed = 0, ...key) => {
+    const [kind = 0, proposed = 0, ...ofShape] = key;
+    const shape = shapeOf(ofShape);
+    const made = packed > 0 ? await packedWhole(packed, ...ofShape) : await whole(...key);
+    const { draft, verify, extend } = allWithin({
+      ...made,
+      ...allocated === 1 ? { draft: joined(made.draft, await allocates(...ofShape)) } : {},
+    }, cells);
+    const { batch, rows, depth } = shape;
+    const told = tells(parts, { shape, proposed: proposed === 1 });
+    return {
+      ...{ draft, verify, extend, told, programs: [draft, verify, extend] },
+      words: batch * resultWords(rows, told),
+      ...choice.read(kindOf(kind), batch * (depth + 1)),
+    };
+  });
   const prompt = once(async (rows = 0) => {
     const plans = promptPlans(parts, rows);
     return {
@@ -137,14 +168,17 @@ export function enginePrograms(
     await compile(promptPlans(parts, 1, choice.buffers(kindOf(kind))).head)
   );
   const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
-  const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   return {
     created,
-    round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, cells }) {
+    packs,
+    ranks: packs && parts.told,
+    round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, ...of }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && proposed ? 1 : 0;
       const bucket = batchBucket(batch, capacity.batch);
-      return round(cellBucket(cells), kindKey(choice), host, bucket, depth, width, rows);
+      const { cells, packed = 0, allocates = false } = of;
+      const how = [cellBucket(cells), Number(allocates), packed, kindKey(choice), host];
+      return round(...how, bucket, depth, width, rows);
     },
     async levels(depth, batch, cells) {
       return within(await levels(depth, batchBucket(batch, capacity.batch)), cellBucket(cells));

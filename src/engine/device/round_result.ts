@@ -1,5 +1,10 @@
 import { logprobWords } from "../../../shaders/choose/logprobs.ts";
-import { RESULT_CHOICES, resultDrafts, resultWords } from "../../model/plan/rows_layout.ts";
+import {
+  RESULT_CHOICES,
+  resultDrafts,
+  resultVerified,
+  resultWords,
+} from "../../model/plan/rows_layout.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { readLogprobs, type TokenLogprobs } from "./choice/logprobs.ts";
 import type { Sequence } from "./sequence.ts";
@@ -14,6 +19,7 @@ export interface SequenceResult {
    * once an earlier round emitted a token that ends the sequence.
    */
   readonly ids: readonly number[];
+  /** Those that were verified. */
   readonly drafts: readonly number[];
   /**
    * The highest probability of the draft at each position that it drafted, verified or not; absent
@@ -35,37 +41,48 @@ export interface RoundResult {
 /** What the host knows of a round. */
 export interface RoundAsked {
   readonly shape: TierShape;
-  /** Drafts verified of each sequence; absent: all that there were. */
+  /** Drafts verified of each sequence where results do not tell; absent: all that there were. */
   readonly depths: readonly number[] | undefined;
+  /** Whether results tell that and the draft's confidences, see `resultWords`. */
+  readonly told: boolean;
   /** Whether the device's drafter went on with what was accepted. */
   readonly extended: boolean;
   /** Tokens told of each row with their log-probabilities; undefined: none were asked for. */
   readonly logprobs?: number | undefined;
 }
 
-/** Reads what a round did, [batch, resultWords(shape.rows)], and adds it to the sequences. */
+/** Reads what a round did, [batch, resultWords(shape.rows, told)], and adds it to the sequences. */
 export function roundResult(
   sequences: readonly Sequence[],
-  { shape: { rows, depth }, depths, extended, logprobs: told }: RoundAsked,
+  { shape: { rows, depth }, depths, told, extended, logprobs: likeliest }: RoundAsked,
   { words, extra, ms }: Ran,
 ): RoundResult {
-  const size = resultWords(rows);
+  const size = resultWords(rows, told);
   const results = sequences.map((sequence, b): SequenceResult => {
     const result = words.subarray(b * size, (b + 1) * size);
     const emitted = result[0] ?? 0;
     if (emitted === 0) return { accepted: 0, ids: [], drafts: [] };
     const ids = [...result.subarray(RESULT_CHOICES, RESULT_CHOICES + emitted)];
     const first = resultDrafts(rows);
-    const drafted = Math.min(depths?.[b] ?? rows - 1, rows - 1);
+    const verified = told ? result[resultVerified(rows)] : depths?.[b];
+    const drafted = Math.min(verified ?? rows - 1, rows - 1);
     const drafts = [...result.subarray(first, first + drafted)];
     const before = sequence.stored;
     sequence.ids.push(...ids);
     sequence.stored = sequence.ids.length - 1;
     // A lag that was not caught up stays.
     if (extended && sequence.draftStored === before) sequence.draftStored = sequence.stored;
-    const own = extra.subarray(b * (depth + 1) * logprobWords(told ?? 0));
-    return { accepted: emitted - 1, ids, drafts, logprobs: readLogprobs(own, ids, told) };
+    const own = extra.subarray(b * (depth + 1) * logprobWords(likeliest ?? 0));
+    return {
+      ...{ accepted: emitted - 1, ids, drafts, logprobs: readLogprobs(own, ids, likeliest) },
+      ...told ? { confidences: confidencesOf(result, rows) } : {},
+    };
   });
   const [draftMs = 0, verifyMs = 0, extendMs = 0] = ms;
   return { sequences: results, draftMs, verifyMs, extendMs };
+}
+
+function confidencesOf(result: Uint32Array, rows: number): number[] {
+  const from = resultVerified(rows) + 1;
+  return [...new Float32Array(result.slice(from, from + rows - 1).buffer)];
 }

@@ -24,6 +24,10 @@ export interface RoundParts {
   readonly buffers: RoundBuffers;
   /** Rows that a slot may have in any round. */
   readonly mostRows: number;
+  /** See `firstRowsAt`. */
+  readonly firstRows: number;
+  /** Whether chains that the device drafts tell its confidences; default false. */
+  readonly told?: boolean | undefined;
   /** Absent: acceptance is lossless. */
   readonly relaxed?: Relaxed | undefined;
 }
@@ -47,6 +51,14 @@ export interface RoundKind {
   readonly acceptance?: readonly number[] | undefined;
   /** What the choice takes; absent: the logits alone. */
   readonly choice?: ChoiceBuffers | undefined;
+}
+
+/** Whether the results of such rounds tell the draft's confidences. */
+export function tells(
+  { told = false }: Pick<RoundParts, "told">,
+  { shape, proposed }: Pick<RoundKind, "shape" | "proposed">,
+): boolean {
+  return told && !proposed && shape.depth > 0 && isChain(shape);
 }
 
 /**
@@ -75,7 +87,7 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
       ...byRule(parts, kind),
       ...relaxRows(target, buffers, { shape, mostRows, choice, relaxed }),
       ...acceptance(parts, kind),
-      ...afterAcceptance(buffers, target, { shape, choice }),
+      ...afterAcceptance(buffers, target, { shape, choice, told: tells(parts, kind) }),
     ],
     extend: drafter && depth > 0 ? drafter.extend(shape) : [],
   };
@@ -97,14 +109,13 @@ function byRule(
 }
 
 /** Acceptance; of trees also the moves of what was kept, whose cells are not neighbours. */
-function acceptance(
-  { target, buffers, mostRows }: RoundParts,
-  { shape, acceptance }: RoundKind,
-): Dispatch[] {
+function acceptance(parts: RoundParts, kind: RoundKind): Dispatch[] {
+  const { target, buffers, mostRows } = parts;
+  const { shape, acceptance } = kind;
   const { batchSlots, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } =
     buffers;
   const accepted = { batchSlots, rows, chosen, drafts, slots, extend, last, results };
-  const of = { ...shape, mostRows };
+  const of = { ...shape, mostRows, told: tells(parts, kind) };
   if (isChain(shape)) {
     return [acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of)];
   }

@@ -56,6 +56,8 @@ export interface SizeSettings extends QuantizeChoice {
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
+  /** As in `Capacity`. */
+  readonly confident?: boolean | undefined;
   /** Default: what `generate` has. */
   readonly sizeFlags?: SizeFlags | undefined;
 }
@@ -77,6 +79,7 @@ export function capacityOf(
     pages: 0,
     kvDtype,
     rejection: tiers.rejection,
+    confident: tiers.confident,
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);

@@ -54,7 +54,7 @@ function drafted(
   const count = counts.reduce((a, b) => a + b, 0);
   if (count === 0 || count < states.length * asked.shape.depth) return asked;
   const shape = chains.find(({ depth }) => depth >= Math.max(...counts)) ?? asked.shape;
-  const { depths: _, ...rest } = asked;
+  const { depths: _depths, verify: _verify, ...rest } = asked;
   return { ...rest, shape, proposals };
 }
 

@@ -286,9 +286,9 @@ export function openScheduler(
 
   /** Rounds as the policy picks them. */
   function pickGroup(states: readonly RequestState[]): RoundsAsked {
-    const { tier: shape, depths } = pick(states);
+    const { tier: shape, depths, verify } = pick(states);
     const count = reserveGroup(states, shape, speculation.holds(contextOf(states)));
-    return { shape, count, ...depths && { depths } };
+    return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
 
   /** Gives each request its tokens, round by round; what comes after its end is dropped. */

@@ -29,6 +29,9 @@ export interface SpeculationPlan {
   readonly tiers: readonly TierShape[];
   /** Those whose programs are made at start; default that to begin with. */
   readonly warmed?: readonly TierShape[];
+  /** As the policy's; default false. */
+  readonly confident?: boolean;
+  readonly packs?: boolean;
   readonly speculation: Speculation;
 }
 
@@ -148,16 +151,14 @@ function drafts(asked: number | undefined): boolean {
 }
 
 /**
- * What the policy chose; a request that asked for no drafts gets none where each has its own depth.
+ * What the policy chose; a request that asked for no drafts gets none where each has its own depth or the
+ * device decides.
  *
  * @throws Error for what no round can have: a bug of the policy.
  */
-function checked(
-  choice: Choice,
-  { tiers }: Pick<Policy, "tiers">,
-  { batchSize, asked }: RoundContext,
-): Choice {
-  const { tier, depths } = choice;
+function checked(choice: Choice, { tiers }: Pick<Policy, "tiers">, context: RoundContext): Choice {
+  const { tier, depths, verify } = choice;
+  const { batchSize, asked } = context;
   const most = Math.max(...tiers.filter(isChain).map(({ depth }) => depth));
   const wanted = isChain(tier) && (asked.includes(tier.depth) || tier.depth <= most);
   if (!wanted && !tiers.some((one) => sameTier(one, tier))) {
@@ -165,16 +166,35 @@ function checked(
       `it chose ${tierText(tier)} steps, its tiers are ${tiers.map(tierText).join(", ")}`,
     );
   }
-  if (depths === undefined) return choice;
-  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
-  if (!isChain(tier) || depths.length !== batchSize || !depths.every(fits)) {
-    const shape = JSON.stringify(tier);
-    throw new Error(`it gave depths ${depths} to ${batchSize} sequences at ${shape}`);
+  const wrong = depths && !fitDepths(choice, context)
+    ? `depths ${depths}`
+    : verify && !fitBudget(choice, context)
+    ? `the budget ${JSON.stringify(verify)}`
+    : undefined;
+  if (wrong !== undefined) {
+    throw new Error(`it gave ${wrong} to ${batchSize} sequences at ${JSON.stringify(tier)}`);
   }
-  return { ...choice, depths: depths.map((depth, i) => drafts(asked[i]) ? depth : 0) };
+  const silent = asked.every(drafts);
+  if (depths === undefined && (verify === undefined || silent)) return choice;
+  const given = depths ?? Array<number>(batchSize).fill(tier.depth);
+  return { ...choice, depths: given.map((depth, i) => drafts(asked[i]) ? depth : 0) };
 }
 
 function checkedHolds(rounds: number): number {
   if (rounds >= 1) return rounds;
   throw new Error(`its choice holds for ${rounds} rounds`);
+}
+
+function fitDepths({ tier, depths = [] }: Choice, { batchSize }: RoundContext): boolean {
+  const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
+  return isChain(tier) && depths.length === batchSize && depths.every(fits);
+}
+
+function fitBudget({ tier, depths, verify }: Choice, { batchSize, ranks }: RoundContext): boolean {
+  if (verify === undefined) return true;
+  const { drafts, slope, intercepts, leastConfidence } = verify;
+  const whole = Number.isInteger(drafts) && drafts >= 0 && drafts <= batchSize * tier.depth;
+  const finite = [slope, leastConfidence, ...intercepts].every(Number.isFinite);
+  const alone = depths === undefined && isChain(tier) && intercepts.length === tier.depth;
+  return ranks && alone && whole && finite;
 }

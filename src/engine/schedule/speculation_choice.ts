@@ -86,7 +86,12 @@ export function namedPlan(
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as TierShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
-  return { tier, tiers, warmed: tiers, speculation };
+  const { confident = false, packs = confident } = policy;
+  return {
+    ...{ tier, tiers, warmed: tiers, speculation },
+    ...confident && { confident },
+    ...packs && { packs },
+  };
 }
 
 /** Every round of this tier, or as deep as a request asks where `others` has more. */

@@ -1,5 +1,6 @@
 /** What a draft makes of its hidden rows: tokens, by its head. */
 import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choose.ts";
+import { confidentChoose } from "../../../shaders/confidence/confident_choose.ts";
 import { partialArgmax, partialArgmaxCount } from "../../../shaders/choose/partial_argmax.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { matmulArgmax, matmulArgmaxCount } from "../../../shaders/matmul/matmul_argmax.ts";
@@ -27,6 +28,7 @@ export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEn
   const { batch, step, next } = end;
   const label = `draft_choose.${step}`;
   const { x, plan: input } = ends(draft, batchSlots, end);
+  if (draft.confident) return [...input, ...confidentHead(draft, x, { batchSlots }, end)];
   const { plan, count } = headArgmax(draft, x, { rows: batch, label: `${label}.partial_argmax` });
   return [
     ...input,
@@ -34,6 +36,26 @@ export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEn
     draftChoose({ partials, offsets: weights.offsets, batchSlots, drafts, next }, {
       ...{ batch, count, step, mostRows, label },
       lanes: tuning.rowLanes,
+    }),
+  ];
+}
+
+/** The draft's choice after the hidden rows x, and its confidence in it. */
+function confidentHead(
+  { weights: { head: matrix, offsets }, draft: { draftVocabSize: vocab }, ...draft }: Draft,
+  x: Operand,
+  { batchSlots }: BatchSlots,
+  { batch, step, next }: DraftEnd,
+): Dispatch[] {
+  const { partials, drafts, mostRows, tuning } = draft;
+  const logits = draft.logits as Operand;
+  const use = { rows: batch, tuning, epilogue: "store", label: "draft.head" } as const;
+  const shape = { batch, vocab, stride: matrix.rows, step, mostRows, lanes: tuning.rowLanes };
+  return [
+    ...matmul({ matrix, x, out: logits }, use),
+    ...confidentChoose({ logits, partials, offsets, batchSlots, drafts, next }, {
+      ...shape,
+      label: `draft_choose.${step}`,
     }),
   ];
 }
@@ -54,7 +76,7 @@ export function firstTokens(
     ...plan,
     ...headTop(draft, tree, x, {
       ...{ rows: batch, top: tree.width, out: tree.first, label: "draft_top.first" },
-      bySlot: { batchSlots, drafts, mostRows },
+      bySlot: { batchSlots, drafts, mostRows, confident: draft.confident },
     }),
   ];
 }

@@ -43,8 +43,13 @@ export interface Draft extends DecoderContext {
   readonly hidden: Operand;
   /** [batch, head.rows]; absent: the head stores partial argmaxes only, see `canStoreArgmax`. */
   readonly logits: Operand | undefined;
-  /** The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a place, 2]. */
+  /**
+   * The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a place, 2]; where it is
+   * `confident` [batch, partialSoftmaxWords].
+   */
   readonly partials: Operand;
+  /** Whether drafts of chains come with its confidence, default false: it has `logits` then. */
+  readonly confident?: boolean | undefined;
   /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
   /** Rows that a slot may have in any round. */

@@ -34,9 +34,18 @@ export function resultDrafts(rows: number): number {
   return RESULT_CHOICES + rows;
 }
 
-/** u32 words that the result of a sequence of `rows` rows takes: count, tokens emitted, drafts. */
-export function resultWords(rows: number): number {
+/** Where, in results that tell it, the number of verified drafts is, and behind it the draft's confidences. */
+export function resultVerified(rows: number): number {
   return resultDrafts(rows) + rows - 1;
+}
+
+/**
+ * u32 words that the result of a sequence of `rows` rows takes: count, tokens emitted, drafts.
+ *
+ * @param told whether it tells confidences too, see shaders/confidence/tell_confidence.wgsl.
+ */
+export function resultWords(rows: number, told = false): number {
+  return resultVerified(rows) + (told ? rows : 0);
 }
 
 /**

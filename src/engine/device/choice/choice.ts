@@ -48,6 +48,11 @@ export interface ChoiceBuffers {
   readonly logprobs: { readonly buffer: GPUBuffer; readonly most: number } | undefined;
 }
 
+/** Whether nothing has a say beside logits and sampling. */
+export function isPlain({ masked, penalized, logprobs }: ChoiceKind): boolean {
+  return !masked && !penalized && logprobs === undefined;
+}
+
 /** The buffers of all kinds, each made when first wanted. */
 export interface Choice {
   buffers(kind: ChoiceKind): ChoiceBuffers;
@@ -156,11 +161,16 @@ function tokenCounts(vocab: number, ids: readonly number[], promptTokens: number
 export function afterAcceptance(
   { batchSlots, results, last }: Pick<RoundBuffers, "batchSlots" | "results" | "last">,
   { config, weights, tuning, logits }: Target,
-  { shape, choice }: { readonly shape: RoundShape; readonly choice: ChoiceBuffers | undefined },
+  { shape, choice, told = false }: {
+    readonly shape: RoundShape;
+    readonly choice: ChoiceBuffers | undefined;
+    /** See `resultWords`. */
+    readonly told?: boolean;
+  },
 ): Dispatch[] {
   const { vocabSize: vocab } = config;
   const { batch, rows, depth } = shape;
-  const of = { batch, resultWords: resultWords(rows), vocab };
+  const of = { batch, resultWords: resultWords(rows, told), vocab };
   const kept: KeptRows = isChain(shape)
     ? { kind: "chain", rows }
     : { kind: "tree", last, kept: KEPT_ROWS_AT };

@@ -1,0 +1,29 @@
+import {
+  BUDGET_INTERCEPTS,
+  BUDGET_MOST,
+  BUDGET_WORDS,
+} from "../../../../shaders/confidence/allocate.ts";
+import type { VerifyBudget } from "../../../speculate/policy.ts";
+
+/** Numbers that a policy fits are kept within this, so that products with log-odds stay finite. */
+const MOST = 1e6;
+
+/**
+ * `Budget` of shaders/confidence/allocate.wgsl.
+ *
+ * @param most drafts of each sequence that may be verified, [batch].
+ */
+export function packBudget(
+  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
+  most: readonly number[],
+): Uint32Array {
+  const words = new Uint32Array(BUDGET_WORDS);
+  const floats = new Float32Array(words.buffer);
+  const kept = (x: number) => Math.min(MOST, Math.max(-MOST, x));
+  words[0] = drafts;
+  floats[1] = kept(slope);
+  floats[2] = kept(leastConfidence);
+  floats.set(intercepts.map(kept), BUDGET_INTERCEPTS);
+  words.set(most, BUDGET_MOST);
+  return words;
+}

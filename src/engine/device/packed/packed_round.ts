@@ -1,0 +1,97 @@
+import { allocate } from "../../../../shaders/confidence/allocate.ts";
+import { acceptSimulated } from "../../../../shaders/round/accept_simulated.ts";
+import { verifyPacked } from "../../../../shaders/packed/verify_packed.ts";
+import { accept } from "../../../../shaders/round/round.ts";
+import type { Dispatch } from "../../../gpu/kernel.ts";
+import type { Program } from "../../../gpu/program.ts";
+import { targetBody, targetHead } from "../../../model/plan/target.ts";
+import type { RoundShape } from "../../../speculate/round_shape.ts";
+import { chooseRows } from "../choice/choice.ts";
+import type { RoundParts } from "../tier.ts";
+
+/** A packed round: one whose verify forward has rows for the drafts alone that are verified. */
+export interface PackedShape extends RoundShape {
+  /** Verify rows of all sequences together, padding included. */
+  readonly packed: number;
+}
+
+/** What packed rounds are made with, and what they share with others. */
+export interface PackedMakers {
+  readonly compile: (plan: Dispatch[]) => Promise<Program>;
+  readonly levels: (shape: RoundShape) => Promise<Program>;
+  /** Draft token 0 of a batch. */
+  readonly head: (batch: number) => Promise<Program>;
+  /** As in `RoundKind`. */
+  readonly acceptance: readonly number[] | undefined;
+}
+
+/** Makes the programs of packed rounds. What depends on the rows alone is made once for all shapes. */
+export function packedPrograms(
+  parts: RoundParts,
+  { compile, levels, head, acceptance }: PackedMakers,
+): (shape: PackedShape) => Promise<Record<"draft" | "verify" | "extend", Program>> {
+  const { drafter } = parts;
+  const bodies = new Map<string, Promise<{ readonly target: Program; readonly draft: Program }>>();
+  const bodyOf = (count: number, alone: boolean) =>
+    bodies.getOrInsertComputed(`${count} ${alone}`, async () => ({
+      target: await compile(targetRows(parts, count, alone)),
+      draft: await compile(drafter?.extendPacked?.(count, alone) ?? []),
+    }));
+  return async (shape) => {
+    const body = await bodyOf(shape.packed, shape.batch === 1);
+    const rows = await compile([packedRowsOf(parts, shape)]);
+    const accepted = await compile([packedAcceptance(parts, shape, acceptance)]);
+    return {
+      draft: await levels(shape),
+      verify: joined(rows, body.target, accepted),
+      extend: joined(body.draft, await head(shape.batch)),
+    };
+  };
+}
+
+/** The device's choice of the drafts that are verified: after the draft levels, before the verify rows. */
+export function allocation(
+  { buffers: { batchSlots, slots, budget, drafts }, mostRows }: RoundParts,
+  { batch, rows }: RoundShape,
+): Dispatch {
+  return allocate({ batchSlots, slots, budget, drafts }, { batch, rows, mostRows });
+}
+
+/** Programs that run one after the other, as one. */
+export function joined(...programs: readonly Program[]): Program {
+  return { steps: programs.flatMap(({ steps }) => steps) };
+}
+
+/**
+ * Target forward and choice of `count` rows. Those of several sequences go through attention as if each had a
+ * slot of its own, with the same bits.
+ */
+function targetRows({ target, drafter, buffers }: RoundParts, count: number, alone: boolean) {
+  const perSlot = alone ? count : 1;
+  return [
+    ...targetBody(target, { rows: buffers.rows, count, perSlot }, drafter?.auxHidden ?? []),
+    ...targetHead(target, count),
+    ...chooseRows(target, buffers, { count, perSlot, choice: undefined }),
+  ];
+}
+
+function packedRowsOf(
+  { buffers, mostRows, firstRows }: RoundParts,
+  { batch, rows, packed: count }: PackedShape,
+): Dispatch {
+  const { batchSlots, slots, drafts, rows: verify, extendRows: extend, last } = buffers;
+  return verifyPacked({ batchSlots, slots, drafts, rows: verify, extend, last }, {
+    ...{ batch, count, rows, firstRows, mostRows },
+  });
+}
+
+function packedAcceptance(
+  { buffers, mostRows, firstRows, told }: RoundParts,
+  { batch, rows, depth }: PackedShape,
+  acceptance: readonly number[] | undefined,
+): Dispatch {
+  const { batchSlots, slots, drafts, chosen, last, results, extendRows: extend } = buffers;
+  const accepted = { batchSlots, rows: buffers.rows, chosen, drafts, slots, extend, last, results };
+  const of = { batch, rows, depth, mostRows, firstRows, told };
+  return acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of);
+}

@@ -1,0 +1,53 @@
+import type { VerifyBudget } from "../../../speculate/policy.ts";
+import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
+import { type ChoiceKind, isPlain } from "../choice/choice.ts";
+import type { Programs } from "../programs.ts";
+import { packedRows } from "./row_buckets.ts";
+
+/** How a round gets by with fewer rows than its shape has. */
+export interface Packing {
+  /** Rows of the packed round; undefined: it has the rows of its shape. */
+  readonly packed: number | undefined;
+  /** Drafts of each sequence that are verified, or may be where there is a budget, [batch]; undefined: all. */
+  readonly depths: readonly number[] | undefined;
+  /** By which the device chooses among them; undefined: it does not. */
+  readonly budget: VerifyBudget | undefined;
+}
+
+/** Of `RoundsAsked`. */
+interface Asked {
+  readonly shape: TierShape;
+  readonly depths?: readonly number[];
+  readonly verify?: VerifyBudget;
+  readonly proposals?: readonly unknown[];
+}
+
+/**
+ * What comes of the depths or the budget that were asked for. Neither packs rounds whose choice takes more
+ * than the logits, or that the host drafts for; a budget is not used in those, nor where the draft tells
+ * no confidence.
+ *
+ * @param of.bucket sequences that the round's programs are for.
+ * @param of.rounds what rounds there may be.
+ */
+export function packing(
+  { shape, depths, verify, proposals }: Asked,
+  { batch, bucket, choice, rounds: { packs, ranks } }: {
+    readonly batch: number;
+    readonly bucket: number;
+    readonly choice: ChoiceKind;
+    readonly rounds: Pick<Programs, "packs" | "ranks">;
+  },
+): Packing {
+  const { depth } = shape;
+  const plain = isPlain(choice) && proposals === undefined && isChain(shape) && depth > 0;
+  if (!packs || !plain || (depths ?? verify) === undefined) {
+    return { packed: undefined, depths, budget: undefined };
+  }
+  const most = Array.from({ length: batch }, (_, i) => Math.min(depth, depths?.[i] ?? depth));
+  const drafts = most.reduce((a, b) => a + b, 0);
+  const budget = ranks ? verify : undefined;
+  const verified = Math.min(drafts, budget?.drafts ?? drafts);
+  const packed = packedRows(batch + verified, { batch: bucket, depth });
+  return { packed, depths: budget ? most : depths, budget };
+}

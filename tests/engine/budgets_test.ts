@@ -1,0 +1,163 @@
+// A policy that leaves depths to the device by budgets drawn anew, beside depths, trees and no drafts.
+import assert from "node:assert/strict";
+import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { statically } from "../../src/engine/drafting.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../src/engine/schedule/events.ts";
+import type { Choice, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
+import { policyRandom } from "../../src/speculate/noise.ts";
+import { chain, isChain, type TierShape } from "../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
+import { generatedPrompt } from "../prompts.ts";
+import { policyContract } from "../speculate/policy_contract.ts";
+import { assertNothingHeld } from "./held.ts";
+
+/** Rounds that a choice holds for. */
+const HELD = 3;
+const CHAINS = [chain(0), chain(2), chain(5)];
+const TREES = [chain(2), treeNamed("3:2:6"), chain(5)];
+
+interface Heard {
+  readonly picks: { readonly choice: Choice; readonly context: RoundContext }[];
+  readonly outcomes: { readonly outcome: RoundOutcome; readonly choice: Choice }[];
+}
+
+function drawing(seed: number, tiers: readonly TierShape[], heard?: Heard): Policy<number> {
+  const random = policyRandom(seed);
+  const choose = (round: number, { batchSize, ranks, sequences }: RoundContext): Choice => {
+    const turn = Math.floor(round / HELD);
+    const drawn = (purpose: number, most: number) => random(turn, purpose) % (most + 1);
+    const tier = tiers[drawn(1, 2 * tiers.length)] ?? tiers.at(-1) as TierShape;
+    const { depth } = tier;
+    const how = drawn(2, 7);
+    if (!isChain(tier) || how === 0) return { tier };
+    if (how === 1 || !ranks) {
+      return { tier, depths: sequences.map(({ id }) => random(turn, 100 + id) % (depth + 1)) };
+    }
+    const intercepts = Array.from({ length: depth }, (_, k) => drawn(20 + k, 4) / 4 - 0.5);
+    const drafts = drawn(3, batchSize * depth);
+    const [slope, leastConfidence] = [0.25 + drawn(4, 4) / 4, drawn(5, 2) / 5];
+    return { tier, verify: { drafts, slope, intercepts, leastConfidence } };
+  };
+  return {
+    tiers,
+    start: 0,
+    confident: true,
+    pick(round, context) {
+      const choice = choose(round, context);
+      heard?.picks.push({ choice, context: structuredClone(context) });
+      return choice;
+    },
+    holds: (round) => HELD - round % HELD,
+    learn(round, outcome) {
+      const choice = heard?.picks.at(-1)?.choice;
+      if (choice) heard.outcomes.push({ outcome: structuredClone(outcome), choice });
+      return { state: round + 1 };
+    },
+    report: () => ({ json: {}, rows: [] }),
+  };
+}
+
+policyContract("drawing budgets", (seed) => drawing(seed, CHAINS));
+
+const SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+
+/** Sampled and greedy; `all` of them are not alike in more than that. */
+function request(engine: Engine, n: number, all: boolean): GenerateRequest {
+  const messages = [{ role: "user", content: generatedPrompt(n) }] as const;
+  const sampled = { ...GREEDY, temperature: 0.8, seed: n, topK: n % 2 ? 40 : 0 };
+  const sampling = n % 3 === 1 ? sampled : GREEDY;
+  return {
+    promptIds: engine.encodePrompt({ messages }),
+    sampling: all && n % 5 === 2 ? { ...sampling, repetitionPenalty: 1.3 } : sampling,
+    maxTokens: [40, 23, 50, 9][n % 4] ?? 1,
+    ...{ stop: [], ignoreEos: n % 4 === 3 },
+    ...n % 6 === 5 ? { numSteps: 0 } : {},
+    ...all && n % 7 === 3 ? { grammar: { kind: "json schema", schema: SCHEMA } as const } : {},
+    ...all && n % 7 === 5 ? { logprobs: 2 } : {},
+  };
+}
+
+async function together(options: OpenOptions, count: number, all: boolean) {
+  using engine = await openEngine(options);
+  const requests = Array.from({ length: count }, (_, n) => request(engine, n, all));
+  const results = await Promise.all(requests.map((each) => resultOf(engine.generate(each))));
+  assertNothingHeld(engine);
+  return { results, counts: { ...engine.counts }, ranks: engine.core.ranks };
+}
+
+const outputs = (results: readonly GenerateResult[]) =>
+  results.map(({ outputIds, logprobs }) => ({ ids: outputIds.join(), logprobs }));
+
+interface Case {
+  readonly name: string;
+  readonly options: OpenOptions;
+  readonly tiers?: readonly TierShape[];
+  readonly requests?: number;
+  /** Grammars, penalties and log-probabilities among the requests. */
+  readonly all?: boolean;
+}
+
+const CASES: readonly Case[] = [
+  { name: "EAGLE3, one at a time", options: { algorithm: "EAGLE3" }, requests: 5 },
+  {
+    name: "EAGLE3, 8 at once, three rounds a sync",
+    options: { algorithm: "EAGLE3", maxBatch: 8, roundsPerSync: 3 },
+  },
+  {
+    name: "EAGLE, preempted, bf16 keys and values",
+    options: { algorithm: "EAGLE", maxBatch: 4, kvDtype: "bf16", maxKvTokens: 192 },
+  },
+  {
+    name: "EAGLE3, grammars, penalties and log-probabilities beside",
+    options: { algorithm: "EAGLE3", maxBatch: 5, constrained: true },
+    all: true,
+  },
+  { name: "EAGLE, trees beside", options: { algorithm: "EAGLE", maxBatch: 3 }, tiers: TREES },
+  { name: "HYBRID", options: { algorithm: "HYBRID", maxBatch: 4, roundsPerSync: 2 } },
+];
+
+for (const { name, options, tiers = CHAINS, requests = 12, all = false } of CASES) {
+  Deno.test(`budgets, ${name}: every text is that of plain decoding`, async () => {
+    const { maxKvTokens: _, algorithm: _by, ...roomy } = options;
+    const plain = await together({ ...roomy, speculate: statically(0) }, requests, all);
+    const heard: Heard = { picks: [], outcomes: [] };
+    const policy = drawing(11, tiers, heard);
+    const found = await together({ ...options, speculate: { policy } }, requests, all);
+    assert.deepEqual(outputs(found.results), outputs(plain.results));
+    assert.ok(found.ranks);
+    assert.equal(found.counts.preemptions > 0, options.maxKvTokens !== undefined);
+    assertHeard(heard, all);
+  });
+}
+
+/** What rounds came to is within what was picked for them. */
+function assertHeard({ picks, outcomes }: Heard, all: boolean): void {
+  assert.ok(picks.every(({ context }) => context.ranks));
+  const budgets = outcomes.filter(({ choice }) => choice.verify !== undefined);
+  assert.ok(budgets.length > 8, `${budgets.length} rounds by budgets`);
+  for (const { outcome: { tier, sequences }, choice } of outcomes) {
+    for (const { depth, accepted, confidences } of sequences) {
+      assert.ok(accepted <= depth && depth <= tier.depth);
+      const told = isChain(tier) && tier.depth > 0;
+      assert.equal(confidences.length, told ? tier.depth : 0);
+      assert.ok(confidences.every((c) => c > 0 && c <= 1));
+    }
+    // Where some need more than logits all of a round's drafts are verified.
+    if (all || choice.verify === undefined) continue;
+    const verified = sequences.reduce((sum, { depth }) => sum + depth, 0);
+    assert.ok(verified <= choice.verify.drafts, `${verified} of ${choice.verify.drafts}`);
+  }
+  const depths = new Set(
+    outcomes.flatMap(({ outcome: { sequences } }) => sequences.map(({ depth }) => depth)),
+  );
+  assert.ok(depths.size > 3, `depths ${[...depths]}`);
+  const seen = picks.filter(({ context }) =>
+    context.sequences.some(({ confidences }) => confidences.length > 0)
+  );
+  assert.ok(seen.length > 0, "later rounds know the confidences");
+}

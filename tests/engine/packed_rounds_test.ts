@@ -1,0 +1,186 @@
+// Rounds that verify a part of the drafts, packed: what is decoded does not depend on which.
+import assert from "node:assert/strict";
+import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { VerifyBudget } from "../../src/speculate/policy.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
+import { allocated, type Drafted, survivals } from "../reference/allocation.ts";
+import { decode, EOS, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+
+const MOST_BATCH = 8;
+const PROMPTS = goldenCases().map(({ prompt_ids }) => prompt_ids).slice(0, MOST_BATCH);
+const SAMPLED: readonly Sampling[] = [
+  GREEDY,
+  { ...GREEDY, temperature: 0.8, seed: 5, topK: 20 },
+  { ...GREEDY, temperature: 1.1, seed: 6, topP: 0.9 },
+];
+
+/** Uniform in 0 to most, drawn for `purpose` at `round`. */
+const drawn = (round: number, purpose: number, most: number) =>
+  hash32(round, purpose, 3) % (most + 1);
+
+function drawnBudget(round: number, batch: number, depth: number): VerifyBudget {
+  return {
+    drafts: drawn(round, 1, batch * depth),
+    slope: 0.25 + drawn(round, 2, 4) / 4,
+    intercepts: Array.from({ length: depth }, (_, k) => drawn(round, 10 + k, 4) / 4 - 0.5),
+    leastConfidence: drawn(round, 3, 2) / 5,
+  };
+}
+
+/** By depths, by a budget, by a budget of which some have none, or everything: in turn. */
+function verifying(seed: number, batch: number, depth: number): () => Partial<RoundsAsked> {
+  let round = seed << 10;
+  const depths = () => Array.from({ length: batch }, (_, i) => drawn(round, 100 + i, depth));
+  return () => {
+    round++;
+    const verify = drawnBudget(round, batch, depth);
+    return [{ depths: depths() }, { verify }, { verify, depths: depths() }, {}][round % 4] ?? {};
+  };
+}
+
+async function open(kind: "eagle3" | "eagle1", software: boolean, batch: number): Promise<Core> {
+  const gpu = await openGpu();
+  const info = { ...gpu.info, software };
+  const of = { confident: true, shapes: chains([0, 2, 5]) };
+  return await openFledgling(kind, batch, { ...gpu, info }, of);
+}
+
+for (const kind of ["eagle3", "eagle1"] as const) {
+  for (const software of [true, false]) {
+    const batches = software ? [1, 2, 3, 5, 8] : [1, 4];
+    const most = software ? 24 : 14;
+    Deno.test(`${kind}, ${software ? "software" : "hardware"} kernels: any depths and budgets decode what plain rounds do, batch ${batches}`, async () => {
+      const core = await open(kind, software, Math.max(...batches));
+      assert.ok(core.ranks);
+      for (const batch of batches) {
+        using stack = new DisposableStack();
+        const sequences = PROMPTS.slice(0, batch).map(() => stack.use(openWhole(core)));
+        const prompts = PROMPTS.slice(0, batch);
+        const ids = async (numSteps: number, seed: number) => {
+          const perSync = [1, 3][seed % 2] ?? 1;
+          const how = { numSteps, most, sampling: SAMPLED, perSync };
+          const asked = numSteps > 0 ? { verifying: verifying(seed, batch, numSteps) } : {};
+          const found = await decode(core, sequences, prompts, { ...how, ...asked });
+          return found.map(({ ids }) => ids);
+        };
+        const plain = await ids(0, 0);
+        for (const [seed, numSteps] of [5, 5, 2].entries()) {
+          assert.deepEqual(await ids(numSteps, seed), plain, `batch ${batch}, seed ${seed}`);
+        }
+      }
+      core.gpu[Symbol.dispose]();
+    });
+  }
+}
+
+/** Whether rounding may decide which are verified: by the last that is and the first that is not. */
+function near(sequences: readonly Drafted[], budget: VerifyBudget): boolean {
+  const all = sequences.flatMap((each) => survivals(each, budget)).toSorted((a, b) => b - a);
+  const [last = 1, next = 0] = all.slice(Math.max(0, budget.drafts - 1));
+  return budget.drafts > 0 && next > 0 && last / next < 1 + 1e-3;
+}
+
+for (const kind of ["eagle3", "eagle1"] as const) {
+  Deno.test(`${kind}: the device verifies the drafts that the budget's rule chooses, in every round of a group`, async () => {
+    const core = await open(kind, true, 4);
+    using stack = new DisposableStack();
+    const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(core)));
+    for (const [i, sequence] of sequences.entries()) {
+      core.setSampling(sequence, GREEDY);
+      await prefillPrompt(core, sequence, PROMPTS[i] ?? []);
+    }
+    let compared = 0;
+    const verifiedAs = new Set<string>();
+    for (let group = 0; group < 16; group++) {
+      const verify = drawnBudget(group, 4, 5);
+      const depths = group % 3 === 2 ? [5, 0, 3, 5] : undefined;
+      const asked = { shape: chain(5), count: 3, verify, ...depths && { depths } };
+      for (const { sequences: results } of await core.rounds(sequences, asked)) {
+        const confidences = results.map(({ confidences = [] }) => confidences);
+        assert.ok(confidences.flat().every((c) => c > 0 && c <= 1));
+        assert.deepEqual(confidences.map(({ length }) => length), [5, 5, 5, 5]);
+        const verified = results.map(({ drafts: { length } }) => length);
+        for (const [i, { accepted, ids, drafts }] of results.entries()) {
+          assert.ok(accepted <= (verified[i] ?? 0));
+          assert.deepEqual(ids.slice(0, -1), drafts.slice(0, accepted));
+        }
+        assert.ok(verified.reduce((a, b) => a + b) <= verify.drafts);
+        const each = confidences.map((own, i) => ({ confidences: own, most: depths?.[i] ?? 5 }));
+        if (near(each, verify)) continue;
+        compared++;
+        assert.deepEqual(verified, allocated(each, verify));
+        verifiedAs.add(verified.join());
+      }
+    }
+    assert.ok(compared > 15 && verifiedAs.size > 5, `${compared} compared, ${[...verifiedAs]}`);
+    core.gpu[Symbol.dispose]();
+  });
+
+  Deno.test(`${kind}: drafts are the same whether their confidence is told or not`, async () => {
+    for (const software of [true, false]) {
+      const found = [];
+      for (const confident of [false, true]) {
+        const gpu = await openGpu();
+        const of = { confident, shapes: chains([3]) };
+        const core = await openFledgling(kind, 2, { ...gpu, info: { ...gpu.info, software } }, of);
+        assert.equal(core.ranks, confident);
+        using stack = new DisposableStack();
+        const sequences = [0, 1].map(() => stack.use(openWhole(core)));
+        const how = { numSteps: 3, most: 20, sampling: SAMPLED };
+        found.push(await decode(core, sequences, PROMPTS, how));
+        gpu[Symbol.dispose]();
+      }
+      assert.deepEqual(found[1], found[0]);
+    }
+  });
+}
+
+Deno.test("what was prepared at start serves every number of rows", async () => {
+  const core = await open("eagle3", true, 5);
+  const shapes = chains([0, 2, 5]);
+  await core.warmUp(shapes);
+  await core.warmUpPacked(shapes);
+  const created = { ...core.created };
+  using stack = new DisposableStack();
+  const sequences = PROMPTS.slice(0, 5).map(() => stack.use(openWhole(core)));
+  for (const [i, sequence] of sequences.entries()) {
+    core.setSampling(sequence, GREEDY, [EOS]);
+    await prefillPrompt(core, sequence, PROMPTS[i] ?? []);
+  }
+  for (let batch = 1; batch <= 5; batch++) {
+    for (const depth of [2, 5]) {
+      for (let drafts = 0; drafts <= batch * depth; drafts++) {
+        const verify = { ...drawnBudget(drafts, batch, depth), drafts };
+        const depths = Array.from(
+          { length: batch },
+          (_, i) => Math.min(depth, Math.max(0, drafts - i * depth)),
+        );
+        const some = sequences.slice(0, batch);
+        for (const how of [{ verify }, { depths }]) {
+          const asked = { shape: chain(depth), count: 1, ...how };
+          await core.rounds(some, asked);
+        }
+      }
+    }
+  }
+  assert.deepEqual(core.created, created);
+  core.gpu[Symbol.dispose]();
+});
+
+Deno.test("budgets are not used without confidences, and no rounds are packed by them", async () => {
+  const core = await openFledgling("eagle3", 1, undefined, { shapes: chains([3]) });
+  assert.equal(core.ranks, false);
+  using sequence = openSequence(core);
+  assert.ok(core.reserve(sequence, 400));
+  core.setSampling(sequence, GREEDY);
+  await prefillPrompt(core, sequence, PROMPTS[0] ?? []);
+  const asked = { shape: chain(3), count: 1, verify: { ...drawnBudget(1, 1, 3), drafts: 0 } };
+  const [round] = await core.rounds([sequence], asked);
+  assert.equal(round?.sequences[0]?.drafts.length, 3);
+  assert.equal(round?.sequences[0]?.confidences, undefined);
+  core.gpu[Symbol.dispose]();
+});
