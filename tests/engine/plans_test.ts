@@ -10,6 +10,7 @@ import {
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
+import { allocation, packedPlans } from "../../src/engine/device/packed/packed_round.ts";
 import { drafterOf } from "../../src/engine/device/programs.ts";
 import { promptPlans, roundPlans } from "../../src/engine/device/tier.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
@@ -103,17 +104,52 @@ function named(of: string, shape: string, plans: Record<string, ShapedPlan["plan
   return Object.entries(plans).map(([part, plan]) => ({ name: `${of}, ${part}`, shape, plan }));
 }
 
+/** Plans of packed rounds, and of chains that tell the draft's confidence. */
+async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
+  const capacity: Capacity = {
+    ...{ batch: 4, shapes: chains([3]), prefillRows: 64, confident: true },
+    ...{ contextLength: 32, pages: 16 },
+  };
+  const buffers = roundBuffers(gpu, capacity);
+  const models = prepareModels(gpu, await opened({}).load(gpu), capacity, buffers);
+  const { target } = models;
+  const drafter = drafterOf(models, buffers);
+  const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity), told: true };
+  const parts = { target, drafter, buffers, ...of };
+  return [[1, 2], [4, 6], [4, 12]].flatMap(([batch = 0, packed = 0]) => {
+    const shape = { ...chain(3), batch, packed };
+    const { draft } = roundPlans(parts, { shape, proposed: false });
+    const plans = packedPlans(parts, shape);
+    const all = { draft, allocate: [allocation(parts, shape)], ...plans };
+    return named("packed", `${packed} rows x ${batch}`, {
+      ...all,
+      head: drafter?.head(batch) ?? [],
+    });
+  });
+}
+
+Deno.test("plans of packed rounds", async () => {
+  await assertGolden("packed", packedPlansOf);
+});
+
+async function assertGolden(
+  name: string,
+  of: (gpu: Gpu) => Promise<ShapedPlan[]>,
+): Promise<void> {
+  const parts: string[] = [];
+  for (const software of [true, false]) {
+    const plans = await of(paperGpu({ software }));
+    parts.push(`# ${software ? "software" : "hardware"}`, plansText(plans));
+  }
+  const text = `${parts.join("\n\n")}\n`;
+  const path = new URL(`../golden/plans/${name}.txt`, import.meta.url);
+  if (Deno.env.get("UPDATE_GOLDEN") === "1") await Deno.writeTextFile(path, text);
+  assert.equal(text, await Deno.readTextFile(path));
+}
+
 for (const [name, subject] of Object.entries(SUBJECTS)) {
   Deno.test(`plans of ${name}`, async () => {
-    const parts: string[] = [];
-    for (const software of [true, false]) {
-      const plans = await plansOf(paperGpu({ software }), subject);
-      parts.push(`# ${software ? "software" : "hardware"}`, plansText(plans));
-    }
-    const text = `${parts.join("\n\n")}\n`;
-    const path = new URL(`../golden/plans/${name}.txt`, import.meta.url);
-    if (Deno.env.get("UPDATE_GOLDEN") === "1") await Deno.writeTextFile(path, text);
-    assert.equal(text, await Deno.readTextFile(path));
+    await assertGolden(name, (gpu) => plansOf(gpu, subject));
   });
 }
 

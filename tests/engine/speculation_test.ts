@@ -167,6 +167,33 @@ Deno.test("what no round can have is no choice: as a policy that throws", () => 
   }
 });
 
+Deno.test("a budget that no round can have is a bug of the policy; who asked for no drafts has none of it", () => {
+  const tier = chain(3);
+  const budget = { drafts: 4, slope: 1, intercepts: [0, 0, 0], leastConfidence: 0 };
+  const choosing = (choice: Choice, context: Partial<RoundContext> = {}) =>
+    openSpeculation("odd", { ...fixed(tier), pick: () => choice })
+      .pick(contextOf(2, { ranks: true, ...context }));
+  const choice = { tier, verify: budget };
+  assert.deepEqual(choosing(choice), choice);
+  const mixed = choosing(choice, { asked: [undefined, 0] });
+  assert.deepEqual(mixed, { ...choice, depths: [3, 0] });
+  const wrong: Partial<typeof budget>[] = [
+    ...[{ drafts: 7 }, { drafts: -1 }, { drafts: 1.5 }, { slope: NaN }, {
+      leastConfidence: Infinity,
+    }],
+    ...[{ intercepts: [0, 0] }, { intercepts: [0, NaN, 0] }],
+  ];
+  for (const of of wrong) {
+    const odd = { tier, verify: { ...budget, ...of } };
+    assert.throws(() => choosing(odd), /^Error: a policy gave the budget/, JSON.stringify(of));
+  }
+  const refused = /^Error: a policy gave the budget/;
+  assert.throws(() => choosing(choice, { ranks: false }), refused);
+  assert.throws(() => choosing({ ...choice, depths: [1, 2] }), refused);
+  const tree = { depth: 3, width: 2, rows: 8 };
+  assert.throws(() => choosing({ tier: tree, verify: budget }), refused);
+});
+
 const PLAN = { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 4 } as const;
 
 function planned(
@@ -180,6 +207,17 @@ function planned(
   const { speculation, ...steps } = plan;
   return { ...steps, name: speculation.report.policy, warnings };
 }
+
+Deno.test("a plan says whether its policy needs confidences and rounds of a part of the drafts", () => {
+  const flags = (of: Partial<Policy>) => {
+    const { confident, packs } = planned({ policy: { ...fixed(chain(3)), ...of } as Policy });
+    return [confident, packs];
+  };
+  assert.deepEqual(flags({}), [undefined, undefined]);
+  assert.deepEqual(flags({ packs: true }), [undefined, true]);
+  assert.deepEqual(flags({ confident: true }), [true, true]);
+  assert.deepEqual(flags({ confident: true, packs: false }), [true, undefined]);
+});
 
 Deno.test("a plan by a policy's name builds the policy's tiers", () => {
   const options = { "1": { candidate_steps: [0, 1, 3] }, "8": { candidate_steps: [5] } };

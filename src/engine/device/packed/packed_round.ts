@@ -25,26 +25,48 @@ export interface PackedMakers {
   readonly acceptance: readonly number[] | undefined;
 }
 
-/** Makes the programs of packed rounds. What depends on the rows alone is made once for all shapes. */
+/** The plans of a packed round after its draft levels, and before draft token 0 of the next one. */
+export interface PackedPlans {
+  readonly rows: Dispatch[];
+  /** Target forward and choice: the same for all shapes of as many rows, one sequence alone apart. */
+  readonly target: Dispatch[];
+  readonly acceptance: Dispatch[];
+  /** Draft-extend: the same where `target` is. */
+  readonly extend: Dispatch[];
+}
+
+/** @param acceptance as in `RoundKind`. */
+export function packedPlans(
+  parts: RoundParts,
+  shape: PackedShape,
+  acceptance?: readonly number[],
+): PackedPlans {
+  const alone = shape.batch === 1;
+  return {
+    rows: [packedRowsOf(parts, shape)],
+    target: targetRows(parts, shape.packed, alone),
+    acceptance: [packedAcceptance(parts, shape, acceptance)],
+    extend: parts.drafter?.extendPacked?.(shape.packed, alone) ?? [],
+  };
+}
+
+/** Makes the programs of packed rounds. What depends on the rows alone is compiled once for all shapes. */
 export function packedPrograms(
   parts: RoundParts,
   { compile, levels, head, acceptance }: PackedMakers,
 ): (shape: PackedShape) => Promise<Record<"draft" | "verify" | "extend", Program>> {
-  const { drafter } = parts;
-  const bodies = new Map<string, Promise<{ readonly target: Program; readonly draft: Program }>>();
-  const bodyOf = (count: number, alone: boolean) =>
-    bodies.getOrInsertComputed(`${count} ${alone}`, async () => ({
-      target: await compile(targetRows(parts, count, alone)),
-      draft: await compile(drafter?.extendPacked?.(count, alone) ?? []),
-    }));
+  const shared = new Map<string, Promise<Program[]>>();
   return async (shape) => {
-    const body = await bodyOf(shape.packed, shape.batch === 1);
-    const rows = await compile([packedRowsOf(parts, shape)]);
-    const accepted = await compile([packedAcceptance(parts, shape, acceptance)]);
+    const plans = packedPlans(parts, shape, acceptance);
+    const [target, extend] = await shared.getOrInsertComputed(
+      `${shape.packed} ${shape.batch === 1}`,
+      () => Promise.all([plans.target, plans.extend].map(compile)),
+    ) as [Program, Program];
+    const rows = await compile(plans.rows);
     return {
       draft: await levels(shape),
-      verify: joined(rows, body.target, accepted),
-      extend: joined(body.draft, await head(shape.batch)),
+      verify: joined(rows, target, await compile(plans.acceptance)),
+      extend: joined(extend, await head(shape.batch)),
     };
   };
 }
