@@ -1,0 +1,134 @@
+import { acceptUniform, logit, normalAt, sigmoid, uniformAt } from "./chance.ts";
+// @ts-types="./jstat.d.ts"
+import jstat from "jstat";
+
+/** How likely drafts are accepted. Plain decoding would give the same text, so it needs no model. */
+export interface AcceptanceModel {
+  /** As the user wrote it. */
+  readonly name: string;
+  /**
+   * The model for one request.
+   *
+   * @param seed u32 of the request.
+   * @param first position of the first token that can be drafted for it.
+   */
+  open(seed: number, first: number): RequestAcceptance;
+}
+
+/** What is accepted of one request's drafts. */
+export interface RequestAcceptance {
+  /**
+   * Chance that a draft is accepted after those before it were.
+   *
+   * @param position of the drafted token in the sequence, prompt and output.
+   * @param step which draft of its round it is, from 0.
+   * @param ms when its round begins.
+   */
+  chance(position: number, step: number, ms: number): number;
+  /** What the draft's confidence can tell of it; absent: the chance. */
+  told?(position: number, step: number, ms: number): number;
+}
+
+/** What a draw by chance is for; see chance.ts. */
+const [MIX, SPREAD, TOKEN, CONFIDENCE] = [1, 2, 3, 4];
+
+/** Every draft with the same chance. */
+export function geometric(alpha: number): AcceptanceModel {
+  const request = { chance: () => alpha };
+  return { name: `geometric:${alpha}`, open: () => request };
+}
+
+/**
+ * By draft of the round.
+ *
+ * @param chances after those before it; the last one holds for all further drafts.
+ */
+export function byPosition(chances: readonly number[]): AcceptanceModel {
+  const last = chances.at(-1) ?? 0;
+  const request = { chance: (_: number, step: number) => chances[step] ?? last };
+  return { name: `positions:${chances.join("/")}`, open: () => request };
+}
+
+/** Geometric with an alpha for each request, drawn from Beta(a, b). */
+export function betaMixed(a: number, b: number): AcceptanceModel {
+  return {
+    name: `beta:${a}/${b}`,
+    open(seed) {
+      const alpha = jstat.beta.inv(uniformAt(seed, 0, MIX), a, b);
+      return { chance: () => alpha };
+    },
+  };
+}
+
+/** How much chances differ, as standard deviations of their log-odds. */
+export interface Spread {
+  /** Between requests. */
+  readonly requests: number;
+  /** Between the tokens of one. */
+  readonly tokens: number;
+}
+
+/** A model whose chances differ by request and by token: logit-normal around it. */
+export function spreadOut(model: AcceptanceModel, { requests, tokens }: Spread): AcceptanceModel {
+  if (requests === 0 && tokens === 0) return model;
+  return {
+    name: `${model.name},spread=${requests},tokens=${tokens}`,
+    open(seed, first) {
+      const inner = model.open(seed, first);
+      const own = requests * normalAt(seed, 0, SPREAD);
+      const chance = (position: number, step: number, ms: number) =>
+        sigmoid(
+          logit(inner.chance(position, step, ms)) + own + tokens * normalAt(seed, position, TOKEN),
+        );
+      return { chance };
+    },
+  };
+}
+
+/** Whether the draft for a position is right: the same for every policy. */
+export function isRight(seed: number, position: number, chance: number): boolean {
+  return acceptUniform(seed, position) < chance;
+}
+
+/**
+ * The draft's confidence in a token, sigmoid(logit(c) + sigma N(0, 1)). It is of the place, not of
+ * what was drawn there: right and wrong drafts of one chance have the same.
+ */
+export function confidenceAt(
+  { seed, position, chance, sigma }: {
+    readonly seed: number;
+    readonly position: number;
+    readonly chance: number;
+    readonly sigma: number;
+  },
+): number {
+  const noise = sigma === 0 ? 0 : sigma * normalAt(seed, position, CONFIDENCE);
+  return sigmoid(logit(chance) + noise);
+}
+
+/** Requests and places that a mean is taken over. */
+const SAMPLES = 4096;
+
+/**
+ * Chance that the first k drafts of a round are all accepted, k from 1 to `most`, on average over
+ * requests, places and times: Monte Carlo over chances, the coins are averaged exactly.
+ *
+ * @param ms the run's length.
+ */
+export function meanSurvival(
+  model: AcceptanceModel,
+  { most, ms, seed }: { readonly most: number; readonly ms: number; readonly seed: number },
+): number[] {
+  const sums: number[] = Array(most).fill(0);
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const request = model.open((seed + Math.imul(sample, 0x9e3779b9)) >>> 0, 0);
+    const at = ms * uniformAt(seed, sample, MIX);
+    const position = Math.floor(1024 * uniformAt(seed, sample, SPREAD));
+    let survives = 1;
+    for (let step = 0; step < most; step++) {
+      survives *= request.chance(position + step, step, at);
+      sums[step] = (sums[step] ?? 0) + survives;
+    }
+  }
+  return sums.map((sum) => sum / SAMPLES);
+}

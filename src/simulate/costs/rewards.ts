@@ -1,0 +1,69 @@
+import { UsageError } from "../../errors.ts";
+import { type AcceptanceModel, meanSurvival } from "../acceptance/model.ts";
+import type { Pricing } from "./pricing.ts";
+
+/** Throughput that was published for batch sizes and depths, without costs and acceptance apart. */
+export interface RewardTable {
+  readonly format: typeof REWARD_FORMAT;
+  /** Where the numbers are from. */
+  readonly source: string;
+  /** Rising. */
+  readonly batches: readonly number[];
+  /** Depths, rising. */
+  readonly steps: readonly number[];
+  /** Tokens a second over all requests, [steps][batches]. */
+  readonly rates: readonly (readonly number[])[];
+}
+
+export const REWARD_FORMAT = "eyrie-rewards-1";
+
+/**
+ * A machine on which rounds of depth K at batch b bring the published r(b, K) tokens a second on
+ * average. Any acceptance with mean n(K) tokens a round is possible; the time is then
+ *
+ *     ms(b, K) = 1000 b n(K) / r(b, K)
+ *
+ * r is interpolated along log b, and constant beyond its ends per sequence. There is no cost table to
+ * tell policies of, and prompts and catching up take no time: nothing was published of them.
+ *
+ * @param ms the run's length, over which the acceptance is averaged.
+ */
+export function rewardPricing(
+  rewards: RewardTable,
+  acceptance: AcceptanceModel,
+  { ms, seed }: { readonly ms: number; readonly seed: number },
+): Pricing {
+  const { steps } = rewards;
+  const survival = meanSurvival(acceptance, { most: Math.max(...steps), ms, seed });
+  const tokens = (depth: number) =>
+    1 + survival.slice(0, depth).reduce((sum, chance) => sum + chance, 0);
+  return {
+    name: rewards.source,
+    table: undefined,
+    buckets: rewards.batches,
+    steps,
+    round({ batch, steps: depth }) {
+      const verify = 1000 * batch * tokens(depth) / rateOf(rewards, batch, depth);
+      return { draft: 0, verify, extend: 0, host: 0 };
+    },
+    catchUp: () => 0,
+    prefill: () => 0,
+  };
+}
+
+/** @throws UsageError for a depth that the table lacks. */
+function rateOf({ batches, steps, rates, source }: RewardTable, batch: number, depth: number) {
+  const row = rates[steps.indexOf(depth)];
+  if (row === undefined) {
+    throw new UsageError(
+      `Cannot simulate ${depth} steps with "${source}": it has ${steps.join(", ")}`,
+    );
+  }
+  const [first = 1, last = 1] = [batches[0], batches.at(-1)];
+  if (batch <= first) return (row[0] ?? 0) * batch / first;
+  if (batch >= last) return row.at(-1) ?? 0;
+  const above = batches.findIndex((each) => each >= batch);
+  const [low = 1, high = 1] = [batches[above - 1], batches[above]];
+  const [from = 0, to = 0] = [row[above - 1], row[above]];
+  return from + (to - from) * Math.log(batch / low) / Math.log(high / low);
+}
