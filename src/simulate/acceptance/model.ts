@@ -15,6 +15,14 @@ export interface AcceptanceModel {
   open(seed: number, first: number): RequestAcceptance;
 }
 
+/** How far the run is. */
+export interface Progress {
+  /** Simulated time. */
+  readonly ms: number;
+  /** Tokens of all requests so far. */
+  readonly tokens: number;
+}
+
 /** What is accepted of one request's drafts. */
 export interface RequestAcceptance {
   /**
@@ -22,11 +30,11 @@ export interface RequestAcceptance {
    *
    * @param position of the drafted token in the sequence, prompt and output.
    * @param step which draft of its round it is, from 0.
-   * @param ms when its round begins.
+   * @param now when its round begins.
    */
-  chance(position: number, step: number, ms: number): number;
+  chance(position: number, step: number, now: Progress): number;
   /** What the draft's confidence can tell of it; absent: the chance. */
-  told?(position: number, step: number, ms: number): number;
+  told?(position: number, step: number, now: Progress): number;
 }
 
 /** What a draw by chance is for; see chance.ts. */
@@ -76,9 +84,9 @@ export function spreadOut(model: AcceptanceModel, { requests, tokens }: Spread):
     open(seed, first) {
       const inner = model.open(seed, first);
       const own = requests * normalAt(seed, 0, SPREAD);
-      const chance = (position: number, step: number, ms: number) =>
+      const chance = (position: number, step: number, now: Progress) =>
         sigmoid(
-          logit(inner.chance(position, step, ms)) + own + tokens * normalAt(seed, position, TOKEN),
+          logit(inner.chance(position, step, now)) + own + tokens * normalAt(seed, position, TOKEN),
         );
       return { chance };
     },
@@ -113,20 +121,21 @@ const SAMPLES = 4096;
  * Chance that the first k drafts of a round are all accepted, k from 1 to `most`, on average over
  * requests, places and times: Monte Carlo over chances, the coins are averaged exactly.
  *
- * @param ms the run's length.
+ * @param end of the run.
  */
 export function meanSurvival(
   model: AcceptanceModel,
-  { most, ms, seed }: { readonly most: number; readonly ms: number; readonly seed: number },
+  { most, end, seed }: { readonly most: number; readonly end: Progress; readonly seed: number },
 ): number[] {
   const sums: number[] = Array(most).fill(0);
   for (let sample = 0; sample < SAMPLES; sample++) {
     const request = model.open((seed + Math.imul(sample, 0x9e3779b9)) >>> 0, 0);
-    const at = ms * uniformAt(seed, sample, MIX);
+    const part = uniformAt(seed, sample, MIX);
+    const now = { ms: part * end.ms, tokens: part * end.tokens };
     const position = Math.floor(1024 * uniformAt(seed, sample, SPREAD));
     let survives = 1;
     for (let step = 0; step < most; step++) {
-      survives *= request.chance(position + step, step, at);
+      survives *= request.chance(position + step, step, now);
       sums[step] = (sums[step] ?? 0) + survives;
     }
   }

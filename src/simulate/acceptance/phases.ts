@@ -1,4 +1,4 @@
-import type { AcceptanceModel } from "./model.ts";
+import type { AcceptanceModel, Progress } from "./model.ts";
 import { uniformAt } from "./chance.ts";
 
 /** Keys the draws of a request's phases. */
@@ -23,9 +23,19 @@ export function phasesOfText(alphas: readonly number[], dwell: number): Acceptan
  * for changes over the day.
  */
 export function phasesOfTime(alphas: readonly number[], everyMs: number): AcceptanceModel {
-  const chance = (_: number, __: number, ms: number) =>
+  const chance = (_: number, __: number, { ms }: Progress) =>
     alphas[Math.floor(ms / everyMs) % alphas.length] ?? 0;
-  return { name: `phases:${alphas.join("/")},every=${everyMs}`, open: () => ({ chance }) };
+  return { name: `phases:${alphas.join("/")},every=${everyMs / 1000}`, open: () => ({ chance }) };
+}
+
+/**
+ * As `phasesOfTime`, each for `every` tokens of all requests together: a batch of texts that change
+ * alike. A phase is then as much work for a fast policy as for a slow one.
+ */
+export function phasesOfWork(alphas: readonly number[], every: number): AcceptanceModel {
+  const chance = (_: number, __: number, { tokens }: Progress) =>
+    alphas[Math.floor(tokens / every) % alphas.length] ?? 0;
+  return { name: `phases:${alphas.join("/")} each ${every} tokens`, open: () => ({ chance }) };
 }
 
 /** The state at a position. What it has drawn it keeps: positions may come in any order. */

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import { type AcceptanceModel, meanSurvival } from "../acceptance/model.ts";
+import { type AcceptanceModel, meanSurvival, type Progress } from "../acceptance/model.ts";
 import type { Pricing } from "./pricing.ts";
 
 /** Throughput that was published for batch sizes and depths, without costs and acceptance apart. */
@@ -26,15 +26,15 @@ export const REWARD_FORMAT = "eyrie-rewards-1";
  * r is interpolated along log b, and constant beyond its ends per sequence. There is no cost table to
  * tell policies of, and prompts and catching up take no time: nothing was published of them.
  *
- * @param ms the run's length, over which the acceptance is averaged.
+ * @param end of the run, over which the acceptance is averaged.
  */
 export function rewardPricing(
   rewards: RewardTable,
   acceptance: AcceptanceModel,
-  { ms, seed }: { readonly ms: number; readonly seed: number },
+  { end, seed }: { readonly end: Progress; readonly seed: number },
 ): Pricing {
   const { steps } = rewards;
-  const survival = meanSurvival(acceptance, { most: Math.max(...steps), ms, seed });
+  const survival = meanSurvival(acceptance, { most: Math.max(...steps), end, seed });
   const tokens = (depth: number) =>
     1 + survival.slice(0, depth).reduce((sum, chance) => sum + chance, 0);
   return {

@@ -1,6 +1,6 @@
 import type { Choice, SequenceOutcome } from "../../speculate/policy.ts";
 import { RECENT_ROUNDS } from "../../speculate/policy.ts";
-import { confidenceAt, isRight } from "../acceptance/model.ts";
+import { confidenceAt, isRight, type Progress } from "../acceptance/model.ts";
 import { allocate } from "./allocation.ts";
 import type { SimulatedRequest } from "./request.ts";
 
@@ -8,7 +8,7 @@ import type { SimulatedRequest } from "./request.ts";
 export interface Drafting {
   readonly choice: Choice;
   /** When the round begins. */
-  readonly ms: number;
+  readonly now: Progress;
   /** Noise of the draft's confidence (`confidenceAt`); undefined: it tells none. */
   readonly confidenceNoise: number | undefined;
 }
@@ -23,18 +23,18 @@ export interface Drafted {
 /** Drafts for these requests and accepts. Requests have it in their later contexts. */
 export function draftRound(
   requests: readonly SimulatedRequest[],
-  { choice, ms, confidenceNoise }: Drafting,
+  { choice, now, confidenceNoise }: Drafting,
 ): Drafted {
   const { tier: { depth }, depths: given, verify } = choice;
   const confidences = confidenceNoise === undefined || depth === 0
     ? undefined
-    : requests.map((request) => confidencesOf(request, { depth, ms, sigma: confidenceNoise }));
+    : requests.map((request) => confidencesOf(request, { depth, now, sigma: confidenceNoise }));
   const depths = given ?? (verify && confidences && allocate(confidences, verify));
   let drafts = 0;
   const sequences = requests.map((request, i): SequenceOutcome => {
     const verified = depths?.[i] ?? depth;
     drafts += verified;
-    const accepted = acceptedOf(request, verified, ms);
+    const accepted = acceptedOf(request, verified, now);
     request.depth = verified;
     request.accepted.push(accepted);
     if (request.accepted.length > RECENT_ROUNDS) request.accepted.shift();
@@ -53,22 +53,26 @@ const NONE: readonly number[] = [];
 function acceptedOf(
   { seed, stored, acceptance }: SimulatedRequest,
   depth: number,
-  ms: number,
+  now: Progress,
 ): number {
   for (let step = 0; step < depth; step++) {
     const position = stored + 1 + step;
-    if (!isRight(seed, position, acceptance.chance(position, step, ms))) return step;
+    if (!isRight(seed, position, acceptance.chance(position, step, now))) return step;
   }
   return depth;
 }
 
 function confidencesOf(
   { seed, stored, acceptance }: SimulatedRequest,
-  { depth, ms, sigma }: { readonly depth: number; readonly ms: number; readonly sigma: number },
+  { depth, now, sigma }: {
+    readonly depth: number;
+    readonly now: Progress;
+    readonly sigma: number;
+  },
 ): number[] {
   return Array.from({ length: depth }, (_, step) => {
     const position = stored + 1 + step;
-    const chance = acceptance.told?.(position, step, ms) ?? acceptance.chance(position, step, ms);
+    const chance = acceptance.told?.(position, step, now) ?? acceptance.chance(position, step, now);
     return confidenceAt({ seed, position, chance, sigma });
   });
 }

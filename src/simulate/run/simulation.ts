@@ -10,7 +10,7 @@ import type {
 } from "../../speculate/policy.ts";
 import { UsageError } from "../../errors.ts";
 import { normalAt } from "../acceptance/chance.ts";
-import type { AcceptanceModel } from "../acceptance/model.ts";
+import type { AcceptanceModel, Progress } from "../acceptance/model.ts";
 import { type Pricing, type RoundPrice, totalMs } from "../costs/pricing.ts";
 import { countedPages } from "./pages.ts";
 import { lengthOf, newRequest, type SimulatedRequest } from "./request.ts";
@@ -26,7 +26,7 @@ export interface Simulation {
   readonly policy: SimulatedPolicy;
   readonly machine: Machine;
   /** Where it ends, besides at the end of the last request. */
-  readonly until: { readonly ms?: number; readonly rounds?: number };
+  readonly until: { readonly ms?: number; readonly rounds?: number; readonly tokens?: number };
   /** Of the noise of times, u32. */
   readonly seed: number;
   readonly onRound?: (sample: SimulatedSample) => void;
@@ -40,7 +40,7 @@ export interface SimulatedPolicy {
 
 /** What only a simulation can know. */
 export interface SimulationView {
-  readonly ms: number;
+  readonly now: Progress;
   /** One in flight. */
   request(id: number): SimulatedRequest;
 }
@@ -74,9 +74,10 @@ export function simulate(simulation: Simulation): SimulationResult {
   const { pricing, acceptance, source, machine, until, seed, onRound } = simulation;
   const inFlight = new Map<number, SimulatedRequest>();
   let now = 0;
+  const tally = openTally();
   const policy = simulation.policy.open({
-    get ms() {
-      return now;
+    get now() {
+      return { ms: now, tokens: tally.tokens };
     },
     request: (id) => inFlight.get(id) as SimulatedRequest,
   });
@@ -93,7 +94,6 @@ export function simulate(simulation: Simulation): SimulationResult {
   const places = openPlaces<SimulatedRequest>(pages);
   const { running, waiting } = places;
   const sync = openSyncInterval(machine.roundsPerSync);
-  const tally = openTally();
   let together = 1;
   let submitted = 0;
 
@@ -209,7 +209,10 @@ export function simulate(simulation: Simulation): SimulationResult {
     catchUpMs: number,
   ): void {
     const taking = requests.filter(({ done }) => !done);
-    const drafted = draftRound(taking, { choice, ms: now, confidenceNoise });
+    const drafted = draftRound(taking, {
+      ...{ choice, confidenceNoise },
+      now: { ms: now, tokens: tally.tokens },
+    });
     const { tier: { depth: steps } } = choice;
     const shorter = choice.depths !== undefined || choice.verify !== undefined;
     const noise = machine.noise === 0
@@ -240,8 +243,8 @@ export function simulate(simulation: Simulation): SimulationResult {
     onRound?.({ ...sample, tokens, ms, waiting: waiting.length });
   }
 
-  const { ms: end = Infinity, rounds: most = Infinity } = until;
-  while (now < end && tally.rounds < most) {
+  const { ms = Infinity, rounds: mostRounds = Infinity, tokens = Infinity } = until;
+  while (now < ms && tally.rounds < mostRounds && tally.tokens < tokens) {
     arrive();
     admit();
     if (running.length === 0) {

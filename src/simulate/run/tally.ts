@@ -30,6 +30,15 @@ export interface FinishedRequest {
   readonly tpotMs: number | undefined;
 }
 
+/** Rounds of one batch size and depth. */
+export interface DepthShare {
+  readonly batch: number;
+  readonly depth: number;
+  readonly rounds: number;
+  readonly tokens: number;
+  readonly ms: number;
+}
+
 /** What a simulation came to. */
 export interface SimulationResult {
   readonly policy: string;
@@ -54,14 +63,17 @@ export interface SimulationResult {
   readonly catchUpMs: number;
   /** Rounds after the last token of every request in them. */
   readonly wasted: number;
-  /** Rounds by batch and depth: of 2 sequences with 3 steps `rounds["2"]["3"]`. */
-  readonly depths: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** By batch size and depth of the rounds, those that came first at first. */
+  readonly depths: readonly DepthShare[];
   readonly finished: readonly FinishedRequest[];
 }
+
+type DepthSum = { -readonly [Key in keyof DepthShare]: DepthShare[Key] };
 
 /** Counts while a simulation runs. */
 export interface Tally {
   readonly rounds: number;
+  readonly tokens: number;
   round(sample: SimulatedSample): void;
   /** A token that a prompt's prefill gave. */
   first(): void;
@@ -73,13 +85,16 @@ export interface Tally {
 
 export function openTally(): Tally {
   const finished: FinishedRequest[] = [];
-  const depths = new Map<number, Map<number, number>>();
+  const depths = new Map<number, DepthSum>();
   let [rounds, tokens, switches, drafts, accepted, lanes, wasted] = [0, 0, 0, 0, 0, 0, 0];
   let [catchUps, catchUpMs] = [0, 0];
   let last: number | undefined;
   return {
     get rounds() {
       return rounds;
+    },
+    get tokens() {
+      return tokens;
     },
     round(sample) {
       const { batch, numSteps } = sample;
@@ -90,8 +105,12 @@ export function openTally(): Tally {
       for (const each of sample.accepted) accepted += each;
       if (last !== undefined && last !== numSteps) switches++;
       last = numSteps;
-      const row = depths.get(batch) ?? new Map<number, number>();
-      depths.set(batch, row.set(numSteps, (row.get(numSteps) ?? 0) + 1));
+      const key = batch * 256 + numSteps;
+      const cell = depths.get(key) ?? { batch, depth: numSteps, rounds: 0, tokens: 0, ms: 0 };
+      depths.set(key, cell);
+      cell.rounds++;
+      cell.tokens += sample.tokens;
+      cell.ms += sample.ms;
     },
     first: () => void tokens++,
     wasted: () => void wasted++,
@@ -112,9 +131,7 @@ export function openTally(): Tally {
         meanAcceptLength: lanes > 0 ? 1 + accepted / lanes : 0,
         meanBatch: rounds > 0 ? lanes / rounds : 0,
         ...{ catchUps, catchUpMs, wasted, finished },
-        depths: Object.fromEntries(
-          [...depths].map(([batch, row]) => [batch, Object.fromEntries(row)]),
-        ),
+        depths: [...depths.values()],
       };
     },
   };
