@@ -113,11 +113,12 @@ export function noiseText(rows: readonly BenchRow[]): string | undefined {
 
 const LONGEST_NAME = 24;
 
-/** The end of a name tells files apart: `preset …tuned.json`. */
+/** The end of a name tells files and options apart: `preset …tuned.json`, `policy ema:…interval=2`. */
 export function shortName(name: string): string {
   if (name.length <= LONGEST_NAME) return name;
-  const start = name.startsWith("preset ") ? "preset …" : "…";
-  return start + name.slice(start.length - LONGEST_NAME);
+  const [kind = ""] = /^(preset |policy [^:]*:)/.exec(name) ?? [];
+  const start = `${kind}…`.slice(-LONGEST_NAME);
+  return start + name.slice(name.length - LONGEST_NAME + start.length);
 }
 
 /** Three significant digits, no exponent: `0.123`, `12.3`, `1234`. */

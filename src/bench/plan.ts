@@ -1,5 +1,6 @@
 import { hash32 } from "../speculate/noise.ts";
 import { distinctTiers, type TierShape, tierText } from "../speculate/round_shape.ts";
+import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { Case, CellSpec, Setting } from "./runner.ts";
 
 /** A setting under the name that its rows have. */
@@ -24,10 +25,12 @@ export const PLAIN_AGAIN = "plain (A/A)";
 
 /** The arms of a sweep. 0 steps are plain decoding, which is always measured. */
 export function armsOf(
-  { numSteps, trees = [], presets }: {
+  { numSteps, trees = [], presets, policies = [] }: {
     readonly numSteps: readonly number[];
     readonly trees?: readonly TierShape[];
     readonly presets: readonly string[];
+    /** With the text that names each. */
+    readonly policies?: readonly (readonly [text: string, policy: NamedPolicy])[];
   },
 ): Arm[] {
   const fixed = [...new Set(numSteps)].filter((steps) => steps > 0).sort((a, b) => a - b);
@@ -45,6 +48,10 @@ export function armsOf(
     ...[...new Set(presets)].map((name): Arm => ({
       label: `preset ${name}`,
       setting: { kind: "preset", name },
+    })),
+    ...[...new Map(policies)].map(([text, policy]): Arm => ({
+      label: `policy ${text}`,
+      setting: { kind: "policy", policy },
     })),
   ];
 }

@@ -27,7 +27,7 @@ export interface BenchRow {
   readonly rounds_per_sync: RoundsPerSync;
   readonly seed: number;
   readonly setting: string;
-  readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "preset";
+  readonly setting_kind: "plain" | "plain again" | "static" | "tree" | "preset" | "policy";
   /** Null where it moves. */
   readonly num_steps: number | null;
   /** Of a tree [steps, topk, draft tokens], as adaptive configs name it; null for all else. */
@@ -123,6 +123,7 @@ function stepsOf(setting: Setting): number | null {
     case "tree":
       return setting.tier.depth;
     case "preset":
+    case "policy":
       return null;
   }
 }
@@ -167,6 +168,11 @@ function latencies(blocks: readonly CellResult[]) {
 /** Can this row be a slot of a static schedule: plain decoding (0 steps), fixed steps or a tree. */
 export function isStatic({ setting_kind }: BenchRow): boolean {
   return ["plain", "static", "tree"].includes(setting_kind);
+}
+
+/** Is its depth chosen while it runs? */
+export function isAdaptive({ setting_kind }: Pick<BenchRow, "setting_kind">): boolean {
+  return setting_kind === "preset" || setting_kind === "policy";
 }
 
 /** Is this row neither plain decoding nor plain decoding again? */

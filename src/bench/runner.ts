@@ -1,5 +1,6 @@
 import type { LoadProgress } from "../engine/load/load.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
+import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { Workload } from "./workload/workload.ts";
 
@@ -9,7 +10,9 @@ export type Setting =
   | { readonly kind: "static"; readonly numSteps: number }
   | { readonly kind: "tree"; readonly tier: TierShape }
   /** A preset's name, or the file of an adaptive config. */
-  | { readonly kind: "preset"; readonly name: string };
+  | { readonly kind: "preset"; readonly name: string }
+  /** What it draws by chance depends on the cell's seed. */
+  | { readonly kind: "policy"; readonly policy: NamedPolicy };
 
 /** One combination of the axes; every setting is measured in it. */
 export interface Case {

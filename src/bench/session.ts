@@ -5,10 +5,10 @@ import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
-import { openSpeculation, type Speculation } from "../engine/schedule/speculation.ts";
+import { openSpeculation, type SpeculationPlan } from "../engine/schedule/speculation.ts";
+import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
 import { middleSteps, unionTiers } from "../speculate/adaptive_config.ts";
 import { ema } from "../speculate/policies/ema.ts";
-import { fixed } from "../speculate/policies/static.ts";
 import { chain, distinctTiers, type TierShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
@@ -28,45 +28,63 @@ import type { Prompt } from "./workload/prompt.ts";
 /** Opens model and device once for a whole sweep, with every tier at every batch size built. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { cases, settings, workload } = request;
-  const tiers = distinctTiers([chain(0), ...settings.flatMap(tiersOf)]);
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
+  const tiersOf = (setting: Setting) => planOf(setting, { maxBatch, seed: 0 }).tiers;
+  const tiers = distinctTiers([chain(0), ...settings.flatMap(tiersOf)]);
   const engine = await openMeasured(request, { tiers, maxBatch, profile: true });
   await engine.core.warmUp(tiers);
+  const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),
-    runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),
+    runCell: (spec, signal) => runCell(engine, { spec, workload, signal, onWarning }),
     [Symbol.dispose]: () => engine[Symbol.dispose](),
   };
 }
 
-function tiersOf(setting: Setting): readonly TierShape[] {
-  return setting.kind === "preset" ? unionTiers(presetConfig(setting.name)) : [fixedTier(setting)];
+/** How a setting drafts. */
+function planOf(
+  setting: Setting,
+  { maxBatch, seed, onWarning = () => {} }: {
+    readonly maxBatch: number;
+    readonly seed: number;
+    readonly onWarning?: (line: string) => void;
+  },
+): Pick<SpeculationPlan, "tiers" | "speculation"> {
+  const buckets = batchBuckets(maxBatch);
+  switch (setting.kind) {
+    case "preset": {
+      const config = presetConfig(setting.name);
+      const policy = ema(config, { initialSteps: middleSteps(config), buckets });
+      return { tiers: unionTiers(config), speculation: openSpeculation("ema", policy) };
+    }
+    case "policy":
+      return namedPlan({ seed, ...setting.policy }, { maxBatch, onWarning });
+    default:
+      return staticPlan(fixedTier(setting));
+  }
 }
 
-function fixedTier(setting: Exclude<Setting, { kind: "preset" }>): TierShape {
+function fixedTier(setting: Extract<Setting, { kind: "plain" | "static" | "tree" }>): TierShape {
   if (setting.kind === "tree") return setting.tier;
   return chain(setting.kind === "static" ? setting.numSteps : 0);
-}
-
-function speculationOf(setting: Setting, maxBatch: number): Speculation {
-  if (setting.kind !== "preset") {
-    return openSpeculation("static", fixed(fixedTier(setting)));
-  }
-  const config = presetConfig(setting.name);
-  const options = { initialSteps: middleSteps(config), buckets: batchBuckets(maxBatch) };
-  return openSpeculation("ema", ema(config, options));
 }
 
 interface Cell {
   readonly spec: CellSpec;
   readonly workload: BenchRequest["workload"];
   readonly signal: AbortSignal;
+  readonly onWarning: (line: string) => void;
 }
 
 /** Runs the requests of a cell, `spec.batch` at a time. */
-async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promise<CellResult> {
+async function runCell(
+  engine: Engine,
+  { spec, workload, signal, onWarning }: Cell,
+): Promise<CellResult> {
   const rounds: RoundSample[] = [];
-  const speculation = speculationOf(spec.setting, engine.core.capacity.batch);
+  const { seed, setting } = spec;
+  const maxBatch = engine.core.capacity.batch;
+  const { speculation } = planOf(setting, { maxBatch, seed, onWarning });
   const cache = cacheOf(engine.core);
   using _ = { [Symbol.dispose]: () => cache.clear() };
   let start = 0;

@@ -1,5 +1,5 @@
 import type { TreeEntry } from "../speculate/emit_config.ts";
-import { type BenchRow, isDrafting, isStatic } from "./row.ts";
+import { type BenchRow, isAdaptive, isDrafting, isStatic } from "./row.ts";
 import { average, FEWEST_BLOCKS, pairedRatio, type Ratio, standardError } from "./statistics.ts";
 
 /** One setting against plain decoding, over all cases it is judged in. */
@@ -75,17 +75,17 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
 }
 
 /**
- * The fewest fixed steps within a standard error of the best, unless a preset is better than those
+ * The fewest fixed steps within a standard error of the best, unless a preset or policy is better than those
  * by more than that: so a fixed winner is the emitted config's too.
  */
 function winner(best: readonly Standing[]): Verdict {
-  const fixed = best.filter(({ setting_kind }) => setting_kind !== "preset");
+  const fixed = best.filter((one) => !isAdaptive(one));
   const [bestFixed] = fixed;
   const fewest = bestFixed && fixed.filter((one) => isWithin(one, bestFixed))
     .toSorted((a, b) => rowsOf(a) - rowsOf(b))[0];
-  const other = best.find(({ setting_kind }) => setting_kind === "preset");
-  const preset = fewest && other && isWithin(fewest, other) ? undefined : other;
-  const fastest = (preset ?? fewest) as Standing;
+  const other = best.find(isAdaptive);
+  const adaptive = fewest && other && isWithin(fewest, other) ? undefined : other;
+  const fastest = (adaptive ?? fewest) as Standing;
   return { kind: "drafting", fastest, also: best.slice(0, best.indexOf(fastest)) };
 }
 

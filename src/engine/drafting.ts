@@ -49,15 +49,23 @@ export function statically(
   return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
 }
 
+/** The flags of the two rules. */
+const RULE_FLAGS: Readonly<Record<RejectionRule, string>> = {
+  token: "--speculative-rejection",
+  block: "--speculative-block-verification",
+};
+
 /** @throws UsageError where what drafts were drawn from is not known. */
 export function checkRejection(
+  rule: RejectionRule,
   algorithm: Outputs["algorithm"],
   tiers: readonly TierShape[],
   relaxed: AcceptThresholds | undefined,
 ): void {
+  const flag = RULE_FLAGS[rule];
   if (relaxed) {
     throw new UsageError(
-      "Cannot use --speculative-rejection with --speculative-accept-threshold-*: they are two rules of acceptance",
+      `Cannot use ${flag} with --speculative-accept-threshold-*: they are two rules of acceptance`,
     );
   }
   const found = algorithm !== "STANDALONE"
@@ -67,7 +75,7 @@ export function checkRejection(
     : "here are trees";
   if (found === undefined) return;
   throw new UsageError(
-    `Cannot use --speculative-rejection: it is for chains of a STANDALONE draft, ${found}`,
+    `Cannot use ${flag}: it is for chains of a STANDALONE draft, ${found}`,
   );
 }
 

@@ -142,7 +142,9 @@ export async function openEngine(
   const { tiers, warmed = [plan.tier], speculation } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
   const acceptThresholds = relaxing(options.acceptThresholds);
-  if (options.rejection) checkRejection(device, tiers, acceptThresholds);
+  if (options.rejection) {
+    checkRejection(options.rejection, device, tiers, acceptThresholds);
+  }
   const gpu = stack.use(await machine.openGpu(options.adapter));
   const settings = { ...options, drafter, contextLength, tiers };
   const capacity = capacityOf(settings, gpu, allLayers(models));

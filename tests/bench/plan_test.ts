@@ -18,6 +18,22 @@ Deno.test("armsOf: plain twice, steps in order, 0 steps are plain, presets", () 
   deepEqual(arms[5]?.setting, { kind: "preset", name: "my.json" });
 });
 
+Deno.test("armsOf: a policy each text, once", () => {
+  const policy = { policy: "static", options: { num_steps: 2 } };
+  const [, , ...arms] = armsOf({
+    numSteps: [],
+    presets: [],
+    policies: [["static:num_steps=2", policy], ["static", { policy: "static" }], [
+      "static:num_steps=2",
+      policy,
+    ]],
+  });
+  deepEqual(arms, [
+    { label: "policy static:num_steps=2", setting: { kind: "policy", policy } },
+    { label: "policy static", setting: { kind: "policy", policy: { policy: "static" } } },
+  ]);
+});
+
 Deno.test("blockOrder: a seeded permutation, another one in each block", () => {
   const arms = armsOf({ numSteps: [1, 2, 3, 4, 5], presets: ["a"] });
   const order = (block: number, seed = 1) => blockOrder(arms, { seed, caseIndex: 0, block });

@@ -9,6 +9,10 @@ const SETTINGS: Setting[] = [
   { kind: "static", numSteps: 3 },
   { kind: "preset", name: "conservative" },
 ];
+const POLICY: Setting = {
+  kind: "policy",
+  policy: { policy: "ema", options: { candidate_steps: [1, 2], warmup_batches: 0 } },
+};
 const TREE: Setting = { kind: "tree", tier: { depth: 3, width: 2, rows: 6 } };
 
 function request(workload: string, one: Partial<Case>, rest: Partial<BenchRequest> = {}) {
@@ -37,7 +41,7 @@ async function run(asked: ReturnType<typeof request>) {
 
 Deno.test("a cell on the real engine: equal outputs at every setting, rounds that add up", async () => {
   const { subject, results } = await run(
-    request("fledgling:all", { depth: 40 }, { settings: [...SETTINGS, TREE] }),
+    request("fledgling:all", { depth: 40 }, { settings: [...SETTINGS, TREE, POLICY] }),
   );
   assert.equal(subject.simulated, false);
   const [plain, ...others] = results.map(({ requests }) => requests.map((one) => one.outputHash));

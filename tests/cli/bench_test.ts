@@ -83,6 +83,24 @@ Deno.test("the axes make all combinations; doubles count once", async () => {
   assert.deepEqual(requests[0]?.settings.at(-1), { kind: "preset", name: "aggressive" });
 });
 
+Deno.test("policies are an axis, a comma may be within one", async () => {
+  const policies = "ema:candidate_steps=1/3,update_interval=2,static,static";
+  const { requests, out } = await run([...QUICK, "--num-steps", "0", "--policies", policies]);
+  const settings = requests[0]?.settings.slice(2);
+  assert.deepEqual(settings, [
+    {
+      kind: "policy",
+      policy: { policy: "ema", options: { candidate_steps: [1, 3], update_interval: 2 } },
+    },
+    { kind: "policy", policy: { policy: "static", options: {} } },
+  ]);
+  assert.match(out, /\| policy ema:candidate_steps=1\/3,update_interval=2 \|/);
+  await assert.rejects(run([...QUICK, "--policies", "static,statik"]), {
+    name: "UsageError",
+    message: /^Cannot use "--policies statik": no such policy, did you mean static\?/,
+  });
+});
+
 Deno.test("rounds per sync are an axis of numbers and auto", async () => {
   const { requests, out } = await run([...QUICK, "--rounds-per-sync", "auto,1,8,1"]);
   assert.deepEqual(requests[0]?.cases.map((one) => one.roundsPerSync), ["auto", 1, 8]);

@@ -120,6 +120,10 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/set stop", /^Cannot set "stop": it takes one value, a text, a JSON list of texts, or none$/],
   ['/set stop ["a", 1]', /^Cannot use "\/set stop \["a", 1\]": allowed is a text, a JSON list/],
   ['/set stop "', /^Cannot use "\/set stop ""/],
+  [
+    "/set policy ema",
+    /^Cannot set "policy": rounds are made for one when the model is opened; start with --policy NAME$/,
+  ],
   ["/set toString 1", /^Cannot set "toString"/],
   ["/set top-p", /^Cannot set "top-p": it takes one value, a number above 0, at most 1$/],
   ["/set top-p 1 2", /it takes one value/],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { completionScript } from "../../src/cli/completion/completion.ts";
 import { spellingsOf } from "../../src/cli/options/flag.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
+import { POLICY_NAMES } from "../../src/cli/options/option_speculation.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
 
 const BASH = completionScript("bash");
@@ -38,6 +39,8 @@ Deno.test({
     }
     assert.deepEqual(await offered("generate", "--quantize", ""), ["q8", "q4"]);
     assert.deepEqual(await offered("generate", "--quantize", "=", "q4"), ["q4"]);
+    assert.deepEqual(await offered("chat", "--policy", ""), POLICY_NAMES);
+    assert.deepEqual(await offered("bench", "--policies", "stat"), ["static"]);
     assert.deepEqual(await offered("generate", "--quantize", "="), ["q8", "q4"]);
     assert.deepEqual(await offered("run", "-m", "a"), ["a model"]);
     assert.deepEqual(await offered("run", ""), ["a model"]);

@@ -163,6 +163,7 @@ Deno.test("defaults of generate", () => {
       adaptive: false,
       adaptiveConfig: undefined,
       preset: undefined,
+      policy: undefined,
       quantize: undefined,
       quantizeDraft: false,
       kvDtype: undefined,
@@ -421,6 +422,38 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [
     "bench --model m --presets aggressive",
     'Cannot use "--presets aggressive" with "--model": it needs a draft; give --draft MODEL',
+  ],
+  [
+    "bench --model m --policies ema",
+    'Cannot use "--policies ema" with "--model": it needs a draft; give --draft MODEL',
+  ],
+  [
+    "generate --policy ema --preset aggressive",
+    'Cannot use "--policy ema" with "--preset aggressive": it is --policy ema:config=aggressive',
+  ],
+  [
+    "generate --policy ema --speculative-adaptive",
+    'Cannot use "--policy ema" with "--speculative-adaptive": it is --policy ema',
+  ],
+  [
+    "generate --policy ema --speculative-adaptive-config c.json",
+    'Cannot use "--policy ema" with "--speculative-adaptive-config c.json": it is --policy ema:config=c.json',
+  ],
+  [
+    "chat --policy static --draft-tree auto",
+    'Cannot use "--policy static" with "--draft-tree auto": it is one fixed shape, a policy chooses each round\'s',
+  ],
+  [
+    "chat --policy static --speculative-eagle-topk 4",
+    'Cannot use "--policy static" with "--speculative-eagle-topk 4": it is one fixed shape, a policy chooses each round\'s',
+  ],
+  [
+    "chat --policy static --speculative-num-draft-tokens 4",
+    'Cannot use "--policy static" with "--speculative-num-draft-tokens 4": it is one fixed shape, a policy chooses each round\'s',
+  ],
+  [
+    "generate --policy static --speculative-algorithm SUFFIX",
+    'Cannot use "--policy static" with "--speculative-algorithm SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
   ],
   [
     "bench --random-weights c --num-steps 1",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { runGenerate } from "../../src/cli/generate/generate.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
-import { speculationOf } from "../../src/cli/open/speculation.ts";
+import { namedPolicy, speculationOf } from "../../src/cli/open/speculation.ts";
 import { open } from "../engine/worker/open.ts";
 import { policyPlan, speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { fixed } from "../../src/speculate/policies/static.ts";
@@ -138,4 +138,41 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
     ...{ drawn: { odd: 3 }, tiers: [0], tier_bytes: 1000, catch_up: { count: 0, ms: 0 } },
   });
   assert.match(await run("--stats"), /^policy {6}mine\n(.*\n)*drawn {7}3 odd ones\n/m);
+});
+
+Deno.test("--policy names a policy: --num-steps is where it begins, --seed what it draws by", () => {
+  const named = (...args: string[]) => namedPolicy(parsed(args).options);
+  assert.equal(named(), undefined);
+  const options = { candidate_steps: [1, 3] };
+  const text = "ema:candidate_steps=1/3";
+  assert.deepEqual(named("--policy", text), { policy: "ema", options });
+  assert.deepEqual(named("--policy", text, "--num-steps", "1", "--seed", "7"), {
+    ...{ policy: "ema", options, numSteps: 1, seed: 7 },
+  });
+  const of = { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 4 } as const;
+  const plan = policyPlan(named("--policy", text, "--num-steps", "1") ?? { policy: "" }, {
+    ...{ ...of, onWarning: () => {} },
+  });
+  assert.deepEqual([plan.tier, plan.tiers], [chain(1), chains([1, 3])]);
+});
+
+Deno.test("--policy on the command line: told by --json, and a bad one before anything is opened", async () => {
+  const policy = ["--policy", "ema:candidate_steps=1/3,warmup_batches=0,update_interval=2"];
+  const { text, speculative, run } = await generated(policy);
+  assert.deepEqual(speculative.adaptive.tiers, [1, 3]);
+  assert.equal(run.flags.policy, policy[1]);
+  const fixed = await generated(["--policy", "static:num_steps=2"]);
+  assert.equal(fixed.speculative.num_steps, 2);
+  const plain = await generated(["--num-steps", "0"]);
+  assert.deepEqual([text, fixed.text], [plain.text, plain.text]);
+  const engine = fakeEngine();
+  const bad = runGenerate(parsed(["hi", "--policy", "statik"]), {
+    open: engine.open,
+    io: fakeIo({ stdin: "" }),
+  });
+  await assert.rejects(bad, {
+    name: "UsageError",
+    message: /^Cannot use "--policy statik": no such policy, did you mean static\?/,
+  });
+  assert.deepEqual(engine.opened, []);
 });

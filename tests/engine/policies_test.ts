@@ -118,3 +118,26 @@ Deno.test("a registered policy is asked for by its name", async () => {
     message: 'Cannot use policy "no such": there are static, ema',
   });
 });
+
+Deno.test("a policy that throws: the engine goes on, every text is that of plain decoding", async () => {
+  const plain = await texts({ speculate: statically(0) });
+  const warnings: string[] = [];
+  const policy: Policy<number> = {
+    ...scattered(3),
+    learn(round) {
+      if (round === 9) throw new Error("nine is too much");
+      return { state: round + 1 };
+    },
+  };
+  const found = await texts({
+    speculate: { policy, name: "nine" },
+    onWarning: (line) => warnings.push(line),
+  });
+  assert.deepEqual(found.texts, plain.texts);
+  const { rounds, own, active_num_steps } = found.report;
+  assert.deepEqual(own.json, { failed: "nine is too much" });
+  assert.ok(rounds > 20 && active_num_steps === 5, `${rounds} rounds, ${active_num_steps} steps`);
+  assert.deepEqual(warnings, [
+    'policy "nine" failed and is not asked again, rounds go on with 5 steps: nine is too much',
+  ]);
+});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openSpeculation } from "../../src/engine/schedule/speculation.ts";
+import { openSpeculation, type Speculation } from "../../src/engine/schedule/speculation.ts";
 import { policyPlan, staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { ema } from "../../src/speculate/policies/ema.ts";
@@ -96,16 +96,75 @@ Deno.test("a request that asked for no drafts has depth 0 where each has its own
   assert.deepEqual(speculation.pick(asking(undefined, 0, 2)).depths, [2, 0, 1]);
 });
 
-Deno.test("depths that no round can have are a bug of the policy", () => {
-  const choosing = (choice: Choice) =>
-    openSpeculation("odd", { ...fixed(chain(3)), pick: () => choice }).pick(contextOf(2));
-  const tier = chain(3);
-  assert.deepEqual(choosing({ tier, depths: [0, 3] }).depths, [0, 3]);
-  for (const depths of [[0], [0, 1, 2], [0, 4], [-1, 0], [0.5, 1], [NaN, 1]]) {
-    assert.throws(() => choosing({ tier, depths }), /^Error: a policy gave depths/);
+/** How a policy fares that differs from static 3 in this, and what was said of it. */
+function failing(
+  part: Partial<Policy<null>>,
+  tier = chain(1),
+): { readonly speculation: Speculation; readonly warnings: readonly string[] } {
+  const warnings: string[] = [];
+  const onWarning = (line: string) => void warnings.push(line);
+  const policy = { ...fixed(chain(3)), ...part };
+  return { speculation: openSpeculation("odd", policy, { tier, onWarning }), warnings };
+}
+
+function throws(): never {
+  throw new Error("no idea");
+}
+
+const FAILED = 'policy "odd" failed and is not asked again, rounds go on with 1 steps: ';
+
+Deno.test("a policy that throws is told of once and static steps go on", () => {
+  const outcome = launched(1, [1], { numSteps: 3, asked: [undefined], ms: 1 });
+  const use: [Partial<Policy<null>>, (of: Speculation) => unknown][] = [
+    [{ pick: throws }, ({ pick }) => pick(contextOf(1))],
+    [{ holds: throws }, ({ holds }) => holds(contextOf(1))],
+    [{ learn: throws }, ({ learn }) => learn(outcome)],
+    [{ report: throws }, (of) => of.report],
+  ];
+  for (const [part, first] of use) {
+    const { speculation, warnings } = failing(part);
+    first(speculation);
+    for (let round = 0; round < 3; round++) {
+      assert.deepEqual(speculation.pick(contextOf(2)), { tier: chain(1) });
+      assert.equal(speculation.holds(contextOf(2)), Infinity);
+      speculation.learn(outcome);
+    }
+    assert.deepEqual(speculation.pick(asking(0)), { tier: chain(0) });
+    const { policy, own, switches } = speculation.report;
+    const failed = { json: { failed: "no idea" }, rows: [["failed", "no idea"]] };
+    assert.deepEqual([policy, own, switches], ["odd", failed, []]);
+    assert.deepEqual(warnings, [`${FAILED}no idea`]);
   }
+  const { speculation, warnings } = failing({});
+  speculation.learn(outcome);
+  assert.deepEqual([speculation.pick(contextOf(1)), warnings], [{ tier: chain(3) }, []]);
+});
+
+Deno.test("what no round can have is no choice: as a policy that throws", () => {
+  const choosing = (choice: Choice, rounds = 1) => {
+    const { speculation, warnings } = failing({ pick: () => choice, holds: () => rounds });
+    const picked = speculation.pick(contextOf(2));
+    speculation.holds(contextOf(2));
+    return { picked, why: warnings.map((line) => line.replace(FAILED, "")) };
+  };
+  const tier = chain(3);
+  assert.deepEqual(choosing({ tier, depths: [0, 3] }).picked, { tier, depths: [0, 3] });
+  assert.deepEqual(choosing({ tier: chain(2) }), { picked: { tier: chain(2) }, why: [] });
   const tree = { depth: 3, width: 2, rows: 8 };
-  assert.throws(() => choosing({ tier: tree, depths: [1, 2] }), /^Error: a policy gave depths/);
+  const odd: [Choice, RegExp][] = [
+    ...[[0], [0, 1, 2], [0, 4], [-1, 0], [0.5, 1], [NaN, 1]]
+      .map((depths): [Choice, RegExp] => [{ tier, depths }, /^it gave depths .* to 2 sequences/]),
+    [{ tier: tree, depths: [1, 2] }, /^it chose 3:2:8 steps, its tiers are 3$/],
+    [{ tier: chain(4) }, /^it chose 4 steps, its tiers are 3$/],
+  ];
+  for (const [choice, why] of odd) {
+    const found = choosing(choice);
+    assert.deepEqual(found.picked, { tier: chain(1) });
+    assert.match(found.why.join("; "), why);
+  }
+  for (const rounds of [0, NaN, -1]) {
+    assert.match(choosing({ tier }, rounds).why.join("; "), /^its choice holds for .* rounds$/);
+  }
 });
 
 const PLAN = { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 4 } as const;

@@ -250,6 +250,10 @@ Deno.test("rejection sampling is for chains of standalone drafts", async () => {
       ),
     );
   await refused({}, "here is EAGLE3");
+  await assert.rejects(
+    openEngine({ speculate: statically(3), rejection: "block" }),
+    /^UsageError: Cannot use --speculative-block-verification: it is for chains of /,
+  );
   await refused({ draft: "none" }, "here is no draft");
   await refused({ draft: TARGET, speculate: statically(treeNamed("3:2:6")) }, "here are trees");
   const relaxed = { draft: TARGET, acceptThresholds: { single: 0.3 }, rejection: "token" as const };

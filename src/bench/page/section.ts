@@ -1,5 +1,5 @@
 import type { Group } from "../cases.ts";
-import { type BenchRow, isDrafting } from "../row.ts";
+import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import { sum } from "../statistics.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
@@ -51,12 +51,12 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
   ];
 }
 
-/** Of the presets; of the widest fixed setting where no preset was measured. */
+/** Of presets and policies; of the widest fixed setting where none was measured. */
 function timelines(rows: readonly BenchRow[], drawing: Drawing): PageNode | undefined {
-  const presets = rows.filter(({ setting_kind }) => setting_kind === "preset");
+  const adaptive = rows.filter(isAdaptive);
   const most = Math.max(...rows.map(({ num_steps }) => num_steps ?? 0));
   const deepest = rows.filter(({ num_steps }) => most > 0 && num_steps === most);
-  const shown = (presets.length > 0 ? presets : deepest)
+  const shown = (adaptive.length > 0 ? adaptive : deepest)
     .filter(({ timeline }) => timeline.accept.length > 0)
     .slice(0, TIMELINES);
   const tops = shown.flatMap(({ timeline }) => [
@@ -80,7 +80,7 @@ function positions(rows: readonly BenchRow[], drawing: Drawing): PageNode | unde
   return part(drawing, {
     title: "Acceptance by position",
     text:
-      "Of the rounds that drafted a position, the share that accepted it. A preset drafts deep where drafts fare well: its line may rise.",
+      "Of the rounds that drafted a position, the share that accepted it. A preset or policy drafts deep where drafts fare well: its line may rise.",
     charts: byBatch(drafting, (rows, name) => positionChart(rows, { ...drawing, name })),
   });
 }

@@ -1,6 +1,6 @@
 import { dot, lineX, type SymbolType } from "@observablehq/plot";
 import { shortName } from "../columns.ts";
-import { type BenchRow, isDrafting } from "../row.ts";
+import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import type { PageMaker, PageNode } from "./dom.ts";
 
 /** How a setting is drawn: told by shape and dashes as well as by colour. */
@@ -15,15 +15,15 @@ export interface Look {
 /** By the name of the setting. */
 export type Looks = ReadonlyMap<string, Look>;
 
-/** Hues of presets in style.css; more presets begin again. */
+/** Hues of presets and policies in style.css; more begin again. */
 const PRESET_HUES = 4;
 /** Of settings that draft; more begin again, with other dashes: 6 and 5 have no common factor. */
 const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as const;
 const DASHES = ["", "6 3", "2 2", "8 3 2 3", "10 4"] as const;
 
 /**
- * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets have
- * hues of their own.
+ * Plain is grey, fixed steps and trees go from light to dark with what they verify, presets and
+ * policies have hues of their own.
  */
 export function looksOf(rows: readonly BenchRow[]): Looks {
   const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];
@@ -38,7 +38,9 @@ export function looksOf(rows: readonly BenchRow[]): Looks {
 }
 
 function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
-  const alike = settings.filter(({ setting_kind }) => setting_kind === row.setting_kind);
+  const alike = settings.filter((other) =>
+    other.setting_kind === row.setting_kind || (isAdaptive(other) && isAdaptive(row))
+  );
   const at = alike.indexOf(row);
   switch (row.setting_kind) {
     case "plain":
@@ -50,6 +52,7 @@ function colourOf(row: BenchRow, settings: readonly BenchRow[]): string {
     case "tree":
       return ramp(at, alike.length, ["--few-rows", "--many-rows"]);
     case "preset":
+    case "policy":
       return `var(--preset-${at % PRESET_HUES + 1})`;
   }
 }

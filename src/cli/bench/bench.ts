@@ -12,6 +12,7 @@ import { hasDraft } from "../options/bench_flags.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";
+import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { ROUNDS } from "../options/option_flight.ts";
 import type { BenchOptions, MeasuredOptions } from "../options/options.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
@@ -92,7 +93,9 @@ function planOf(options: BenchOptions, workload: Workload): Plan {
     ...roundsPerSync === undefined ? {} : { roundsPerSync },
   }));
   const trees = options.trees.map((text) => usage(() => treeNamed(text), "--trees: "));
-  const arms = armsOf({ numSteps, trees, presets });
+  const policies = policyTexts(options.policies)
+    .map((text) => [text, policyOf(text, "--policies")] as const);
+  const arms = armsOf({ numSteps, trees, presets, policies });
   return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
 

@@ -202,6 +202,7 @@ function showText(engine: Engine, state: ChatState): string {
     ["model", engine.name],
     ["draft model", engine.draftName ?? "none"],
     ["device", engine.device.adapter],
+    ["policy", engine.status.speculation.policy],
     ["context", `${state.tokens} of ${engine.contextLength} tokens after the last answer`],
     ["messages", String(state.messages.length)],
     ["system", state.system ?? "none"],

@@ -131,6 +131,11 @@ function say(text: string): Next {
 function set(state: ChatState, argument: string, { drafts, thinks = true }: Context): Step {
   const [, name = "", value = ""] = /^(\S*)\s*([^]*)$/.exec(argument) ?? [];
   if (name === "") return [state, say(settingRows(state))];
+  if (name === "policy") {
+    throw new UsageError(
+      'Cannot set "policy": rounds are made for one when the model is opened; start with --policy NAME',
+    );
+  }
   if (!SETTING_NAMES.includes(name)) {
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }

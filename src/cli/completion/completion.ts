@@ -43,6 +43,7 @@ function completedFlag(flag: Flag): CompletedFlag {
 
 function flagValues(flag: Flag): Values {
   if (flag.type === "choice") return flag.choices;
+  if ("words" in flag && flag.words !== undefined) return flag.words;
   return flag.type === "model" ? "folders" : flag.type === "file" ? "files" : "unknown";
 }
 

@@ -5,7 +5,7 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { ngramOf, speculationOf } from "./speculation.ts";
+import { namedPolicy, ngramOf, speculationOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -42,7 +42,7 @@ export async function openWithProgress(
   }
   const opening = open({
     maxBatch,
-    speculate: speculationOf(options, speculating),
+    speculate: namedPolicy(options) ?? speculationOf(options, speculating),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },

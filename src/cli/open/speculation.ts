@@ -1,9 +1,10 @@
 import { DEFAULT_PRESET, presetConfig, usage } from "../../engine/schedule/presets.ts";
-import type { SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
+import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
 import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
 import { UsageError } from "../../errors.ts";
 import type { ChatOptions } from "../options/options.ts";
+import { policyOf } from "../options/policy_option.ts";
 
 /**
  * What the flags of the speculation group say. The adaptive config is read here, so that a bad one
@@ -28,6 +29,21 @@ export function speculationOf(
       ? draftTree
       : usage(() => treeNamed(draftTree), "--draft-tree: "),
     allSteps,
+  };
+}
+
+/**
+ * What `--policy` names: it begins with `--num-steps` and draws by `--seed`. Undefined without the flag.
+ *
+ * @throws UsageError for a policy or options that cannot be used.
+ */
+export function namedPolicy(
+  { policy, numSteps, seed }: Pick<ChatOptions, "policy" | "numSteps" | "seed">,
+): NamedPolicy | undefined {
+  return policy === undefined ? undefined : {
+    ...policyOf(policy),
+    ...numSteps === undefined ? {} : { numSteps },
+    ...seed === undefined ? {} : { seed },
   };
 }
 

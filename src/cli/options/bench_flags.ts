@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { POLICY_NAMES, POLICY_TEXT } from "./option_speculation.ts";
 import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
 /** What is measured: all combinations of these. */
@@ -36,6 +37,15 @@ export const BENCH_AXES = {
     help: "adaptive settings to measure: conservative, aggressive, or files of adaptive configs",
     absent: "none",
     example: "--presets conservative,aggressive",
+  },
+  policies: {
+    flag: "--policies",
+    type: "names",
+    words: POLICY_NAMES as readonly string[],
+    help:
+      `policies to measure, each as NAME or NAME:key=value,...; there are ${POLICY_TEXT}` as string,
+    absent: "none",
+    example: "--policies ema,ema:config=tuned.json",
   },
   promptTokens: {
     flag: "--prompt-tokens",
@@ -206,6 +216,7 @@ export const BENCH_OUTPUT = {
 const SWEEP_ONLY = {
   trees: BENCH_AXES.trees,
   presets: BENCH_AXES.presets,
+  policies: BENCH_AXES.policies,
   promptTokens: BENCH_AXES.promptTokens,
   outputTokens: BENCH_AXES.outputTokens,
   temperatures: BENCH_AXES.temperatures,
@@ -219,6 +230,7 @@ const SWEEP_ONLY = {
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
   const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
+  const { policies } = given;
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };
@@ -237,6 +249,8 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     ? `--trees ${trees}`
     : presets !== undefined
     ? `--presets ${presets}`
+    : policies !== undefined
+    ? `--policies ${policies}`
     : undefined;
   if (drafts !== undefined && !hasDraft(given)) {
     if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");

@@ -27,6 +27,8 @@ interface NumberFlag extends Named {
 
 interface TextFlag extends Named {
   readonly type: "text" | "model" | "file";
+  /** What shells offer to begin with. */
+  readonly words?: readonly string[];
 }
 
 interface ChoiceFlag extends Named {
@@ -51,6 +53,8 @@ interface AxisFlag extends Named {
 /** Texts with commas between them. */
 interface NamesFlag extends Named {
   readonly type: "names";
+  /** What shells offer to begin with. */
+  readonly words?: readonly string[];
 }
 
 interface SwitchFlag extends Named {
@@ -139,6 +143,11 @@ export function placeholder(flag: Flag): string {
 /** Number() alone would take "", "0x10" and "Infinity". */
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
+/** A number as people write it; NaN for other text. */
+export function decimal(text: string): number {
+  return DECIMAL.test(text) ? Number(text) + 0 : NaN; // -0 becomes 0
+}
+
 /** Checks one typed value; `spelled` is how the person wrote the flag. */
 export function parseValue(
   flag: Flag,
@@ -148,10 +157,10 @@ export function parseValue(
   const refuse = () =>
     new UsageError(`Cannot use "${spelled} ${text}": allowed is ${allowed(flag)}`);
   if (flag.type === "number" || flag.type === "integer") {
-    const value = DECIMAL.test(text) ? Number(text) : NaN;
+    const value = decimal(text);
     const inside = value <= flag.max && (flag.above ? value > flag.min : value >= flag.min);
     if (!inside || (flag.type === "integer" && !Number.isInteger(value))) throw refuse();
-    return value + 0; // -0 becomes 0
+    return value;
   }
   if (flag.type === "axis") {
     const values = parseAxis(text);

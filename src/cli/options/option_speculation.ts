@@ -1,5 +1,10 @@
 // Rows of the option table: who drafts, and how far.
+import { POLICIES } from "../../speculate/policies/registry.ts";
 import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
+
+/** Names that `--policy` takes. */
+export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
+export const POLICY_TEXT: string = POLICY_NAMES.join(", ");
 
 /** Kinds of draft models. */
 export const DRAFT_ALGORITHM = {
@@ -136,5 +141,14 @@ export const SPECULATION = {
       "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
     absent: "none",
     example: "--preset aggressive",
+  },
+  policy: {
+    flag: "--policy",
+    type: "text",
+    words: POLICY_NAMES as readonly string[],
+    help:
+      `chooses how far each round drafts: NAME or NAME:key=value,..., a value maybe a list as in steps=0/1/3; the text is the same for all; there are ${POLICY_TEXT}` as string,
+    absent: "static; ema with --speculative-adaptive",
+    example: "--policy ema:config=tuned.json",
   },
 } as const;

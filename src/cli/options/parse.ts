@@ -6,6 +6,7 @@ import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
+import { refuseBesidePolicy } from "./policy_option.ts";
 import type {
   BenchOptions,
   BreakevenOptions,
@@ -203,6 +204,7 @@ function refuseImpossible(given: Given): void {
   if (without !== undefined && drafts(numSteps)) {
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
+  refuseBesidePolicy(given);
   for (const [key, flag] of [["maxBatch", "--max-batch"], ["output", "--output"]] as const) {
     if (given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);

@@ -30,12 +30,21 @@ export function presetConfig(
   nameOrFile: string,
   maxNumSteps: number = DEEPEST,
 ): AdaptiveConfig {
-  const json = Object.hasOwn(PRESETS, nameOrFile) ? PRESETS[nameOrFile] : readJson(nameOrFile);
+  const json = presetJson(nameOrFile);
   return usage(() => {
     const config = parseAdaptiveConfig(json);
     checkDeepest(config, maxNumSteps);
     return config;
   }, `Cannot use adaptive config "${nameOrFile}": `);
+}
+
+/**
+ * What a preset or a file says, unchecked.
+ *
+ * @throws UsageError when it is neither, or not JSON.
+ */
+export function presetJson(nameOrFile: string): unknown {
+  return Object.hasOwn(PRESETS, nameOrFile) ? PRESETS[nameOrFile] : readJson(nameOrFile);
 }
 
 /** Runs `action`; what it finds wrong with a config or option is the user's to mend. */

@@ -1,12 +1,14 @@
+import { fixed } from "../../speculate/policies/static.ts";
 import type {
   Choice,
+  Learned,
   Policy,
   PolicyReport,
   RoundContext,
   RoundOutcome,
   TierChange,
 } from "../../speculate/policy.ts";
-import { chain, isChain, type TierShape, tierText } from "../../speculate/round_shape.ts";
+import { chain, isChain, sameTier, type TierShape, tierText } from "../../speculate/round_shape.ts";
 
 /** Chooses the drafts of each round and learns from what was accepted: a policy and its state. */
 export interface Speculation {
@@ -57,19 +59,58 @@ export const NO_DRAFTS: Choice = { tier: chain(0) };
  * they share a round nothing is learned from them. Their draft may lack keys and values, and they do
  * not say what the others' are worth.
  *
+ * A policy that throws, or chooses what no round can have, is not asked again: a line says so, and
+ * rounds go on with `tier`.
+ *
  * @param name the policy's, for the report.
+ * @param otherwise.tier default: the policy's deepest.
  */
-export function openSpeculation<State>(name: string, policy: Policy<State>): Speculation {
+export function openSpeculation<State>(
+  name: string,
+  policy: Policy<State>,
+  { tier: instead = policy.tiers.at(-1) ?? chain(0), onWarning = () => {} }: {
+    readonly tier?: TierShape;
+    readonly onWarning?: (line: string) => void;
+  } = {},
+): Speculation {
   const switches: TierSwitch[] = [];
   const tierMs: Record<string, number> = {};
   let rounds = 0;
   let active = 0;
   let state = policy.start;
+  /** What the policy threw. */
+  let fault: string | undefined;
+  const fallback = fixed(instead);
+
+  /** What the policy says; what `otherwise` says once it has failed. */
+  function asked<T>(ask: () => T, otherwise: () => T): T {
+    if (fault !== undefined) return otherwise();
+    try {
+      return ask();
+    } catch (error) {
+      fault = error instanceof Error ? error.message : String(error);
+      onWarning(
+        `policy "${name}" failed and is not asked again, ` +
+          `rounds go on with ${tierText(instead)} steps: ${fault}`,
+      );
+      return otherwise();
+    }
+  }
+
   return {
     pick: (context) => (
-      context.asked.some(drafts) ? checked(policy.pick(state, context), context) : NO_DRAFTS
+      context.asked.some(drafts)
+        ? asked(
+          () => checked(policy.pick(state, context), policy, context),
+          () => fallback.pick(null, context),
+        )
+        : NO_DRAFTS
     ),
-    holds: (context) => context.asked.some(drafts) ? policy.holds(state, context) : Infinity,
+    holds: (context) => (
+      context.asked.some(drafts)
+        ? asked(() => checkedHolds(policy.holds(state, context)), () => Infinity)
+        : Infinity
+    ),
     learn(outcome) {
       const { tier, ms, sequences } = outcome;
       rounds++;
@@ -79,17 +120,26 @@ export function openSpeculation<State>(name: string, policy: Policy<State>): Spe
       const told = sequences.filter(({ asked }) => drafts(asked));
       // The policy chose none of this round, or none of what it chose for is left.
       if (told.length === 0) return;
-      const { state: next, change } = policy.learn(state, { ...outcome, sequences: told });
-      state = next;
-      if (change) switches.push({ round: rounds, ...change });
+      const learned: Learned<State> = asked(
+        () => policy.learn(state, { ...outcome, sequences: told }),
+        () => ({ state }),
+      );
+      state = learned.state;
+      if (learned.change) switches.push({ round: rounds, ...learned.change });
     },
     get report(): SpeculationReport {
+      const own = asked(() => policy.report(state), () => ({ json: {}, rows: [] }));
+      const failed = fault === undefined ? own : failedReport(fault);
       return {
         ...{ policy: name, active_num_steps: active, rounds, tier_ms: tierMs, switches },
-        own: policy.report(state),
+        own: failed,
       };
     },
   };
+}
+
+function failedReport(failed: string): PolicyReport {
+  return { json: { failed }, rows: [["failed", failed]] };
 }
 
 /** Does a request that asked for these leave its steps to the policy? */
@@ -99,15 +149,32 @@ function drafts(asked: number | undefined): boolean {
 
 /**
  * What the policy chose; a request that asked for no drafts gets none where each has its own depth.
- * A policy that gives depths which no round can have is a bug.
+ *
+ * @throws Error for what no round can have: a bug of the policy.
  */
-function checked(choice: Choice, { batchSize, asked }: RoundContext): Choice {
+function checked(
+  choice: Choice,
+  { tiers }: Pick<Policy, "tiers">,
+  { batchSize, asked }: RoundContext,
+): Choice {
   const { tier, depths } = choice;
+  const most = Math.max(...tiers.filter(isChain).map(({ depth }) => depth));
+  const wanted = isChain(tier) && (asked.includes(tier.depth) || tier.depth <= most);
+  if (!wanted && !tiers.some((one) => sameTier(one, tier))) {
+    throw new Error(
+      `it chose ${tierText(tier)} steps, its tiers are ${tiers.map(tierText).join(", ")}`,
+    );
+  }
   if (depths === undefined) return choice;
   const fits = (depth: number) => Number.isInteger(depth) && depth >= 0 && depth <= tier.depth;
   if (!isChain(tier) || depths.length !== batchSize || !depths.every(fits)) {
     const shape = JSON.stringify(tier);
-    throw new Error(`a policy gave depths ${depths} to ${batchSize} sequences at ${shape}`);
+    throw new Error(`it gave depths ${depths} to ${batchSize} sequences at ${shape}`);
   }
-  return { tier, depths: depths.map((depth, i) => drafts(asked[i]) ? depth : 0) };
+  return { ...choice, depths: depths.map((depth, i) => drafts(asked[i]) ? depth : 0) };
+}
+
+function checkedHolds(rounds: number): number {
+  if (rounds >= 1) return rounds;
+  throw new Error(`its choice holds for ${rounds} rounds`);
 }

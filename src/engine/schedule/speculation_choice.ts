@@ -64,18 +64,29 @@ interface PlanFor {
  * @throws UsageError for a name, options or steps that cannot be used.
  */
 export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): SpeculationPlan {
-  const found = usage(() => policyOf(asked, batchBuckets(of.maxBatch)));
-  const { name, policy } = found;
-  if (of.algorithm === "NONE") {
-    of.onWarning(`policy "${name}" is not used: there is no draft`);
-    return staticPlan(chain(0));
-  }
+  const plan = namedPlan(asked, of);
+  if (of.algorithm !== "NONE") return plan;
+  of.onWarning(`policy "${plan.speculation.report.policy}" is not used: there is no draft`);
+  return staticPlan(chain(0));
+}
+
+/**
+ * What comes of a policy where something drafts.
+ *
+ * @throws UsageError for a name, options or steps that cannot be used.
+ */
+export function namedPlan(
+  asked: NamedPolicy | OwnPolicy,
+  { maxBatch, onWarning }: Pick<PlanFor, "maxBatch" | "onWarning">,
+): SpeculationPlan {
+  const found = usage(() => policyOf(asked, batchBuckets(maxBatch)));
+  const { name, policy, numSteps } = found;
   const { tiers } = policy;
   usage(() => checkSteps(found, tiers.map(({ depth }) => depth)));
-  const { numSteps } = found;
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as TierShape;
-  return { tier, tiers, warmed: tiers, speculation: openSpeculation(name, policy) };
+  const speculation = openSpeculation(name, policy, { tier, onWarning });
+  return { tier, tiers, warmed: tiers, speculation };
 }
 
 /** Every round of this tier, or as deep as a request asks where `others` has more. */
@@ -99,7 +110,8 @@ export function speculationPlan(
   if (resolved.policy === "adaptive") {
     const buckets = batchBuckets(maxBatch);
     const policy = ema(resolved.config, { initialSteps: tier.depth, buckets });
-    return { tier, tiers, warmed: tiers, speculation: openSpeculation("ema", policy) };
+    const speculation = openSpeculation("ema", policy, { tier, onWarning });
+    return { tier, tiers, warmed: tiers, speculation };
   }
   return staticPlan(tier, allSteps && algorithm !== "NONE" ? chains(ALL_STEPS) : []);
 }

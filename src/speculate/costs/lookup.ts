@@ -26,23 +26,36 @@ export function roundMs(costs: CostTable, round: PricedRound): number {
   const { batch, steps, cells, roundsPerSync = 1 } = round;
   const padded = paddedBatch(costs, batch);
   const all = batch * steps;
-  const drafts = Math.min(round.drafts ?? all, all);
-  const rows = drafts === all ? padded * (steps + 1) : batch + drafts;
-  const verify = at(costs.verify, rows) + Math.max(0, cells) * costs.perCell;
-  const host = costs.host / Math.max(1, roundsPerSync);
-  if (steps <= 0) return verify + host;
-  return (steps - 1) * at(costs.level, padded) + verify + at(costs.extend, padded * (steps + 1)) +
-    host;
+  const { drafts = all } = round;
+  const rows = drafts < all ? batch + Math.max(0, drafts) : padded * (steps + 1);
+  const verify = at(costs.verify, rows) + product(cells, costs.perCell);
+  const host = roundsPerSync > 1 ? costs.host / roundsPerSync : costs.host;
+  const drafting = steps > 0
+    ? product(steps - 1, at(costs.level, padded)) + at(costs.extend, padded * (steps + 1))
+    : 0;
+  return (drafting + verify + host) * ratioOf(costs, padded, steps);
+}
+
+/** 0 where one of them is not above 0, whatever the other is. */
+function product(count: number, ms: number): number {
+  return count > 0 && ms > 0 ? count * ms : 0;
+}
+
+/** What rounds took here over what the lists say: 1 where none was seen (refine.ts). */
+function ratioOf({ refined }: CostTable, batch: number, steps: number): number {
+  if (refined === undefined) return 1;
+  const own = refined.rounds.find((each) => each.batch === batch && each.steps === steps);
+  return refined.all * (own?.ratio ?? 1);
 }
 
 /** Milliseconds of the draft's prefill where it has missed `tokens`, over all sequences. */
-export function catchUpMs({ catchUp }: CostTable, tokens: number): number {
-  return tokens <= 0 ? 0 : at(catchUp, tokens);
+export function catchUpMs({ catchUp, refined }: CostTable, tokens: number): number {
+  return tokens > 0 ? at(catchUp, tokens) * (refined?.catchUp ?? 1) : 0;
 }
 
 /** Milliseconds of a prompt's prefill. */
 export function prefillMs({ prefill }: CostTable, tokens: number): number {
-  return tokens <= 0 ? 0 : at(prefill, tokens);
+  return tokens > 0 ? at(prefill, tokens) : 0;
 }
 
 /** The batch size whose programs such a round runs. */
@@ -52,15 +65,16 @@ export function paddedBatch({ buckets }: CostTable, batch: number): number {
 
 /**
  * Milliseconds at a count: between two points along their line, before the first as it is there,
- * beyond the last in proportion to the last two. 0 of an empty list.
+ * beyond the last in proportion to the last two. 0 of an empty list. What is no number counts as
+ * before the first.
  */
 export function at(points: readonly Point[], count: number): number {
-  const above = points.findIndex((point) => point.at >= count);
-  const last = points.at(-1);
-  if (last === undefined) return 0;
-  if (above === 0) return points[0]?.ms ?? 0;
-  const end = above < 0 ? points.length - 1 : above;
-  const [a, b] = [points[end - 1] ?? last, points[end] ?? last];
-  if (a.at === b.at) return b.ms;
-  return Math.max(0, a.ms + (b.ms - a.ms) * (count - a.at) / (b.at - a.at));
+  const [first] = points;
+  if (first === undefined) return 0;
+  if (!(count > first.at) || points.length === 1) return first.ms;
+  let end = 1;
+  while (end < points.length - 1 && (points[end]?.at ?? 0) < count) end++;
+  const [a = first, b = first] = [points[end - 1], points[end]];
+  const slope = b.at > a.at ? (b.ms - a.ms) / (b.at - a.at) : 0;
+  return slope === 0 ? b.ms : Math.max(0, a.ms + slope * (count - a.at));
 }

@@ -33,8 +33,27 @@ export interface CostTable {
   readonly prefill: readonly Point[];
   /** The host's work and waiting for one group of rounds. */
   readonly host: number;
-  /** Largest part by which a median was changed to make its list monotone. */
+  /** Largest part by which the table differs from a median that it was made of. */
   readonly fitError: number;
+  /** What running has shown since (refine.ts); absent: nothing yet. */
+  readonly refined?: Refined;
+}
+
+/** Factors on what the lists say. */
+export interface Refined {
+  /** Of all rounds: the machine is slower or faster than when it was measured. */
+  readonly all: number;
+  /** Of rounds of one kind, beside `all`. */
+  readonly rounds: readonly RoundRatio[];
+  /** Of the draft's prefill. */
+  readonly catchUp: number;
+}
+
+/** A factor on rounds of one padded batch and one number of draft steps. */
+export interface RoundRatio {
+  readonly batch: number;
+  readonly steps: number;
+  readonly ratio: number;
 }
 
 /** A count, and milliseconds at that count. */

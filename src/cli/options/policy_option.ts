@@ -1,0 +1,123 @@
+import { DEFAULT_PRESET, presetJson, usage } from "../../engine/schedule/presets.ts";
+import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
+import { UsageError } from "../../errors.ts";
+import { POLICIES } from "../../speculate/policies/registry.ts";
+import { decimal } from "./flag.ts";
+import { didYouMean, nearest } from "./nearest.ts";
+import { POLICY_NAMES } from "./option_speculation.ts";
+
+/** It reads what a round would come to before the round is run, which only a simulation can tell. */
+const SIMULATED = "oracle";
+
+/**
+ * A policy as `--policy` takes it: `NAME` or `NAME:key=value,key=value`. A value is a number, a word,
+ * or a list of them with `/` between; `config=FILE` reads options from a JSON file, or from a preset by
+ * its name, and the other keys go over them.
+ *
+ * @param flag as the user spelled it, for messages.
+ * @throws UsageError for a policy that does not exist or options that it does not take.
+ */
+export function policyOf(text: string, flag = "--policy"): NamedPolicy {
+  const refuse = (why: string) => new UsageError(`Cannot use "${flag} ${text}": ${why}`);
+  const [name, given] = halves(text, ":");
+  const kind = Object.hasOwn(POLICIES, name) ? POLICIES[name] : undefined;
+  if (name === SIMULATED) throw refuse("it sees what is to come: it exists in eyrie simulate only");
+  if (kind === undefined) {
+    const near = didYouMean(nearest(name, POLICY_NAMES));
+    throw refuse(`no such policy${near} (there are ${POLICY_NAMES.join(", ")})`);
+  }
+  const { config = defaultConfig(name, given), ...typed } = optionsOf(given, refuse);
+  const read = config === undefined ? {} : presetJson(config);
+  const written = Object.entries(typed).map(([key, value]) => [key, valueOf(value)]);
+  // What is no object is the policy's to refuse.
+  const options = isObject(read) ? { ...read, ...Object.fromEntries(written) } : read;
+  usage(() => kind.check(options), `Cannot use "${flag} ${text}": `);
+  return { policy: name, options };
+}
+
+/**
+ * The texts of several policies, of a list that was split at its commas: a part `key=value` is an
+ * option of the policy before it.
+ */
+export function policyTexts(parts: readonly string[]): string[] {
+  const texts: string[] = [];
+  for (const part of parts) {
+    const last = texts.at(-1);
+    if (last !== undefined && /^[^:=]*=/.test(part)) texts[texts.length - 1] = `${last},${part}`;
+    else texts.push(part);
+  }
+  return texts;
+}
+
+/** SGLang's controller takes a config: by default the same as `--speculative-adaptive`. */
+function defaultConfig(name: string, given = ""): string | undefined {
+  return name === "ema" && !/(^|,)\s*candidate_steps\s*=/.test(given) ? DEFAULT_PRESET : undefined;
+}
+
+/**
+ * Flags beside which a policy cannot be had. `given` has only what was typed.
+ *
+ * @throws UsageError
+ */
+export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): void {
+  const { policy, algorithm, eagleTopk } = given;
+  if (policy === undefined) return;
+  const clash = (other: string, why: string) => {
+    throw new UsageError(`Cannot use "--policy ${policy}" with "${other}": ${why}`);
+  };
+  if (algorithm === "NGRAM" || algorithm === "SUFFIX") {
+    const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
+    clash(`--speculative-algorithm ${algorithm}`, why);
+  }
+  if (given["adaptive"] === true) clash("--speculative-adaptive", "it is --policy ema");
+  for (
+    const [key, flag] of [["preset", "--preset"], [
+      "adaptiveConfig",
+      "--speculative-adaptive-config",
+    ]]
+  ) {
+    const config = given[key as string];
+    if (config !== undefined) clash(`${flag} ${config}`, `it is --policy ema:config=${config}`);
+  }
+  const shape = given["draftTree"] !== undefined
+    ? `--draft-tree ${given["draftTree"]}`
+    : given["numDraftTokens"] !== undefined
+    ? `--speculative-num-draft-tokens ${given["numDraftTokens"]}`
+    : eagleTopk !== undefined && eagleTopk !== 1
+    ? `--speculative-eagle-topk ${eagleTopk}`
+    : undefined;
+  if (shape !== undefined) clash(shape, "it is one fixed shape, a policy chooses each round's");
+}
+
+/** Keys and values as typed. */
+function optionsOf(
+  given: string | undefined,
+  refuse: (why: string) => UsageError,
+): { readonly config?: string; readonly [key: string]: string } {
+  const options = new Map<string, string>();
+  for (const part of given?.split(",") ?? []) {
+    const [key, value] = halves(part, "=").map((each) => each?.trim());
+    if (!key || !value) {
+      throw refuse(`options are key=value with commas between them, got "${part}"`);
+    }
+    if (options.has(key)) throw refuse(`option "${key}" is given twice`);
+    options.set(key, value);
+  }
+  return Object.fromEntries(options);
+}
+
+/** `0/1/3` is a list; what is no number is a word. */
+function valueOf(text: string): unknown {
+  const one = (item: string) => Number.isNaN(decimal(item)) ? item : decimal(item);
+  return text.includes("/") ? text.split("/").map((item) => one(item.trim())) : one(text);
+}
+
+/** What is before the first `mark`, and what is after it. */
+function halves(text: string, mark: string): [string, string?] {
+  const at = text.indexOf(mark);
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

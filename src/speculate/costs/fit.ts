@@ -1,0 +1,124 @@
+import { at } from "./lookup.ts";
+import { COST_FORMAT, type CostTable, type Point } from "./table.ts";
+
+/** How long one run of something took. */
+export interface Reading {
+  /** A list of the table, or its number `host`. */
+  readonly part: "level" | "verify" | "extend" | "catchUp" | "prefill" | "host";
+  /** As in that list; of the host 0. */
+  readonly at: number;
+  /** Sequences that it ran for. */
+  readonly batch: number;
+  /** Tokens that they had stored together. */
+  readonly cells: number;
+  readonly ms: number;
+}
+
+/** What a table says of itself beside its numbers. */
+export type TableNames = Pick<CostTable, "adapter" | "model" | "draft" | "buckets">;
+
+/**
+ * A table of repeated readings: the median of each (part, at, batch, cells), made monotone.
+ * `perCell` is what is left of verify readings that differ by their cells alone. Readings that are no
+ * numbers or below 0 are left out; of the host a negative one counts, as what two clocks disagree by.
+ */
+export function fitCosts(readings: readonly Reading[], names: TableNames): CostTable {
+  const usable = readings.filter(({ part, ms }) =>
+    Number.isFinite(ms) && (ms >= 0 || part === "host")
+  );
+  const groups = [...Map.groupBy(usable, groupKey).values()].map(groupOf);
+  const of = (part: Reading["part"]) => groups.filter((group) => group.part === part);
+  const perCell = fitPerCell(of("verify"));
+  const verify = of("verify").map((group) => ({ ...group, ms: group.ms - perCell * group.cells }));
+  const lists = {
+    level: isotonic(of("level")),
+    verify: isotonic(verify),
+    extend: isotonic(of("extend")),
+    catchUp: isotonic(of("catchUp")),
+    prefill: isotonic(of("prefill")),
+  };
+  const host = Math.max(0, median(of("host").map(({ ms }) => ms)) ?? 0);
+  const errors = groups.map(({ part, at: count, cells, ms }) =>
+    part === "host" || ms <= 0
+      ? 0
+      : Math.abs(at(lists[part], count) + (part === "verify" ? perCell * cells : 0) - ms) / ms
+  );
+  const fitError = Math.max(0, ...errors);
+  return { format: COST_FORMAT, ...names, ...lists, perCell, host, fitError };
+}
+
+/** The readings of one thing. */
+interface Group extends Reading {
+  /** How many there are; `ms` is their median. */
+  readonly weight: number;
+}
+
+function groupKey({ part, at, batch, cells }: Reading): string {
+  return `${part} ${at} ${batch} ${cells}`;
+}
+
+function groupOf(readings: readonly Reading[]): Group {
+  const [first] = readings as readonly [Reading, ...Reading[]];
+  return { ...first, ms: median(readings.map(({ ms }) => ms)) ?? 0, weight: readings.length };
+}
+
+/**
+ * Least squares over groups that differ by their cells alone, each with a constant of its own:
+ *
+ *     sum (cells - mean)(ms - mean) / sum (cells - mean)^2, 0 or more
+ */
+function fitPerCell(groups: readonly Group[]): number {
+  let [above, below] = [0, 0];
+  for (const same of Map.groupBy(groups, ({ at, batch }) => `${at} ${batch}`).values()) {
+    const cells = mean(same.map(({ cells }) => cells));
+    const ms = mean(same.map(({ ms }) => ms));
+    for (const each of same) {
+      above += (each.cells - cells) * (each.ms - ms);
+      below += (each.cells - cells) ** 2;
+    }
+  }
+  return below === 0 ? 0 : Math.max(0, above / below);
+}
+
+/** A value at a count, and how much it weighs. */
+export interface Weighed extends Point {
+  readonly weight: number;
+}
+
+/**
+ * The rising list of points that is nearest to these, by weighed squares: pool adjacent violators.
+ * Values at one count become their weighed mean first.
+ */
+export function isotonic(values: readonly Weighed[]): Point[] {
+  const byCount = [...Map.groupBy(values, (value) => value.at).values()].map(pooled);
+  const blocks: { ms: number; weight: number; counts: number[] }[] = [];
+  for (const { at, ms, weight } of byCount.toSorted((a, b) => a.at - b.at)) {
+    let block = { ms, weight, counts: [at] };
+    for (let last = blocks.at(-1); last && last.ms > block.ms; last = blocks.at(-1)) {
+      blocks.pop();
+      block = { ...pooled([last, block]), counts: [...last.counts, ...block.counts] };
+    }
+    blocks.push(block);
+  }
+  return blocks.flatMap(({ counts, ms }) => counts.map((at) => ({ at, ms: Math.max(0, ms) })));
+}
+
+/** The first with the weighed mean of all. */
+function pooled<T extends { readonly ms: number; readonly weight: number }>(
+  values: readonly T[],
+): T {
+  const weight = values.reduce((sum, each) => sum + each.weight, 0);
+  const ms = values.reduce((sum, each) => sum + each.ms * each.weight, 0) / weight;
+  return { ...values[0] as T, ms, weight };
+}
+
+/** The middle value, of an even number the mean of both; undefined of none. */
+export function median(values: readonly number[]): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return low === undefined || high === undefined ? undefined : (low + high) / 2;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
