@@ -10,9 +10,6 @@ const DEPTHS: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 7];
 /** Numbers of drafts that are tried for a depth. */
 const COUNTS = 64;
 
-/** Rounds over which the oracle spreads the draft's catching up. */
-const STAY = 20;
-
 /** The depths of a machine, for static settings and oracles. */
 export function depthsOf({ steps }: Pick<Pricing, "steps">): readonly number[] {
   return steps ?? DEPTHS;
@@ -22,11 +19,11 @@ export function depthsOf({ steps }: Pick<Pricing, "steps">): readonly number[] {
  * The dynamic oracle: it knows the chance of every draft of every request, and what rounds cost, and
  * takes the depth D and the N likeliest drafts with the most expected tokens a millisecond,
  *
- *     argmax over D, N of (b + the N largest s) / (ms(D, N) + catch-up / STAY)
+ *     argmax over D, N of (b + the N largest s) / ms(D, N)
  *
- * s_j = product of the chances up to draft j. It does not know which drafts are right. Rounds being
- * short beside what changes, no policy gets more in expectation, but for what it would save by not
- * catching up.
+ * s_j = product of the chances up to draft j. It does not know which drafts are right. To leave depth
+ * 0 the draft catches up: it goes from on to off or back once the time that this would have saved so
+ * far is what catching up takes.
  *
  * @param whole N = all: depths alone, as a policy that cannot rank drafts.
  */
@@ -40,24 +37,37 @@ export function oracle(
   return { name, open: (view) => oraclePolicy(pricing, view, ranks) };
 }
 
+/** It looks into the simulation, so unlike every other policy it may keep what it saw outside states. */
 function oraclePolicy(pricing: Pricing, view: SimulationView, ranks: boolean): Policy<null> {
   const depths = depthsOf(pricing);
+  const drafting = depths.filter((depth) => depth > 0);
+  const canStop = depths.includes(0);
+  let on = true;
+  /** Milliseconds that the other of on and off would have saved. */
+  let forgone = 0;
   return {
     tiers: chains(depths),
     start: null,
     pick(_, { sequences }) {
-      const most = depths.at(-1) ?? 0;
-      const survival = sequences.map(({ id }) => survivalOf(view, id, most));
+      const batch = sequences.length;
+      const survival = sequences.map(({ id }) => survivalOf(view, id, depths.at(-1) ?? 0));
       const lag = sequences.reduce((sum, each) => sum + each.lag, 0);
       const cells = sequences.reduce((sum, { position }) => sum + position, 0);
-      const price = (steps: number, drafts: number) => {
-        const batch = sequences.length;
-        const shorter = drafts < batch * steps;
-        const round = { batch, steps, drafts: shorter ? drafts : undefined, cells };
-        return totalMs(pricing.round({ ...round, roundsPerSync: 1 })) +
-          (steps > 0 ? pricing.catchUp(lag) / STAY : 0);
+      const price = (steps: number, verified: number) => {
+        const drafts = verified < batch * steps ? verified : undefined;
+        return totalMs(pricing.round({ batch, steps, drafts, cells, roundsPerSync: 1 }));
       };
-      return bestChoice(survival, { depths, price, ranks });
+      const drafted = best(survival, { depths: drafting, price, ranks });
+      if (!canStop) return choiceOf(survival, drafted);
+      const plainMs = price(0, 0);
+      // Time that drafting saves of what the same tokens take without.
+      const saved = drafted.tokens / batch * plainMs - drafted.ms;
+      forgone = Math.max(0, forgone + (on ? -saved : saved));
+      if (forgone > 0 && forgone >= pricing.catchUp(Math.max(lag, batch))) {
+        on = !on;
+        forgone = 0;
+      }
+      return on ? choiceOf(survival, drafted) : { tier: chain(0) };
     },
     holds: () => 1,
     learn: (state) => ({ state }),
@@ -78,8 +88,22 @@ function survivalOf(view: SimulationView, id: number, most: number): number[] {
   });
 }
 
-/** The choice with the most expected tokens a millisecond; of equal ones the shallowest. */
-export function bestChoice(
+/** A round that could be. */
+export interface Candidate {
+  readonly steps: number;
+  /** Verified over all sequences. */
+  readonly drafts: number;
+  /** Expected of all sequences. */
+  readonly tokens: number;
+  readonly ms: number;
+}
+
+/**
+ * The round with the most expected tokens a millisecond; of equal ones the shallowest.
+ *
+ * @param survival chances that the first 1, 2, ... drafts are all accepted, [sequences][depth].
+ */
+export function best(
   survival: readonly (readonly number[])[],
   { depths, price, ranks }: {
     readonly depths: readonly number[];
@@ -88,37 +112,35 @@ export function bestChoice(
     /** Whether chains may be cut; else all drafts of a depth are verified. */
     readonly ranks: boolean;
   },
-): Choice {
-  let best = { rate: -1, steps: 0, drafts: 0 };
-  const batch = survival.length;
+): Candidate {
+  let found: Candidate = { steps: 0, drafts: 0, tokens: 0, ms: Infinity };
   for (const steps of depths) {
     const chances = Float64Array.from(survival.flatMap((chain) => chain.slice(0, steps)));
     if (ranks) chances.sort().reverse();
-    let tokens = batch;
-    const every = ranks ? Math.ceil(chances.length / COUNTS) : chances.length;
+    let tokens = survival.length;
+    const every = ranks ? Math.max(1, Math.ceil(chances.length / COUNTS)) : Infinity;
     for (let drafts = 0; drafts <= chances.length; drafts++) {
       if (drafts > 0) tokens += chances[drafts - 1] ?? 0;
-      if (drafts < chances.length && (!ranks || drafts % every > 0)) continue;
-      const rate = tokens / price(steps, drafts);
-      if (rate > best.rate) best = { rate, steps, drafts };
+      if (drafts < chances.length && (drafts === 0 || drafts % every > 0)) continue;
+      const ms = price(steps, drafts);
+      if (tokens / ms > found.tokens / found.ms) found = { steps, drafts, tokens, ms };
     }
   }
-  const { steps, drafts } = best;
-  if (drafts === batch * steps) return { tier: chain(steps) };
-  return { tier: chain(steps), depths: depthsFor(survival, { steps, drafts }) };
+  return found;
 }
 
-/** How many of the largest are each sequence's. */
-function depthsFor(
+/** The choice that comes to a candidate: the likeliest drafts are verified. */
+export function choiceOf(
   survival: readonly (readonly number[])[],
-  { steps, drafts }: { readonly steps: number; readonly drafts: number },
-): number[] {
-  const all = survival.flatMap((chain, at) =>
-    chain.slice(0, steps).map((chance, step) => ({ chance, step, at }))
+  { steps, drafts }: Pick<Candidate, "steps" | "drafts">,
+): Choice {
+  if (drafts === survival.length * steps) return { tier: chain(steps) };
+  const all = survival.flatMap((chances, at) =>
+    chances.slice(0, steps).map((chance, step) => ({ chance, step, at }))
   ).sort((a, b) => b.chance - a.chance || a.step - b.step || a.at - b.at);
   const depths: number[] = survival.map(() => 0);
   for (const { at } of all.slice(0, drafts)) depths[at] = (depths[at] ?? 0) + 1;
-  return depths;
+  return { tier: chain(steps), depths };
 }
 
 /**
@@ -132,12 +154,12 @@ export function perBatchOracle(
   pricing: Pricing,
   statics: readonly Pick<SimulationResult, "depths">[],
 ): SimulatedPolicy {
-  const best = bestByBatch(statics);
-  const sizes = [...best.keys()];
+  const known = rankedByBatch(statics);
+  const sizes = [...known.keys()];
   const depthAt = (batch: number) => {
     const size = groupOfBatch(batch);
     const nearest = sizes.toSorted((a, b) => Math.abs(a - size) - Math.abs(b - size))[0] ?? size;
-    return best.get(nearest)?.depth ?? 0;
+    return known.get(nearest)?.depth ?? 0;
   };
   const policy: Policy<null> = {
     tiers: chains(depthsOf(pricing)),
@@ -156,7 +178,7 @@ function groupOfBatch(batch: number): number {
 }
 
 /** The depth with the most tokens a millisecond for each group of batch sizes. */
-function bestByBatch(
+function rankedByBatch(
   statics: readonly Pick<SimulationResult, "depths">[],
 ): Map<number, { readonly depth: number; readonly rate: number }> {
   const best = new Map<number, { readonly depth: number; readonly rate: number }>();

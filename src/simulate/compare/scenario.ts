@@ -3,12 +3,13 @@ import { geometric, spreadOut } from "../acceptance/model.ts";
 import { phasesOfTime, phasesOfWork } from "../acceptance/phases.ts";
 import { uniformAt } from "../acceptance/chance.ts";
 import { type Pricing, totalMs } from "../costs/pricing.ts";
+import type { ScenarioName } from "./scenario_names.ts";
 import type { Simulation } from "../run/simulation.ts";
 import { batchSource, type Source } from "../run/source.ts";
 
 /** A world for policies: a batch over time and acceptance over time. */
 export interface Scenario {
-  readonly name: string;
+  readonly name: ScenarioName;
   readonly about: string;
   readonly maxBatch: number;
   /** Batch size by time, in plain rounds from the start. */
@@ -44,7 +45,7 @@ const WALK_MOST = 128;
 /** Tokens of a sequence for which a phase lasts where the work is fixed: two a round. */
 const PHASE_TOKENS = 2 * PHASE_ROUNDS;
 
-const fixedBatch = (batch: number): Scenario => ({
+const fixedBatch = (batch: 1 | 4 | 16 | 64 | 128): Scenario => ({
   name: `phases-${batch}`,
   about: `batch ${batch}; acceptance ${PHASES.join(" and ")} in turn`,
   maxBatch: batch,
@@ -60,7 +61,7 @@ const fixedBatch = (batch: number): Scenario => ({
  * sooner. The unit of time is a plain round, so that it suits every machine.
  */
 export const SCENARIOS: readonly Scenario[] = [
-  ...[1, 4, 16, 64, 128].map(fixedBatch),
+  ...([1, 4, 16, 64, 128] as const).map(fixedBatch),
   {
     name: "walk",
     about: `the batch walks between 1 and ${WALK_MOST}; acceptance ${PHASES.join(" and ")} in turn`,

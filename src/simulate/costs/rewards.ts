@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { CostError } from "../../speculate/costs/parse.ts";
 import { type AcceptanceModel, meanSurvival, type Progress } from "../acceptance/model.ts";
 import type { Pricing } from "./pricing.ts";
 
@@ -16,6 +17,29 @@ export interface RewardTable {
 }
 
 export const REWARD_FORMAT = "eyrie-rewards-1";
+
+/** A reward table as its JSON file has it. @throws CostError naming what is wrong. */
+export function parseRewards(json: unknown): RewardTable {
+  const { format, source, batches, steps, rates, ...others } = { ...json as Partial<RewardTable> };
+  if (format !== REWARD_FORMAT) throw new CostError(`its format is not "${REWARD_FORMAT}"`);
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new CostError(`it has an unknown field "${unknown}"`);
+  if (typeof source !== "string") throw new CostError("source is no text");
+  if (!isRising(batches, 1)) throw new CostError("batches are no integers from 1 on that rise");
+  if (!isRising(steps, 0)) throw new CostError("steps are no integers from 0 on that rise");
+  const isRow = (row: unknown) =>
+    Array.isArray(row) && row.length === batches.length &&
+    row.every((rate) => typeof rate === "number" && rate > 0 && rate < Infinity);
+  if (!Array.isArray(rates) || rates.length !== steps.length || !rates.every(isRow)) {
+    throw new CostError("rates are not numbers above 0, a list a depth with one a batch size");
+  }
+  return { format, source, batches, steps, rates };
+}
+
+function isRising(list: unknown, least: number): list is readonly number[] {
+  return Array.isArray(list) && list.length > 0 &&
+    list.every((each, at) => Number.isInteger(each) && each >= (at > 0 ? list[at - 1] + 1 : least));
+}
 
 /**
  * A machine on which rounds of depth K at batch b bring the published r(b, K) tokens a second on

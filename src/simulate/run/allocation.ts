@@ -1,10 +1,13 @@
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import { logit, sigmoid } from "../acceptance/chance.ts";
 
+/** Log-odds are kept within these. */
+const MOST_ODDS = 30;
+
 /**
  * How many drafts of each sequence are verified, as the device chooses (see VerifyBudget): the
  * `drafts` largest of all chances s_j that draft j is reached and accepted. Of equal ones an earlier
- * draft goes first, then an earlier sequence.
+ * sequence goes first. In float64, the kernel's in f32.
  *
  * @param confidences of the drafts, [sequences][depth].
  * @returns [sequences], 0 to depth.
@@ -19,13 +22,14 @@ export function allocate(
     let survives = 1;
     for (const [step, confidence] of chain.entries()) {
       if (confidence < leastConfidence) break;
-      survives *= sigmoid(slope * logit(confidence) + (intercepts[step] ?? 0));
+      const odds = slope * logit(confidence) + (intercepts[step] ?? 0);
+      survives *= sigmoid(Math.min(MOST_ODDS, Math.max(-MOST_ODDS, odds)));
       candidates.push({ survives, step, at });
     }
   }
-  candidates.sort((a, b) => b.survives - a.survives || a.step - b.step || a.at - b.at);
+  candidates.sort((a, b) => b.survives - a.survives || a.at - b.at || a.step - b.step);
   const depths: number[] = confidences.map(() => 0);
-  // s falls along a chain and equal ones rise by step, so what is taken of a chain is a prefix.
+  // s does not rise along a chain, so what is taken of a chain is a prefix.
   for (const { at } of candidates.slice(0, drafts)) depths[at] = (depths[at] ?? 0) + 1;
   return depths;
 }
