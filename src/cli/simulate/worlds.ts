@@ -48,7 +48,7 @@ function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[]
     about: scenario.about,
     make(seed) {
       // A table of rates needs the acceptance, which repeats itself: any unit of time will do.
-      const end = { ms: rounds, tokens: rounds * scenario.typicalBatch };
+      const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
       const pricing = prices(scenario.acceptance(1), { end, seed });
       const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
       // In groups, the batch of a group would outlive its time.

@@ -1,3 +1,4 @@
+import { hash32 } from "../../speculate/noise.ts";
 import { acceptUniform, logit, normalAt, sigmoid, uniformAt } from "./chance.ts";
 // @ts-types="./jstat.d.ts"
 import jstat from "jstat";
@@ -38,7 +39,7 @@ export interface RequestAcceptance {
 }
 
 /** What a draw by chance is for; see chance.ts. */
-const [MIX, SPREAD, TOKEN, CONFIDENCE] = [1, 2, 3, 4];
+const [MIX, SPREAD, TOKEN, CONFIDENCE, SAMPLE] = [1, 2, 3, 4, 5];
 
 /** Every draft with the same chance. */
 export function geometric(alpha: number): AcceptanceModel {
@@ -114,30 +115,47 @@ export function confidenceAt(
   return sigmoid(logit(chance) + noise);
 }
 
-/** Requests and places that a mean is taken over. */
-const SAMPLES = 4096;
+/** Leading drafts of `depth` that are right, the first of them at a position. */
+export function acceptedFrom(
+  position: number,
+  depth: number,
+  { seed, request, now }: {
+    readonly seed: number;
+    readonly request: RequestAcceptance;
+    readonly now: Progress;
+  },
+): number {
+  for (let step = 0; step < depth; step++) {
+    if (!isRight(seed, position + step, request.chance(position + step, step, now))) return step;
+  }
+  return depth;
+}
+
+/** Requests that a mean is taken over, and tokens of each. */
+const [SAMPLES, SAMPLE_TOKENS] = [512, 256];
 
 /**
- * Chance that the first k drafts of a round are all accepted, k from 1 to `most`, on average over
- * requests, places and times: Monte Carlo over chances, the coins are averaged exactly.
- *
- * @param end of the run.
+ * Tokens of a sequence and round at a depth, 1 to depth + 1: over requests of equal length from every
+ * part of the run.
  */
-export function meanSurvival(
+export function meanTokens(
   model: AcceptanceModel,
-  { most, end, seed }: { readonly most: number; readonly end: Progress; readonly seed: number },
-): number[] {
-  const sums: number[] = Array(most).fill(0);
+  depth: number,
+  { end, seed }: { readonly end: Progress; readonly seed: number },
+): number {
+  let rounds = 0;
+  let tokens = 0;
   for (let sample = 0; sample < SAMPLES; sample++) {
-    const request = model.open((seed + Math.imul(sample, 0x9e3779b9)) >>> 0, 0);
-    const part = uniformAt(seed, sample, MIX);
+    const part = (sample + 0.5) / SAMPLES;
     const now = { ms: part * end.ms, tokens: part * end.tokens };
-    const position = Math.floor(1024 * uniformAt(seed, sample, SPREAD));
-    let survives = 1;
-    for (let step = 0; step < most; step++) {
-      survives *= request.chance(position + step, step, now);
-      sums[step] = (sums[step] ?? 0) + survives;
+    const own = hash32(seed, sample, SAMPLE);
+    const request = model.open(own, 0);
+    for (let at = 0; at < SAMPLE_TOKENS;) {
+      const taken = 1 + acceptedFrom(at, depth, { seed: own, request, now });
+      at += taken;
+      tokens += taken;
+      rounds++;
     }
   }
-  return sums.map((sum) => sum / SAMPLES);
+  return tokens / rounds;
 }

@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { CostError } from "../../speculate/costs/parse.ts";
-import { type AcceptanceModel, meanSurvival, type Progress } from "../acceptance/model.ts";
+import { type AcceptanceModel, meanTokens, type Progress } from "../acceptance/model.ts";
 import type { Pricing } from "./pricing.ts";
 
 /** Throughput that was published for batch sizes and depths, without costs and acceptance apart. */
@@ -58,16 +58,16 @@ export function rewardPricing(
   { end, seed }: { readonly end: Progress; readonly seed: number },
 ): Pricing {
   const { steps } = rewards;
-  const survival = meanSurvival(acceptance, { most: Math.max(...steps), end, seed });
-  const tokens = (depth: number) =>
-    1 + survival.slice(0, depth).reduce((sum, chance) => sum + chance, 0);
+  const tokens = new Map(
+    steps.map((depth) => [depth, meanTokens(acceptance, depth, { end, seed })]),
+  );
   return {
     name: rewards.source,
     table: undefined,
     buckets: rewards.batches,
     steps,
     round({ batch, steps: depth }) {
-      const verify = 1000 * batch * tokens(depth) / rateOf(rewards, batch, depth);
+      const verify = 1000 * batch * (tokens.get(depth) ?? 1) / rateOf(rewards, batch, depth);
       return { draft: 0, verify, extend: 0, host: 0 };
     },
     catchUp: () => 0,

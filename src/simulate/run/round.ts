@@ -1,6 +1,6 @@
 import type { Choice, SequenceOutcome } from "../../speculate/policy.ts";
 import { RECENT_ROUNDS } from "../../speculate/policy.ts";
-import { confidenceAt, isRight, type Progress } from "../acceptance/model.ts";
+import { acceptedFrom, confidenceAt, type Progress } from "../acceptance/model.ts";
 import { allocate } from "./allocation.ts";
 import type { SimulatedRequest } from "./request.ts";
 
@@ -34,7 +34,8 @@ export function draftRound(
   const sequences = requests.map((request, i): SequenceOutcome => {
     const verified = depths?.[i] ?? depth;
     drafts += verified;
-    const accepted = acceptedOf(request, verified, now);
+    const { seed, stored, acceptance } = request;
+    const accepted = acceptedFrom(stored + 1, verified, { seed, request: acceptance, now });
     request.depth = verified;
     request.accepted.push(accepted);
     if (request.accepted.length > RECENT_ROUNDS) request.accepted.shift();
@@ -48,19 +49,6 @@ export function draftRound(
 }
 
 const NONE: readonly number[] = [];
-
-/** Leading drafts of `depth` that are right: which are does not depend on who drafts when. */
-function acceptedOf(
-  { seed, stored, acceptance }: SimulatedRequest,
-  depth: number,
-  now: Progress,
-): number {
-  for (let step = 0; step < depth; step++) {
-    const position = stored + 1 + step;
-    if (!isRight(seed, position, acceptance.chance(position, step, now))) return step;
-  }
-  return depth;
-}
 
 function confidencesOf(
   { seed, stored, acceptance }: SimulatedRequest,
