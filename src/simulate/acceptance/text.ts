@@ -25,37 +25,54 @@ export function acceptanceOf(
   const at = text.indexOf(":");
   const kind = at < 0 ? text : text.slice(0, at);
   const [values = "", ...parts] = at < 0 ? [] : text.slice(at + 1).split(",");
+  const make = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+  if (make === undefined || values === "") throw refuse(`allowed is ${ACCEPTANCE_FORMS}`);
   const options = optionsOf(parts, refuse);
-  const numbers = () => chancesOf(values, refuse);
   const take = (key: string, absent: number) => {
     const value = options.get(key) ?? absent;
     options.delete(key);
     return value;
   };
   const spread = { requests: take("spread", 0), tokens: take("tokens", 0) };
-  let model: AcceptanceModel;
-  if (kind === "geometric") {
-    const [alpha = 0, ...more] = numbers();
-    if (more.length > 0) throw refuse("geometric has one number; positions has one a draft");
-    model = geometric(alpha);
-  } else if (kind === "positions") model = byPosition(numbers());
-  else if (kind === "beta") {
-    const [a = 0, b = 0, ...more] = numbersOf(values, refuse);
-    if (a <= 0 || b <= 0 || more.length > 0) throw refuse("beta has two numbers above 0");
-    model = betaMixed(a, b);
-  } else if (kind === "phases") {
-    const alphas = numbers();
-    if (alphas.length < 2) throw refuse("phases has two numbers or more");
-    const every = take("every", 0);
-    const dwell = take("dwell", DEFAULT_DWELL);
-    if (every === 0 && dwell < 1) throw refuse("dwell is tokens, 1 or more");
-    model = every > 0 ? phasesOfTime(alphas, every * 1000) : phasesOfText(alphas, dwell);
-  } else if (kind === "replay" && values !== "") model = replay(values);
-  else throw refuse(`allowed is ${ACCEPTANCE_FORMS}`);
+  const model = make({ values, take, refuse, replay });
   const [unknown] = options.keys();
   if (unknown !== undefined) throw refuse(`${kind} has no option "${unknown}"`);
   return spreadOut(model, spread);
 }
+
+/** What a kind is made of. */
+interface Given {
+  /** What is before the options. */
+  readonly values: string;
+  /** An option, which is then known. */
+  readonly take: (key: string, absent: number) => number;
+  readonly refuse: (why: string) => UsageError;
+  readonly replay: (file: string) => AcceptanceModel;
+}
+
+const KINDS: Readonly<Record<string, (given: Given) => AcceptanceModel>> = {
+  geometric({ values, refuse }) {
+    const [alpha = 0, ...more] = chancesOf(values, refuse);
+    if (more.length > 0) throw refuse("geometric has one number; positions has one a draft");
+    return geometric(alpha);
+  },
+  positions: ({ values, refuse }) => byPosition(chancesOf(values, refuse)),
+  beta({ values, refuse }) {
+    const [a = 0, b = 0, ...more] = numbersOf(values, refuse);
+    if (a <= 0 || b <= 0 || more.length > 0) throw refuse("beta has two numbers above 0");
+    return betaMixed(a, b);
+  },
+  phases({ values, take, refuse }) {
+    const alphas = chancesOf(values, refuse);
+    if (alphas.length < 2) throw refuse("phases has two numbers or more");
+    const every = take("every", 0);
+    if (every > 0) return phasesOfTime(alphas, every * 1000);
+    const dwell = take("dwell", DEFAULT_DWELL);
+    if (dwell < 1) throw refuse("dwell is tokens, 1 or more");
+    return phasesOfText(alphas, dwell);
+  },
+  replay: ({ values, replay }) => replay(values),
+};
 
 function optionsOf(
   parts: readonly string[],
