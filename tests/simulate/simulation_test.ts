@@ -186,7 +186,7 @@ Deno.test("a request that the pages cannot hold is refused", () => {
   const machine = { ...MACHINE, kvTokens: 64 };
   assert.throws(
     () => simulate(simulationOf([{ promptTokens: 60 }], { machine })),
-    /Cannot simulate a request of 60 and 5 tokens: --kv-tokens is 64/,
+    /Cannot simulate a request of 60 and 5 tokens: --max-kv-tokens is 64/,
   );
 });
 

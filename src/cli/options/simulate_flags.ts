@@ -37,7 +37,7 @@ export const SIMULATE_MACHINE = {
     flag: "--max-kv-tokens",
     alias: "--kv-tokens",
     type: "integer",
-    min: 16,
+    min: 1,
     max: 1_000_000_000,
     help:
       "tokens whose keys and values are kept, over all requests; shortage preempts the youngest",

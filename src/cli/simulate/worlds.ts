@@ -6,6 +6,8 @@ import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
 import { acceptanceOf } from "../../simulate/acceptance/text.ts";
 import type { World } from "../../simulate/compare/compare.ts";
 import { SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
+import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
+import { UsageError } from "../../errors.ts";
 import type { PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { closedSource, openSource, type Source } from "../../simulate/run/source.ts";
 import type { Machine } from "../../simulate/run/simulation.ts";
@@ -43,6 +45,11 @@ export function worldsOf(
 function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[] {
   const { scenario: names, rounds = DEFAULT_ROUNDS } = options;
   const all = names.length === 0 || names.includes("all");
+  const known: readonly string[] = ["all", ...SCENARIO_NAMES];
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`Cannot use "--scenario ${unknown}": allowed is ${known.join(", ")}`);
+  }
   return SCENARIOS.filter(({ name }) => all || names.includes(name)).map((scenario) => ({
     name: scenario.name,
     about: scenario.about,

@@ -289,6 +289,6 @@ function finite(pages: number): number {
 function tooLarge({ promptTokens, outputTokens }: SimulatedRequest, { kvTokens }: Machine) {
   return new UsageError(
     `Cannot simulate a request of ${promptTokens} and ${outputTokens} tokens: ` +
-      `--kv-tokens is ${kvTokens}`,
+      `--max-kv-tokens is ${kvTokens}`,
   );
 }
