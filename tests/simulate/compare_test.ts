@@ -25,8 +25,8 @@ Deno.test("the best round of few sequences is found by trying all", () => {
   for (let steps = 0; steps <= 3; steps++) {
     for (let a = 0; a <= steps; a++) {
       for (let b = 0; b <= steps; b++) {
-        const sum = (chances: readonly number[] = [], count: number) =>
-          chances.slice(0, count).reduce((all, each) => all + each, 0);
+        const sum = (chances: readonly number[] | undefined, count: number) =>
+          (chances ?? []).slice(0, count).reduce((all, each) => all + each, 0);
         const tokens = 2 + sum(survival[0], a) + sum(survival[1], b);
         most = Math.max(most, tokens / price(steps, a + b));
       }
