@@ -4,6 +4,8 @@ import { replayed } from "../../src/simulate/acceptance/replay.ts";
 import {
   measuredThroughput,
   readRecording,
+  type RecordedRound,
+  recordingText,
   streamsOf,
 } from "../../src/simulate/compare/recording.ts";
 import { simulate } from "../../src/simulate/run/simulation.ts";
@@ -37,20 +39,19 @@ Deno.test("a recording that is broken is refused with the line's number", () => 
 
 Deno.test("a run that is simulated from its own recording comes within 5 % of itself", () => {
   for (const [perSecond, steps] of [[4, 3], [10, 2], [25, 1]] as const) {
-    const lines: string[] = [];
+    const rounds: RecordedRound[] = [];
     const coming = Array.from({ length: 120 }, (_, n) => ({
       atMs: Math.round(1000 * n / perSecond),
       promptTokens: 20 + n % 30,
       outputTokens: 40 + n % 50,
     }));
-    lines.push(...coming.map((request) => JSON.stringify(request)));
     const recorded = simulate(simulationOf(coming, {
       acceptance: spreadOut(geometric(0.65), { requests: 0.5, tokens: 0.5 }),
       policy: statically(steps),
-      onRound: ({ tMs, batch, numSteps, accepted, ms }) =>
-        void lines.push(JSON.stringify({ tMs, batch, numSteps, accepted, ms })),
+      onRound: (sample) => void rounds.push(sample),
     }));
-    const recording = readRecording(lines.join("\n"));
+    const recording = readRecording(recordingText({ requests: coming, rounds }));
+    assert.deepEqual(recording.requests, coming);
     const measured = measuredThroughput(recording);
     assert.ok(Math.abs(measured / recorded.throughput - 1) < 1e-9);
     const arrivals = recording.requests.map((request, n) => ({ ...request, seed: 1000 + n }));

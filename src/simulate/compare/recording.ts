@@ -30,6 +30,25 @@ export interface Recording {
   readonly rounds: readonly RecordedRound[];
 }
 
+/** The recording as `readRecording` takes it. */
+export function recordingText({ requests, rounds }: Recording): string {
+  const lines = [
+    ...requests.map(({ atMs, promptTokens, outputTokens }) => ({
+      atMs,
+      promptTokens,
+      outputTokens,
+    })),
+    ...rounds.map(({ tMs, batch, numSteps, accepted, ms }) => ({
+      tMs,
+      batch,
+      numSteps,
+      accepted,
+      ms,
+    })),
+  ];
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+}
+
 /** A recording that cannot be used; callers turn it into a line for the user. */
 export class RecordingError extends Error {
   override readonly name: string = "RecordingError";
