@@ -86,6 +86,10 @@ async function run(
       const { version } = denoJson;
       return await runBreakeven(invocation.options, { open, io, args: args.slice(1), version });
     }
+    case "simulate": {
+      const { runSimulate } = await import("./src/cli/simulate/simulate.ts");
+      return await runSimulate(invocation.options, io);
+    }
     case "check": {
       const { located } = await import("./src/cli/open/locate.ts");
       const { checkModel } = await import("./src/engine/check/check.ts");

@@ -36,6 +36,12 @@ const BREAKEVEN_ALWAYS = new Set(
     .split(" "),
 );
 
+/** Flags of `simulate` that no scenario has. */
+const SIMULATE_LOADED = new Set([
+  ...["--acceptance", "--burstiness", "--time-scale", "--num-requests", "--duration"],
+  ...["--prompt-tokens", "--output-tokens"],
+]);
+
 /** What a command cannot do without. */
 function needed(command: CommandName, but: Flag): string[] {
   const required = Object.values(flagsOf(command))
@@ -48,6 +54,10 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
+  // What says how requests are belongs to a load.
+  if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
+    required.push("--request-rate", "1");
+  }
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -270,11 +280,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, breakeven, simulate, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, breakeven, simulate, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",

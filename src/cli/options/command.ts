@@ -5,6 +5,7 @@ export type CommandName =
   | "chat"
   | "bench"
   | "breakeven"
+  | "simulate"
   | "check"
   | "inspect"
   | "convert"

@@ -23,6 +23,13 @@ import {
 import { CONSTRAINT } from "./option_constraint.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import {
+  SIMULATE_ACCEPTANCE,
+  SIMULATE_LOAD,
+  SIMULATE_MACHINE,
+  SIMULATE_OUTPUT,
+  SIMULATE_RUN,
+} from "./simulate_flags.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 const MODEL_OPERAND = {
@@ -116,6 +123,17 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         outputFile: BENCH_OUTPUT.outputFile,
         quiet: TALK.quiet,
       },
+    },
+  },
+  simulate: {
+    summary: "compare policies on a machine that is a table of costs; uses no GPU",
+    usage: "eyrie simulate [flags]",
+    groups: {
+      Run: SIMULATE_RUN,
+      Load: SIMULATE_LOAD,
+      Acceptance: SIMULATE_ACCEPTANCE,
+      Machine: SIMULATE_MACHINE,
+      Output: { ...SIMULATE_OUTPUT, quiet: TALK.quiet },
     },
   },
   check: {

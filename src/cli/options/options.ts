@@ -28,6 +28,13 @@ import type {
 import type { CONSTRAINT } from "./option_constraint.ts";
 import type { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import type { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import type {
+  SIMULATE_ACCEPTANCE,
+  SIMULATE_LOAD,
+  SIMULATE_MACHINE,
+  SIMULATE_OUTPUT,
+  SIMULATE_RUN,
+} from "./simulate_flags.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -128,6 +135,16 @@ export type BreakevenOptions =
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
+
+/** Values of `eyrie simulate`. */
+export type SimulateOptions = Values<
+  & typeof SIMULATE_RUN
+  & typeof SIMULATE_LOAD
+  & typeof SIMULATE_ACCEPTANCE
+  & typeof SIMULATE_MACHINE
+  & typeof SIMULATE_OUTPUT
+  & Pick<typeof TALK, "quiet">
+>;
 
 /** Values of `eyrie token-map`. */
 export type TokenMapOptions = Values<typeof TARGET & typeof TOKEN_MAP & Pick<typeof TALK, "quiet">>;

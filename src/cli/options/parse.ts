@@ -7,6 +7,7 @@ import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import { refuseBesidePolicy } from "./policy_option.ts";
+import { refuseImpossibleSimulation } from "./simulate_flags.ts";
 import type {
   BenchOptions,
   BreakevenOptions,
@@ -19,6 +20,7 @@ import type {
   ModelsOptions,
   PullOptions,
   RemoveOptions,
+  SimulateOptions,
   TokenMapOptions,
 } from "./options.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
@@ -36,6 +38,7 @@ export type Invocation =
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
+  | { readonly command: "simulate"; readonly options: SimulateOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
@@ -97,6 +100,8 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (name === "bench") refuseImpossibleBench(given);
   else if (name === "breakeven") {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
+  } else if (name === "simulate") {
+    refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
   } else refuseImpossible(given);
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);

@@ -87,6 +87,8 @@ export interface StatusLine {
   bench(progress: BenchProgress): void;
   /** Requests of a batch. */
   count(done: number, total: number, note: string): void;
+  /** Policies that have run in a simulated world. */
+  simulate(world: string, done: number, total: number): void;
   /** Wipes the line before other text is written. */
   clear(): void;
 }
@@ -120,6 +122,9 @@ export function statusLine(
     },
     count(done, total, note) {
       draw(() => `${done} of ${total} requests, ${note}`, done === total);
+    },
+    simulate(world, done, total) {
+      draw(() => `${world}: ${done} of ${total} policies`, false);
     },
     bench(progress) {
       const at = place("bench");

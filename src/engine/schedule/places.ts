@@ -111,7 +111,8 @@ export function openPlaces<Request extends Placed>(budget: PageBudget<Request>):
     },
     grow() {
       for (const request of running.filter(({ decoding }) => decoding)) {
-        while (running.includes(request) && !budget.reserve(request, 1)) {
+        // It may be preempted itself, here or for one before it.
+        while (request.decoding && !budget.reserve(request, 1)) {
           preempt(running.at(-1) ?? request);
         }
       }

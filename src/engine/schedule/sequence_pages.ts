@@ -63,6 +63,9 @@ export function sequencePages(core: PagesCore, cache: PrefixCache): SequencePage
   };
 }
 
+/** Tokens that a page has keys and values of. */
+export const CELLS_PER_PAGE: number = PAGE;
+
 /** Cells that the request may need until it ends. */
 export function cellsAtEnd(
   capacity: Capacity,

@@ -1,0 +1,291 @@
+import { UsageError } from "../../errors.ts";
+import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
+import { POLICY_NAMES } from "./option_speculation.ts";
+
+/** The files of presets/costs. */
+export const COST_NAMES = [
+  "toy",
+  "rtx4090-7b",
+  "a100-13b",
+  "sglang-qwen3-235b",
+  "sglang-glm-4.7",
+] as const;
+
+const COST_TEXT: string = COST_NAMES.join(", ");
+const SCENARIO_TEXT: string = SCENARIO_NAMES.join(", ");
+
+/** The simulated machine. */
+export const SIMULATE_MACHINE = {
+  costs: {
+    flag: "--costs",
+    type: "text",
+    help:
+      `what rounds cost: a file of eyrie profile, or a published machine (${COST_TEXT})` as string,
+    absent: "toy",
+    example: "--costs rtx4090-7b",
+  },
+  maxBatch: {
+    flag: "--max-batch",
+    type: "integer",
+    min: 1,
+    max: 1024,
+    help: "requests that run at a time; the others wait",
+    absent: "8, or the scenario's",
+    example: "--max-batch 32",
+  },
+  maxKvTokens: {
+    flag: "--max-kv-tokens",
+    alias: "--kv-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000_000,
+    help:
+      "tokens whose keys and values are kept, over all requests; shortage preempts the youngest",
+    absent: "no limit",
+    example: "--max-kv-tokens 16384",
+  },
+  roundsPerSync: {
+    flag: "--rounds-per-sync",
+    type: "integer",
+    min: 1,
+    max: 8,
+    help: "rounds that are submitted at once",
+    absent: "as the engine chooses; 1 in scenarios",
+    example: "--rounds-per-sync 1",
+  },
+  noise: {
+    flag: "--noise",
+    type: "number",
+    min: 0,
+    max: 1,
+    default: 0.05,
+    help: "standard deviation of the logarithm of a round's time",
+    example: "--noise 0",
+  },
+} as const;
+
+/** What comes to it. */
+export const SIMULATE_LOAD = {
+  scenario: {
+    flag: "--scenario",
+    type: "names",
+    words: ["all", ...SCENARIO_NAMES] as readonly string[],
+    help: `worlds with a batch and acceptance of their own: all, or of ${SCENARIO_TEXT}` as string,
+    absent: "all, where no other load is given",
+    example: "--scenario bursty,phases-1",
+  },
+  requestRate: {
+    flag: "--request-rate",
+    type: "number",
+    min: 0.001,
+    max: 1_000_000,
+    help: "requests a second that arrive whether or not others have ended",
+    absent: "none",
+    example: "--request-rate 4",
+  },
+  burstiness: {
+    flag: "--burstiness",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    default: 1,
+    help: "shape of the gaps' gamma distribution: 1 is a Poisson process, below 1 is bursty",
+    example: "--burstiness 0.25",
+  },
+  rateSchedule: {
+    flag: "--rate-schedule",
+    type: "text",
+    help: "rates that change: SECONDS:RATE with commas between, each until the next",
+    absent: "none",
+    example: "--rate-schedule 0:2,60:20,120:2",
+  },
+  trace: {
+    flag: "--trace",
+    type: "file",
+    help: "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens)",
+    absent: "none",
+    example: "--trace AzureLLMInferenceTrace_conv.csv",
+  },
+  timeScale: {
+    flag: "--time-scale",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    default: 1,
+    help: "seconds of the run for each second of the trace",
+    example: "--time-scale 10",
+  },
+  concurrency: {
+    flag: "--concurrency",
+    type: "integer",
+    min: 1,
+    max: 4096,
+    help: "closed loop: so many requests in flight, the next when one ends",
+    absent: "none",
+    example: "--concurrency 16",
+  },
+  numRequests: {
+    flag: "--num-requests",
+    alias: "--num-prompts",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    help: "requests, at most",
+    absent: "256; with --duration or --trace all that arrive",
+    example: "--num-requests 1000",
+  },
+  duration: {
+    flag: "--duration",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    help: "simulated seconds in which requests arrive",
+    absent: "until --num-requests have arrived",
+    example: "--duration 180",
+  },
+  promptTokens: {
+    flag: "--prompt-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    default: 128,
+    help: "tokens of a prompt",
+    example: "--prompt-tokens 512",
+  },
+  outputTokens: {
+    flag: "--output-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    default: 128,
+    help: "tokens of an answer",
+    example: "--output-tokens 64",
+  },
+  rounds: {
+    flag: "--rounds",
+    type: "integer",
+    min: 1,
+    max: 100_000_000,
+    help: "length: of a scenario in plain rounds, else the most rounds",
+    absent: "3000, or to the last request's end",
+    example: "--rounds 100000",
+  },
+} as const;
+
+/** What is accepted of drafts. */
+export const SIMULATE_ACCEPTANCE = {
+  acceptance: {
+    flag: "--acceptance",
+    type: "text",
+    help:
+      "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens",
+    absent: "geometric:0.7,spread=0.6,tokens=1, or the scenario's",
+    example: "--acceptance phases:0.35/0.85,dwell=150",
+  },
+  confidenceNoise: {
+    flag: "--confidence-noise",
+    type: "number",
+    min: 0,
+    max: 100,
+    default: 0.5,
+    help:
+      "how well the draft knows which drafts are accepted: deviation of its log-odds from the true ones",
+    example: "--confidence-noise 1",
+  },
+} as const;
+
+/** What is compared, and how. */
+export const SIMULATE_RUN = {
+  policies: {
+    flag: "--policies",
+    type: "names",
+    words: ["oracle", ...POLICY_NAMES] as readonly string[],
+    help:
+      "policies beside every static depth and the oracles: NAME or NAME:key=value,...; oracle:depth never cuts a chain",
+    absent: "every one but static",
+    example: "--policies ema,static:num_steps=3",
+  },
+  recorded: {
+    flag: "--recorded",
+    type: "file",
+    help:
+      "a recorded run (JSON lines of requests and rounds): its arrivals and acceptance with these costs; tells simulated over measured throughput of the first policy",
+    absent: "none",
+    example: "--recorded run.jsonl",
+  },
+  repeat: {
+    flag: "--repeat",
+    type: "integer",
+    min: 1,
+    max: 1000,
+    default: 3,
+    help: "worlds of each kind, with seeds of their own; policies are compared within each",
+    example: "--repeat 10",
+  },
+  seed: {
+    flag: "--seed",
+    short: "-s",
+    type: "integer",
+    min: 0,
+    max: 4_294_967_295,
+    default: 0,
+    help: "same seed, same run",
+    example: "--seed 42",
+  },
+} as const;
+
+export const SIMULATE_OUTPUT = {
+  output: {
+    flag: "--output",
+    type: "choice",
+    choices: ["md", "json"],
+    help: "format",
+    absent: "md",
+    example: "--output json",
+  },
+  outputFile: {
+    flag: "--output-file",
+    type: "file",
+    help: "where the tables go",
+    absent: "standard output",
+    example: "--output-file simulated.json",
+  },
+} as const;
+
+/** Loads of which there is one. */
+const LOADS = ["requestRate", "rateSchedule", "trace", "concurrency", "recorded"] as const;
+/** What a scenario has of its own. */
+const OWN = [
+  ...LOADS,
+  ...["burstiness", "timeScale", "numRequests", "duration", "promptTokens", "outputTokens"],
+  "acceptance",
+];
+
+/** Flags of `simulate` that contradict each other. `given` has only what was typed, no defaults. */
+export function refuseImpossibleSimulation(
+  given: Readonly<Record<string, unknown>>,
+  flagOf: (key: string) => string,
+): void {
+  const loads = LOADS.filter((key) => given[key] !== undefined);
+  const clash = (key: string, other: string, why: string) => {
+    throw new UsageError(`Cannot use "${flagOf(key)}" with "${flagOf(other)}": ${why}`);
+  };
+  const [first, second] = loads;
+  if (first !== undefined && second !== undefined) clash(first, second, "allowed is one of them");
+  const own = OWN.find((key) => given[key] !== undefined);
+  if (given["scenario"] !== undefined && own !== undefined) {
+    clash("scenario", own, "a scenario has its own load and acceptance");
+  }
+  if (first === undefined && own !== undefined) {
+    throw new UsageError(
+      `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
+        "--trace or --concurrency",
+    );
+  }
+  if (given["recorded"] !== undefined && given["acceptance"] !== undefined) {
+    clash("recorded", "acceptance", "a recorded run has its own");
+  }
+}

@@ -1,0 +1,36 @@
+import { UsageError } from "../../errors.ts";
+import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
+import { replayed } from "../../simulate/acceptance/replay.ts";
+import {
+  readRecording,
+  type Recording,
+  RecordingError,
+  streamsOf,
+} from "../../simulate/compare/recording.ts";
+import { readNamed } from "../bench/files.ts";
+
+/** A recording and its file. */
+export interface Recorded {
+  readonly path: string;
+  readonly recording: Recording;
+}
+
+/** Reads the file. @throws UsageError */
+export function readRecorded(path: string, flag = "--recorded"): Recorded {
+  const text = readNamed(path);
+  try {
+    return { path, recording: readRecording(text) };
+  } catch (error) {
+    if (!(error instanceof RecordingError)) throw error;
+    throw new UsageError(`Cannot use "${flag} ${path}": ${error.message}`, { cause: error });
+  }
+}
+
+export function recordedAcceptance({ path, recording }: Recorded): AcceptanceModel {
+  return replayed(streamsOf(recording), `replay:${path}`);
+}
+
+/** The model of `--acceptance replay:FILE`. @throws UsageError */
+export function replayOf(path: string): AcceptanceModel {
+  return recordedAcceptance(readRecorded(path, "--acceptance replay"));
+}

@@ -1,0 +1,108 @@
+import { type SimulatedTable, simulatedTable } from "../../bench/simulated/summary.ts";
+import { simulatedText } from "../../bench/simulated/text.ts";
+import {
+  type Arm,
+  type ArmResult,
+  armsOf,
+  compare,
+  DEPTH_ORACLE,
+  ORACLE,
+  policyArm,
+} from "../../simulate/compare/compare.ts";
+import { measuredThroughput } from "../../simulate/compare/recording.ts";
+import { checkWritable, writeNamed } from "../bench/files.ts";
+import type { SimulateOptions } from "../options/options.ts";
+import { POLICY_NAMES } from "../options/option_speculation.ts";
+import { policyOf, policyTexts } from "../options/policy_option.ts";
+import { INTERRUPTED, type Io } from "../terminal/io.ts";
+import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { namedPrices } from "./costs.ts";
+import { readRecorded } from "./recorded.ts";
+import { type WorldKind, worldsOf } from "./worlds.ts";
+
+/** Turns of the event loop between arms let Ctrl+C be heard. */
+const heard = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+
+/** `eyrie simulate`: policies side by side in simulated worlds. */
+export async function runSimulate(options: SimulateOptions, io: Io): Promise<number> {
+  const { costs = "toy", output, outputFile, repeat: repeats, seed, quiet } = options;
+  const recorded = options.recorded === undefined ? undefined : readRecorded(options.recorded);
+  const worlds = worldsOf(options, { prices: namedPrices(costs), recorded });
+  const policies = policiesOf(options.policies);
+  checkWritable(outputFile);
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const tables: SimulatedTable[] = [];
+  for (const world of worlds) {
+    const found = await runWorld(world, { policies, options, status, io });
+    if (found === undefined) {
+      status.clear();
+      return INTERRUPTED;
+    }
+    tables.push(simulatedTable(found, { world: world.name, about: world.about }));
+  }
+  status.clear();
+  const [first] = tables[0]?.rows ?? [];
+  const measured = recorded && measuredThroughput(recorded.recording);
+  const simulated = first?.throughput ?? 0;
+  const facts = { costs, repeats, seed };
+  const validation = measured === undefined ? {} : {
+    validation: { policy: first?.policy, simulated, measured, ratio: simulated / measured },
+  };
+  const text = output === "json"
+    ? `${JSON.stringify({ ...facts, ...validation, tables }, null, 2)}\n`
+    : simulatedText(tables, facts) +
+      (measured === undefined ? "" : validationText({ ...first, simulated, measured }));
+  if (outputFile === undefined) io.stdout.write(text);
+  else writeNamed(outputFile, text);
+  return 0;
+}
+
+function validationText(
+  { policy = "", simulated, measured }: {
+    readonly policy?: string;
+    readonly simulated: number;
+    readonly measured: number;
+  },
+): string {
+  const off = 100 * (simulated / measured - 1);
+  return `\n${policy}: simulated ${simulated.toFixed(1)} tok/s, measured ${measured.toFixed(1)} ` +
+    `tok/s, ${off >= 0 ? "+" : ""}${off.toFixed(1)} %\n`;
+}
+
+/** What every arm came to, by repeat; undefined where it was interrupted. */
+async function runWorld(
+  world: WorldKind,
+  { policies, options: { repeat, seed }, status, io }: {
+    readonly policies: readonly Arm[];
+    readonly options: SimulateOptions;
+    readonly status: Pick<StatusLine, "simulate">;
+    readonly io: Io;
+  },
+): Promise<ArmResult[][] | undefined> {
+  const found: ArmResult[][] = [];
+  for (let at = 0; at < repeat; at++) {
+    const made = world.make((seed + at) >>> 0);
+    const arms = armsOf(policies, made.pricing);
+    const results: ArmResult[] = [];
+    for (const result of compare(made, arms)) {
+      results.push(result);
+      status.simulate(world.name, at * arms.length + results.length, repeat * arms.length);
+      await heard();
+      if (io.signal.aborted) return undefined;
+    }
+    found.push(results);
+  }
+  return found;
+}
+
+function policiesOf(given: readonly string[]): Arm[] {
+  const names = given.length > 0
+    ? policyTexts(given)
+    : POLICY_NAMES.filter((name) => name !== "static");
+  return names.map((text) => {
+    if (text === ORACLE.name) return ORACLE;
+    if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;
+    const { policy, options } = policyOf(text, "--policies");
+    return policyArm(policy, options ?? {}, text);
+  });
+}

@@ -1,0 +1,154 @@
+import { closedLoop, type Extent } from "../../arrivals/arrival.ts";
+import { openLoop } from "../../arrivals/open_loop.ts";
+import { constantRate, parseSchedule } from "../../arrivals/schedule.ts";
+import { readTrace } from "../../arrivals/trace.ts";
+import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
+import { acceptanceOf } from "../../simulate/acceptance/text.ts";
+import type { World } from "../../simulate/compare/compare.ts";
+import { SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
+import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
+import { UsageError } from "../../errors.ts";
+import type { PriceSource } from "../../simulate/costs/machine_prices.ts";
+import { closedSource, openSource, type Source } from "../../simulate/run/source.ts";
+import type { Machine } from "../../simulate/run/simulation.ts";
+import { readNamed } from "../bench/files.ts";
+import type { SimulateOptions } from "../options/options.ts";
+import { type Recorded, recordedAcceptance, replayOf } from "./recorded.ts";
+
+/** A kind of world; each repeat has its own. */
+export interface WorldKind {
+  readonly name: string;
+  readonly about: string;
+  /** @param seed u32 of the repeat. */
+  make(seed: number): World;
+}
+
+const DEFAULT_BATCH = 8;
+const DEFAULT_REQUESTS = 256;
+const DEFAULT_ROUNDS = 3000;
+/** Tokens of a prompt between two rounds, as the engine's on a hardware adapter. */
+const CHUNK_ROWS = 256;
+const DEFAULT_ACCEPTANCE = "geometric:0.7,spread=0.6,tokens=1";
+
+/** The worlds that the flags ask for. @throws UsageError */
+export function worldsOf(
+  options: SimulateOptions,
+  { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
+): WorldKind[] {
+  const { requestRate, rateSchedule, trace, concurrency } = options;
+  const loaded = recorded ?? requestRate ?? rateSchedule ?? trace ?? concurrency;
+  return loaded === undefined
+    ? scenariosOf(options, prices)
+    : [loadWorld(options, { prices, recorded })];
+}
+
+function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[] {
+  const { scenario: names, rounds = DEFAULT_ROUNDS } = options;
+  const all = names.length === 0 || names.includes("all");
+  const known: readonly string[] = ["all", ...SCENARIO_NAMES];
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(`Cannot use "--scenario ${unknown}": allowed is ${known.join(", ")}`);
+  }
+  return SCENARIOS.filter(({ name }) => all || names.includes(name)).map((scenario) => ({
+    name: scenario.name,
+    about: scenario.about,
+    make(seed) {
+      // A table of rates needs the acceptance, which repeats itself: any unit of time will do.
+      const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
+      const pricing = prices(scenario.acceptance(1), { end, seed });
+      const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
+      // In groups, the batch of a group would outlive its time.
+      const machine = machineOf(
+        { ...options, roundsPerSync: options.roundsPerSync ?? 1 },
+        maxBatch,
+      );
+      return { ...{ pricing, source, acceptance, machine, until, seed } };
+    },
+  }));
+}
+
+function machineOf(options: SimulateOptions, maxBatch: number): Machine {
+  const { maxKvTokens: kvTokens = Infinity, roundsPerSync = "auto" } = options;
+  const { noise, confidenceNoise } = options;
+  const batch = options.maxBatch ?? maxBatch;
+  return {
+    maxBatch: batch,
+    kvTokens,
+    chunkRows: CHUNK_ROWS,
+    roundsPerSync,
+    noise,
+    confidenceNoise,
+  };
+}
+
+function loadWorld(
+  options: SimulateOptions,
+  { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
+): WorldKind {
+  const { rounds } = options;
+  const acceptance: AcceptanceModel = recorded
+    ? recordedAcceptance(recorded)
+    : acceptanceOf(options.acceptance ?? DEFAULT_ACCEPTANCE, replayOf);
+  const load = recorded ? recordedLoad(recorded) : loadOf(options);
+  return {
+    name: load.name,
+    about: `acceptance ${acceptance.name}`,
+    make: (seed) => ({
+      pricing: prices(acceptance, { end: { ms: 0, tokens: 0 }, seed }),
+      ...{ acceptance, seed, source: () => load.source(seed) },
+      machine: machineOf(options, DEFAULT_BATCH),
+      until: rounds === undefined ? {} : { rounds },
+    }),
+  };
+}
+
+interface Load {
+  readonly name: string;
+  source(seed: number): Source;
+}
+
+function recordedLoad({ recording: { requests }, path }: Recorded): Load {
+  const arrivals = requests.map((request, seed) => ({ ...request, seed }));
+  return { name: path, source: () => openSource(arrivals, { promptTokens: 1, outputTokens: 1 }) };
+}
+
+function loadOf(options: SimulateOptions): Load {
+  const { promptTokens, outputTokens, concurrency, trace, burstiness } = options;
+  const lengths = { promptTokens, outputTokens };
+  const extent = extentOf(options);
+  if (concurrency !== undefined) {
+    const { requests = DEFAULT_REQUESTS } = extent;
+    return {
+      name: `closed loop of ${concurrency}`,
+      source: (seed) => closedSource(closedLoop({ seed, requests }), concurrency, lengths),
+    };
+  }
+  if (trace !== undefined) {
+    const text = readNamed(trace);
+    const { timeScale } = options;
+    return {
+      name: trace,
+      source: (seed) =>
+        openSource(readTrace(text, { path: trace, seed, timeScale, ...extent }), lengths),
+    };
+  }
+  const { rateSchedule, requestRate = 1 } = options;
+  const schedule = rateSchedule === undefined
+    ? constantRate(requestRate)
+    : parseSchedule(rateSchedule);
+  return {
+    name: rateSchedule === undefined ? `${requestRate} requests/s` : `rates ${rateSchedule}`,
+    source: (seed) => openSource(openLoop({ schedule, seed, burstiness, ...extent }), lengths),
+  };
+}
+
+function extentOf({ numRequests, duration, trace }: SimulateOptions): Extent {
+  const durationMs = duration === undefined ? undefined : duration * 1000;
+  const whole = trace === undefined && duration === undefined;
+  const requests = numRequests ?? (whole ? DEFAULT_REQUESTS : undefined);
+  return {
+    ...requests === undefined ? {} : { requests },
+    ...durationMs === undefined ? {} : { durationMs },
+  };
+}

@@ -1,0 +1,161 @@
+import { hash32 } from "../../speculate/noise.ts";
+import { acceptUniform, logit, normalAt, sigmoid, uniformAt } from "./chance.ts";
+// @ts-types="./jstat.d.ts"
+import jstat from "jstat";
+
+/** How likely drafts are accepted. Plain decoding would give the same text, so it needs no model. */
+export interface AcceptanceModel {
+  /** As the user wrote it. */
+  readonly name: string;
+  /**
+   * The model for one request.
+   *
+   * @param seed u32 of the request.
+   * @param first position of the first token that can be drafted for it.
+   */
+  open(seed: number, first: number): RequestAcceptance;
+}
+
+/** How far the run is. */
+export interface Progress {
+  /** Simulated time. */
+  readonly ms: number;
+  /** Tokens of all requests so far. */
+  readonly tokens: number;
+}
+
+/** What is accepted of one request's drafts. */
+export interface RequestAcceptance {
+  /**
+   * Chance that a draft is accepted after those before it were.
+   *
+   * @param position of the drafted token in the sequence, prompt and output.
+   * @param step which draft of its round it is, from 0.
+   * @param now when its round begins.
+   */
+  chance(position: number, step: number, now: Progress): number;
+  /** What the draft's confidence can tell of it; absent: the chance. */
+  told?(position: number, step: number, now: Progress): number;
+}
+
+/** What a draw by chance is for; see chance.ts. */
+const [MIX, SPREAD, TOKEN, CONFIDENCE, SAMPLE] = [1, 2, 3, 4, 5];
+
+/** Every draft with the same chance. */
+export function geometric(alpha: number): AcceptanceModel {
+  const request = { chance: () => alpha };
+  return { name: `geometric:${alpha}`, open: () => request };
+}
+
+/**
+ * By draft of the round.
+ *
+ * @param chances after those before it; the last one holds for all further drafts.
+ */
+export function byPosition(chances: readonly number[]): AcceptanceModel {
+  const last = chances.at(-1) ?? 0;
+  const request = { chance: (_: number, step: number) => chances[step] ?? last };
+  return { name: `positions:${chances.join("/")}`, open: () => request };
+}
+
+/** Geometric with an alpha for each request, drawn from Beta(a, b). */
+export function betaMixed(a: number, b: number): AcceptanceModel {
+  return {
+    name: `beta:${a}/${b}`,
+    open(seed) {
+      const alpha = jstat.beta.inv(uniformAt(seed, 0, MIX), a, b);
+      return { chance: () => alpha };
+    },
+  };
+}
+
+/** How much chances differ, as standard deviations of their log-odds. */
+export interface Spread {
+  /** Between requests. */
+  readonly requests: number;
+  /** Between the tokens of one. */
+  readonly tokens: number;
+}
+
+/** A model whose chances differ by request and by token: logit-normal around it. */
+export function spreadOut(model: AcceptanceModel, { requests, tokens }: Spread): AcceptanceModel {
+  if (requests === 0 && tokens === 0) return model;
+  return {
+    name: `${model.name},spread=${requests},tokens=${tokens}`,
+    open(seed, first) {
+      const inner = model.open(seed, first);
+      const own = requests * normalAt(seed, 0, SPREAD);
+      const chance = (position: number, step: number, now: Progress) =>
+        sigmoid(
+          logit(inner.chance(position, step, now)) + own + tokens * normalAt(seed, position, TOKEN),
+        );
+      return { chance };
+    },
+  };
+}
+
+/** Whether the draft for a position is right: the same for every policy. */
+export function isRight(seed: number, position: number, chance: number): boolean {
+  return acceptUniform(seed, position) < chance;
+}
+
+/**
+ * The draft's confidence in a token, sigmoid(logit(c) + sigma N(0, 1)). It is of the place, not of
+ * what was drawn there: right and wrong drafts of one chance have the same.
+ */
+export function confidenceAt(
+  { seed, position, chance, sigma }: {
+    readonly seed: number;
+    readonly position: number;
+    readonly chance: number;
+    readonly sigma: number;
+  },
+): number {
+  const noise = sigma === 0 ? 0 : sigma * normalAt(seed, position, CONFIDENCE);
+  return sigmoid(logit(chance) + noise);
+}
+
+/** Leading drafts of `depth` that are right, the first of them at a position. */
+export function acceptedFrom(
+  position: number,
+  depth: number,
+  { seed, request, now }: {
+    readonly seed: number;
+    readonly request: RequestAcceptance;
+    readonly now: Progress;
+  },
+): number {
+  for (let step = 0; step < depth; step++) {
+    if (!isRight(seed, position + step, request.chance(position + step, step, now))) return step;
+  }
+  return depth;
+}
+
+/** Requests that a mean is taken over, and tokens of each. */
+const [SAMPLES, SAMPLE_TOKENS] = [512, 256];
+
+/**
+ * Tokens of a sequence and round at a depth, 1 to depth + 1: over requests of equal length from every
+ * part of the run.
+ */
+export function meanTokens(
+  model: AcceptanceModel,
+  depth: number,
+  { end, seed }: { readonly end: Progress; readonly seed: number },
+): number {
+  let rounds = 0;
+  let tokens = 0;
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    const part = (sample + 0.5) / SAMPLES;
+    const now = { ms: part * end.ms, tokens: part * end.tokens };
+    const own = hash32(seed, sample, SAMPLE);
+    const request = model.open(own, 0);
+    for (let at = 0; at < SAMPLE_TOKENS;) {
+      const taken = 1 + acceptedFrom(at, depth, { seed: own, request, now });
+      at += taken;
+      tokens += taken;
+      rounds++;
+    }
+  }
+  return tokens / rounds;
+}

@@ -1,0 +1,65 @@
+import { at, catchUpMs, paddedBatch, prefillMs, roundMs } from "../../speculate/costs/lookup.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
+
+/** A round whose time is asked for. */
+export interface SimulatedRound {
+  readonly batch: number;
+  readonly steps: number;
+  /** Drafts verified over all sequences; absent: batch * steps. */
+  readonly drafts: number | undefined;
+  /** Tokens stored, over all sequences. */
+  readonly cells: number;
+  readonly roundsPerSync: number;
+}
+
+/** Milliseconds of a round, by part. */
+export interface RoundPrice {
+  readonly draft: number;
+  readonly verify: number;
+  readonly extend: number;
+  readonly host: number;
+}
+
+/** What things take on the simulated machine. */
+export interface Pricing {
+  readonly name: string;
+  /** What policies are told; undefined where there is none. */
+  readonly table: CostTable | undefined;
+  /** Batch sizes that rounds are padded to, as policies are told. */
+  readonly buckets: readonly number[];
+  /** Depths that rounds may have; undefined: any. */
+  readonly steps: readonly number[] | undefined;
+  round(round: SimulatedRound): RoundPrice;
+  /** The draft's prefill, of tokens missed over all sequences. */
+  catchUp(tokens: number): number;
+  /** A chunk of a prompt. */
+  prefill(tokens: number): number;
+}
+
+/** The prices of a cost table; src/speculate/costs/lookup.ts has the formula. */
+export function tablePricing(table: CostTable): Pricing {
+  return {
+    name: `${table.adapter}, ${table.model}`,
+    table,
+    buckets: table.buckets,
+    steps: undefined,
+    round(round) {
+      const { batch, steps, roundsPerSync } = round;
+      const { drafts, ...whole } = round;
+      const ms = roundMs(table, drafts === undefined ? whole : { ...whole, drafts });
+      const host = table.host / roundsPerSync;
+      if (steps === 0) return { draft: 0, verify: ms - host, extend: 0, host };
+      const padded = paddedBatch(table, batch);
+      const draft = (steps - 1) * at(table.level, padded);
+      const extend = at(table.extend, padded * (steps + 1));
+      return { draft, verify: Math.max(0, ms - draft - extend - host), extend, host };
+    },
+    catchUp: (tokens) => catchUpMs(table, tokens),
+    prefill: (tokens) => prefillMs(table, tokens),
+  };
+}
+
+/** Milliseconds of a round, all parts together. */
+export function totalMs({ draft, verify, extend, host }: RoundPrice): number {
+  return draft + verify + extend + host;
+}

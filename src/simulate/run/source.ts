@@ -1,0 +1,78 @@
+import { type Arrival, arrivalSeed } from "../../arrivals/arrival.ts";
+import type { Coming } from "./request.ts";
+
+/** Where requests come from. */
+export interface Source {
+  /**
+   * Requests that have come by now.
+   *
+   * @param inFlight requests that wait or run.
+   */
+  due(ms: number, inFlight: number): readonly Coming[];
+  /** Requests in flight that are too many by now: the youngest leave. */
+  surplus(ms: number, inFlight: number): number;
+  /** When the next one comes if none is in flight; undefined: none ever does. */
+  next(ms: number): number | undefined;
+  /** Prompts are stored when requests come: rounds are all that takes time. */
+  readonly stored: boolean;
+}
+
+/** Lengths of requests whose arrivals tell none, tokens. */
+export interface Lengths {
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+}
+
+/** Requests come whether or not those before them have ended. */
+export function openSource(arrivals: readonly Arrival[], lengths: Lengths): Source {
+  let at = 0;
+  return {
+    stored: false,
+    surplus: () => 0,
+    next: () => arrivals[at]?.atMs,
+    due(ms) {
+      const from = at;
+      while ((arrivals[at]?.atMs ?? Infinity) <= ms) at++;
+      return arrivals.slice(from, at).map((arrival) => ({ ...lengths, ...arrival }));
+    },
+  };
+}
+
+/** `concurrency` requests are in flight, a new one for each that ends, while the list lasts. */
+export function closedSource(
+  arrivals: readonly Arrival[],
+  concurrency: number,
+  lengths: Lengths,
+): Source {
+  let at = 0;
+  return {
+    stored: false,
+    surplus: () => 0,
+    next: (ms) => at < arrivals.length ? ms : undefined,
+    due(ms, inFlight) {
+      const from = at;
+      at = Math.min(arrivals.length, at + Math.max(0, concurrency - inFlight));
+      return arrivals.slice(from, at).map((arrival) => ({ ...lengths, ...arrival, atMs: ms }));
+    },
+  };
+}
+
+/** As many requests as a function of time says, with their prompts stored, for ever. */
+export function batchSource(
+  batchAt: (ms: number) => number,
+  { seed, ...lengths }: Lengths & { readonly seed: number },
+): Source {
+  let count = 0;
+  return {
+    stored: true,
+    surplus: (ms, inFlight) => Math.max(0, inFlight - batchAt(ms)),
+    next: (ms) => ms,
+    due(ms, inFlight) {
+      const missing = Math.max(0, batchAt(ms) - inFlight);
+      return Array.from(
+        { length: missing },
+        () => ({ ...lengths, atMs: ms, seed: arrivalSeed(seed, count++) }),
+      );
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import type { SimulatedRequest } from "./request.ts";
+
+/** A round as it is recorded. */
+export interface SimulatedSample {
+  /** When it ended. */
+  readonly tMs: number;
+  readonly batch: number;
+  readonly numSteps: number;
+  /** Drafts verified over all sequences. */
+  readonly drafts: number;
+  /** By sequence. */
+  readonly accepted: readonly number[];
+  /** Tokens that requests took: none of what comes after their end. */
+  readonly tokens: number;
+  readonly ms: number;
+  /** Requests that wait. */
+  readonly waiting: number;
+}
+
+/** A request that is over. */
+export interface FinishedRequest {
+  readonly atMs: number;
+  readonly promptTokens: number;
+  readonly outputTokens: number;
+  /** To the first token. */
+  readonly ttftMs: number;
+  /** To the last. */
+  readonly e2eMs: number;
+  /** Between tokens after the first, on average; undefined of a single one. */
+  readonly tpotMs: number | undefined;
+}
+
+/** Rounds of one batch size and depth. */
+export interface DepthShare {
+  readonly batch: number;
+  readonly depth: number;
+  readonly rounds: number;
+  readonly tokens: number;
+  readonly ms: number;
+}
+
+/** What a simulation came to. */
+export interface SimulationResult {
+  readonly policy: string;
+  /** Simulated time. */
+  readonly ms: number;
+  readonly rounds: number;
+  /** Tokens of all requests, also of those that did not end. */
+  readonly tokens: number;
+  /** Tokens a second. */
+  readonly throughput: number;
+  /** Rounds whose depth was not that of the round before. */
+  readonly switches: number;
+  /** Drafts verified a sequence and round. */
+  readonly meanDepth: number;
+  /** Drafts accepted a sequence and round, and one. */
+  readonly meanAcceptLength: number;
+  /** Sequences a round. */
+  readonly meanBatch: number;
+  readonly preemptions: number;
+  readonly waits: number;
+  readonly catchUps: number;
+  readonly catchUpMs: number;
+  /** Rounds after the last token of every request in them. */
+  readonly wasted: number;
+  /** By batch size and depth of the rounds, those that came first at first. */
+  readonly depths: readonly DepthShare[];
+  readonly finished: readonly FinishedRequest[];
+}
+
+type DepthSum = { -readonly [Key in keyof DepthShare]: DepthShare[Key] };
+
+/** Counts while a simulation runs. */
+export interface Tally {
+  readonly rounds: number;
+  readonly tokens: number;
+  round(sample: SimulatedSample): void;
+  /** A token that a prompt's prefill gave. */
+  first(): void;
+  wasted(): void;
+  caughtUp(ms: number): void;
+  finish(request: SimulatedRequest, ms: number): void;
+  result(of: Pick<SimulationResult, "policy" | "ms" | "preemptions" | "waits">): SimulationResult;
+}
+
+export function openTally(): Tally {
+  const finished: FinishedRequest[] = [];
+  const depths = new Map<number, DepthSum>();
+  let [rounds, tokens, switches, drafts, accepted, lanes, wasted] = [0, 0, 0, 0, 0, 0, 0];
+  let [catchUps, catchUpMs] = [0, 0];
+  let last: number | undefined;
+  return {
+    get rounds() {
+      return rounds;
+    },
+    get tokens() {
+      return tokens;
+    },
+    round(sample) {
+      const { batch, numSteps } = sample;
+      rounds++;
+      tokens += sample.tokens;
+      drafts += sample.drafts;
+      lanes += sample.accepted.length;
+      for (const each of sample.accepted) accepted += each;
+      if (last !== undefined && last !== numSteps) switches++;
+      last = numSteps;
+      const key = batch * 256 + numSteps;
+      const cell = depths.get(key) ?? { batch, depth: numSteps, rounds: 0, tokens: 0, ms: 0 };
+      depths.set(key, cell);
+      cell.rounds++;
+      cell.tokens += sample.tokens;
+      cell.ms += sample.ms;
+    },
+    first: () => void tokens++,
+    wasted: () => void wasted++,
+    caughtUp(ms) {
+      catchUps++;
+      catchUpMs += ms;
+    },
+    finish({ atMs, promptTokens, outputTokens, firstMs = atMs }, ms) {
+      const [ttftMs, e2eMs] = [firstMs - atMs, ms - atMs];
+      const tpotMs = outputTokens > 1 ? (ms - firstMs) / (outputTokens - 1) : undefined;
+      finished.push({ atMs, promptTokens, outputTokens, ttftMs, e2eMs, tpotMs });
+    },
+    result(of) {
+      return {
+        ...of,
+        ...{ rounds, tokens, throughput: of.ms > 0 ? 1000 * tokens / of.ms : 0, switches },
+        meanDepth: lanes > 0 ? drafts / lanes : 0,
+        meanAcceptLength: lanes > 0 ? 1 + accepted / lanes : 0,
+        meanBatch: rounds > 0 ? lanes / rounds : 0,
+        ...{ catchUps, catchUpMs, wasted, finished },
+        depths: [...depths.values()],
+      };
+    },
+  };
+}

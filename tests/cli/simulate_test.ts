@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import type { SimulatedTable } from "../../src/bench/simulated/summary.ts";
+import { parseArguments } from "../../src/cli/options/parse.ts";
+import { runSimulate } from "../../src/cli/simulate/simulate.ts";
+import { UsageError } from "../../src/errors.ts";
+import { COST_PRESETS } from "../../tools/cost_presets.ts";
+import { type FakeIo, fakeIo } from "./fake.ts";
+
+async function run(line: string, io: FakeIo = fakeIo()) {
+  const invocation = parseArguments(["simulate", ...line.split(" ").filter((arg) => arg !== "")]);
+  assert.ok(invocation.command === "simulate");
+  const code = await runSimulate(invocation.options, io);
+  return { code, out: io.out(), err: io.err() };
+}
+
+interface Printed {
+  readonly validation?: { readonly policy: string; readonly ratio: number };
+  readonly tables: readonly SimulatedTable[];
+}
+
+async function tablesOf(line: string): Promise<Printed> {
+  const { code, out } = await run(`${line} --output json`);
+  assert.equal(code, 0);
+  return JSON.parse(out) as Printed;
+}
+
+const refused = async (line: string) => {
+  const found = await run(line).then(() => undefined, (error: unknown) => error);
+  assert.ok(found instanceof UsageError, `${line}: ${found}`);
+  return found.message;
+};
+
+Deno.test("simulate: policies beside every static depth and the oracles, in each scenario", async () => {
+  const line =
+    "--policies ema,static:num_steps=2 --scenario phases-1,bursty --rounds 60 --repeat 3";
+  const { tables } = await tablesOf(line);
+  assert.deepEqual(tables.map(({ world }) => world), ["phases-1", "bursty"]);
+  for (const { rows, best_static } of tables) {
+    const statics = Array.from({ length: 8 }, (_, depth) => `static:${depth}`);
+    assert.deepEqual(
+      rows.map(({ policy }) => policy),
+      ["ema", "static:num_steps=2", ...statics, "oracle", "oracle:batch"],
+    );
+    const best = rows.find(({ policy }) => policy === best_static);
+    assert.deepEqual([best?.relative.ratio, best?.regret.static], [1, 0]);
+    // The same policy by another name is the same run.
+    const [asked, fixed] = ["static:num_steps=2", "static:2"].map((name) =>
+      rows.find(({ policy }) => policy === name)
+    );
+    assert.deepEqual({ ...asked, policy: "", kind: "" }, { ...fixed, policy: "", kind: "" });
+    for (const { relative, regret, throughput } of rows) {
+      assert.ok(throughput > 0 && relative.ratio <= 1.2 && regret.dynamic < 1);
+    }
+  }
+});
+
+Deno.test("simulate: one seed is one output, another seed another", async () => {
+  const line = "--policies ema --scenario phases-4 --rounds 60 --repeat 1 --seed";
+  const [first, again, other] = [
+    await run(`${line} 5`),
+    await run(`${line} 5`),
+    await run(`${line} 6`),
+  ];
+  assert.equal(first.out, again.out);
+  assert.notEqual(first.out, other.out);
+});
+
+Deno.test("simulate: tables as Markdown, of static depths the best alone", async () => {
+  const { out } = await run(
+    "--policies ema,oracle:depth --scenario phases-1,walk --rounds 40 --repeat 1",
+  );
+  const lines = out.split("\n");
+  assert.equal(lines[0], "costs: toy; repeats 1, seed 0");
+  assert.match(lines[2] ?? "", /^\| of best static +\| +phases-1 \| +walk \| +mean \|$/);
+  assert.match(out, /^phases-1: batch 1; acceptance 0.35 and 0.85 in turn$/m);
+  const statics = new Set(out.match(/static:\d/g));
+  assert.ok(statics.size <= 2, [...statics].join());
+  assert.match(out, /^\| oracle:depth/m);
+});
+
+Deno.test("simulate: requests that arrive, and what they saw", async () => {
+  const { tables: [table] } = await tablesOf(
+    "--policies ema --request-rate 300 --num-requests 40 --max-batch 4 --max-kv-tokens 400 " +
+      "--prompt-tokens 64 --output-tokens 50 --costs rtx4090-7b --repeat 2",
+  );
+  assert.equal(table?.world, "300 requests/s");
+  for (const { completed, preemptions, ttft_ms, e2e_ms } of table?.rows ?? []) {
+    assert.equal(completed, 40);
+    assert.ok(preemptions > 0);
+    assert.ok((ttft_ms.p50 ?? 0) > 0 && (e2e_ms.p99 ?? 0) > (e2e_ms.p50 ?? 0));
+  }
+});
+
+Deno.test("simulate: a trace, a schedule, a closed loop", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-simulate-" });
+  try {
+    const trace = `${folder}/trace.csv`;
+    const lines = ["2023-11-16 18:15:46.68,20,4", "2023-11-16 18:15:47.68,30,14"];
+    await Deno.writeTextFile(
+      trace,
+      `TIMESTAMP,ContextTokens,GeneratedTokens\n${lines.join("\n")}\n`,
+    );
+    const loads = {
+      [`--trace ${trace} --time-scale 0.01`]: 2,
+      "--rate-schedule 0:50,1:500 --num-requests 9": 9,
+      "--concurrency 2 --num-requests 5 --acceptance phases:0.2/0.9": 5,
+    };
+    for (const [load, count] of Object.entries(loads)) {
+      const { tables: [table] } = await tablesOf(`--policies ema --repeat 1 ${load}`);
+      assert.equal(table?.rows[0]?.completed, count, load);
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("simulate: a recorded run with the costs that it was measured with", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-simulate-" });
+  try {
+    const [costs, recorded] = [`${folder}/costs.json`, `${folder}/run.jsonl`];
+    const flat = { ...COST_PRESETS["toy"], verify: [{ at: 1, ms: 10 }], extend: [], level: [] };
+    await Deno.writeTextFile(costs, JSON.stringify(flat));
+    // One request: its prompt's token, then ten rounds of two tokens, 10 ms each.
+    const rounds = Array.from(
+      { length: 10 },
+      (_, n) => JSON.stringify({ tMs: 10 * (n + 1), batch: 1, numSteps: 1, accepted: [1], ms: 10 }),
+    );
+    const request = { atMs: 0, promptTokens: 8, outputTokens: 21 };
+    await Deno.writeTextFile(recorded, [JSON.stringify(request), ...rounds].join("\n"));
+    const line =
+      `--costs ${costs} --recorded ${recorded} --policies static:num_steps=1 --noise 0 --repeat 1`;
+    const { validation } = await tablesOf(line);
+    // Where the drafts of a bonus were never graded the chance is that of all, here 1.
+    assert.deepEqual([validation?.policy, validation?.ratio], ["static:num_steps=1", 1]);
+    assert.match(
+      (await run(line)).out,
+      /simulated 210\.0 tok\/s, measured 210\.0 tok\/s, \+0\.0 %\n$/,
+    );
+    const replay = `--acceptance replay:${recorded} --concurrency 1 --num-requests 2 --repeat 1`;
+    assert.equal((await tablesOf(`${replay} --policies ema`)).tables[0]?.rows[0]?.completed, 2);
+    await Deno.writeTextFile(recorded, "no JSON");
+    assert.match(await refused(line), /Cannot use "--recorded .*": line 1 is neither/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("simulate: what cannot be used is one line", async () => {
+  const lines = {
+    "--scenario quiet": 'Cannot use "--scenario quiet": allowed is all, phases-1,',
+    "--policies nothing": 'Cannot use "--policies nothing": no such policy',
+    "--costs nowhere.json": 'Cannot read "nowhere.json"',
+    "--scenario walk --request-rate 3": 'Cannot use "--scenario" with "--request-rate"',
+    "--trace a --concurrency 3":
+      'Cannot use "--trace" with "--concurrency": allowed is one of them',
+    "--acceptance geometric:0.5": 'Cannot use "--acceptance" alone: it needs a load',
+    "--recorded a --acceptance geometric:1": 'Cannot use "--recorded" with "--acceptance"',
+    "--request-rate 1 --acceptance coin:1":
+      'Cannot use "--acceptance coin:1": allowed is geometric',
+    "--rate-schedule 1:2": 'Cannot use "--rate-schedule 1:2": allowed is SECONDS:RATE',
+    "--costs sglang-glm-4.7 --policies static:num_steps=6 --scenario phases-1 --rounds 9":
+      'Cannot use policy "static:num_steps=6": it has 6 steps, prices are known of 1, 2, 3, 4',
+    "--request-rate 1 --max-kv-tokens 64 --policies ema":
+      "Cannot simulate a request of 128 and 128 tokens: --max-kv-tokens is 64",
+  };
+  for (const [line, message] of Object.entries(lines)) {
+    const found = await refused(line);
+    assert.ok(found.startsWith(message), `${line}: ${found}`);
+  }
+});
+
+Deno.test("simulate: Ctrl+C ends it without a table", async () => {
+  const io = fakeIo();
+  io.interrupt();
+  const { code, out } = await run("--policies ema --scenario phases-1 --rounds 20", io);
+  assert.deepEqual([code, out], [130, ""]);
+});
