@@ -45,10 +45,7 @@ type Arm = readonly [first: LoadRow, ...others: LoadRow[]];
 
 function ofLoad(rows: readonly LoadRow[]): LoadSummary[] {
   const arms = [...Map.groupBy(rows, ({ label }) => label).values()] as unknown as Arm[];
-  const base =
-    arms.find(([{ label, again }]) =>
-      !again && arms.some(([other]) => other.again && other.label.startsWith(`${label} (`))
-    ) ?? arms[0];
+  const [base] = arms;
   const best = (value: (row: LoadRow) => number) =>
     arms.filter(([{ fixed, again }]) => fixed && !again)
       .toSorted((a, b) => average(b.map(value)) - average(a.map(value)))[0];
