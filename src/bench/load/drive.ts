@@ -58,6 +58,7 @@ export async function drive(
   const records: RequestRecord[] = [];
   const sent: Promise<void>[] = [];
   let flying = 0;
+  let sending = false;
   let ended = 0;
   let wake = () => {};
 
@@ -80,15 +81,19 @@ export async function drive(
   }
 
   function sendDue(): void {
+    // An engine may call back while it takes a request, and takes no other then.
+    if (sending) return;
+    sending = true;
     while (sent.length < dues.length && flying < concurrency && !ends.aborted) {
       const due = dues[sent.length] as Due;
       const now = since();
-      if (due.atMs > now) return;
+      if (due.atMs > now) break;
       flying++;
       const running = run(due, sent.length, concurrency === Infinity ? due.atMs : now);
       running.catch(() => failed.abort());
       sent.push(running);
     }
+    sending = false;
   }
 
   const stopped = new Promise<void>((resolve) => {
