@@ -131,7 +131,7 @@ export function choicesChart(
         ...{ fill: "var(--verify)", fillOpacity: "share" },
       }),
       text(cells.filter(({ share }) => share >= 0.1 && batches.length <= 10), {
-        ...{ x: "batch", y: "step", fontSize: 9, fill: "var(--ink)" },
+        ...{ x: "batch", y: "step", fontSize: 9, fill: "var(--ink)", stroke: "var(--paper)" },
         text: ({ share }: { share: number }) => `${Math.round(share * 100)}`,
       }),
     ],

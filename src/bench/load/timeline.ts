@@ -1,7 +1,5 @@
 // @ts-types="npm:@types/d3-array@3.2.2"
-import { tickStep } from "d3-array";
-import { average, sum } from "../statistics.ts";
-import type { RequestRecord } from "./drive.ts";
+import { max, tickStep } from "d3-array";
 import type { LoadCellResult, LoadRound } from "./session.ts";
 
 /** How a measurement went, in intervals of equal width: a list of numbers each, one an interval. */
@@ -14,36 +12,48 @@ export interface LoadTimeline {
   readonly output_throughput: readonly number[];
   /** Requests that had arrived and did not run yet, mean over the interval. */
   readonly queue: readonly number[];
-  /** Sequences in a round, weighted by the rounds' time; null where no round was. */
+  /** Sequences in a round, weighted by the rounds' time; 0 where none ran, null where none are seen. */
   readonly batch: readonly (number | null)[];
-  /** Draft steps of a round, weighted alike. */
+  /** Draft steps of a round, weighted alike; null where none ran. */
   readonly num_steps: readonly (number | null)[];
 }
 
-/** Intervals of the time in which requests arrive, about. */
-const INTERVALS = 60;
+/** Intervals of the time in which requests arrive, about: a few requests in each, and not too many. */
+const [FEWEST, MOST, REQUESTS] = [12, 60, 3];
 
 export function timelineOf({ requests, rounds, seconds }: LoadCellResult): LoadTimeline {
   const total = seconds * 1000;
-  const arriving = Math.max(...requests.map(({ dueMs }) => dueMs), 0);
-  const width = tickStep(0, Math.max(1, arriving > total / 4 ? arriving : total), INTERVALS);
+  const arriving = max(requests, ({ dueMs }) => dueMs) ?? 0;
+  const intervals = Math.min(MOST, Math.max(FEWEST, requests.length / REQUESTS));
+  const width = tickStep(0, Math.max(1, arriving > total / 4 ? arriving : total), intervals);
   const count = Math.max(1, Math.ceil(total / width));
-  const at = Array.from({ length: count }, (_, i) => ({ from: i * width, to: (i + 1) * width }));
   const index = (ms: number) => Math.min(count - 1, Math.max(0, Math.floor(ms / width)));
-  const arrived = binned(requests.map(({ dueMs }) => [index(dueMs), 1] as const), count);
+  const per = (sums: readonly number[], ms: number) => sums.map((each) => each / ms);
+  const spread = (spans: readonly Span[]) => overlaps(spans, { width, count, index });
   const came = requests.flatMap(({ came }) =>
-    came.map(({ atMs, tokens }) => [index(atMs), tokens] as const)
+    came.map((each) => [each.atMs, each.tokens] as const)
   );
-  const byInterval = Map.groupBy(rounds, ({ beganMs, ms }) => index(beganMs + ms / 2));
-  const ofRounds = (value: (round: LoadRound) => number) =>
-    at.map((_, i) => weighted(byInterval.get(i) ?? [], value));
+  const rounded = (value: (round: LoadRound) => number) =>
+    spread(rounds.map((round) => ({ ...spanOf(round), weight: value(round) })));
+  const ran = rounded(() => 1);
+  const mean = (value: (round: LoadRound) => number, idle: number | null) =>
+    rounded(value).map((sum, i) => ran[i] ? sum / ran[i] : idle);
   return {
     width_ms: width,
-    arrival_rate: arrived.map((each) => each / width * 1000),
-    output_throughput: binned(came, count).map((tokens) => tokens / width * 1000),
-    queue: at.map(({ from, to }) => waitingWithin(requests, from, to)),
-    batch: ofRounds(({ batch }) => batch),
-    num_steps: ofRounds(({ numSteps }) => numSteps),
+    arrival_rate: per(
+      binned(requests.map(({ dueMs }) => [index(dueMs), 1] as const), count),
+      width / 1000,
+    ),
+    output_throughput: per(
+      binned(came.map(([atMs, tokens]) => [index(atMs), tokens] as const), count),
+      width / 1000,
+    ),
+    queue: per(
+      spread(requests.map(({ dueMs, runsMs }) => ({ from: dueMs, to: runsMs, weight: 1 }))),
+      width,
+    ),
+    batch: mean(({ batch }) => batch, rounds.length === 0 ? null : 0),
+    num_steps: mean(({ numSteps }) => numSteps, null),
   };
 }
 
@@ -53,21 +63,32 @@ function binned(values: readonly (readonly [bin: number, value: number])[], coun
   return sums;
 }
 
-function weighted(
-  rounds: readonly LoadRound[],
-  value: (round: LoadRound) => number,
-): number | null {
-  const ms = sum(rounds.map((round) => round.ms));
-  if (rounds.length === 0) return null;
-  if (ms === 0) return average(rounds.map(value));
-  return sum(rounds.map((round) => round.ms * value(round))) / ms;
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly weight: number;
 }
 
-function waitingWithin(requests: readonly RequestRecord[], from: number, to: number): number {
-  const waited = requests.map(({ dueMs, runsMs }) =>
-    Math.max(0, Math.min(to, runsMs) - Math.max(from, dueMs))
+function spanOf({ beganMs, ms }: LoadRound): Omit<Span, "weight"> {
+  return { from: beganMs, to: beganMs + ms };
+}
+
+/** Of each interval the sum of weight times the milliseconds that lie within it. */
+function overlaps(
+  spans: readonly Span[],
+  { width, count, index }: { width: number; count: number; index: (ms: number) => number },
+): number[] {
+  return binned(
+    spans.flatMap(({ from, to, weight }) => {
+      const first = index(from);
+      return Array.from({ length: index(to) - first + 1 }, (_, i) => {
+        const bin = first + i;
+        const within = Math.min(to, (bin + 1) * width) - Math.max(from, bin * width);
+        return [bin, weight * Math.max(0, within)] as const;
+      });
+    }),
+    count,
   );
-  return sum(waited) / (to - from);
 }
 
 /** Most requests that were within [from, to) at once. */
