@@ -103,8 +103,8 @@ export async function drive(
   for (sendDue(); sent.length < dues.length && !ends.aborted; sendDue()) {
     const wait = (dues[sent.length]?.atMs ?? 0) - since();
     const place = new Promise<void>((resolve) => wake = resolve);
-    if (wait > 0) await clock.sleep(wait, ends);
-    else await Promise.race([place, stopped]);
+    if (flying >= concurrency) await Promise.race([place, stopped]);
+    else if (wait > 0) await clock.sleep(wait, ends);
   }
   // All of them end, also where one failed: nobody is to answer any more when the next run begins.
   const outcomes = await Promise.allSettled(sent);

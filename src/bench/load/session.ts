@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { cacheOf, type Engine } from "../../engine/open.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
-import { openScheduler } from "../../engine/schedule/scheduler.ts";
+import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
@@ -13,7 +13,7 @@ import { openMeasured, subjectOf } from "../subject.ts";
 import { randomIds } from "../workload/draw.ts";
 import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
 import type { LoadCellSpec, LoadPlan } from "./plan.ts";
-import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
+import { type Answer, type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 
 /** A round while the clock ran. */
 export interface LoadRound {
@@ -81,13 +81,29 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
     ...contextLength === undefined ? {} : { contextLength },
   });
   await engine.core.warmUp(tiers);
+  const session = loadSession(engine, request);
   return {
+    ...session,
     subject: subjectOf(engine, request),
+    [Symbol.dispose]: () => engine[Symbol.dispose](),
+  };
+}
+
+/** What measurements need of an engine: tests have one without a device. */
+export interface LoadEngine extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs"> {
+  readonly core: SchedulerCore & Pick<Engine["core"], "pool" | "draft">;
+}
+
+/** Measurements on an engine whose tiers hold those of the policies. */
+export function loadSession(
+  engine: LoadEngine,
+  request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync">,
+): Pick<LoadSession, "check" | "runCell"> {
+  return {
     check(requests) {
       for (const each of requests) promptIdsOf(engine, each);
     },
     runCell: (spec, options) => runCell(engine, { ...options, spec, request }),
-    [Symbol.dispose]: () => engine[Symbol.dispose](),
   };
 }
 
@@ -97,7 +113,11 @@ function byDepth(tiers: readonly TierShape[]): TierShape[] {
 }
 
 /** A new one for each measurement: a policy starts knowing nothing. */
-function planFor(policy: NamedPolicy, maxBatch: number, engine?: Engine): SpeculationPlan {
+function planFor(
+  policy: NamedPolicy,
+  maxBatch: number,
+  engine?: Pick<Engine, "algorithm">,
+): SpeculationPlan {
   return policyPlan(policy, {
     // Before the model is open; whether there is a draft is seen then.
     algorithm: engine?.algorithm ?? "EAGLE3",
@@ -107,13 +127,13 @@ function planFor(policy: NamedPolicy, maxBatch: number, engine?: Engine): Specul
 
 interface Cell {
   readonly spec: LoadCellSpec;
-  readonly request: OpenLoadRequest;
+  readonly request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync">;
   readonly signal: AbortSignal;
   readonly onEnded: (ended: number) => void;
 }
 
 async function runCell(
-  engine: Engine,
+  engine: LoadEngine,
   { spec, request, signal, onEnded }: Cell,
 ): Promise<LoadCellResult | undefined> {
   const { one, arm, block, seed } = spec;
@@ -171,9 +191,7 @@ export function engineSender(
       const promptIds = promptIdsOf(engine, request);
       return {
         send(heard, signal) {
-          const { promise, resolve, reject } = Promise.withResolvers<
-            Awaited<ReturnType<ReturnType<RequestSender["prepare"]>["send"]>>
-          >();
+          const { promise, resolve, reject } = Promise.withResolvers<Answer>();
           const sampling = { ...GREEDY, seed };
           const asked = { promptIds, sampling, maxTokens, stop: [], ignoreEos, signal };
           loop.submit(asked, (event) => {

@@ -1,3 +1,4 @@
+import conservative from "../../../presets/conservative.json" with { type: "json" };
 import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
@@ -17,13 +18,17 @@ export function policyOf(text: string, flag = "--policy"): NamedPolicy {
   if (kind === undefined) {
     throw refuse(`no such policy (there are ${Object.keys(POLICIES).join(", ")})`);
   }
-  const options = Object.fromEntries((given?.split(",") ?? []).map((part) => {
+  const typed = Object.fromEntries((given?.split(",") ?? []).map((part) => {
     const [, key, value] = /^([^=]+)=(.+)$/.exec(part) ?? [];
     if (key === undefined || value === undefined) {
       throw refuse(`options are key=value with commas between them, got "${part}"`);
     }
     return [key.trim(), valueOf(value.trim())];
   }));
+  // SGLang's controller takes a config: by default the same as `--speculative-adaptive`.
+  const options = name === "ema" && typed["candidate_steps"] === undefined
+    ? { ...conservative, ...typed }
+    : typed;
   try {
     kind.check(options);
   } catch (error) {

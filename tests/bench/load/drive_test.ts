@@ -120,6 +120,28 @@ Deno.test("a sender that calls back while it takes a request gets each request o
   equal(records.length, 4);
 });
 
+Deno.test("time that passes while it is looked at loses no request", async () => {
+  let now = 0;
+  const taken: number[] = [];
+  const sender: RequestSender = {
+    prepare: ({ seed }) => ({
+      send(heard) {
+        taken.push(seed);
+        heard(1);
+        return Promise.resolve({
+          ...{ promptTokens: 1, outputTokens: 1, outputHash: "", complete: true },
+        });
+      },
+    }),
+  };
+  const dues = requests([0.05, 0.1, 0.35, 2], 1)
+    .map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
+  const clock = { now: () => now += 0.03, sleep: () => Promise.resolve() };
+  const records = await drive(dues, { clock, signal: NEVER });
+  deepEqual(taken, [0, 1, 2, 3]);
+  deepEqual(records.map(({ dueMs }) => dueMs), [0.05, 0.1, 0.35, 2]);
+});
+
 Deno.test("the signal ends what is in flight and sends nothing more", async () => {
   const clock = fakeClock();
   const sender = fakeSender(clock, { first: 50 });
