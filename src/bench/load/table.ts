@@ -76,10 +76,25 @@ export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])
   ];
 }
 
-/** Tables to paste into an issue: what was measured, the policies, and what they chose. */
-export function loadMarkdown(rows: readonly LoadRow[]): string {
+/** The order in which columns go where a terminal is narrow, by how their titles begin. */
+const DROPPED = [
+  ...["blocks", "ITL", "req/s", "preempted", "switches", "TPOT", "E2E p50", "peak queue", "steps"],
+  ...["accept length", "goodput", "TTFT", "tokens/s over best", "E2E over best", "E2E over"],
+] as const;
+
+/**
+ * Tables to paste into an issue: what was measured, the policies, and what they chose.
+ *
+ * @param width most characters of a line of the first table, where that can be.
+ */
+export function loadMarkdown(rows: readonly LoadRow[], width: number = Infinity): string {
   const all = summaries(rows);
-  const columns = loadColumns(all);
+  let columns = loadColumns(all);
+  const whole = columns.length;
+  for (const start of DROPPED) {
+    if ((tableOf(columns, all).split("\n")[0] ?? "").length <= width) break;
+    columns = columns.filter(({ title }) => !title.startsWith(start));
+  }
   const simulated = rows.some((row) => row.simulated) ? ["SIMULATED acceptance: timing only"] : [];
   const facts = loadFacts(rows).map(([title, value]) => `${title} ${value}`).join(", ");
   const steps = stepsTable(all);
@@ -89,6 +104,7 @@ export function loadMarkdown(rows: readonly LoadRow[]): string {
     tableOf(columns, all),
     ...steps === undefined ? [] : ["Mean draft steps by requests in a round:", steps],
     ...noteLines(all),
+    ...columns.length === whole ? [] : ["--output md: all columns"],
   ].join("\n\n") + "\n";
 }
 

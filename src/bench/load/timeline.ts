@@ -25,7 +25,7 @@ export function timelineOf({ requests, rounds, seconds }: LoadCellResult): LoadT
   const total = seconds * 1000;
   const arriving = max(requests, ({ dueMs }) => dueMs) ?? 0;
   const intervals = Math.min(MOST, Math.max(FEWEST, requests.length / REQUESTS));
-  const width = tickStep(0, Math.max(1, arriving > total / 4 ? arriving : total), intervals);
+  const width = tickStep(0, Math.max(1, arriving, total / 2), intervals);
   const count = Math.max(1, Math.ceil(total / width));
   const index = (ms: number) => Math.min(count - 1, Math.max(0, Math.floor(ms / width)));
   const per = (sums: readonly number[], ms: number) => sums.map((each) => each / ms);

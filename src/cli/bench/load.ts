@@ -79,9 +79,10 @@ function sizes(
 
 /** Keeps the rows and writes them: JSONL row by row, files after each row, the rest at the end. */
 function openLoadResults(
-  { output: format = "md", outputFile: file }: LoadOptions,
+  { output, outputFile: file }: LoadOptions,
   { io: { stdout }, args, version, now = () => new Date() }: LoadContext,
 ): { add(row: LoadRow): void; end(): void } {
+  const format = output ?? "md";
   const facts = { command: commandText("bench load", args), date: now(), version };
   const rows: LoadRow[] = [];
   const text = (format: LoadFormat) => formatRows(rows, format, facts);
@@ -93,7 +94,10 @@ function openLoadResults(
       if (file !== undefined) writeNamed(file, text(format));
     },
     end() {
-      if (rows.length > 0 && !streams) stdout.write(text(file === undefined ? format : "md"));
+      if (rows.length === 0 || streams) return;
+      const shown = file === undefined ? format : "md";
+      const narrow = stdout.isTerminal && (output === undefined || shown !== format);
+      stdout.write(narrow ? loadMarkdown(rows, stdout.columns()) : text(shown));
     },
   };
 }

@@ -44,6 +44,17 @@ Deno.test("regret is counted against the best with fixed steps under that load",
   deepEqual(choosing.map(({ throughputRegret }) => throughputRegret), [null, null]);
 });
 
+Deno.test("a narrow terminal gets fewer columns, and is told", () => {
+  const widths = [400, 200, 120, 80].map((width) => {
+    const [, , head = "", ...rest] = loadMarkdown(ROWS, width).split("\n");
+    equal(rest.includes("--output md: all columns"), width < 400);
+    return head.length;
+  });
+  ok(widths.every((width, i) => i === 0 || i === 3 || width < (widths[i - 1] ?? 0)), String(widths));
+  ok(widths.every((width, i) => width <= ([400, 200, 120, 80][i] ?? 0) || i === 3), String(widths));
+  match(loadMarkdown(ROWS, 80), /\| load .*\| policy .*\| tokens\/s \| tokens\/s over/);
+});
+
 Deno.test("a block that only some policies have is not paired", () => {
   const [off, , , ema] = summaries(
     ROWS.filter(({ load, label, block }) =>

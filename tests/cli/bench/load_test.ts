@@ -222,6 +222,7 @@ Deno.test("on a terminal a bar says how many requests have been answered", async
   const io = fakeIo({ terminal: true, columns: 100 });
   const { err } = await run(`${QUICK} --request-rate 5`, { io });
   assert.match(err, /bench \[#+-*\] 1[0-9] of 24, .*5 req\/s, static:num_steps=0/);
+  assert.match(err + io.out(), /--output md: all columns/);
   const quiet = await run(`${QUICK} --quiet`);
   assert.equal(quiet.err, "");
 });
