@@ -78,6 +78,14 @@ async function run(
         version,
       });
     }
+    case "bench load": {
+      const { located } = await import("./src/cli/open/locate.ts");
+      const { openLoad } = await import("./src/bench/load/session.ts");
+      const { runLoad } = await import("./src/cli/bench/load.ts");
+      const open = located(openLoad, { io, quiet: invocation.options.quiet });
+      const { version } = denoJson;
+      return await runLoad(invocation.options, { open, io, args: args.slice(2), version });
+    }
     case "breakeven": {
       const { located } = await import("./src/cli/open/locate.ts");
       const { openBench } = await import("./src/bench/session.ts");

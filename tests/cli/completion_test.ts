@@ -35,7 +35,8 @@ Deno.test({
     assert.deepEqual(await offered("r"), ["run", "rm"]);
     for (const command of Object.keys(COMMANDS) as CommandName[]) {
       const flags = Object.values(flagsOf(command)).flatMap(spellingsOf);
-      assert.deepEqual(await offered(command, "-"), [...flags, "-h", "--help"], command);
+      const words = command.split(" ");
+      assert.deepEqual(await offered(...words, "-"), [...flags, "-h", "--help"], command);
     }
     assert.deepEqual(await offered("generate", "--quantize", ""), ["q8", "q4"]);
     assert.deepEqual(await offered("generate", "--quantize", "=", "q4"), ["q4"]);
@@ -47,6 +48,15 @@ Deno.test({
     assert.deepEqual(await offered("generate", "--batch", ""), ["a model", "a file.jsonl"]);
     assert.deepEqual(await offered("generate", "--seed", ""), []);
     assert.deepEqual(await offered("completion", "f"), ["fish"]);
+    assert.deepEqual(await offered("be"), ["bench"]);
+    assert.deepEqual(await offered("bench", "l"), ["load"]);
+    assert.deepEqual(await offered("bench", "load", "--output", ""), [
+      "md",
+      "json",
+      "jsonl",
+      "html",
+    ]);
+    assert.deepEqual(await offered("bench", "--output", "c"), ["csv"]);
     assert.deepEqual(await offered("help", "dco"), []);
     assert.deepEqual(await offered("help", "doc"), ["doctor"]);
   },
@@ -56,7 +66,7 @@ Deno.test("zsh and fish are told every flag of every command, and its values", (
   for (const shell of ["zsh", "fish"] as const) {
     const script = completionScript(shell);
     for (const command of Object.keys(COMMANDS) as CommandName[]) {
-      assert.ok(script.includes(command));
+      assert.ok(command.split(" ").every((word) => script.includes(word)));
       for (const flag of Object.values(flagsOf(command))) {
         for (const spelling of spellingsOf(flag)) {
           const name = spelling.replace(/^-+/, "");

@@ -17,12 +17,14 @@ async function golden(name: string, text: string): Promise<void> {
 
 Deno.test("eyrie --help", () => golden("help", printed("--help")));
 for (const command of Object.keys(COMMANDS)) {
-  Deno.test(`eyrie ${command} --help`, () => golden(`help_${command}`, printed(command, "--help")));
+  const name = `help_${command.replace(" ", "_")}`;
+  Deno.test(`eyrie ${command} --help`, () =>
+    golden(name, printed(...command.split(" "), "--help")));
 }
 
 Deno.test("help fits 80 columns and opens with two examples, which can be run", () => {
   for (const name of ["", ...Object.keys(COMMANDS)]) {
-    const lines = printed(...name === "" ? [] : [name], "--help").split("\n");
+    const lines = printed(...name.split(" ").filter(Boolean), "--help").split("\n");
     const wide = lines.filter((line) => line.length > 80);
     assert.deepEqual(wide, [], name);
     const at = lines.indexOf("Examples:");
@@ -41,4 +43,6 @@ Deno.test("help has other ways in", () => {
   assert.equal(printed("help"), printed("-h"));
   assert.equal(printed("help", "chat"), printed("chat", "-h"));
   assert.equal(printed("check", "--help"), printed("help", "check"));
+  assert.equal(printed("bench", "load", "-h"), printed("help", "bench", "load"));
+  assert.notEqual(printed("bench", "load", "-h"), printed("help", "bench"));
 });

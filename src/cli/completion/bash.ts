@@ -2,7 +2,11 @@ import type { CompletedCommand, Values } from "./completed.ts";
 
 /** For bash 3.2 and later: macOS has no newer one. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
-  const names = commands.flatMap(({ names }) => names).join(" ");
+  const names = commands.flatMap(({ names }) => names).filter((name) => !name.includes(" "))
+    .join(" ");
+  const longer = commands.flatMap(({ names: [name = ""], longer }) =>
+    longer.map((word) => `'${name} ${word}'`)
+  );
   return `# bash completion of eyrie, from: eyrie completion bash
 _eyrie() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}
@@ -13,7 +17,13 @@ _eyrie() {
     _eyrie_words '${names} help --help --version'
     return
   fi
-  case \${COMP_WORDS[1]} in
+  local command=\${COMP_WORDS[1]}
+  if ((COMP_CWORD > 2)); then
+    case "$command \${COMP_WORDS[2]}" in
+      ${longer.join("|")}) command+=" \${COMP_WORDS[2]}" ;;
+    esac
+  fi
+  case $command in
 ${commands.map(commandCase).join("\n")}
     help) _eyrie_words '${names}' ;;
   esac
@@ -30,17 +40,18 @@ complete -F _eyrie eyrie
 `;
 }
 
-function commandCase({ names, flags, operands }: CompletedCommand): string {
+function commandCase({ names, flags, longer, operands }: CompletedCommand): string {
+  const [first = longer.length > 0 ? longer : "unknown"] = operands.map(({ values }) => values);
   const valued = flags.filter(({ value }) => value !== "");
   const cases = [...Map.groupBy(valued, ({ values }) => offer(values))].map(([call, flags]) =>
     `        ${flags.flatMap(({ spellings }) => spellings).join("|")}) ${call}; return ;;`
   );
   const spellings = flags.flatMap(({ spellings }) => spellings).join(" ");
   return [
-    `    ${names.join("|")})`,
+    `    ${names.map((name) => name.includes(" ") ? `'${name}'` : name).join("|")})`,
     ...cases.length === 0 ? [] : ["      case $prev in", ...cases, "      esac"],
     `      if [[ $cur == -* ]]; then _eyrie_words '${spellings}'`,
-    `      else ${offer(operands[0]?.values ?? "unknown")}`,
+    `      else ${offer(first)}`,
     "      fi ;;",
   ].join("\n");
 }

@@ -17,6 +17,8 @@ export interface CompletedCommand {
   readonly names: readonly string[];
   readonly help: string;
   readonly flags: readonly CompletedFlag[];
+  /** The words that make other commands of it: `load` of `bench`. */
+  readonly longer: readonly string[];
   /** By place; one that may be repeated stands for all that follow. */
   readonly operands: readonly { readonly name: string; readonly values: Values }[];
 }

@@ -19,6 +19,8 @@ function completed(name: CommandName): CompletedCommand {
     names: alias === undefined ? [name] : [name, alias],
     help: summary,
     flags: [...Object.values(flagsOf(name)).map(completedFlag), HELP],
+    longer: Object.keys(COMMANDS).filter((other) => other.startsWith(`${name} `))
+      .map((other) => other.slice(name.length + 1)),
     operands: operands.map((operand) => ({ name: operand.name, values: operandValues(operand) })),
   };
 }

@@ -2,7 +2,13 @@ import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
 
 export function fishScript(commands: readonly CompletedCommand[]): string {
   const names = commands.flatMap(({ names, help }) =>
-    names.map((name) => `complete -c eyrie -n __fish_use_subcommand -a ${name} -d ${quoted(help)}`)
+    names.map((name) => {
+      const [first, second] = name.split(" ");
+      const where = second === undefined
+        ? "__fish_use_subcommand"
+        : `'${seen([first ?? ""])}; and not ${seen([second])}'`;
+      return `complete -c eyrie -n ${where} -a ${second ?? name} -d ${quoted(help)}`;
+    })
   );
   return [
     "# fish completion of eyrie, from: eyrie completion fish",
@@ -13,8 +19,19 @@ export function fishScript(commands: readonly CompletedCommand[]): string {
   ].join("\n");
 }
 
-function commandLines({ names, flags, operands }: CompletedCommand): string[] {
-  const start = `complete -c eyrie -n '__fish_seen_subcommand_from ${names.join(" ")}'`;
+/** Whether one of these words stands on the line. */
+function seen(words: readonly string[]): string {
+  return `__fish_seen_subcommand_from ${words.join(" ")}`;
+}
+
+function commandLines({ names, flags, longer, operands }: CompletedCommand): string[] {
+  const [first = "", second] = (names[0] ?? "").split(" ");
+  const where = [
+    seen(second === undefined ? names : [first]),
+    ...second === undefined ? [] : [`and ${seen([second])}`],
+    ...longer.length === 0 ? [] : [`and not ${seen(longer)}`],
+  ];
+  const start = `complete -c eyrie -n '${where.join("; ")}'`;
   const offered = operands.slice(0, 1).map(({ values }) => offer(values)).filter(Boolean);
   return [
     ...flags.map((flag) => `${start} ${flagArguments(flag)}`),

@@ -3,8 +3,9 @@ import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
 /** For a file `_eyrie` in a folder of `fpath`, or to be sourced after compinit. */
 export function zshScript(commands: readonly CompletedCommand[]): string {
   const described = commands.flatMap(({ names, help }) =>
-    names.map((name) => `    ${quoted(`${name}:${help}`)}`)
+    names.filter((name) => !name.includes(" ")).map((name) => `    ${quoted(`${name}:${help}`)}`)
   );
+  const longer = commands.flatMap(({ names }) => names.filter((name) => name.includes(" ")));
   return `#compdef eyrie
 # zsh completion of eyrie, from: eyrie completion zsh
 _eyrie() {
@@ -18,6 +19,14 @@ ${described.join("\n")}
   local command=$words[2]
   shift words
   ((CURRENT--))
+  case "$command $words[2]" in
+    ${longer.map(quoted).join("|")})
+      if ((CURRENT > 2)); then
+        command="$command $words[2]"
+        shift words
+        ((CURRENT--))
+      fi ;;
+  esac
   case $command in
 ${commands.map(commandCase).join("\n")}
     help) _describe command commands ;;
@@ -27,13 +36,14 @@ if [[ $funcstack[1] == _eyrie ]]; then _eyrie "$@"; else compdef _eyrie eyrie; f
 `;
 }
 
-function commandCase({ names, flags, operands }: CompletedCommand): string {
+function commandCase({ names, flags, longer, operands }: CompletedCommand): string {
   const specs = [
     ...flags.flatMap(flagSpecs),
+    ...longer.length === 0 ? [] : [`1:COMMAND:(${longer.join(" ")})`],
     ...operands.map(({ name, values }) => `*:${name}:${action(values)}`).slice(0, 1),
   ];
   return [
-    `    ${names.join("|")})`,
+    `    ${names.map((name) => name.includes(" ") ? quoted(name) : name).join("|")})`,
     `      _arguments -s \\`,
     `${specs.map((spec) => `        ${quoted(spec)}`).join(" \\\n")} ;;`,
   ].join("\n");

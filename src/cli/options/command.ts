@@ -1,9 +1,11 @@
 import type { FlagTable } from "./flag.ts";
 
+/** One of two words is typed as two: `eyrie bench load`. */
 export type CommandName =
   | "generate"
   | "chat"
   | "bench"
+  | "bench load"
   | "breakeven"
   | "simulate"
   | "check"

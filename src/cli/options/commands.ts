@@ -20,6 +20,7 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
+import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
@@ -108,6 +109,17 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Profile: BENCH_PROFILE,
       Model: MEASURED,
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
+    },
+  },
+  "bench load": {
+    summary: "measure policies while requests arrive as they do at a server",
+    usage: "eyrie bench load [flags]",
+    groups: {
+      Arrivals: LOAD_ARRIVALS,
+      Requests: { workload: BENCH_RUN.workload, ...LOAD_REQUESTS },
+      Run: { ...LOAD_RUN, ...ROUNDS, seed: BENCH_RUN.seed },
+      Model: { ...MEASURED, ...CONTEXT },
+      Output: { ...LOAD_OUTPUT, quiet: TALK.quiet },
     },
   },
   breakeven: {

@@ -14,6 +14,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
     "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",
   ],
+  "bench load": [
+    "eyrie bench load --request-rate 1,4,16 --output html --output-file load.html",
+    "eyrie bench load --rate-schedule 0:2,60:20,120:2 --duration 180",
+  ],
   breakeven: [
     "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
     "eyrie breakeven --measure --output html --output-file breakeven.html",

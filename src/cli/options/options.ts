@@ -5,6 +5,7 @@ import type {
   BENCH_RANDOM,
   BENCH_RUN,
 } from "./bench_flags.ts";
+import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./breakeven_flags.ts";
 import type { Values } from "./flag.ts";
 import type { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -120,6 +121,20 @@ export type BenchOptions =
     & typeof BENCH_RUN
     & typeof BENCH_PROFILE
     & typeof BENCH_OUTPUT
+    & Pick<typeof TALK, "quiet">
+  >;
+
+/** Values of `eyrie bench load`. */
+export type LoadOptions =
+  & MeasuredOptions
+  & Values<
+    & typeof LOAD_ARRIVALS
+    & typeof LOAD_REQUESTS
+    & typeof LOAD_RUN
+    & typeof ROUNDS
+    & typeof CONTEXT
+    & Pick<typeof BENCH_RUN, "workload" | "seed">
+    & typeof LOAD_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
 

@@ -2,6 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
 import { refuseImpossibleBreakeven } from "./breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
+import { refuseImpossibleLoad } from "./load_flags.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
@@ -17,6 +18,7 @@ import type {
   DoctorOptions,
   GenerateOptions,
   InspectOptions,
+  LoadOptions,
   ModelsOptions,
   PullOptions,
   RemoveOptions,
@@ -37,6 +39,7 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
+  | { readonly command: "bench load"; readonly options: LoadOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
   | { readonly command: "simulate"; readonly options: SimulateOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
@@ -65,9 +68,29 @@ export function parseArguments(args: readonly string[]): Invocation {
   if (first === undefined || first === "--help" || first === "-h") return print(overview());
   if (first === "--version" || first === "-V") return { command: "version" };
   if (first === "help") {
-    return print(rest[0] === undefined ? overview() : commandHelp(commandNamed(rest[0])));
+    return print(rest[0] === undefined ? overview() : commandHelp(commandIn(rest).name));
   }
-  return parseCommand(commandNamed(first), rest);
+  const { name, args: flags } = commandIn(args);
+  return parseCommand(name, flags);
+}
+
+/** The command that the words begin with, of one word or of two, and the words after it. */
+function commandIn([first = "", ...rest]: readonly string[]): {
+  readonly name: CommandName;
+  readonly args: readonly string[];
+} {
+  const [second] = rest;
+  const longer = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
+  if (second === undefined || second.startsWith("-") || longer.length === 0) {
+    return { name: commandNamed(first), args: rest };
+  }
+  const typed = `${first} ${second}`;
+  if (longer.includes(typed)) return { name: typed as CommandName, args: rest.slice(1) };
+  const near = nearest(second, longer.map((name) => name.slice(first.length + 1)));
+  throw new UsageError(
+    `Cannot run "${typed}": no such command${didYouMean(near.map((name) => `${first} ${name}`))} ` +
+      `(there are ${[first, ...longer].join(", ")})`,
+  );
 }
 
 function print(text: string): Invocation {
@@ -98,6 +121,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (typed["help"] === true) return print(commandHelp(name));
   const given = withModel(name, typed, operands);
   if (name === "bench") refuseImpossibleBench(given);
+  else if (name === "bench load") refuseImpossibleLoad(given);
   else if (name === "breakeven") {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
   } else if (name === "simulate") {

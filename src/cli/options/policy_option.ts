@@ -51,7 +51,9 @@ export function policyTexts(parts: readonly string[]): string[] {
 
 /** SGLang's controller takes a config: by default the same as `--speculative-adaptive`. */
 function defaultConfig(name: string, given = ""): string | undefined {
-  return name === "ema" && !/(^|,)\s*candidate_steps\s*=/.test(given) ? DEFAULT_PRESET : undefined;
+  return name === "ema" && !/(^|,)\s*(candidate_steps|generation)\s*=/.test(given)
+    ? DEFAULT_PRESET
+    : undefined;
 }
 
 /**

@@ -1,0 +1,114 @@
+import { setTimeout } from "node:timers/promises";
+import type { Answer, PreparedRequest } from "./request.ts";
+
+/** Milliseconds. */
+export interface Clock {
+  now(): number;
+  /** Resolves after so many milliseconds, or once the signal aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+export const REAL_CLOCK: Clock = {
+  now: () => performance.now(),
+  sleep: (ms, signal) => setTimeout(ms, undefined, { signal }).catch(() => {}),
+};
+
+/** A request that is due at a time after the start. */
+export interface Due {
+  readonly atMs: number;
+  readonly prepared: PreparedRequest;
+}
+
+/** What became of a request; milliseconds from the start. */
+export interface RequestRecord extends Answer {
+  /** When it arrived. Times count from here, however late it could be sent. */
+  readonly dueMs: number;
+  /** When it got its place; the end where it got none. */
+  readonly runsMs: number;
+  /** When tokens came, and how many. */
+  readonly came: readonly { readonly atMs: number; readonly tokens: number }[];
+  readonly endMs: number;
+}
+
+export interface DriveOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Most requests in flight; absent: no limit, an open loop. */
+  readonly concurrency?: number;
+  /** Called as requests end, with how many have. */
+  readonly onEnded?: (ended: number) => void;
+}
+
+/**
+ * Sends requests when they are due, in their order, and waits for all answers. Of an open loop the
+ * time of a request begins when it is due (no coordinated omission), of a closed loop when there is
+ * a place for it.
+ *
+ * Whoever answers may keep this thread while it works: what has become due meanwhile is sent as soon
+ * as anything is heard of any request, before more work begins.
+ */
+export async function drive(
+  dues: readonly Due[],
+  { clock, signal, concurrency = Infinity, onEnded = () => {} }: DriveOptions,
+): Promise<RequestRecord[]> {
+  const failed = new AbortController();
+  const ends = AbortSignal.any([signal, failed.signal]);
+  const start = clock.now();
+  const since = () => clock.now() - start;
+  const records: RequestRecord[] = [];
+  const sent: Promise<void>[] = [];
+  let flying = 0;
+  let sending = false;
+  let ended = 0;
+  let wake = () => {};
+
+  async function run({ prepared }: Due, index: number, dueMs: number): Promise<void> {
+    const came: { atMs: number; tokens: number }[] = [];
+    let runsMs: number | undefined;
+    const answer = await prepared.send((tokens) => {
+      const atMs = since();
+      runsMs ??= atMs;
+      if (tokens > 0) came.push({ atMs, tokens });
+      sendDue();
+    }, ends);
+    const endMs = came.at(-1)?.atMs ?? since();
+    records[index] = { ...answer, dueMs, runsMs: runsMs ?? endMs, came, endMs };
+    flying--;
+    onEnded(++ended);
+    // At once: the next step of an engine in this thread may be its.
+    sendDue();
+    wake();
+  }
+
+  function sendDue(): void {
+    // An engine may call back while it takes a request, and takes no other then.
+    if (sending) return;
+    sending = true;
+    while (sent.length < dues.length && flying < concurrency && !ends.aborted) {
+      const due = dues[sent.length] as Due;
+      const now = since();
+      if (due.atMs > now) break;
+      flying++;
+      const running = run(due, sent.length, concurrency === Infinity ? due.atMs : now);
+      running.catch(() => failed.abort());
+      sent.push(running);
+    }
+    sending = false;
+  }
+
+  const stopped = new Promise<void>((resolve) => {
+    if (ends.aborted) resolve();
+    ends.addEventListener("abort", () => resolve(), { once: true });
+  });
+  for (sendDue(); sent.length < dues.length && !ends.aborted; sendDue()) {
+    const wait = (dues[sent.length]?.atMs ?? 0) - since();
+    const place = new Promise<void>((resolve) => wake = resolve);
+    if (flying >= concurrency) await Promise.race([place, stopped]);
+    else if (wait > 0) await clock.sleep(wait, ends);
+  }
+  // All of them end, also where one failed: nobody is to answer any more when the next run begins.
+  const outcomes = await Promise.allSettled(sent);
+  const fault = outcomes.find(({ status }) => status === "rejected");
+  if (fault?.status === "rejected") throw fault.reason;
+  return records;
+}

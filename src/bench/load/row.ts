@@ -1,0 +1,183 @@
+import type { Subject } from "../runner.ts";
+import { sum } from "../statistics.ts";
+import { type StepsByBatch, stepsByBatch } from "./choices.ts";
+import { type LatencyFields, latencyFields, meets, requestTimes, type Slo } from "./latency.ts";
+import type { LoadCellSpec } from "./plan.ts";
+import type { LoadCellResult, LoadRound } from "./session.ts";
+import { type LoadTimeline, peak, timelineOf } from "./timeline.ts";
+
+/** `mean_ttft_ms`, `p99_itl_ms`, ... */
+type Fields<Name extends string> = {
+  readonly [K in `${keyof LatencyFields}_${Name}_ms`]: number | null;
+};
+
+/**
+ * One policy under one load in one block: a public format. Names are those of vLLM's `vllm bench
+ * serve` and SGLang's `bench_serving` where they have one; lists are in the order of the arrivals.
+ */
+export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_latency"> {
+  readonly backend: "eyrie";
+  /** The policy, as asked for. */
+  readonly label: string;
+  readonly policy: string;
+  /** The first policy measured again. */
+  readonly again: boolean;
+  /** The same number of draft steps in every round. */
+  readonly fixed: boolean;
+  readonly model_id: string;
+  readonly draft_id: string | null;
+  readonly device: string;
+  /** Accepted counts are drawn, not verified. */
+  readonly simulated: boolean;
+  readonly date: string;
+  readonly workload: string;
+  /** How requests arrived, in words. */
+  readonly load: string;
+  readonly block: number;
+  readonly seed: number;
+  readonly num_prompts: number;
+  /** As asked; null where it changes or nothing is asked. */
+  readonly request_rate: number | null;
+  readonly burstiness: number | null;
+  readonly max_concurrency: number | null;
+  /** Requests that run at a time. */
+  readonly max_batch: number;
+  /** Seconds from the start to the last answer's end. */
+  readonly duration: number;
+  readonly completed: number;
+  readonly total_input_tokens: number;
+  readonly total_output_tokens: number;
+  readonly request_throughput: number;
+  /** Requests a second that met the objectives; null without any. */
+  readonly request_goodput: number | null;
+  readonly slo_ttft_ms: number | null;
+  readonly slo_tpot_ms: number | null;
+  readonly output_throughput: number;
+  readonly total_token_throughput: number;
+  /** Requests in flight, mean over the time. */
+  readonly concurrency: number;
+  readonly max_concurrent_requests: number;
+  /** Most requests that had arrived and did not run yet. */
+  readonly peak_queue: number;
+  /** Tokens a sequence gains in a round; null where no rounds are seen. */
+  readonly accept_length: number | null;
+  readonly spec_decode_num_drafts: number;
+  readonly spec_decode_draft_tokens: number;
+  readonly spec_decode_accepted_tokens: number;
+  /** Per cent. */
+  readonly spec_decode_acceptance_rate: number | null;
+  /** Of rounds that drafted. */
+  readonly spec_decode_acceptance_length: number | null;
+  readonly rounds: number;
+  readonly mean_num_steps: number | null;
+  readonly num_steps_by_batch: StepsByBatch;
+  readonly switches: number;
+  readonly preemptions: number;
+  readonly timeline: LoadTimeline;
+  readonly input_lens: readonly number[];
+  readonly output_lens: readonly number[];
+  /** Seconds from the start, by which requests arrived. */
+  readonly start_times: readonly number[];
+  /** Seconds until they ran. */
+  readonly queue_times: readonly number[];
+  /** Seconds. */
+  readonly ttfts: readonly number[];
+  readonly itls: readonly (readonly number[])[];
+  readonly latencies: readonly number[];
+  /** Of the output ids. */
+  readonly output_hashes: readonly string[];
+}
+
+export interface RowContext {
+  readonly subject: Subject;
+  readonly workload: string;
+  readonly maxBatch: number;
+  readonly slo: Slo;
+  readonly date: Date;
+}
+
+export function rowOf(
+  { one, arm, block, seed }: LoadCellSpec,
+  result: LoadCellResult,
+  { subject, workload, maxBatch, slo, date }: RowContext,
+): LoadRow {
+  const { requests, rounds, seconds } = result;
+  const times = requests.map(requestTimes);
+  const input = requests.map(({ promptTokens }) => promptTokens);
+  const output = requests.map(({ outputTokens }) => outputTokens);
+  const good = times.filter((each) => meets(each, slo)).length;
+  const hasSlo = slo.ttftMs !== undefined || slo.tpotMs !== undefined;
+  return {
+    backend: "eyrie",
+    ...{ label: arm.label, policy: arm.policy.policy, again: arm.again, fixed: isFixed(arm) },
+    ...{ model_id: subject.model, draft_id: subject.draft ?? null, device: subject.device },
+    ...{ simulated: subject.simulated, date: date.toISOString() },
+    ...{ workload, load: one.name, block, seed, num_prompts: requests.length },
+    ...{ request_rate: one.requestRate, burstiness: one.burstiness },
+    ...{ max_concurrency: one.concurrency, max_batch: maxBatch },
+    ...{ duration: seconds, completed: requests.length },
+    ...{ total_input_tokens: sum(input), total_output_tokens: sum(output) },
+    request_throughput: requests.length / seconds,
+    request_goodput: hasSlo ? good / seconds : null,
+    ...{ slo_ttft_ms: slo.ttftMs ?? null, slo_tpot_ms: slo.tpotMs ?? null },
+    output_throughput: sum(output) / seconds,
+    total_token_throughput: (sum(input) + sum(output)) / seconds,
+    ...named("ttft", times.map(({ ttft }) => ttft)),
+    ...named("tpot", times.flatMap(({ tpot }) => tpot ?? [])),
+    ...named("itl", times.flatMap(({ itl }) => itl)),
+    ...named("e2el", times.map(({ e2el }) => e2el)),
+    ...named("e2e_latency", times.map(({ e2el }) => e2el)),
+    concurrency: sum(times.map(({ e2el }) => e2el)) / 1000 / seconds,
+    max_concurrent_requests: peak(requests.map(({ dueMs, endMs }) => [dueMs, endMs])),
+    peak_queue: peak(requests.map(({ dueMs, runsMs }) => [dueMs, runsMs])),
+    ...acceptance(rounds),
+    num_steps_by_batch: stepsByBatch(rounds),
+    switches: result.switches.length,
+    preemptions: result.preemptions,
+    timeline: timelineOf(result),
+    ...{ input_lens: input, output_lens: output },
+    start_times: requests.map(({ dueMs }) => inSeconds(dueMs)),
+    queue_times: requests.map(({ dueMs, runsMs }) => inSeconds(runsMs - dueMs)),
+    ttfts: times.map(({ ttft }) => inSeconds(ttft)),
+    itls: times.map(({ itl }) => itl.map(inSeconds)),
+    latencies: times.map(({ e2el }) => inSeconds(e2el)),
+    output_hashes: requests.map(({ outputHash }) => outputHash),
+  };
+}
+
+/** Does it always draft alike? These are what regret is counted against. */
+function isFixed({ policy: { policy } }: LoadCellSpec["arm"]): boolean {
+  return policy === "static" || policy === "off";
+}
+
+function named<Name extends string>(name: Name, values: readonly number[]) {
+  const fields = Object.entries(latencyFields(values))
+    .map(([field, value]) => [`${field}_${name}_ms`, value]);
+  return Object.fromEntries(fields) as Fields<Name>;
+}
+
+/** To the microsecond: the lists are long. */
+function inSeconds(ms: number): number {
+  return Math.round(ms * 1000) / 1e6;
+}
+
+function acceptance(rounds: readonly LoadRound[]) {
+  const lanes = rounds.flatMap(({ accepted, drafted }) =>
+    accepted.map((count) => ({ count, drafted }))
+  );
+  const drafting = lanes.filter(({ drafted }) => drafted > 0);
+  const accepted = sum(lanes.map(({ count }) => count));
+  const drafted = sum(drafting.map(({ drafted }) => drafted));
+  return {
+    accept_length: lanes.length === 0 ? null : 1 + accepted / lanes.length,
+    spec_decode_num_drafts: drafting.length,
+    spec_decode_draft_tokens: drafted,
+    spec_decode_accepted_tokens: accepted,
+    spec_decode_acceptance_rate: drafted === 0 ? null : accepted / drafted * 100,
+    spec_decode_acceptance_length: drafting.length === 0 ? null : 1 + accepted / drafting.length,
+    rounds: rounds.length,
+    mean_num_steps: rounds.length === 0
+      ? null
+      : sum(rounds.map(({ numSteps }) => numSteps)) / rounds.length,
+  };
+}

@@ -1,0 +1,235 @@
+import { createHash } from "node:crypto";
+import { cacheOf, type Engine } from "../../engine/open.ts";
+import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
+import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
+import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
+import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
+import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
+import { UsageError } from "../../errors.ts";
+import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
+import { GREEDY } from "../../speculate/sampling.ts";
+import type { ModelRequest, Subject, Switch } from "../runner.ts";
+import { openMeasured, subjectOf } from "../subject.ts";
+import { randomIds } from "../workload/draw.ts";
+import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
+import type { LoadCellSpec, LoadPlan } from "./plan.ts";
+import { type Answer, type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
+
+/** A round while the clock ran. */
+export interface LoadRound {
+  /** From the start; milliseconds. */
+  readonly beganMs: number;
+  readonly ms: number;
+  /** Draft steps that were chosen; 0 = plain decoding. */
+  readonly numSteps: number;
+  /** Drafts of each sequence that there were rows for. */
+  readonly drafted: number;
+  /** Sequences that it brought tokens for. */
+  readonly batch: number;
+  /** Drafts accepted by each of them. */
+  readonly accepted: readonly number[];
+}
+
+/** What one measurement came to. */
+export interface LoadCellResult {
+  /** In the order of the arrivals. */
+  readonly requests: readonly RequestRecord[];
+  /** In their order; none where they are not seen, as of a server. */
+  readonly rounds: readonly LoadRound[];
+  /** From the start to the last answer's end. */
+  readonly seconds: number;
+  readonly switches: readonly Switch[];
+  readonly preemptions: number;
+}
+
+/** What is measured, opened for a whole run. */
+export interface LoadSession extends Disposable {
+  readonly subject: Subject;
+  /** @throws UsageError for a request that could not be answered. */
+  check(requests: readonly LoadRequest[]): void;
+  /** Undefined where the signal aborted before its end. */
+  runCell(
+    spec: LoadCellSpec,
+    options: { readonly signal: AbortSignal; readonly onEnded: (ended: number) => void },
+  ): Promise<LoadCellResult | undefined>;
+}
+
+export interface OpenLoadRequest extends ModelRequest {
+  readonly plan: LoadPlan;
+  /** Requests that run at a time; the others wait. */
+  readonly maxBatch: number;
+  readonly maxKvTokens?: number;
+  readonly contextLength?: number;
+  readonly roundsPerSync?: RoundsPerSync;
+}
+
+export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
+
+/** Seed of what is sent before the clock runs: no request of a block has it. */
+const WARM = 0x3a7;
+
+/** Opens model and device once, with the tiers of all policies built at every batch size. */
+export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
+  const { plan, maxBatch, maxKvTokens, contextLength } = request;
+  const tiers = distinctTiers([
+    chain(0),
+    ...plan.arms.flatMap(({ policy }) => planFor(policy, maxBatch).tiers),
+  ]);
+  const engine = await openMeasured(request, {
+    ...{ tiers: byDepth(tiers), maxBatch, profile: true },
+    ...maxKvTokens === undefined ? {} : { maxKvTokens },
+    ...contextLength === undefined ? {} : { contextLength },
+  });
+  await engine.core.warmUp(tiers);
+  const session = loadSession(engine, request);
+  return {
+    ...session,
+    subject: subjectOf(engine, request),
+    [Symbol.dispose]: () => engine[Symbol.dispose](),
+  };
+}
+
+/** What measurements need of an engine: tests have one without a device. */
+export interface LoadEngine extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs"> {
+  readonly core: SchedulerCore & Pick<Engine["core"], "pool" | "draft">;
+}
+
+/** Measurements on an engine whose tiers hold those of the policies. */
+export function loadSession(
+  engine: LoadEngine,
+  request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync">,
+): Pick<LoadSession, "check" | "runCell"> {
+  return {
+    check(requests) {
+      for (const each of requests) promptIdsOf(engine, each);
+    },
+    runCell: (spec, options) => runCell(engine, { ...options, spec, request }),
+  };
+}
+
+/** The deepest last: the engine takes that one for requests that ask for nothing. */
+function byDepth(tiers: readonly TierShape[]): TierShape[] {
+  return tiers.toSorted((a, b) => a.depth - b.depth);
+}
+
+/** A new one for each measurement: a policy starts knowing nothing. */
+function planFor(
+  policy: NamedPolicy,
+  maxBatch: number,
+  engine?: Pick<Engine, "algorithm">,
+): SpeculationPlan {
+  return policyPlan(policy, {
+    // Before the model is open; whether there is a draft is seen then.
+    algorithm: engine?.algorithm ?? "EAGLE3",
+    ...{ architecture: "", maxBatch, onWarning: () => {} },
+  });
+}
+
+interface Cell {
+  readonly spec: LoadCellSpec;
+  readonly request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync">;
+  readonly signal: AbortSignal;
+  readonly onEnded: (ended: number) => void;
+}
+
+async function runCell(
+  engine: LoadEngine,
+  { spec, request, signal, onEnded }: Cell,
+): Promise<LoadCellResult | undefined> {
+  const { one, arm, block, seed } = spec;
+  const { plan: { work, warmup }, maxBatch, roundsPerSync = "auto" } = request;
+  const { speculation } = planFor({ ...arm.policy, seed }, maxBatch, engine);
+  const cache = cacheOf(engine.core);
+  using _ = { [Symbol.dispose]: () => cache.clear() };
+  const rounds: LoadRound[] = [];
+  let start = Infinity;
+  const scheduler = openScheduler({
+    ...{ core: engine.core, cache, outputs: engine.outputs, speculation, roundsPerSync },
+    onRound: ({ at, ms, numSteps, drafted, batch, accepted }) => {
+      if (at < start) return;
+      rounds.push({ beganMs: at - ms - start, ms, numSteps, drafted, batch, accepted });
+    },
+  });
+  const loop = engineLoop(scheduler);
+  const sender = engineSender(engine, loop);
+  const prepared = (requests: readonly LoadRequest[]) =>
+    requests.map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
+  const arrivals = block < 0 ? [] : one.arrivals(seed);
+  const dues = prepared(requestsOf(arrivals, work, seed));
+  const clock: Clock = REAL_CLOCK;
+  const early = Array.from({ length: warmup }, (_, n) => ({ atMs: 0, seed: n }));
+  await drive(prepared(requestsOf(early, work, (seed ^ WARM) >>> 0)), { clock, signal });
+  const { report: before } = speculation;
+  const { preemptions } = scheduler.counts;
+  const switched = before.switches.length;
+  start = clock.now();
+  const { concurrency } = one;
+  const requests = await drive(dues, {
+    ...{ clock, signal, onEnded },
+    ...concurrency === null ? {} : { concurrency },
+  });
+  const seconds = (clock.now() - start) / 1000;
+  // The core is the next measurement's.
+  await loop.idle();
+  if (signal.aborted || requests.length < dues.length) return undefined;
+  return {
+    ...{ requests, rounds, seconds },
+    switches: speculation.report.switches.slice(switched)
+      .map(({ round, from, to, reason }) => ({ round: round - before.rounds, from, to, reason })),
+    preemptions: scheduler.counts.preemptions - preemptions,
+  };
+}
+
+/** Sends to the engine of this thread. */
+export function engineSender(
+  engine: Pick<Engine, "encodePrompt" | "outputs">,
+  loop: Pick<EngineLoop, "submit">,
+): RequestSender {
+  return {
+    prepare(request) {
+      const { maxTokens, ignoreEos, seed } = request;
+      const promptIds = promptIdsOf(engine, request);
+      return {
+        send(heard, signal) {
+          const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+          const sampling = { ...GREEDY, seed };
+          const asked = { promptIds, sampling, maxTokens, stop: [], ignoreEos, signal };
+          loop.submit(asked, (event) => {
+            if (event.kind === "error") return reject(event.error);
+            if (event.kind === "prefill") return heard(0);
+            if (event.kind === "round") return heard(event.ids.length);
+            if (event.kind !== "finish") return;
+            const { outputIds, finishReason } = event.result;
+            resolve({
+              promptTokens: promptIds.length,
+              outputTokens: outputIds.length,
+              outputHash: createHash("sha256").update(outputIds.join()).digest("hex").slice(0, 16),
+              complete: finishReason !== "interrupt",
+            });
+          });
+          return promise;
+        },
+      };
+    },
+  };
+}
+
+/** @throws UsageError where prompt and an answer of a fixed length do not fit the context. */
+function promptIdsOf(
+  engine: Pick<Engine, "encodePrompt" | "outputs">,
+  { prompt, promptTokens, maxTokens, ignoreEos }: LoadRequest,
+): readonly number[] {
+  const { name, vocabSize, contextLength } = engine.outputs;
+  const ids = prompt.kind === "chat"
+    ? engine.encodePrompt({ messages: prompt.messages })
+    : prompt.kind === "text"
+    ? engine.encodePrompt({ raw: prompt.text })
+    : randomIds(promptTokens, { vocabulary: vocabSize, seed: prompt.seed });
+  if (ids.length + (ignoreEos ? maxTokens : 1) > contextLength) {
+    throw new UsageError(
+      `Cannot measure a request of ${ids.length} prompt and ${maxTokens} output tokens: ` +
+        `the context of "${name}" holds ${contextLength}; --length-scale shortens those of a trace`,
+    );
+  }
+  return ids;
+}

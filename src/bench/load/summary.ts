@@ -1,0 +1,118 @@
+import { average, pairedRatio, type Percentiles, percentiles, type Ratio } from "../statistics.ts";
+import { addedSteps, type StepsByBatch } from "./choices.ts";
+import type { LoadRow } from "./row.ts";
+
+/** One policy under one load, over its blocks. */
+export interface LoadSummary {
+  readonly load: string;
+  readonly label: string;
+  readonly again: boolean;
+  readonly fixed: boolean;
+  /** A block each. */
+  readonly rows: readonly LoadRow[];
+  /** Means over the blocks. */
+  readonly outputThroughput: number;
+  readonly requestThroughput: number;
+  readonly goodput: number | null;
+  readonly acceptLength: number | null;
+  readonly meanSteps: number | null;
+  readonly switches: number;
+  /** The highest of all blocks. */
+  readonly peakQueue: number;
+  readonly preemptions: number;
+  /** Milliseconds, of all requests. */
+  readonly ttft: Percentiles;
+  readonly tpot: Percentiles;
+  readonly itl: Percentiles;
+  readonly e2el: Percentiles;
+  readonly stepsByBatch: StepsByBatch;
+  /** Over the first policy, by paired blocks; null for itself. */
+  readonly throughputRatio: Ratio | null;
+  /** Of the mean end-to-end latency: below 1 is faster. */
+  readonly latencyRatio: Ratio | null;
+  /** Over the best of those with fixed steps in this run, null where there is none. */
+  readonly throughputRegret: Ratio | null;
+  readonly latencyRegret: Ratio | null;
+}
+
+/** A line a load and policy, loads and policies in the order in which they were measured first. */
+export function summaries(rows: readonly LoadRow[]): LoadSummary[] {
+  return [...Map.groupBy(rows, ({ load }) => load).values()].flatMap(ofLoad);
+}
+
+/** Rows of one policy under one load. */
+type Arm = readonly [first: LoadRow, ...others: LoadRow[]];
+
+function ofLoad(rows: readonly LoadRow[]): LoadSummary[] {
+  const arms = [...Map.groupBy(rows, ({ label }) => label).values()] as unknown as Arm[];
+  const [base] = arms;
+  const best = (value: (row: LoadRow) => number) =>
+    arms.filter(([{ fixed, again }]) => fixed && !again)
+      .toSorted((a, b) => average(b.map(value)) - average(a.map(value)))[0];
+  const [fastest, soonest] = [best(throughput), best((row) => -latency(row))];
+  return arms.map((arm) => summaryOf(arm, { base, fastest, soonest }));
+}
+
+function summaryOf(
+  arm: Arm,
+  { base, fastest, soonest }: {
+    readonly base: Arm | undefined;
+    readonly fastest: Arm | undefined;
+    readonly soonest: Arm | undefined;
+  },
+): LoadSummary {
+  const [{ load, label, again, fixed }] = arm;
+  const mean = (value: (row: LoadRow) => number) => average(arm.map(value));
+  const known = (value: (row: LoadRow) => number | null) => {
+    const values = arm.map(value).filter((each) => each !== null);
+    return values.length === 0 ? null : average(values);
+  };
+  const seconds = (values: readonly number[]) => percentiles(values.map((each) => each * 1000));
+  return {
+    ...{ load, label, again, fixed, rows: arm },
+    outputThroughput: mean(throughput),
+    requestThroughput: mean((row) => row.request_throughput),
+    goodput: known((row) => row.request_goodput),
+    acceptLength: known((row) => row.accept_length),
+    meanSteps: known((row) => row.mean_num_steps),
+    switches: mean((row) => row.switches),
+    peakQueue: Math.max(...arm.map((row) => row.peak_queue)),
+    preemptions: mean((row) => row.preemptions),
+    ttft: seconds(arm.flatMap((row) => row.ttfts)),
+    tpot: percentiles(arm.flatMap(tpots)),
+    itl: seconds(arm.flatMap((row) => row.itls.flat())),
+    e2el: seconds(arm.flatMap((row) => row.latencies)),
+    stepsByBatch: addedSteps(arm.map((row) => row.num_steps_by_batch)),
+    throughputRatio: arm === base ? null : paired(arm, base, throughput),
+    latencyRatio: arm === base ? null : paired(arm, base, latency),
+    throughputRegret: paired(arm, fastest, throughput),
+    latencyRegret: paired(arm, soonest, latency),
+  };
+}
+
+function throughput(row: LoadRow): number {
+  return row.output_throughput;
+}
+
+function latency(row: LoadRow): number {
+  return row.mean_e2el_ms ?? 0;
+}
+
+/** Milliseconds per output token after the first. */
+function tpots({ ttfts, latencies, output_lens }: LoadRow): number[] {
+  return output_lens.flatMap((tokens, n) =>
+    tokens > 1 ? [((latencies[n] ?? 0) - (ttfts[n] ?? 0)) * 1000 / (tokens - 1)] : []
+  );
+}
+
+/** Over the blocks that both have: after Ctrl+C one may have a block more. */
+function paired(arm: Arm, other: Arm | undefined, value: (row: LoadRow) => number): Ratio | null {
+  if (other === undefined) return null;
+  const byBlock = new Map(other.map((row) => [row.block, row]));
+  const logs = arm.flatMap((row) => {
+    const beside = byBlock.get(row.block);
+    const ratio = beside === undefined ? NaN : value(row) / value(beside);
+    return ratio > 0 && Number.isFinite(ratio) ? [Math.log(ratio)] : [];
+  });
+  return logs.length === 0 ? null : pairedRatio(logs);
+}

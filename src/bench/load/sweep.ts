@@ -1,0 +1,108 @@
+import { armOrder, cellSeed, type LoadCase, type LoadCellSpec, type LoadPlan } from "./plan.ts";
+import { requestsOf } from "./request.ts";
+import { type LoadRow, type RowContext, rowOf } from "./row.ts";
+import type { LoadCellResult, LoadSession } from "./session.ts";
+
+/** Progress of a run. */
+export type LoadEvent =
+  | { readonly kind: "warm-up"; readonly one: LoadCase; readonly label: string }
+  /** Requests answered since the run began, and how many there will be. */
+  | {
+    readonly kind: "requests";
+    readonly done: number;
+    readonly total: number;
+    readonly one: LoadCase;
+    readonly label: string;
+  }
+  | { readonly kind: "row"; readonly row: LoadRow }
+  /** Two policies gave different greedy outputs: the run ends. */
+  | { readonly kind: "different"; readonly message: string };
+
+export interface LoadOptions extends Omit<RowContext, "subject" | "workload" | "date"> {
+  readonly signal: AbortSignal;
+  readonly now: () => Date;
+  readonly onEvent: (event: LoadEvent) => void;
+}
+
+/** Measures case after case; see LoadPlan. Stops, without the measurement in flight, by the signal. */
+export async function measureLoad(
+  plan: LoadPlan,
+  session: LoadSession,
+  options: LoadOptions,
+): Promise<void> {
+  const { signal, onEvent } = options;
+  const blocks = plan.cases.flatMap((one) =>
+    Array.from({ length: plan.blocks }, (_, block) => ({ one, block }))
+  );
+  for (const one of plan.cases) {
+    const seed = cellSeed(plan.seed, 0);
+    session.check(requestsOf(one.arrivals(seed), plan.work, seed));
+  }
+  const sizes = blocks.map(({ one, block }) => one.arrivals(cellSeed(plan.seed, block)).length);
+  const total = sizes.reduce((sum, size) => sum + size * plan.arms.length, 0);
+  let before = 0;
+  for (const [i, { one, block }] of blocks.entries()) {
+    if (block === 0 && !await warmUp(one, { plan, session, options })) return;
+    let first: { readonly label: string; readonly result: LoadCellResult } | undefined;
+    for (const arm of armOrder(plan.arms, block)) {
+      const { label } = arm;
+      const spec = { one, arm, block, seed: cellSeed(plan.seed, block) };
+      const result = await run(session, spec, options, (ended) => {
+        onEvent({ kind: "requests", done: before + ended, total, one, label });
+      });
+      if (result === undefined) return;
+      before += sizes[i] ?? 0;
+      onEvent({ kind: "row", row: rowOf(spec, result, contextOf({ plan, session, options })) });
+      first ??= { label, result };
+      const at = session.subject.simulated ? -1 : firstDifference(first.result, result);
+      if (at < 0) continue;
+      const message = `"${label}" and "${first.label}" gave different greedy outputs ` +
+        `(${one.name}, block ${block + 1}, request ${at + 1})`;
+      return onEvent({ kind: "different", message });
+    }
+    if (signal.aborted) return;
+  }
+}
+
+interface Going {
+  readonly plan: LoadPlan;
+  readonly session: LoadSession;
+  readonly options: LoadOptions;
+}
+
+/** The programs that each policy's rounds want are made before the first is measured. */
+async function warmUp(one: LoadCase, { plan, session, options }: Going): Promise<boolean> {
+  for (const arm of plan.arms.filter(({ again }) => !again)) {
+    options.onEvent({ kind: "warm-up", one, label: arm.label });
+    const spec = { one, arm, block: -1, seed: cellSeed(plan.seed, 0) };
+    if (await run(session, spec, options, () => {}) === undefined) return false;
+  }
+  return true;
+}
+
+function contextOf({ plan, session, options: { maxBatch, slo, now } }: Going): RowContext {
+  const { subject } = session;
+  return { subject, maxBatch, slo, workload: plan.work.workload.name, date: now() };
+}
+
+/** Undefined when the signal aborted before its end. */
+async function run(
+  session: LoadSession,
+  spec: LoadCellSpec,
+  { signal }: LoadOptions,
+  onEnded: (ended: number) => void,
+): Promise<LoadCellResult | undefined> {
+  if (signal.aborted) return undefined;
+  try {
+    const result = await session.runCell(spec, { signal, onEnded });
+    return signal.aborted ? undefined : result;
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
+}
+
+/** Index of the first request whose outputs differ; -1: none does. */
+function firstDifference(a: LoadCellResult, b: LoadCellResult): number {
+  return a.requests.findIndex(({ outputHash }, at) => outputHash !== b.requests[at]?.outputHash);
+}

@@ -1,0 +1,105 @@
+// @ts-types="npm:@types/d3-array@3.2.2"
+import { max, tickStep } from "d3-array";
+import type { LoadCellResult, LoadRound } from "./session.ts";
+
+/** How a measurement went, in intervals of equal width: a list of numbers each, one an interval. */
+export interface LoadTimeline {
+  /** Milliseconds of an interval. */
+  readonly width_ms: number;
+  /** Requests that arrived, a second. */
+  readonly arrival_rate: readonly number[];
+  /** Output tokens a second. */
+  readonly output_throughput: readonly number[];
+  /** Requests that had arrived and did not run yet, mean over the interval. */
+  readonly queue: readonly number[];
+  /** Sequences in a round, weighted by the rounds' time; 0 where none ran, null where none are seen. */
+  readonly batch: readonly (number | null)[];
+  /** Draft steps of a round, weighted alike; null where none ran. */
+  readonly num_steps: readonly (number | null)[];
+}
+
+/** Intervals of the time in which requests arrive, about: a few requests in each, and not too many. */
+const [FEWEST, MOST, REQUESTS] = [12, 60, 3];
+
+export function timelineOf({ requests, rounds, seconds }: LoadCellResult): LoadTimeline {
+  const total = seconds * 1000;
+  const arriving = max(requests, ({ dueMs }) => dueMs) ?? 0;
+  const intervals = Math.min(MOST, Math.max(FEWEST, requests.length / REQUESTS));
+  const width = tickStep(0, Math.max(1, arriving, total / 2), intervals);
+  const count = Math.max(1, Math.ceil(total / width));
+  const index = (ms: number) => Math.min(count - 1, Math.max(0, Math.floor(ms / width)));
+  const per = (sums: readonly number[], ms: number) => sums.map((each) => each / ms);
+  const spread = (spans: readonly Span[]) => overlaps(spans, { width, count, index });
+  const came = requests.flatMap(({ came }) =>
+    came.map((each) => [each.atMs, each.tokens] as const)
+  );
+  const rounded = (value: (round: LoadRound) => number) =>
+    spread(rounds.map((round) => ({ ...spanOf(round), weight: value(round) })));
+  const ran = rounded(() => 1);
+  const mean = (value: (round: LoadRound) => number, idle: number | null) =>
+    rounded(value).map((sum, i) => ran[i] ? sum / ran[i] : idle);
+  return {
+    width_ms: width,
+    arrival_rate: per(
+      binned(requests.map(({ dueMs }) => [index(dueMs), 1] as const), count),
+      width / 1000,
+    ),
+    output_throughput: per(
+      binned(came.map(([atMs, tokens]) => [index(atMs), tokens] as const), count),
+      width / 1000,
+    ),
+    queue: per(
+      spread(requests.map(({ dueMs, runsMs }) => ({ from: dueMs, to: runsMs, weight: 1 }))),
+      width,
+    ),
+    batch: mean(({ batch }) => batch, rounds.length === 0 ? null : 0),
+    num_steps: mean(({ numSteps }) => numSteps, null),
+  };
+}
+
+function binned(values: readonly (readonly [bin: number, value: number])[], count: number) {
+  const sums: number[] = Array(count).fill(0);
+  for (const [bin, value] of values) sums[bin] = (sums[bin] ?? 0) + value;
+  return sums;
+}
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly weight: number;
+}
+
+function spanOf({ beganMs, ms }: LoadRound): Omit<Span, "weight"> {
+  return { from: beganMs, to: beganMs + ms };
+}
+
+/** Of each interval the sum of weight times the milliseconds that lie within it. */
+function overlaps(
+  spans: readonly Span[],
+  { width, count, index }: { width: number; count: number; index: (ms: number) => number },
+): number[] {
+  return binned(
+    spans.flatMap(({ from, to, weight }) => {
+      const first = index(from);
+      return Array.from({ length: index(to) - first + 1 }, (_, i) => {
+        const bin = first + i;
+        const within = Math.min(to, (bin + 1) * width) - Math.max(from, bin * width);
+        return [bin, weight * Math.max(0, within)] as const;
+      });
+    }),
+    count,
+  );
+}
+
+/** Most requests that were within [from, to) at once. */
+export function peak(spans: readonly (readonly [from: number, to: number])[]): number {
+  const changes = spans.flatMap(([from, to]) => [[from, 1], [to, -1]] as const)
+    // Whoever leaves makes place for who comes at that moment.
+    .toSorted(([a, up], [b, down]) => a - b || up - down);
+  let [now, most] = [0, 0];
+  for (const [, change] of changes) {
+    now += change;
+    most = Math.max(most, now);
+  }
+  return most;
+}

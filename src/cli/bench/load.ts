@@ -1,0 +1,148 @@
+import { loadHtml } from "../../bench/load/page.ts";
+import type { LoadRow } from "../../bench/load/row.ts";
+import type { OpenLoad, OpenLoadRequest } from "../../bench/load/session.ts";
+import { type LoadEvent, measureLoad } from "../../bench/load/sweep.ts";
+import { loadMarkdown } from "../../bench/load/table.ts";
+import type { PageFacts } from "../../bench/page/page.ts";
+import { openWorkload } from "../../bench/workload/workload.ts";
+import type { LoadOptions } from "../options/options.ts";
+import { roundsOf } from "../open/open.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
+import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { warn } from "../terminal/warn.ts";
+import { modelRequest, workloadName } from "./bench.ts";
+import { checkWritable, readNamed, writeNamed } from "./files.ts";
+import { loadPlan } from "./load_plan.ts";
+import { commandText } from "./results.ts";
+
+/** What `bench load` is given besides its options. */
+export interface LoadContext {
+  readonly open: OpenLoad;
+  readonly io: Io;
+  /** The arguments of `eyrie bench load`, for the page. */
+  readonly args: readonly string[];
+  readonly version: string;
+  readonly now?: () => Date;
+}
+
+type LoadFormat = NonNullable<LoadOptions["output"]>;
+
+/** `eyrie bench load`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
+export async function runLoad(options: LoadOptions, context: LoadContext): Promise<number> {
+  const { io, now = () => new Date() } = context;
+  const { maxBatch, sloTtftMs, sloTpotMs } = options;
+  const workload = openWorkload(workloadName(options), readNamed);
+  const plan = loadPlan(options, workload);
+  checkWritable(options.outputFile);
+  const status = statusLine(io.stderr, { shown: !options.quiet });
+  if (options.trace !== undefined && !workload.sized && !options.quiet) {
+    warn(
+      `prompts are those of ${workload.name}, not as long as in the trace: that is --workload random`,
+      { io, status },
+    );
+  }
+  const request = { ...modelRequest(options, { io, status }), ...sizes(options), plan };
+  using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
+  if (session === undefined) return INTERRUPTED;
+  const results = openLoadResults(options, context);
+  const talk = talkOf({ io, status, quiet: options.quiet });
+  let different = false;
+  await measureLoad(plan, session, {
+    ...{ maxBatch, now, signal: io.signal },
+    slo: {
+      ...sloTtftMs === undefined ? {} : { ttftMs: sloTtftMs },
+      ...sloTpotMs === undefined ? {} : { tpotMs: sloTpotMs },
+    },
+    onEvent(event) {
+      talk(event);
+      if (event.kind === "row") results.add(event.row);
+      if (event.kind === "different") different = true;
+    },
+  });
+  status.clear();
+  if (io.signal.aborted) warn("stopped: the measurement in flight is left out", { io, status });
+  results.end();
+  if (different) return 1;
+  return io.signal.aborted ? INTERRUPTED : 0;
+}
+
+function sizes(
+  { maxBatch, maxKvTokens, contextLength, roundsPerSync }: LoadOptions,
+): Pick<OpenLoadRequest, "maxBatch" | "maxKvTokens" | "contextLength" | "roundsPerSync"> {
+  return {
+    maxBatch,
+    ...maxKvTokens === undefined ? {} : { maxKvTokens },
+    ...contextLength === undefined ? {} : { contextLength },
+    ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
+  };
+}
+
+/** Keeps the rows and writes them: JSONL row by row, files after each row, the rest at the end. */
+function openLoadResults(
+  { output, outputFile: file }: LoadOptions,
+  { io: { stdout }, args, version, now = () => new Date() }: LoadContext,
+): { add(row: LoadRow): void; end(): void } {
+  const format = output ?? "md";
+  const facts = { command: commandText("bench load", args), date: now(), version };
+  const rows: LoadRow[] = [];
+  const text = (format: LoadFormat) => formatRows(rows, format, facts);
+  const streams = format === "jsonl" && file === undefined;
+  return {
+    add(row) {
+      rows.push(row);
+      if (streams) stdout.write(formatRows([row], "jsonl", facts));
+      if (file !== undefined) writeNamed(file, text(format));
+    },
+    end() {
+      if (rows.length === 0 || streams) return;
+      const shown = file === undefined ? format : "md";
+      const narrow = stdout.isTerminal && (output === undefined || shown !== format);
+      stdout.write(narrow ? loadMarkdown(rows, stdout.columns()) : text(shown));
+    },
+  };
+}
+
+function formatRows(rows: readonly LoadRow[], format: LoadFormat, facts: PageFacts): string {
+  switch (format) {
+    case "md":
+      return loadMarkdown(rows);
+    case "json":
+      return `${JSON.stringify(rows, null, 1)}\n`;
+    case "jsonl":
+      return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+    case "html":
+      return loadHtml(rows, facts);
+  }
+}
+
+/** Says on stderr how far the run is: a bar on a terminal, a line a measurement elsewhere. */
+function talkOf(
+  { io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean },
+): (event: LoadEvent) => void {
+  const line = (text: string) => {
+    if (!quiet && !io.stderr.isTerminal) io.stderr.write(`${text}\n`);
+  };
+  let progress = { done: 0, total: 0 };
+  return (event) => {
+    switch (event.kind) {
+      case "warm-up":
+        status.bench({ ...progress, text: `warming up ${event.label}` });
+        return line(`warming up: ${event.one.name}, ${event.label}`);
+      case "requests": {
+        const { done, total, one, label } = event;
+        progress = { done, total };
+        return status.bench({ done, total, text: `${one.name}, ${label}` });
+      }
+      case "row": {
+        const { load, block, label, output_throughput, p50_e2el_ms } = event.row;
+        return line(
+          `${load}, block ${block + 1}, ${label}: ${output_throughput.toFixed(1)} tokens/s, ` +
+            `end to end p50 ${(p50_e2el_ms ?? 0).toFixed(0)} ms`,
+        );
+      }
+      case "different":
+        status.clear();
+        io.stderr.write(`FAILED: ${event.message}\n`);
+    }
+  };
+}

@@ -1,0 +1,100 @@
+import { basename } from "node:path";
+import type { Extent } from "../../arrivals/arrival.ts";
+import { parseSchedule } from "../../arrivals/schedule.ts";
+import { readTrace } from "../../arrivals/trace.ts";
+import {
+  closedCase,
+  type LoadArm,
+  loadArms,
+  type LoadCase,
+  type LoadPlan,
+  rateCase,
+  scheduleCase,
+  traceCase,
+} from "../../bench/load/plan.ts";
+import type { Workload } from "../../bench/workload/workload.ts";
+import { UsageError } from "../../errors.ts";
+import { POLICIES } from "../../speculate/policies/registry.ts";
+import { hasDraft } from "../options/bench_flags.ts";
+import type { LoadOptions } from "../options/options.ts";
+import { policyOf, policyTexts } from "../options/policy_option.ts";
+import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
+import { readNamed } from "./files.ts";
+
+/** Requests of a measurement, where neither their number nor a time is given. */
+const DEFAULT_REQUESTS = 64;
+const DEFAULT_RATES = [1];
+/** What is compared where nothing is named: as far as there is such a policy. */
+const DEFAULT_POLICIES = ["static:num_steps=3", "ema", "hybrid"];
+
+/** What the flags ask to be measured. @throws UsageError */
+export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
+  const { promptTokens, outputTokens, maxTokens, repeat, warmup, seed } = options;
+  if (promptTokens !== undefined && !workload.sized) {
+    throw new UsageError(
+      `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts are texts; ` +
+        `allowed is --workload random`,
+    );
+  }
+  return {
+    cases: casesOf(options),
+    arms: armsOf(options),
+    work: {
+      workload,
+      promptTokens: promptTokens ?? DEFAULT_PROMPT_TOKENS[0],
+      ...outputTokens === undefined ? {} : { outputTokens },
+      maxTokens,
+    },
+    ...{ blocks: repeat, warmup, seed },
+  };
+}
+
+function casesOf(options: LoadOptions): LoadCase[] {
+  const { burstiness, rateSchedule, trace, concurrency, numRequests } = options;
+  const distinct = (values: readonly number[]) => [...new Set(values)];
+  if (trace !== undefined) return [traced(trace, options)];
+  if (concurrency !== undefined) {
+    return distinct(concurrency)
+      .map((places) => closedCase(places, numRequests ?? DEFAULT_REQUESTS));
+  }
+  const extent = extentOf(options, DEFAULT_REQUESTS);
+  if (rateSchedule === undefined) {
+    return distinct(options.requestRate ?? DEFAULT_RATES)
+      .map((rate) => rateCase(rate, burstiness, extent));
+  }
+  const schedule = parseSchedule(rateSchedule);
+  return [scheduleCase(schedule, { text: rateSchedule, burstiness, extent })];
+}
+
+function traced(path: string, options: LoadOptions): LoadCase {
+  const { timeScale, lengthScale, seed } = options;
+  const of = { path, seed, timeScale, ...extentOf(options) };
+  const arrivals = readTrace(readNamed(path), of);
+  const scale = timeScale === 1 ? "" : `, time x ${timeScale}`;
+  const lengths = lengthScale === 1 ? "" : `, lengths x ${lengthScale}`;
+  return traceCase(arrivals, {
+    name: `trace ${basename(path)}${scale}${lengths}`,
+    lengthScale,
+  });
+}
+
+function extentOf({ numRequests, duration }: LoadOptions, absent?: number): Extent {
+  const requests = numRequests ?? (duration === undefined ? absent : undefined);
+  return {
+    ...requests === undefined ? {} : { requests },
+    ...duration === undefined ? {} : { durationMs: duration * 1000 },
+  };
+}
+
+/** Without a draft there is nothing to choose. */
+function armsOf(options: LoadOptions): LoadArm[] {
+  const plain = Object.hasOwn(POLICIES, "off") ? "off" : "static:num_steps=0";
+  const others = hasDraft({ ...options })
+    ? DEFAULT_POLICIES.filter((text) => Object.hasOwn(POLICIES, text.split(":")[0] ?? ""))
+    : [];
+  const given = policyTexts(options.policies);
+  const texts = given.length > 0 ? given : [plain, ...others];
+  return loadArms(
+    texts.map((label) => ({ label, policy: policyOf(label, "--policies") })),
+  );
+}

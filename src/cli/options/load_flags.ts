@@ -1,0 +1,259 @@
+import { UsageError } from "../../errors.ts";
+import { refuseImpossibleBench } from "./bench_flags.ts";
+
+/** When requests arrive. */
+export const LOAD_ARRIVALS = {
+  requestRate: {
+    flag: "--request-rate",
+    type: "axis",
+    min: 0.001,
+    max: 1_000_000,
+    whole: false,
+    help: "requests a second that arrive whether or not others have ended; each is measured",
+    absent: "1, where no other load is given",
+    example: "--request-rate 1,2,4,8",
+  },
+  burstiness: {
+    flag: "--burstiness",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    default: 1,
+    help:
+      "shape of the gaps' gamma distribution, as vLLM's: 1 is a Poisson process, below 1 is bursty",
+    example: "--burstiness 0.25",
+  },
+  rateSchedule: {
+    flag: "--rate-schedule",
+    type: "text",
+    help: "rates that change: SECONDS:RATE with commas between, each until the next",
+    absent: "none",
+    example: "--rate-schedule 0:2,60:20,120:2",
+  },
+  trace: {
+    flag: "--trace",
+    type: "file",
+    help:
+      "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens): times and answers' lengths; with --workload random the prompts' too",
+    absent: "none",
+    example: "--trace AzureLLMInferenceTrace_conv.csv",
+  },
+  timeScale: {
+    flag: "--time-scale",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    default: 1,
+    help: "seconds of the run for each second of the trace",
+    example: "--time-scale 10",
+  },
+  lengthScale: {
+    flag: "--length-scale",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1000,
+    default: 1,
+    help: "tokens of the run for each token of the trace",
+    example: "--length-scale 0.1",
+  },
+  concurrency: {
+    flag: "--concurrency",
+    type: "axis",
+    min: 1,
+    max: 4096,
+    whole: true,
+    help: "closed loop: so many requests in flight, the next when one ends; each is measured",
+    absent: "open loop",
+    example: "--concurrency 1,4,16",
+  },
+  numRequests: {
+    flag: "--num-requests",
+    alias: "--num-prompts",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    help: "requests of each measurement, at most",
+    absent: "64; with --duration or --trace all that arrive",
+    example: "--num-requests 200",
+  },
+  duration: {
+    flag: "--duration",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    help: "seconds in which requests arrive; then those in flight end",
+    absent: "until --num-requests have arrived",
+    example: "--duration 180",
+  },
+} as const;
+
+/** What they ask. */
+export const LOAD_REQUESTS = {
+  promptTokens: {
+    flag: "--prompt-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    help: "tokens of a prompt; with --workload random",
+    absent: "128, or the workload's own prompts",
+    example: "--prompt-tokens 512",
+  },
+  outputTokens: {
+    flag: "--output-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    help: "tokens of every answer: it goes on where the model would end it",
+    absent: "answers end by themselves, or as the trace says",
+    example: "--output-tokens 64",
+  },
+  maxTokens: {
+    flag: "--max-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    default: 128,
+    help: "most tokens of an answer that ends by itself",
+    example: "--max-tokens 256",
+  },
+} as const;
+
+/** What is compared, and how. */
+export const LOAD_RUN = {
+  policies: {
+    flag: "--policies",
+    type: "names",
+    help:
+      "policies to measure, NAME or NAME:key=value,...; the others are compared with the first, which is measured twice",
+    absent: "plain decoding, 3 steps and those that choose",
+    example: "--policies off,static:num_steps=3,ema",
+  },
+  maxBatch: {
+    flag: "--max-batch",
+    type: "integer",
+    min: 1,
+    max: 128,
+    default: 8,
+    help: "requests that run at a time; the others wait",
+    example: "--max-batch 32",
+  },
+  maxKvTokens: {
+    flag: "--max-kv-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000_000,
+    help: "tokens whose keys and values are kept, over all requests; shortage makes them wait",
+    absent: "what the batch can use",
+    example: "--max-kv-tokens 65536",
+  },
+  warmup: {
+    flag: "--warmup",
+    type: "integer",
+    min: 0,
+    max: 100_000,
+    default: 4,
+    help: "requests of each measurement before the clock runs; the policy learns from them too",
+    example: "--warmup 16",
+  },
+  repeat: {
+    flag: "--repeat",
+    type: "integer",
+    min: 1,
+    max: 1000,
+    default: 3,
+    help: "blocks; each measures every policy once, beginning with another",
+    example: "--repeat 10",
+  },
+  sloTtftMs: {
+    flag: "--slo-ttft-ms",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000_000,
+    help: "most milliseconds to the first token of a request that counts as goodput",
+    absent: "any",
+    example: "--slo-ttft-ms 200",
+  },
+  sloTpotMs: {
+    flag: "--slo-tpot-ms",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000_000,
+    help: "most milliseconds per output token after the first of such a request",
+    absent: "any",
+    example: "--slo-tpot-ms 50",
+  },
+} as const;
+
+export const LOAD_OUTPUT = {
+  output: {
+    flag: "--output",
+    type: "choice",
+    choices: ["md", "json", "jsonl", "html"],
+    help: "format of the results; html is a page with charts over time",
+    absent: "md",
+    example: "--output html",
+  },
+  outputFile: {
+    flag: "--output-file",
+    type: "file",
+    help: "file for the results, kept up to date; the table still goes to standard output",
+    absent: "standard output",
+    example: "--output-file load.html",
+  },
+} as const;
+
+/** Loads of which one can be given. */
+const LOADS = ["requestRate", "rateSchedule", "trace", "concurrency"] as const;
+/** Flags that shape one of the loads. */
+const SHAPES = [
+  ["burstiness", ["requestRate", "rateSchedule"]],
+  ["timeScale", ["trace"]],
+  ["lengthScale", ["trace"]],
+] as const;
+
+/** Flags of `bench load` that contradict each other. `given` has only what was typed, no defaults. */
+export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): void {
+  const flagOf = (key: keyof typeof LOAD_ARRIVALS) => LOAD_ARRIVALS[key].flag;
+  const [one, other] = LOADS.filter((key) => given[key] !== undefined);
+  if (one !== undefined && other !== undefined) {
+    throw new UsageError(
+      `Cannot use "${flagOf(one)}" with "${flagOf(other)}": allowed is one of them`,
+    );
+  }
+  for (const [key, loads] of SHAPES) {
+    // A rate is what there is where no load is given.
+    const load = one ?? "requestRate";
+    if (given[key] === undefined || loads.some((each) => each === load)) continue;
+    throw new UsageError(
+      `Cannot use "${flagOf(key)}": it needs ${loads.map(flagOf).join(" or ")}`,
+    );
+  }
+  const { duration, numRequests, outputTokens, maxTokens } = given;
+  if (one === "concurrency" && duration !== undefined) {
+    throw new UsageError(
+      'Cannot use "--duration" with "--concurrency": a closed loop has no time; allowed is --num-requests',
+    );
+  }
+  if (one === "rateSchedule" && duration === undefined && numRequests === undefined) {
+    throw new UsageError(
+      'Cannot use "--rate-schedule" alone: its last rate has no end; give --duration',
+    );
+  }
+  if (outputTokens !== undefined && maxTokens !== undefined) {
+    throw new UsageError(
+      'Cannot use "--max-tokens" with "--output-tokens": allowed is one of them',
+    );
+  }
+  if (given["promptTokens"] !== undefined && one === "trace") {
+    throw new UsageError(
+      'Cannot use "--prompt-tokens" with "--trace": the trace has lengths; allowed is --length-scale',
+    );
+  }
+  refuseImpossibleBench(given);
+}
