@@ -54,6 +54,12 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
+  if (command === "bench load" && but.flag === "--rate-schedule") {
+    return ["--duration", "1", ...required];
+  }
+  if (command === "bench load" && /^--(time|length)-scale$/.test(but.flag)) {
+    return ["--trace", "x", ...required];
+  }
   // What says how requests are belongs to a load.
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
@@ -280,11 +286,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, breakeven, simulate, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, bench, bench load, breakeven, simulate, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, breakeven, simulate, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, bench, bench load, breakeven, simulate, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",
@@ -410,7 +416,7 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["bench --output xml", 'Cannot use "--output xml": allowed is one of md, csv, json, jsonl, html'],
   [
     "generate --simulate-acceptance 0.5",
-    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, breakeven',
+    'Cannot use "--simulate-acceptance" with generate: it is allowed with bench, bench load, breakeven',
   ],
   ["bench --random-draft d", 'Cannot use "--random-draft": it needs --random-weights'],
   [

@@ -25,6 +25,7 @@ export interface EngineLoop {
 
 export function engineLoop(scheduler: Scheduler): EngineLoop {
   let looping: Promise<void> | undefined;
+  let running = false;
   /** Something was submitted since the last step began. */
   let submitted = false;
   let failure: Error | undefined;
@@ -33,12 +34,14 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
     if (failure) throw failure;
     const job = scheduler.submit(request, onEvent);
     submitted = true;
-    looping ??= loop();
+    // A step's events may submit before `loop` has returned its promise.
+    if (!running) looping = loop();
     return job;
   }
 
   /** A step must end before the next begins, so nobody else calls `step`. */
   async function loop(): Promise<void> {
+    running = true;
     try {
       while (submitted && failure === undefined) {
         submitted = false;
@@ -47,7 +50,7 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
     } catch (error) {
       fail(error instanceof Error ? error : new Error(String(error)));
     }
-    looping = undefined;
+    running = false;
   }
 
   /** What the device is in after an error is not known: nothing runs on it any more. */
