@@ -45,6 +45,8 @@ export interface Programs {
   prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
+  /** See Compiler. */
+  replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
 }
@@ -100,10 +102,18 @@ export function enginePrograms(
     readonly relaxed: Relaxed | undefined;
   },
 ): Programs {
-  const { compile, created } = compiler(gpu);
-  const { target } = models;
+  const { target, elastic } = models;
+  const moving = elastic ? [...elastic.paged, ...elastic.weights, ...elastic.kv] : [];
+  const { compile, created, replace } = compiler(gpu, new Set(moving));
   const drafter = drafterOf(models, buffers);
-  const parts = { target, drafter, buffers, mostRows: mostRows(capacity), relaxed };
+  const parts = {
+    target,
+    drafter,
+    buffers,
+    mostRows: mostRows(capacity),
+    relaxed,
+    keepAll: elastic !== undefined,
+  };
   const whole = once(async (kind = 0, proposed = 0, ...key) => {
     const plans = roundPlans(parts, {
       ...{ shape: shapeOf(key), proposed: proposed === 1, acceptance },
@@ -140,6 +150,7 @@ export function enginePrograms(
   const draftHead = once((batch = 0) => compile(drafter?.head(batch) ?? []));
   return {
     created,
+    replace,
     round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, cells }) {
       // Without a drafter on the device it is one round, whoever might have drafted.
       const host = drafter && proposed ? 1 : 0;
