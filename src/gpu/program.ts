@@ -94,7 +94,8 @@ export function compiler(
 
   function step(launch: Dispatch): Step {
     const made = pipeline(launch);
-    const buffers = new Set(Object.values(launch.buffers).map(({ buffer }) => buffer));
+    const operands = launch.kernel.bindings.map((name) => launch.buffers[name] as Operand);
+    const buffers = new Set(operands.map(({ buffer }) => buffer));
     const now = (buffer: GPUBuffer) => moved.has(buffer) ? moved.get(buffer) : buffer;
     const bind = () => {
       if (![...buffers].every(now)) return undefined;
@@ -102,8 +103,7 @@ export function compiler(
       return device.createBindGroup({
         label: launch.label,
         layout: made.getBindGroupLayout(0),
-        entries: launch.kernel.bindings.map((name, i) => {
-          const { buffer, ...part } = launch.buffers[name] as Operand;
+        entries: operands.map(({ buffer, ...part }, i) => {
           const resource = { ...part, buffer: now(buffer) as GPUBuffer };
           return { binding: launch.kernel.numbers[i] as number, resource };
         }),

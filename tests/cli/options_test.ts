@@ -164,6 +164,7 @@ Deno.test("defaults of generate", () => {
       adaptiveConfig: undefined,
       preset: undefined,
       policy: undefined,
+      elasticDraft: false,
       quantize: undefined,
       quantizeDraft: false,
       kvDtype: undefined,

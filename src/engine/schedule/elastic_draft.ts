@@ -137,6 +137,7 @@ async function* load(parts: Parts): AsyncGenerator<void, Moved> {
   }
   try {
     while (!await paged.resize(fewest)) yield;
+    yield;
     await draft.allocate();
     yield;
   } catch (error) {
