@@ -79,6 +79,25 @@ export function checkRejection(
   );
 }
 
+/** Whether the draft may leave the GPU; where it may not, a line says why. */
+export function mayLeave(
+  algorithm: Outputs["algorithm"],
+  shapes: readonly TierShape[],
+  onWarning: (line: string) => void,
+): boolean {
+  const why = algorithm === "NONE"
+    ? "there is no draft"
+    : !shapes.every(isChain)
+    ? "features of trees are not kept"
+    : !shapes.some(({ depth }) => depth === 0)
+    ? "every round drafts; a policy with 0 among its steps may draft nothing"
+    : shapes.every(({ depth }) => depth === 0)
+    ? "no round drafts; --draft none takes no memory at all"
+    : undefined;
+  if (why !== undefined) onWarning(`--elastic-draft is not used: ${why}`);
+  return why === undefined;
+}
+
 /** What `--speculative-algorithm` names, where that drafts on the host. */
 export function drafterOf(
   { algorithm, speculate, ngram, draft }: DraftingChoice & ModelChoice,

@@ -9,7 +9,7 @@ import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
-import { checkRejection, drafterOf, type DraftingChoice, planOf } from "./drafting.ts";
+import { checkRejection, drafterOf, type DraftingChoice, mayLeave, planOf } from "./drafting.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
@@ -19,6 +19,7 @@ import type { RoundsPerSync } from "./schedule/sync_interval.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_cache.ts";
+import type { ResidencyOptions } from "./schedule/residency.ts";
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
@@ -41,6 +42,10 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
   readonly maxKvTokens?: number;
+  /** Give the draft's memory to KV pages while nothing is drafted and pages are short; default false. */
+  readonly elasticDraft?: boolean;
+  /** When that is. */
+  readonly residency?: Partial<ResidencyOptions>;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */
   readonly prefixCache?: boolean;
   /** How the keys and values of target and draft are kept; default f32. */
@@ -149,11 +154,14 @@ export async function openEngine(
   const settings = { ...options, drafter, contextLength, tiers, confident };
   const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
+  const { onWarning = () => {} } = options;
+  const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
+  const loading = { ...options, elasticDraft };
   await checkMemory(asked, machine.gpuMemory);
   const { core, tuned } = await loadOrAdvise(asked, async () => {
     const loaded = random
-      ? await loadRandomWeights(gpu, models, RANDOM_SEED, options)
-      : await loadWeights(gpu, models, options);
+      ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
+      : await loadWeights(gpu, models, loading);
     const { weights, report } = await tuneWeights(gpu, loaded, options);
     const opened = await openCore(gpu, weights, capacity, {
       profile: options.profile ?? false,
@@ -171,13 +179,15 @@ export async function openEngine(
   const { eosTokenIds, vocabSize } = config;
   const { tokenizer } = text;
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
-  const { onRound, roundsPerSync = "auto" } = options;
+  const { onRound, roundsPerSync = "auto", residency } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
     ...gpu.info.software ? { chunkRows: SOFTWARE_CHUNK_ROWS } : {},
     ...onRound ? { onRound } : {},
+    ...residency ? { residency } : {},
+    onWarning,
   });
   const { generate, submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);

@@ -15,6 +15,11 @@ export interface Arena {
   allocate(label: string, bytes: number): Operand;
 }
 
+/** An arena with all its buffers. */
+export interface OpenArena extends Arena {
+  readonly buffers: readonly GPUBuffer[];
+}
+
 /** Where an item is. */
 export interface Place {
   readonly buffer: number;
@@ -119,7 +124,11 @@ export function measuringArena(): Arena & { readonly items: readonly number[] } 
 }
 
 /** Makes the buffers for `items`, which are then allocated in their order. */
-export function openArena({ device, limits }: Gpu, label: string, items: readonly number[]): Arena {
+export function openArena(
+  { device, limits }: Gpu,
+  label: string,
+  items: readonly number[],
+): OpenArena {
   const { buffers: sizes, places } = planArena(items, bufferSizes(limits));
   const buffers = sizes.map((size, i) => storage(device, `${label}.${i}`, size));
   const operands = places.map(({ buffer, offset }, i) => (
@@ -127,6 +136,7 @@ export function openArena({ device, limits }: Gpu, label: string, items: readonl
   ));
   let next = 0;
   return {
+    buffers,
     allocate(label, bytes) {
       const operand = operands[next++];
       if (operand?.size === bytes) return { ...operand, label };
@@ -140,7 +150,8 @@ export function separateBuffers({ device }: Pick<Gpu, "device">): Arena {
   return { allocate: (label, bytes) => ({ buffer: storage(device, label, bytes) }) };
 }
 
-function storage(device: GPUDevice, label: string, size: number): GPUBuffer {
+/** A storage buffer of zeros that can be written and copied. */
+export function storage(device: GPUDevice, label: string, size: number): GPUBuffer {
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST | GPUBufferUsage.COPY_SRC;
   return device.createBuffer({ label, size, usage });
 }

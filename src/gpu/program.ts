@@ -5,7 +5,7 @@ import type { Dispatch, Kernel, Operand, Plan, Work } from "./kernel.ts";
 /** A dispatch that is ready to be encoded. */
 export interface Step {
   readonly pipeline: GPUComputePipeline;
-  readonly group: GPUBindGroup;
+  readonly bound: Bound;
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
   readonly groupsBefore: number | undefined;
@@ -13,6 +13,11 @@ export interface Step {
   /** The kernel's name. */
   readonly kernel: string;
   readonly work: Work | undefined;
+}
+
+/** Buffers of a step; the group is another one once one of them was replaced, none while one is gone. */
+export interface Bound {
+  group: GPUBindGroup | undefined;
 }
 
 /** A plan with its pipelines and bind groups made: replaying it creates nothing. */
@@ -40,10 +45,23 @@ export interface Compiler {
    * @throws UsageError when a kernel has more storage buffers than the adapter gives a shader.
    */
   compile(plan: Plan): Promise<Program>;
+  /**
+   * Binds `to` wherever plans name `from`, one of the movable buffers: in what is made already, and in
+   * what will be made. Undefined: the buffer is gone, and what binds it cannot run until there is
+   * another. Command buffers that were encoded before keep the old one.
+   */
+  replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
 }
 
-export function compiler(gpu: Gpu): Compiler {
+/** @param movable buffers that `replace` may replace. */
+export function compiler(
+  gpu: Gpu,
+  movable: ReadonlySet<GPUBuffer> = new Set(),
+): Compiler {
   const { device } = gpu;
+  /** What stands for a movable buffer now, and what binds it. */
+  const moved = new Map<GPUBuffer, GPUBuffer | undefined>();
+  const uses = new Map<GPUBuffer, (() => void)[]>();
   const created: Created = { modules: 0, pipelines: 0, bindGroups: 0 };
   const firsts = new Map<string, Use>();
   const modules = new Map<string, GPUShaderModule>();
@@ -76,18 +94,29 @@ export function compiler(gpu: Gpu): Compiler {
 
   function step(launch: Dispatch): Step {
     const made = pipeline(launch);
-    created.bindGroups++;
-    const group = device.createBindGroup({
-      label: launch.label,
-      layout: made.getBindGroupLayout(0),
-      entries: launch.kernel.bindings.map((name, i) => {
-        const operand = launch.buffers[name] as Operand;
-        return { binding: launch.kernel.numbers[i] as number, resource: { ...operand } };
-      }),
-    });
+    const operands = launch.kernel.bindings.map((name) => launch.buffers[name] as Operand);
+    const buffers = new Set(operands.map(({ buffer }) => buffer));
+    const now = (buffer: GPUBuffer) => moved.has(buffer) ? moved.get(buffer) : buffer;
+    const bind = () => {
+      if (![...buffers].every(now)) return undefined;
+      created.bindGroups++;
+      return device.createBindGroup({
+        label: launch.label,
+        layout: made.getBindGroupLayout(0),
+        entries: operands.map(({ buffer, ...part }, i) => {
+          const resource = { ...part, buffer: now(buffer) as GPUBuffer };
+          return { binding: launch.kernel.numbers[i] as number, resource };
+        }),
+      });
+    };
+    const bound: Bound = { group: bind() };
+    for (const buffer of buffers) {
+      if (!movable.has(buffer)) continue;
+      uses.getOrInsertComputed(buffer, () => []).push(() => bound.group = bind());
+    }
     const { workgroups, cellsEach, groupsBefore, label, kernel: { name }, work } = launch;
     return {
-      ...{ pipeline: made, group, workgroups, cellsEach, groupsBefore },
+      ...{ pipeline: made, bound, workgroups, cellsEach, groupsBefore },
       ...{ label, kernel: name, work },
     };
   }
@@ -105,6 +134,11 @@ export function compiler(gpu: Gpu): Compiler {
       const error = await device.popErrorScope();
       if (error) throw new Error(`Cannot compile a plan: ${error.message}`);
       return { steps };
+    },
+    replace(from, to) {
+      if (!movable.has(from)) throw new Error(`the buffer "${from.label}" does not move`);
+      moved.set(from, to);
+      for (const bindAgain of uses.get(from) ?? []) bindAgain();
     },
   };
 }
@@ -146,7 +180,8 @@ export function within({ steps }: Program, cells: number): Program {
 
 /** Replays a program into an open compute pass. */
 export function encode(pass: GPUComputePassEncoder, { steps }: Program): void {
-  for (const { pipeline, group, workgroups } of steps) {
+  for (const { pipeline, bound: { group }, workgroups, label } of steps) {
+    if (group === undefined) throw new Error(`Cannot run "${label}": a buffer of it is gone`);
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, group);
     pass.dispatchWorkgroups(workgroups[0], workgroups[1], workgroups[2]);

@@ -180,6 +180,7 @@ Deno.test("defaults of generate", () => {
       adaptiveConfig: undefined,
       preset: undefined,
       policy: undefined,
+      elasticDraft: false,
       quantize: undefined,
       quantizeDraft: false,
       kvDtype: undefined,

@@ -123,3 +123,53 @@ Deno.test("pages: after any calls counts are right, and each page is free, held 
   });
   fc.assert(property, { seed: 20_260_713, numRuns: 200 });
 });
+
+Deno.test("pages: a pool grows, its new pages are given last, and shrinks to what is low", () => {
+  const pool = pagePool(2);
+  take(pool, 1);
+  pool.resize(4);
+  deepEqual([pool.total, pool.free, pool.beyond], [4, 3, undefined]);
+  deepEqual(take(pool, 4), [1, 2, 3, undefined]);
+  pool.release([3]);
+  pool.keep(2);
+  pool.release([2]);
+  pool.resize(2);
+  deepEqual([pool.total, pool.free, pool.beyond], [2, 0, 2]);
+  pool.drop(2);
+  deepEqual([pool.free, pool.beyond], [0, undefined], "what lies beyond is not handed out");
+  pool.resize(4);
+  deepEqual(take(pool, 3), [2, 3, undefined]);
+});
+
+Deno.test("pages: a pool that grows again while pages beyond are held gives each once", () => {
+  const pool = pagePool(1);
+  pool.resize(4);
+  take(pool, 3);
+  pool.resize(1);
+  pool.release([2]);
+  pool.resize(4);
+  deepEqual(take(pool, 3), [2, 3, undefined]);
+  deepEqual([pool.references(1), pool.references(2)], [1, 1]);
+});
+
+Deno.test("pages: a page that moves keeps its holds and its place among the idle ones", () => {
+  const pool = pagePool(4);
+  take(pool, 4);
+  for (const page of [1, 2, 3]) pool.keep(page);
+  pool.retain([3]);
+  pool.release([2, 1]);
+  pool.release([0]);
+  deepEqual([...pool.idle], [1, 2]);
+  pool.resize(3);
+  equal(pool.beyond, 3);
+  const to = pool.take() as number;
+  pool.move(3, to);
+  deepEqual([to, pool.references(0), pool.references(3), pool.beyond], [0, 3, 0, undefined]);
+  pool.release([0]);
+  pool.release([0]);
+  deepEqual([[...pool.idle], pool.free], [[1, 2, 0], 0]);
+  pool.resize(1);
+  pool.drop(0);
+  pool.move(2, pool.take() as number);
+  deepEqual([[...pool.idle], pool.beyond], [[1, 0], 1]);
+});

@@ -173,3 +173,24 @@ Deno.test("program: what the device reports outside of compile is thrown by chec
   assert.throws(() => device.gpu.check(), /The GPU reported: /);
   device.gpu.check();
 });
+
+Deno.test("program: a movable buffer is replaced in what was made and in what is made later", async () => {
+  const [x, other, out] = [
+    device.floats([1, 2, 3, 4]),
+    device.floats([5, 5, 5, 5]),
+    device.filled(4, 0),
+  ];
+  const make = compiler(device.gpu, new Set([x.buffer]));
+  const plan = [launch(step("moving"), x, out, 1)];
+  const before = await make.compile(plan);
+  const copy = within(before, 1);
+  make.replace(x.buffer, undefined);
+  const gone = await make.compile(plan);
+  for (const program of [before, copy, gone]) {
+    assert.throws(() => replay(program), /^Error: Cannot run "moving": a buffer of it is gone$/);
+  }
+  make.replace(x.buffer, other.buffer);
+  for (const program of [before, copy, gone, await make.compile(plan)]) replay(program);
+  assert.deepEqual([...await device.readFloats(out)], [20, 20, 20, 20]);
+  assert.throws(() => make.replace(other.buffer, x.buffer), /does not move/);
+});

@@ -1,3 +1,4 @@
+import type { ElasticReport } from "../../engine/schedule/elastic_draft.ts";
 import { UsageError } from "../../errors.ts";
 import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
@@ -123,19 +124,23 @@ function openRun(
     close() {
       status.clear();
       const seconds = (performance.now() - started) / 1000;
-      const { preemptions, waits } = engine.status.counts;
+      const { preemptions, waits, elastic } = engine.status.counts;
       const requests = left > 0 ? `${total - left} of ${total} requests` : `${total} requests`;
       const loss = engine.acceptThresholds ? " (not lossless)" : "";
       if (!options.quiet) {
         io.stderr.write(
           `${requests}, ${failed} failed, ${tokens} tokens${loss} in ${seconds.toFixed(2)} s, ` +
             `${(tokens / seconds).toFixed(1)} tokens/s, ${preemptions} preemptions, ` +
-            `${waits} steps with requests waiting for pages\n`,
+            `${waits} steps with requests waiting for pages${elastic ? memoryText(elastic) : ""}\n`,
         );
       }
       return interrupted || io.signal.aborted ? INTERRUPTED : failed > 0 ? 1 : 0;
     },
   };
+}
+
+function memoryText({ evictions, reloads }: ElasticReport): string {
+  return `, the draft left ${evictions} times and came back ${reloads} times`;
 }
 
 async function requestOf(

@@ -190,6 +190,7 @@ function adaptiveReport(
       tier_bytes: tiers.bytes,
       tier_ms,
       catch_up,
+      ...counts.elastic ? { elastic_draft: counts.elastic } : {},
     },
   };
 }
@@ -209,7 +210,15 @@ function adaptiveRows({ status: { speculation, counts }, tiers }: Engine): [stri
     ...catchUps > 0
       ? [["catch-ups", `${catchUps}, ${seconds(catchUpMs)}`] as [string, string]]
       : [],
+    ...elasticRows(counts),
   ];
+}
+
+function elasticRows({ elastic }: Engine["status"]["counts"]): [string, string][] {
+  if (elastic === undefined) return [];
+  const { draft, evictions, reloads, pages } = elastic;
+  const text = `draft ${draft}, left ${evictions} times, came back ${reloads} times`;
+  return [["memory", `${text}, ${pages.join(" or ")} KV pages`]];
 }
 
 function thousandths(value: number): number {

@@ -65,6 +65,7 @@ export async function openWithProgress(
     ...constrained ? { constrained } : {},
     ...acceptThresholds ? { acceptThresholds } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
+    ...options.elasticDraft ? { elasticDraft: true } : {},
     signal: io.signal,
     onProgress: status.load,
     onWarning,

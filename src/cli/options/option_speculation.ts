@@ -151,4 +151,10 @@ export const SPECULATION = {
     absent: "static; ema with --speculative-adaptive",
     example: "--policy ema:config=tuned.json",
   },
+  elasticDraft: {
+    flag: "--elastic-draft",
+    type: "switch",
+    help:
+      "while the policy drafts nothing and requests wait for KV pages, give them the draft's memory; it comes back when it is wanted",
+  },
 } as const;

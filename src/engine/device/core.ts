@@ -17,7 +17,14 @@ import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { packing } from "./packed/packing.ts";
 import { partialRounds } from "./packed/row_buckets.ts";
-import { batchBucket, batchBuckets, enginePrograms, type Programs } from "./programs.ts";
+import {
+  batchBucket,
+  batchBuckets,
+  enginePrograms,
+  type Programs,
+  type RoundPrograms,
+} from "./programs.ts";
+import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
@@ -36,6 +43,8 @@ export interface Core {
   readonly draft: DraftKind;
   /** Whether the draft tells its confidence: see `Choice.verify` of policies. */
   readonly ranks: boolean;
+  /** Where the draft may leave the GPU. */
+  readonly elastic?: ElasticMemory | undefined;
   /** Gives the sequence a batch slot that has the pages it holds; false when all are taken. */
   openSlot(sequence: Sequence): boolean;
   /** Takes the slot back and releases the sequence's pages: nothing of it is stored any more. */
@@ -87,8 +96,12 @@ export interface Core {
     mask?: Uint32Array,
     logprobs?: number,
   ): Promise<FirstToken | undefined>;
-  /** Brings the draft's keys and values of these sequences up to what is stored. */
-  catchUp(sequences: readonly Sequence[]): Promise<void>;
+  /**
+   * Brings the draft's keys and values of these sequences up to what is stored.
+   *
+   * @param chunks of `prefillRows` rows at most; default: all.
+   */
+  catchUp(sequences: readonly Sequence[], chunks?: number): Promise<void>;
   /**
    * Rounds of these sequences without the host between them, in their order; pages are reserved for
    * all of them. All tokens are added to `ids`, even where the host will not have them as output.
@@ -201,6 +214,9 @@ class DeviceCore implements Core {
   readonly capacity: Capacity;
   readonly programs: Programs;
   readonly ranks: boolean;
+  readonly elastic: ElasticMemory | undefined;
+  /** Rounds that go without the draft's part, by those that have it. */
+  readonly #without = new WeakMap<RoundPrograms, RoundPrograms>();
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
@@ -221,6 +237,18 @@ class DeviceCore implements Core {
     this.#inputs = openInputs(gpu, buffers, capacity);
     this.#device = { gpu, submitter, profile, buffers, capacity };
     this.#choice = choice;
+    this.elastic = models.elastic && elasticMemory(gpu, models.elastic, {
+      pages: capacity.pages,
+      replace: (from, to) => {
+        submitter.forget();
+        programs.replace(from, to);
+      },
+    });
+  }
+
+  /** The draft is on the GPU. */
+  get #drafts(): boolean {
+    return this.draft !== "none" && !this.elastic?.away;
   }
 
   get created(): Readonly<Created> {
@@ -323,17 +351,29 @@ class DeviceCore implements Core {
     if (done && mask) this.#choice.setMasks(mask, 1);
     if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
     this.#inputs.writePrompt(sequence, from, to);
+    const drafts = this.#drafts;
+    const own = drafts ? [draft] : [];
     const { words, extra } = await this.#submitter.run({
-      programs: done ? [body, head, draft, draftHead] : [body, draft],
+      programs: done ? [body, head, ...own, ...drafts ? [draftHead] : []] : [body, ...own],
       words: resultWords(1),
       ...this.#choice.read(kind, 1),
     });
-    if (this.draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
+    if (drafts && sequence.draftStored === from) sequence.draftStored = to;
     sequence.stored = to;
     if (!done) return undefined;
     const id = words[RESULT_CHOICES] ?? 0;
     ids.push(id);
     return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
+  }
+
+  /** A round without draft-extend; the host's drafts may be in it. */
+  #withoutDraft(work: RoundPrograms): RoundPrograms {
+    const known = this.#without.get(work);
+    if (known) return known;
+    const extend = { steps: [] };
+    const without = { ...work, extend, programs: [work.draft, work.verify, extend] };
+    this.#without.set(work, without);
+    return without;
   }
 
   /** What the choice of these sequences takes. */
@@ -348,8 +388,8 @@ class DeviceCore implements Core {
     };
   }
 
-  async catchUp(sequences: readonly Sequence[]): Promise<void> {
-    for (const group of lagGroups(sequences, this.capacity.prefillRows)) {
+  async catchUp(sequences: readonly Sequence[], chunks = Infinity): Promise<void> {
+    for (const group of lagGroups(sequences, this.capacity.prefillRows).slice(0, chunks)) {
       const rows = group.reduce((sum, { from, to }) => sum + to - from, 0);
       const most = mostCells(group.map(({ sequence }) => sequence));
       const { body, head } = await this.programs.catchUp(rows, group.length, most);
@@ -370,10 +410,11 @@ class DeviceCore implements Core {
     const batch = sequences.length;
     const bucket = batchBucket(batch, this.capacity.batch);
     const packed = packing(asked, { batch, bucket, choice, rounds: this.programs });
-    const work = await this.programs.round({
+    const whole = await this.programs.round({
       ...{ ...shape, batch, proposed, choice, cells, packed: packed.packed },
       allocates: packed.budget !== undefined,
     });
+    const work = this.elastic?.away ? this.#withoutDraft(whole) : whole;
     const levels = deviceDepth > 1
       ? await this.programs.levels(deviceDepth, batch, cells)
       : undefined;
@@ -399,7 +440,7 @@ class DeviceCore implements Core {
     return runs.map((ran) =>
       roundResult(sequences, {
         ...{ shape, depths, told: work.told },
-        extended: this.draft !== "none" && shape.depth > 0,
+        extended: this.#drafts && shape.depth > 0,
         logprobs: choice.logprobs,
       }, ran)
     );

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { type Arena, measuringArena, openArena } from "../../gpu/arena.ts";
+import { type Arena, measuringArena, openArena, separateBuffers } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import type { Launches } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
@@ -34,6 +34,18 @@ export interface Models {
   readonly draft: SpeculativeDraft | undefined;
   /** Instead of `draft`. */
   readonly standalone?: StandaloneDraft | undefined;
+  /** Where the draft may leave the GPU. */
+  readonly elastic?: ElasticBuffers | undefined;
+}
+
+/** Buffers by what becomes of them when the draft leaves the GPU. */
+export interface ElasticBuffers {
+  /** Of `capacity.pages` pages each, and hold more then: the target's keys, values and features. */
+  readonly paged: readonly GPUBuffer[];
+  /** The draft's weights. */
+  readonly weights: readonly GPUBuffer[];
+  /** Its keys and values. */
+  readonly kv: readonly GPUBuffer[];
 }
 
 /** The draft and the target's hidden rows it is fed. */
@@ -58,6 +70,8 @@ export interface LoadedWeights {
   };
   /** What was measured for their matmuls, see autotune.ts. */
   readonly launches?: Launches;
+  /** All that hold nothing but the draft's: only where it may leave the GPU. */
+  readonly draftBuffers?: readonly GPUBuffer[];
 }
 
 /** Gives the loaded weights their scratch, KV pages and rope tables. */
@@ -67,13 +81,15 @@ export function prepareModels(
   capacity: Capacity,
   buffers: RoundBuffers,
 ): Models {
-  const { draft, standalone, launches } = loaded;
+  const { draft: head, standalone, launches, draftBuffers } = loaded;
   const configs = [
     loaded.target.config,
-    ...[draft, standalone].flatMap((by) => by?.config.layer ?? []),
+    ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
   const shared = { ...buffers, launches, partial: partialSums(gpu, configs, capacity) };
-  const [kv = [], draftKv = []] = kvOf(gpu, configs, capacity);
+  const [kv = [], draftKv = []] = draftBuffers
+    ? elasticKvOf(gpu, configs, capacity)
+    : kvOf(gpu, configs, capacity);
   const target = causalModel(
     gpu,
     "target",
@@ -81,13 +97,25 @@ export function prepareModels(
     capacity,
     shared,
   );
+  const draft = head &&
+    prepareDraft(gpu, head, target, capacity, { ...shared, kv: draftKv[0] as LayerKv });
+  const buffersOf = (layers: readonly LayerKv[]) =>
+    distinct(layers.flatMap(({ keys, values }) => [keys.buffer, values.buffer]));
   return {
     target,
-    draft: draft &&
-      prepareDraft(gpu, draft, target, capacity, { ...shared, kv: draftKv[0] as LayerKv }),
+    draft,
     standalone: standalone &&
       prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv }),
+    elastic: draftBuffers && {
+      paged: [...buffersOf(kv), ...draft?.store ? [draft.store.buffer] : []],
+      weights: draftBuffers,
+      kv: buffersOf(draftKv),
+    },
   };
+}
+
+function distinct<T>(all: readonly T[]): T[] {
+  return [...new Set(all)];
 }
 
 function prepareDraft(
@@ -141,10 +169,30 @@ function prepareDraft(
   };
 }
 
+/** The same in buffers that can be replaced one by one: the target's for keys and values of a layer. */
+function elasticKvOf(
+  gpu: Gpu,
+  [target, ...draft]: readonly ModelConfig[],
+  capacity: Capacity,
+): LayerKv[][] {
+  const { layers } = target as ModelConfig;
+  const make = (arena: Arena) =>
+    layers.map(({ attention }, layer) => layerKv(arena, `kv.${layer}`, attention, capacity));
+  const measure = measuringArena();
+  make(measure);
+  checkBinding(gpu, Math.max(...measure.items), capacity);
+  return [make(separateBuffers(gpu)), ...kvOf(gpu, draft, capacity, layers.length)];
+}
+
 /** KV pages of the layers of each of these models, all in a few large buffers. */
-function kvOf(gpu: Gpu, configs: readonly ModelConfig[], capacity: Capacity): LayerKv[][] {
+function kvOf(
+  gpu: Gpu,
+  configs: readonly ModelConfig[],
+  capacity: Capacity,
+  first = 0,
+): LayerKv[][] {
   const make = (arena: Arena) => {
-    let layer = 0;
+    let layer = first;
     return configs.map(({ layers }) =>
       layers.map(({ attention }) => layerKv(arena, `kv.${layer++}`, attention, capacity))
     );

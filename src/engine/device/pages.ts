@@ -4,6 +4,7 @@
  * is free when nobody holds it.
  */
 export interface PagePool {
+  /** Pages that are handed out: those of lower numbers. */
   readonly total: number;
   readonly free: number;
   /** A free page, now held once, or undefined when there is none. */
@@ -37,6 +38,12 @@ export interface PagePool {
   drop(page: number): void;
   /** Pages that only the cache holds; those released first come first. */
   readonly idle: ReadonlySet<number>;
+  /** Hands out pages 0..total-1 from now on. Higher ones that are held stay so until they are released. */
+  resize(total: number): void;
+  /** A page that is held and no longer handed out; undefined where there is none. */
+  readonly beyond: number | undefined;
+  /** All holds on a page are on another one from now on, which was just taken; the old one is free. */
+  move(from: number, to: number): void;
 }
 
 /** A pool of pages 0..total-1. */
@@ -45,18 +52,22 @@ export function pagePool(total: number): PagePool {
 }
 
 class CountedPages implements PagePool {
-  readonly total: number;
+  #total: number;
   /** The last is the next. */
-  readonly #free: number[];
+  #free: number[];
   /** Per page: holds other than the cache's. */
-  readonly #holds: Uint32Array;
+  #holds: Uint32Array;
   readonly #kept = new Set<number>();
-  readonly #idle = new Set<number>();
+  #idle = new Set<number>();
 
   constructor(total: number) {
-    this.total = total;
+    this.#total = total;
     this.#free = Array.from({ length: total }, (_, i) => total - 1 - i);
     this.#holds = new Uint32Array(total);
+  }
+
+  get total(): number {
+    return this.#total;
   }
 
   get free(): number {
@@ -88,7 +99,7 @@ class CountedPages implements PagePool {
       this.#holds[page] = holds - 1;
       if (holds > 1) continue;
       if (this.#kept.has(page)) this.#idle.add(page);
-      else this.#free.push(page);
+      else this.#giveBack(page);
     }
   }
 
@@ -104,7 +115,41 @@ class CountedPages implements PagePool {
 
   drop(page: number): void {
     if (!this.#kept.delete(page)) throw new Error(`page ${page} is not cached`);
-    if (this.#idle.delete(page)) this.#free.push(page);
+    if (this.#idle.delete(page)) this.#giveBack(page);
+  }
+
+  resize(total: number): void {
+    if (total > this.#holds.length) {
+      const holds = new Uint32Array(total);
+      holds.set(this.#holds);
+      this.#holds = holds;
+    }
+    const held = (page: number) => this.#holdsOf(page) > 0 || this.#kept.has(page);
+    const added = Array.from({ length: Math.max(0, total - this.#total) }, (_, i) => total - 1 - i)
+      .filter((page) => !held(page));
+    this.#total = total;
+    // Those that may go again are given last.
+    this.#free = [...added, ...this.#free.filter((page) => page < total)];
+  }
+
+  get beyond(): number | undefined {
+    const page = this.#holds.findLastIndex((holds, page) => holds > 0 || this.#kept.has(page));
+    return page >= this.#total ? page : undefined;
+  }
+
+  move(from: number, to: number): void {
+    this.#holds[to] = this.#holdsOf(from);
+    this.#holds[from] = 0;
+    if (this.#kept.delete(from)) this.#kept.add(to);
+    // In the place that it had in the order.
+    if (this.#idle.has(from)) {
+      this.#idle = new Set([...this.#idle].map((page) => page === from ? to : page));
+    }
+    this.#giveBack(from);
+  }
+
+  #giveBack(page: number): void {
+    if (page < this.#total) this.#free.push(page);
   }
 
   #holdsOf(page: number): number {

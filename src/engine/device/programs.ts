@@ -52,6 +52,8 @@ export interface Programs {
   prompt(rows: number, cells?: number, choice?: ChoiceKind): Promise<PromptPrograms>;
   /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
+  /** See Compiler. */
+  replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
 }
@@ -111,12 +113,14 @@ export function enginePrograms(
     readonly relaxed: Relaxed | undefined;
   },
 ): Programs {
-  const { compile, created } = compiler(gpu);
-  const { target } = models;
+  const { target, elastic } = models;
+  const moving = elastic ? [...elastic.paged, ...elastic.weights, ...elastic.kv] : [];
+  const { compile, created, replace } = compiler(gpu, new Set(moving));
   const drafter = drafterOf(models, buffers);
   const parts = {
     ...{ target, drafter, buffers, relaxed },
     ...{ mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) },
+    keepAll: elastic !== undefined,
     told: capacity.confident === true && models.draft !== undefined,
   };
   const packs = drafter?.extendPacked !== undefined && relaxed === undefined;
@@ -170,6 +174,7 @@ export function enginePrograms(
   const catchUp = once((rows = 0) => compile(drafter?.catchUp?.rows(rows) ?? []));
   return {
     created,
+    replace,
     packs,
     ranks: packs && parts.told,
     round({ batch, depth, width, rows, proposed = false, choice = PLAIN_CHOICE, ...of }) {

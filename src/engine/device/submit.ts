@@ -26,6 +26,8 @@ export interface Submitter {
    * next call with the same (identical) work will submit first.
    */
   repeat(work: Work, count: number): Promise<Ran[]>;
+  /** Drops what was encoded ahead: a buffer was replaced. */
+  forget(): void;
 }
 
 /** What one run left. */
@@ -141,5 +143,6 @@ export async function openSubmitter(
       await yieldNow();
       return await read(work, count);
     },
+    forget: () => ready.clear(),
   };
 }

@@ -30,6 +30,8 @@ export interface RoundParts {
   readonly told?: boolean | undefined;
   /** Absent: acceptance is lossless. */
   readonly relaxed?: Relaxed | undefined;
+  /** What the drafter needs is kept of all rows, not only of those that go without it. */
+  readonly keepAll?: boolean;
 }
 
 /** A round's plans, in the order they run. */
@@ -66,11 +68,11 @@ export function tells(
  * again, what it needs of the rows is kept for it.
  */
 export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
-  const { target, drafter, buffers, mostRows, relaxed } = parts;
+  const { target, drafter, buffers, mostRows, relaxed, keepAll } = parts;
   const { shape, proposed, choice } = kind;
   const { batch, depth, rows: perSlot } = shape;
   const count = batch * perSlot;
-  const keep = depth === 0 ? drafter?.catchUp?.keep : undefined;
+  const keep = depth === 0 || keepAll ? drafter?.catchUp?.keep : undefined;
   const auxHidden = drafter && (depth > 0 || keep) ? drafter.auxHidden : [];
   return {
     draft: drafter && !proposed ? drafter.levels(shape) : [],
@@ -155,13 +157,16 @@ export interface PromptPlans {
 
 /** @param choice see RoundKind. */
 export function promptPlans(
-  { target, drafter, buffers }: RoundParts,
+  { target, drafter, buffers, keepAll }: RoundParts,
   count: number,
   choice?: ChoiceBuffers,
 ): PromptPlans {
   const { batchSlots, slots, rows, extendRows, chosen, last, results } = buffers;
   return {
-    body: targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
+    body: [
+      ...targetBody(target, { rows, count, perSlot: count }, drafter?.auxHidden ?? []),
+      ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
+    ],
     head: [
       ...targetHeadAt(target, last),
       // The one row to choose for is in draftRows, see `writePrompt`.

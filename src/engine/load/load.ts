@@ -174,15 +174,20 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
 export async function loadWeights(
   gpu: Gpu,
   models: OpenedModels,
-  options: QuantizeChoice & { readonly onProgress?: (progress: LoadProgress) => void } = {},
+  options: QuantizeChoice & Apart & { readonly onProgress?: (progress: LoadProgress) => void } = {},
 ): Promise<LoadedWeights> {
-  const { onProgress = () => {} } = options;
+  const { onProgress = () => {}, elasticDraft } = options;
   using quantizers = openQuantizers(gpu, options);
   return await loadWith(gpu, models, (checkpoint, part) =>
     checkpointWeights(gpu, checkpoint, {
       onBytes: counter(checkpoint, onProgress),
       ...quantizers.of(part),
-    }));
+    }), { elasticDraft });
+}
+
+/** Whether the draft's weights are to have buffers of their own, because they may leave the GPU. */
+export interface Apart {
+  readonly elasticDraft?: boolean | undefined;
 }
 
 /**
@@ -193,30 +198,35 @@ export async function loadWith(
   gpu: Gpu,
   models: Pick<OpenedModels, "target" | "draft">,
   open: (checkpoint: Checkpoint, part: Part) => WeightSource,
+  { elasticDraft = false }: Apart = {},
 ): Promise<LoadedWeights> {
   const { target, draft } = models;
   const sources: Sources = {
     target: open(target.checkpoint, "target"),
     draft: draft && open(draft.checkpoint, "draft"),
   };
-  const measure = measuringArena();
+  const apart = elasticDraft && draft !== undefined;
+  const shared = measuringArena();
+  const measure = { target: shared, draft: apart ? measuringArena() : shared };
   await makeWeights(models, sources, {
-    load: (source) => loader(gpu, shapesAlone(source), measure),
+    load: (source, part) => loader(gpu, shapesAlone(source), measure[part]),
     pause: () => Promise.resolve(),
   });
-  const arena = openArena(gpu, "weights", measure.items);
+  const arena = openArena(gpu, "weights", shared.items);
+  const own = apart ? openArena(gpu, "draft", measure.draft.items) : undefined;
+  const arenas = { target: arena, draft: own ?? arena };
   // What the GPU has no memory for is reported here, so that reading is spared.
   await throwDeviceErrors(gpu);
   const yieldNow = yieldToEventLoop();
   const weights = await makeWeights(models, sources, {
-    load: (source) => loader(gpu, source, arena),
+    load: (source, part) => loader(gpu, source, arenas[part]),
     pause: async () => {
       await yieldNow();
       gpu.check();
     },
   });
   await throwDeviceErrors(gpu);
-  return weights;
+  return { ...weights, ...own && { draftBuffers: own.buffers } };
 }
 
 interface Sources {
@@ -228,16 +238,16 @@ async function makeWeights(
   { target, draft }: Pick<OpenedModels, "target" | "draft">,
   sources: Sources,
   { load, pause }: {
-    readonly load: (source: WeightSource) => Loader;
+    readonly load: (source: WeightSource, part: Part) => Loader;
     readonly pause: () => Promise<void>;
   },
 ): Promise<LoadedWeights> {
   const { checkpoint, config } = target;
-  const weights = await loadTarget(load(sources.target), checkpoint, config, pause);
+  const weights = await loadTarget(load(sources.target, "target"), checkpoint, config, pause);
   const loaded = { target: { config, weights }, draft: undefined };
   if (!draft || !sources.draft) return loaded;
   const { checkpoint: files, config: by } = draft;
-  const from = load(sources.draft);
+  const from = load(sources.draft, "draft");
   return by.algorithm === "STANDALONE"
     ? {
       ...loaded,

@@ -3,7 +3,7 @@ import type { DraftAsked } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
-import { checkModels, loadWith } from "./load.ts";
+import { type Apart, checkModels, loadWith } from "./load.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";
@@ -32,7 +32,7 @@ export async function loadRandomWeights(
   gpu: Gpu,
   models: OpenedModels,
   seed: number,
-  quantize: QuantizeChoice = {},
+  quantize: QuantizeChoice & Apart = {},
 ): Promise<LoadedWeights> {
   using quantizers = openQuantizers(gpu, quantize);
   const nextStream = counter();
@@ -41,7 +41,7 @@ export async function loadRandomWeights(
     const source = randomWeights(gpu, { seed, nextStream, ...quantizers.of(part) });
     made.push(source);
     return source;
-  });
+  }, quantize);
   for (const source of made) source.fillAll();
   return weights;
 }

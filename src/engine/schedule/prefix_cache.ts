@@ -58,6 +58,10 @@ export interface PrefixCache {
   evict(): boolean;
   /** Frees all that only the cache holds. */
   clear(): void;
+  /** What a page held is in another one now: tells the cache after `PagePool.move`. */
+  move(from: number, to: number): void;
+  /** The draft's keys and values of all pages are lost. */
+  forgetDraft(): void;
 }
 
 export interface PrefixCacheOptions {
@@ -87,6 +91,8 @@ export function noPrefixCache(): PrefixCache {
     insert: ({ pages }) => [...pages],
     evict: () => false,
     clear: () => {},
+    move: () => {},
+    forgetDraft: () => {},
   };
 }
 
@@ -174,6 +180,18 @@ class PageTree implements PrefixCache {
 
   clear(): void {
     while (this.evict());
+  }
+
+  move(from: number, to: number): void {
+    const node = this.#byPage.get(from);
+    if (node === undefined) return;
+    this.#byPage.delete(from);
+    this.#byPage.set(to, node);
+    node.page = to;
+  }
+
+  forgetDraft(): void {
+    for (const node of this.#byPage.values()) node.drafted = 0;
   }
 
   /** The node with this key. The page given becomes its page if it is new or has the worse one. */

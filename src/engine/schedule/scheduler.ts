@@ -17,7 +17,9 @@ import { constrained } from "./constraining.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import { openProposalGain } from "./proposal_gain.ts";
 import { deviceSteps, proposalOf, proposedRound } from "./proposing.ts";
+import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
+import type { ResidencyOptions } from "./residency.ts";
 import { pageBudget, type PagesCore, sequencePages } from "./sequence_pages.ts";
 import { newSequence, rewind } from "../device/sequence.ts";
 import { NO_DRAFTS, type Speculation } from "./speculation.ts";
@@ -58,12 +60,14 @@ export interface SchedulerCounts {
   catchUpMs: number;
   /** Rounds after the last token of every request in them: their group had been submitted whole. */
   wasted: number;
+  /** Where the draft may leave the GPU. */
+  elastic?: ElasticReport;
 }
 
 /** What the scheduler needs of a core: tests give it one without a device. */
 export type SchedulerCore =
   & PagesCore
-  & Pick<Core, "draft" | "ranks" | "setSampling" | "prefill" | "catchUp" | "rounds">;
+  & Pick<Core, "draft" | "ranks" | "elastic" | "setSampling" | "prefill" | "catchUp" | "rounds">;
 
 /**
  * Runs many requests at once: continuous batching over paged keys and values. It is driven by one
@@ -101,13 +105,16 @@ export interface SchedulerOptions {
   /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
   readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
+  /** When the draft leaves the GPU, where it may. */
+  readonly residency?: Partial<ResidencyOptions>;
+  readonly onWarning?: (line: string) => void;
 }
 
 export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
-  const { onRound = () => {}, costs = () => undefined } = options;
+  const { onRound = () => {}, costs = () => undefined, onWarning = () => {} } = options;
   const { capacity } = core;
   const pages = sequencePages(core, cache);
   const places = openPlaces<RequestState>(pageBudget(pages, capacity));
@@ -128,6 +135,13 @@ export function openScheduler(
   let together = 1;
   /** The host drafted for it. */
   let proposedLast = false;
+  const elastic = core.elastic && elasticDraft({
+    ...{ core, memory: core.elastic, cache, onWarning },
+    running: () => running.map(({ sequence }) => sequence),
+  }, options.residency);
+  /** Draft steps that the policy chose in this step. */
+  let chosenSteps: number | undefined;
+  if (elastic) counts.elastic = elastic.report;
 
   /** Gives slot and pages back; what is stored stays cached unless the request failed. */
   function leave(state: RequestState, { failed = false } = {}): void {
@@ -281,7 +295,10 @@ export function openScheduler(
 
   /** What the device drafts, as the policy picks it. */
   function pick(states: readonly RequestState[]): Choice {
-    return core.draft === "none" ? NO_DRAFTS : speculation.pick(contextOf(states));
+    if (core.draft === "none") return NO_DRAFTS;
+    const choice = speculation.pick(contextOf(states));
+    chosenSteps = choice.tier.depth;
+    return elastic?.away ? NO_DRAFTS : choice;
   }
 
   /** Rounds as the policy picks them. */
@@ -346,7 +363,7 @@ export function openScheduler(
   /** Milliseconds that it took. */
   async function catchUp(states: readonly RequestState[]): Promise<number> {
     // Without features there is nothing to catch up from; the lag costs acceptance only.
-    if (core.draft !== "catches up") return 0;
+    if (core.draft !== "catches up" || elastic?.away) return 0;
     const behind = states.map(({ sequence }) => sequence)
       .filter(({ draftStored, stored }) => draftStored < stored);
     if (behind.length === 0) return 0;
@@ -401,6 +418,11 @@ export function openScheduler(
       await eventsRead();
       await round();
       await eventsRead();
+      if (elastic) {
+        await elastic.step(chosenSteps, waiting.length);
+        counts.elastic = elastic.report;
+        chosenSteps = undefined;
+      }
       return true;
     },
     fail(error) {

@@ -200,3 +200,29 @@ Deno.test("no prefix cache: nothing is found, and pages stay the caller's", () =
   cache.clear();
   deepEqual([cache.evict(), cache.evictable, cache.size, pool.free], [false, 0, 0, 4]);
 });
+
+Deno.test("prefix cache: a page that moved is found in its new place, and evicted there", () => {
+  const { pool, cache } = open(PLAIN, 6);
+  const owner = sequence(pool, run(33), 33);
+  cache.insert(owner);
+  pool.move(1, pool.take() as number);
+  cache.move(1, 2);
+  pool.release([0, 2]);
+  const found = cache.match(run(33));
+  deepEqual(found, { pages: [0, 2], draftStored: 32 });
+  pool.release(found.pages);
+  deepEqual([cache.evict(), [...pool.idle], cache.size], [true, [0], 1], "leaves first");
+  cache.move(5, 4); // of which it knows nothing
+  cache.clear();
+  equal(pool.free, 6);
+});
+
+Deno.test("prefix cache: the draft's keys and values may be forgotten", () => {
+  const { pool, cache } = open(PLAIN);
+  const { pages } = sequence(pool, run(33), 33);
+  cache.insert({ ids: run(33), stored: 32, draftStored: 32, pages });
+  cache.forgetDraft();
+  deepEqual(cache.match(run(33)), { pages: [0, 1], draftStored: 0 });
+  cache.insert({ ids: run(33), stored: 32, draftStored: 20, pages });
+  equal(cache.match(run(33)).draftStored, 20);
+});

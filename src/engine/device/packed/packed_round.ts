@@ -88,10 +88,15 @@ export function joined(...programs: readonly Program[]): Program {
  * Target forward and choice of `count` rows. Those of several sequences go through attention as if each had a
  * slot of its own, with the same bits.
  */
-function targetRows({ target, drafter, buffers }: RoundParts, count: number, alone: boolean) {
+function targetRows(
+  { target, drafter, buffers, keepAll }: RoundParts,
+  count: number,
+  alone: boolean,
+): Dispatch[] {
   const perSlot = alone ? count : 1;
   return [
     ...targetBody(target, { rows: buffers.rows, count, perSlot }, drafter?.auxHidden ?? []),
+    ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
     ...targetHead(target, count),
     ...chooseRows(target, buffers, { count, perSlot, choice: undefined }),
   ];

@@ -1,0 +1,37 @@
+import type { Gpu } from "../../../gpu/device.ts";
+import type { ElasticBuffers } from "../models.ts";
+import { type LeavingBuffers, leavingBuffers } from "./leaving_buffers.ts";
+import { type PagedBuffers, pagedBuffers } from "./paged_buffers.ts";
+
+/** A draft's memory, which KV pages may have while nothing is drafted. */
+export interface ElasticMemory {
+  /** The draft is not there, or not all of it: rounds and prompts go without it. */
+  away: boolean;
+  readonly paged: PagedBuffers;
+  readonly draft: LeavingBuffers;
+  /** KV pages while the draft is there. */
+  readonly fewest: number;
+  /** KV pages that the memory of both holds: as many bytes a page as the target's layers and features take. */
+  readonly most: number;
+}
+
+/**
+ * @param at.pages that there are now.
+ * @param at.replace see Compiler; what was encoded before must not run any more.
+ */
+export function elasticMemory(
+  gpu: Gpu,
+  { paged: buffers, weights: kept, kv: dropped }: ElasticBuffers,
+  { pages, replace }: {
+    readonly pages: number;
+    readonly replace: (from: GPUBuffer, to: GPUBuffer | undefined) => void;
+  },
+): ElasticMemory {
+  const paged = pagedBuffers(gpu, buffers, { pages, replace });
+  const draft = leavingBuffers(gpu, { kept, dropped }, replace);
+  const { maxStorageBufferBindingSize, maxBufferSize } = gpu.limits;
+  const limit = Math.min(maxStorageBufferBindingSize, maxBufferSize);
+  const bound = Math.min(...buffers.map(({ size }) => Math.floor(limit / (size / pages))));
+  const held = pages + Math.floor(draft.bytes / paged.pageBytes);
+  return { away: false, paged, draft, fewest: pages, most: Math.max(pages, Math.min(bound, held)) };
+}

@@ -1,0 +1,94 @@
+/** Where the draft's weights, keys and values are. */
+export type Residency =
+  | {
+    readonly kind: "resident";
+    /** Steps for which nothing was drafted and pages were short, less those for which it was not so. */
+    readonly short: number;
+  }
+  /** On its way to the host, chunk by chunk. */
+  | { readonly kind: "evicting" }
+  | {
+    readonly kind: "host";
+    /** Steps for which the policy would have drafted. */
+    readonly wanted: number;
+  }
+  /** On its way back. */
+  | { readonly kind: "loading" }
+  /** There was no memory to bring it back: it is gone for good. */
+  | { readonly kind: "lost" };
+
+/** What is seen at a step. */
+export interface MemorySignals {
+  /** Draft steps that the policy chose for the round; undefined where it chose none. */
+  readonly chosen: number | undefined;
+  /** KV pages that are free or only cached, of all there are now. */
+  readonly freeShare: number;
+  /** Requests wait, those among them that were preempted. */
+  readonly waiting: number;
+  /** KV pages held by running requests, as a share of those that there are beside the draft. */
+  readonly heldShare: number;
+}
+
+/** When the draft leaves and comes back. */
+export interface ResidencyOptions {
+  /** Pages are short below this share of free ones while requests wait. */
+  readonly shortShare: number;
+  /** It leaves once pages were short for so many steps. */
+  readonly shortSteps: number;
+  /** It comes back once the policy would have drafted in so many steps, */
+  readonly wantedSteps: number;
+  /** and only where this share of the pages beside it is free then: more than `shortShare`. */
+  readonly roomShare: number;
+}
+
+/** Nightjar's best threshold is 10 % (policies.md 1.6); room for twice that keeps it from leaving again. */
+export const RESIDENCY: ResidencyOptions = {
+  shortShare: 0.1,
+  shortSteps: 16,
+  wantedSteps: 2,
+  roomShare: 0.2,
+};
+
+/** To begin with. */
+export const RESIDENT: Residency = { kind: "resident", short: 0 };
+
+/** After a step. */
+export function observed(
+  state: Residency,
+  { chosen, freeShare, waiting, heldShare }: MemorySignals,
+  { shortShare, shortSteps, wantedSteps, roomShare }: ResidencyOptions,
+): Residency {
+  switch (state.kind) {
+    case "resident": {
+      if (chosen === undefined) return state;
+      if (chosen > 0) return RESIDENT;
+      const pressed = waiting > 0 && freeShare < shortShare;
+      const short = pressed ? state.short + 1 : Math.max(0, state.short - 1);
+      return short < shortSteps ? { kind: "resident", short } : { kind: "evicting" };
+    }
+    case "host": {
+      const wanted = chosen ? state.wanted + 1 : state.wanted;
+      const fits = heldShare <= 1 - roomShare;
+      return wanted >= wantedSteps && fits ? { kind: "loading" } : { kind: "host", wanted };
+    }
+    default:
+      return state;
+  }
+}
+
+/** How moving ended: it is there; pages could not be vacated; there is no memory. */
+export type Moved = "moved" | "blocked" | "no memory";
+
+/** After the move that the state is in. */
+export function moved(state: Residency, how: Moved): Residency {
+  switch (state.kind) {
+    case "evicting":
+      // Without memory for more pages it is away all the same.
+      return { kind: "host", wanted: 0 };
+    case "loading":
+      if (how === "moved") return RESIDENT;
+      return how === "blocked" ? { kind: "host", wanted: 0 } : { kind: "lost" };
+    default:
+      return state;
+  }
+}
