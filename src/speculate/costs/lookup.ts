@@ -17,7 +17,8 @@ export interface PricedRound {
 /**
  * Milliseconds of one round:
  *
- *     (K - 1) level(b) + verify(b + drafts) + cells perCell + extend(b (K + 1)) + host / rounds a sync
+ *     (K - 1) level(b) + verify(b + drafts) + cells (perCell + (1 + drafts / b) perRowCell)
+ *       + extend(b (K + 1)) + host / rounds a sync
  *
  * b is the padded batch; without drafts there is neither level nor extend. A verify forward that has
  * rows for all drafts pads them with the batch.
@@ -27,8 +28,11 @@ export function roundMs(costs: CostTable, round: PricedRound): number {
   const padded = paddedBatch(costs, batch);
   const all = batch * steps;
   const { drafts = all } = round;
-  const rows = drafts < all ? batch + Math.max(0, drafts) : padded * (steps + 1);
-  const verify = at(costs.verify, rows) + product(cells, costs.perCell);
+  const fewer = drafts < all;
+  const rows = fewer ? batch + Math.max(0, drafts) : padded * (steps + 1);
+  const rowsEach = fewer ? rows / batch : steps + 1;
+  const perCell = costs.perCell + product(rowsEach, costs.perRowCell ?? 0);
+  const verify = at(costs.verify, rows) + product(cells, perCell);
   const host = roundsPerSync > 1 ? costs.host / roundsPerSync : costs.host;
   const drafting = steps > 0
     ? product(steps - 1, at(costs.level, padded)) + at(costs.extend, padded * (steps + 1))
