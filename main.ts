@@ -86,6 +86,13 @@ async function run(
       const { version } = denoJson;
       return await runBreakeven(invocation.options, { open, io, args: args.slice(1), version });
     }
+    case "profile": {
+      const { located } = await import("./src/cli/open/locate.ts");
+      const { openCostsSession } = await import("./src/bench/costs/costs_session.ts");
+      const { runCosts } = await import("./src/cli/bench/costs.ts");
+      const open = located(openCostsSession, { io, quiet: invocation.options.quiet });
+      return await runCosts(invocation.options, { open, io });
+    }
     case "check": {
       const { located } = await import("./src/cli/open/locate.ts");
       const { checkModel } = await import("./src/engine/check/check.ts");

@@ -122,6 +122,8 @@ export interface ModelRequest {
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
   readonly autotune?: "on" | "off" | "again";
+  /** As in OpenOptions. */
+  readonly costs?: string;
   /** Config files of a checkpoint that is built of random weights. */
   readonly randomWeights?: string;
   readonly randomDraft?: string;

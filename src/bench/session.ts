@@ -75,6 +75,7 @@ async function runCell(engine: Engine, { spec, workload, signal }: Cell): Promis
     cache,
     outputs: engine.outputs,
     speculation,
+    costs: () => engine.costs.table,
     roundsPerSync: spec.roundsPerSync ?? "auto",
     onRound: ({ at, ...round }) => {
       const { draftMs, verifyMs, extendMs, ms } = round;

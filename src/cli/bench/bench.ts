@@ -116,6 +116,7 @@ function requestOf(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
+    ...options.costs === undefined ? {} : { costs: options.costs },
     ...modelRequest(options, { io, status }),
   };
 }

@@ -5,6 +5,7 @@ export type CommandName =
   | "chat"
   | "bench"
   | "breakeven"
+  | "profile"
   | "check"
   | "inspect"
   | "convert"

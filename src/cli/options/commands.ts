@@ -6,6 +6,7 @@ import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
   AUTOTUNE,
+  COSTS,
   DRAFT,
   HISTORY,
   JSON_OUTPUT,
@@ -23,6 +24,7 @@ import {
 import { CONSTRAINT } from "./option_constraint.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import { PROFILE, PROFILE_OUTPUT } from "./profile_flags.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 const MODEL_OPERAND = {
@@ -40,6 +42,7 @@ const MODEL = {
   ...KV,
   ...ADAPTER,
   ...AUTOTUNE,
+  ...COSTS,
   ...CONTEXT,
   ...CACHE,
 };
@@ -99,7 +102,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Axes: BENCH_AXES,
       Run: BENCH_RUN,
       Profile: BENCH_PROFILE,
-      Model: MEASURED,
+      Model: { ...MEASURED, ...COSTS },
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
     },
   },
@@ -116,6 +119,15 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
         outputFile: BENCH_OUTPUT.outputFile,
         quiet: TALK.quiet,
       },
+    },
+  },
+  profile: {
+    summary: "measure what drafts, rounds and prefills cost here, for policies",
+    usage: "eyrie profile [--output FILE] [flags]",
+    groups: {
+      Costs: PROFILE,
+      Model: MEASURED,
+      Output: { ...JSON_OUTPUT, ...PROFILE_OUTPUT, quiet: TALK.quiet },
     },
   },
   check: {

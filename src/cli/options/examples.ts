@@ -18,6 +18,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie breakeven --alpha 0.6 --draft-cost 0.05",
     "eyrie breakeven --measure --output html --output-file breakeven.html",
   ],
+  profile: [
+    "eyrie profile",
+    "eyrie profile --max-batch 32 --output cost.json",
+  ],
   check: [
     "eyrie check -m Qwen/Qwen3-4B --quantize q8",
     "eyrie check -m ./model --expected expected.safetensors",

@@ -89,6 +89,17 @@ export const AUTOTUNE = {
   },
 } as const;
 
+export const COSTS = {
+  costs: {
+    flag: "--costs",
+    type: "file",
+    help:
+      "cost table that policies choose by, as eyrie profile --output writes it; off: none; the text is the same",
+    absent: "what eyrie profile measured here, else measured where the policy wants it",
+    example: "--costs cost.json",
+  },
+} as const;
+
 export const SAMPLING = {
   generationConfig: {
     flag: "--generation-config",

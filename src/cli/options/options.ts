@@ -11,6 +11,7 @@ import type { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import type {
   ADAPTER,
   AUTOTUNE,
+  COSTS,
   DRAFT,
   HISTORY,
   JSON_OUTPUT,
@@ -28,6 +29,7 @@ import type {
 import type { CONSTRAINT } from "./option_constraint.ts";
 import type { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import type { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import type { PROFILE, PROFILE_OUTPUT } from "./profile_flags.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -39,6 +41,7 @@ export type GenerateOptions = Values<
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof AUTOTUNE
+  & typeof COSTS
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
@@ -113,6 +116,17 @@ export type BenchOptions =
     & typeof BENCH_RUN
     & typeof BENCH_PROFILE
     & typeof BENCH_OUTPUT
+    & typeof COSTS
+    & Pick<typeof TALK, "quiet">
+  >;
+
+/** Values of `eyrie profile`. */
+export type ProfileOptions =
+  & MeasuredOptions
+  & Values<
+    & typeof PROFILE
+    & typeof PROFILE_OUTPUT
+    & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
 

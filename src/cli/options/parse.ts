@@ -16,10 +16,12 @@ import type {
   GenerateOptions,
   InspectOptions,
   ModelsOptions,
+  ProfileOptions,
   PullOptions,
   RemoveOptions,
   TokenMapOptions,
 } from "./options.ts";
+import { refuseImpossibleProfile } from "./profile_flags.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
 
 /** What `eyrie completion` knows. */
@@ -35,6 +37,7 @@ export type Invocation =
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
+  | { readonly command: "profile"; readonly options: ProfileOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
@@ -94,6 +97,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (typed["help"] === true) return print(commandHelp(name));
   const given = withModel(name, typed, operands);
   if (name === "bench") refuseImpossibleBench(given);
+  else if (name === "profile") refuseImpossibleProfile(given);
   else if (name === "breakeven") {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
   } else refuseImpossible(given);

@@ -27,6 +27,8 @@ export interface SpeculationPlan {
   readonly tiers: readonly TierShape[];
   /** Those whose programs are made at start; default that to begin with. */
   readonly warmed?: readonly TierShape[];
+  /** Whether it goes by what rounds cost. */
+  readonly costs?: boolean;
   readonly speculation: Speculation;
 }
 

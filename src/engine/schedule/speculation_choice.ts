@@ -75,7 +75,8 @@ export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): Specula
   const { numSteps } = found;
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as TierShape;
-  return { tier, tiers, warmed: tiers, speculation: openSpeculation(name, policy) };
+  const { costs = false } = policy;
+  return { tier, tiers, warmed: tiers, costs, speculation: openSpeculation(name, policy) };
 }
 
 /** Every round of this tier, or as deep as a request asks where `others` has more. */

@@ -29,14 +29,10 @@ export interface MeasuredCosts {
   readonly skipped: readonly string[];
 }
 
-/** Share of the time that the first runs may take: they compile. */
-const FIRST_SHARE = 0.4;
 /** Share of the time that storing the long context may take. */
 const LONG_SHARE = 0.08;
-/** Readings that a median needs, and more than which it is hardly better for. */
-const [FEWEST_REPEATS, MOST_REPEATS] = [5, 25];
-/** Without these there is no table. */
-const FEWEST_PROBES = 3;
+/** Readings that a median is to have, that it has however slow they are, and that are enough. */
+const [USUAL_REPEATS, FEWEST_REPEATS, MOST_REPEATS] = [7, 3, 15];
 /** Idle GPUs lower their clocks; this much work raises them. */
 const WARM_MS = 200;
 
@@ -53,25 +49,16 @@ export async function measureCosts(core: Core, asked: CostsAsked): Promise<Measu
   const parts = { core, lanes, timer };
   const longContext = await longContextOf(parts, asked);
   const probes = costProbes(parts, { ...asked, longContext });
-  const firsts = await firstRuns(probes, {
-    ...asked,
-    until: started + 1000 * FIRST_SHARE * asked.seconds,
-  });
-  const chosen = affordable(firsts.timed, end - performance.now());
-  const skipped = [...firsts.skipped, ...firsts.timed.slice(chosen.length)].map(nameOf);
-  const { readings, repeats } = await passes(chosen.map(({ probe }) => probe), { ...asked, end });
+  const { chosen, skipped } = await firstRuns(probes, { ...asked, end });
+  const { readings, repeats } = await passes(chosen, { ...asked, end });
   return {
     table: fitCosts(readings, asked.names),
     readings,
     seconds: (performance.now() - started) / 1000,
     repeats,
     probes: chosen.length,
-    skipped,
+    skipped: skipped.map(({ name }) => name),
   };
-}
-
-function nameOf({ probe }: { readonly probe: Probe }): string {
-  return probe.name;
 }
 
 /** The longest context that a prompt is stored for in time, by what a short one takes. */
@@ -88,40 +75,29 @@ async function longContextOf(parts: ProbeParts, { seconds }: CostsAsked): Promis
   ) ?? SHORT_CONTEXT;
 }
 
-interface TimedProbe {
-  readonly probe: Probe;
-  /** Of a run that compiles nothing. */
-  readonly ms: number;
-}
-
-/** Runs each twice, the most important first, for as long as there is time: the first one compiles. */
+/**
+ * Runs each twice, the most important first, for as long as there is time to run all of them
+ * USUAL_REPEATS times more: the first run compiles, the second says what one takes.
+ */
 async function firstRuns(
   probes: readonly Probe[],
-  { until, signal }: Pick<CostsAsked, "signal"> & { readonly until: number },
-): Promise<{ timed: TimedProbe[]; skipped: { readonly probe: Probe }[] }> {
-  const timed: TimedProbe[] = [];
-  const skipped: { readonly probe: Probe }[] = [];
+  { end, signal }: Pick<CostsAsked, "signal"> & { readonly end: number },
+): Promise<{ readonly chosen: readonly Probe[]; readonly skipped: readonly Probe[] }> {
+  const chosen: Probe[] = [];
+  const skipped: Probe[] = [];
+  let passMs = 0;
   for (const probe of probes) {
-    const late = timed.length >= FEWEST_PROBES && performance.now() > until;
+    const late = probe.rank > 0 && performance.now() + USUAL_REPEATS * passMs > end;
     if (late || signal?.aborted || await probe.run() === undefined) {
-      skipped.push({ probe });
+      skipped.push(probe);
       continue;
     }
     const started = performance.now();
     await probe.run();
-    timed.push({ probe, ms: performance.now() - started });
+    passMs += performance.now() - started;
+    chosen.push(probe);
   }
-  return { timed, skipped };
-}
-
-/** The most important ones that can be run FEWEST_REPEATS times within `left` milliseconds. */
-function affordable(timed: readonly TimedProbe[], left: number): readonly TimedProbe[] {
-  let sum = 0;
-  const most = timed.findIndex(({ ms }, i) => {
-    sum += ms;
-    return i >= FEWEST_PROBES && sum * FEWEST_REPEATS > left;
-  });
-  return most < 0 ? timed : timed.slice(0, most);
+  return { chosen, skipped };
 }
 
 async function passes(
@@ -138,8 +114,10 @@ async function passes(
     const pass = performance.now();
     for (const probe of order) readings.push(...await probe.run() ?? []);
     const now = performance.now();
-    onProgress(Math.min(1, (now - began) / (end - began)));
-    if (now + (now - pass) > end && repeats + 1 >= 2) return { readings, repeats: repeats + 1 };
+    onProgress(now < end ? (now - began) / (end - began) : 1);
+    if (now + (now - pass) > end && repeats + 1 >= FEWEST_REPEATS) {
+      return { readings, repeats: repeats + 1 };
+    }
   }
   return { readings, repeats };
 }

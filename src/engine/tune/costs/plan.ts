@@ -21,6 +21,12 @@ export const SHORT_CONTEXT = 24;
 /** Contexts that attention's cost is seen at: the longest that can be made in time. */
 export const LONG_CONTEXTS = [2056, 1032, 520, 264, 136, 72] as const;
 
+/** Tokens that a draft has missed of each sequence. */
+const LAGS = [1, 4, 16, 64] as const;
+
+/** Tokens of prompts whose prefill is always measured. */
+const PROMPTS = [8, 64] as const;
+
 /** Whether slots can hold such a context and what measuring adds to it. */
 export function holds({ core }: Pick<ProbeParts, "core">, context: number): boolean {
   const { capacity, pool } = core;
@@ -29,37 +35,50 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
 }
 
 /**
- * All that would be worth to be measured, the most important first: rounds of the smallest and the
- * largest batch without drafts and with the most, then powers of two between them, then the others.
+ * All that would be worth to be measured, the most important first. Those of rank 0 make a table: the
+ * ends of every list. Then rounds of powers of two and long contexts, then the others.
  */
 export function costProbes(parts: ProbeParts, asked: PlanAsked): Probe[] {
-  const { maxBatch, depths, chunkRows, longContext } = asked;
-  const batches = batchBuckets(maxBatch);
+  const probes = [
+    ...roundProbes(parts, asked),
+    ...catchUpProbes(parts, asked),
+    ...prefillProbes(parts, asked),
+  ];
+  return probes.toSorted((a, b) => a.rank - b.rank || a.context - b.context);
+}
+
+function roundProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
   const deepest = depths.at(-1) ?? 0;
-  const rounds = batches.flatMap((batch) =>
+  const short = batchBuckets(maxBatch).flatMap((batch) =>
     depths.map((steps) => {
-      const rank = batchRank(batch, maxBatch) + depthRank(steps, deepest);
-      return roundProbe(parts, { batch, steps, context: SHORT_CONTEXT }, 2 * rank);
+      const rank = 2 * (batchRank(batch, maxBatch) + depthRank(steps, deepest));
+      return roundProbe(parts, { batch, steps, context: SHORT_CONTEXT }, rank);
     })
   );
+  if (longContext === SHORT_CONTEXT) return short;
+  const ends = [...new Set([0, deepest])];
   const long = [...new Set([maxBatch, 1])].flatMap((batch, i) =>
-    [...new Set([0, deepest])].map((steps) =>
-      roundProbe(parts, { batch, steps, context: longContext }, 1 + 2 * i)
-    )
+    ends.map((steps) => roundProbe(parts, { batch, steps, context: longContext }, 1 + 2 * i))
   );
-  const contextFor = (lag: number) => lag < SHORT_CONTEXT ? SHORT_CONTEXT : longContext;
-  const lags = parts.core.draft !== "catches up" || deepest === 0
-    ? []
-    : [...new Set([1, 4, 16, 64].map((lag) => Math.min(lag, longContext)))].flatMap((lag) =>
-      [...new Set([1, maxBatch])].map((batch) =>
-        catchUpProbe(parts, { batch, lag, context: contextFor(lag) }, lag === 16 ? 1 : 3)
-      )
+  return [...short, ...long];
+}
+
+function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
+  if (parts.core.draft !== "catches up" || depths.at(-1) === 0) return [];
+  return LAGS.filter((lag) => lag <= longContext).flatMap((lag) => {
+    const context = lag <= SHORT_CONTEXT ? SHORT_CONTEXT : longContext;
+    return [...new Set([1, maxBatch])].map((batch) =>
+      catchUpProbe(parts, { batch, lag, context }, lag === 16 ? 0 : 3)
     );
-  const prefills = [8, chunkRows, 4 * chunkRows]
-    .filter((tokens) => tokens < longContext + WINDOW)
-    .map((tokens) => prefillProbe(parts, { tokens, chunkRows }, tokens === chunkRows ? 1 : 3));
-  return [...rounds, ...long, ...lags, ...prefills]
-    .toSorted((a, b) => a.rank - b.rank || a.context - b.context);
+  });
+}
+
+function prefillProbes(parts: ProbeParts, { chunkRows, longContext }: PlanAsked): Probe[] {
+  return [...new Set([...PROMPTS, chunkRows, 4 * chunkRows])]
+    .filter((tokens) => tokens <= Math.max(longContext, Math.max(...PROMPTS)))
+    .map((tokens) =>
+      prefillProbe(parts, { tokens, chunkRows }, PROMPTS.some((each) => each === tokens) ? 0 : 3)
+    );
 }
 
 function batchRank(batch: number, most: number): number {
