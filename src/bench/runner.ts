@@ -1,5 +1,6 @@
 import type { LoadProgress } from "../engine/load/load.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
+import type { CostTable } from "../speculate/costs/table.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { Workload } from "./workload/workload.ts";
 
@@ -109,6 +110,8 @@ export interface Subject {
 export interface BenchSession extends Disposable {
   readonly subject: Subject;
   readonly runCell: RunCell;
+  /** What rounds cost here, where that is known from before. */
+  readonly costs?: CostTable | undefined;
 }
 
 /** Which models on which adapter, and who is notified of the loading. */

@@ -34,6 +34,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   await engine.core.warmUp(tiers);
   return {
     subject: subjectOf(engine, request),
+    costs: engine.costs.table,
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal }),
     [Symbol.dispose]: () => engine[Symbol.dispose](),
   };

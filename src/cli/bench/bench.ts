@@ -123,7 +123,7 @@ function requestOf(
 
 /** The models that the flags name. */
 export function modelRequest(
-  options: MeasuredOptions,
+  options: Omit<MeasuredOptions, "simulateAcceptance"> & Partial<MeasuredOptions>,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
   const { model, draft, draftRopeTheta, algorithm, adapter } = options;

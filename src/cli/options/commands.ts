@@ -60,6 +60,9 @@ const MEASURED = {
   ...BENCH_RANDOM,
 };
 
+/** The same where nothing is accepted or refused: a round costs the same either way. */
+const { simulateAcceptance: _, ...PRICED } = MEASURED;
+
 /** Every command. The only place where flags are joined to commands. */
 export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   generate: {
@@ -112,7 +115,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Equation: BREAKEVEN,
       Measure: { ...BREAKEVEN_MEASURE, workload: BENCH_RUN.workload, seed: BENCH_RUN.seed },
-      Model: MEASURED,
+      Model: { ...MEASURED, ...COSTS },
       Output: {
         ...JSON_OUTPUT,
         ...BREAKEVEN_OUTPUT,
@@ -126,7 +129,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     usage: "eyrie profile [--output FILE] [flags]",
     groups: {
       Costs: PROFILE,
-      Model: MEASURED,
+      Model: PRICED,
       Output: { ...JSON_OUTPUT, ...PROFILE_OUTPUT, quiet: TALK.quiet },
     },
   },

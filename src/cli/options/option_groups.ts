@@ -94,7 +94,7 @@ export const COSTS = {
     flag: "--costs",
     type: "file",
     help:
-      "cost table that policies choose by, as eyrie profile --output writes it; off: none; the text is the same",
+      "what rounds cost, for policies and breakeven: a file that eyrie profile --output wrote, or off; the text is the same",
     absent: "what eyrie profile measured here, else measured where the policy wants it",
     example: "--costs cost.json",
   },

@@ -122,7 +122,7 @@ export type BenchOptions =
 
 /** Values of `eyrie profile`. */
 export type ProfileOptions =
-  & MeasuredOptions
+  & Omit<MeasuredOptions, "simulateAcceptance">
   & Values<
     & typeof PROFILE
     & typeof PROFILE_OUTPUT
@@ -138,6 +138,7 @@ export type BreakevenOptions =
     & typeof BREAKEVEN_MEASURE
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof BREAKEVEN_OUTPUT
+    & typeof COSTS
     & Pick<typeof BENCH_OUTPUT, "outputFile">
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">

@@ -1,4 +1,3 @@
-import { UsageError } from "../../errors.ts";
 import { MOST_STEPS } from "../../speculate/round_shape.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
 
@@ -46,12 +45,7 @@ export const PROFILE_OUTPUT = {
 
 /** Flags of `profile` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { numSteps, simulateAcceptance, ...others } = given;
-  if (simulateAcceptance !== undefined) {
-    throw new UsageError(
-      'Cannot use "--simulate-acceptance" with profile: a round costs the same whatever it accepts',
-    );
-  }
+  const { numSteps, ...others } = given;
   const axis = numSteps === undefined ? {} : { numSteps: [numSteps] };
   refuseImpossibleBench({ ...others, ...axis });
 }
