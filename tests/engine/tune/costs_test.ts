@@ -107,6 +107,25 @@ Deno.test("without timestamps the clock times parts, what waiting takes taken of
   assert.equal(compiler(core.gpu).created.modules, 0);
 });
 
+Deno.test("measured beside a prefix cache: what it keeps stays, and is found again", async () => {
+  using engine = await openEngine({ maxBatch: 2, maxKvTokens: 640, speculate: statically(1) });
+  const request = {
+    promptIds: Array.from({ length: 200 }, (_, i) => 5 + i % 900),
+    sampling: GREEDY,
+    ...{ maxTokens: 12, stop: [], ignoreEos: true },
+  };
+  const before = await resultOf(engine.generate(request));
+  const kept = engine.cache.size;
+  assert.ok(kept >= 12);
+  const { table } = await engine.costs.measure({ seconds: 0.1, keep: false });
+  assert.ok(table.verify.length > 0);
+  assertNothingHeld(engine);
+  assert.equal(engine.cache.size, kept);
+  const after = await resultOf(engine.generate(request));
+  assert.deepEqual(after.outputIds, before.outputIds);
+  assert.ok(after.cachedTokens >= 192);
+});
+
 /** Goes by costs: 1 draft where the table says that it is cheap, always. */
 function frugal(heard: (CostTable | undefined)[]): Policy<null> {
   return {

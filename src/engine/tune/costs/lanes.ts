@@ -2,8 +2,7 @@ import { GREEDY } from "../../../speculate/sampling.ts";
 import type { Core } from "../../device/core.ts";
 import { prefillPrompt } from "../../device/direct.ts";
 import { newSequence, type Sequence } from "../../device/sequence.ts";
-import { prefixCache } from "../../schedule/prefix_cache.ts";
-import { sequencePages } from "../../schedule/sequence_pages.ts";
+import { PAGE } from "../../../model/plan/rows_layout.ts";
 
 /** Sequences side by side whose contexts are about equally long, for rounds that are measured. */
 export interface Lanes extends Disposable {
@@ -11,10 +10,10 @@ export interface Lanes extends Disposable {
    * The first `batch` lanes with `context` tokens stored, or up to WINDOW more, and room for one more
    * round of `tokens` each. Their long prompts share pages. Undefined where slots or pages are short.
    *
-   * @param context no multiple of a page: a prompt's last cell is in a page of its own.
+   * @param context the last cell of it and what comes after are in pages of each lane's own.
    */
   at(batch: number, context: number, tokens: number): Promise<readonly Sequence[] | undefined>;
-  /** Gives all slots back, and the pages but those of the shared prompt. */
+  /** Gives all slots back, and the pages but those of shared prompts. */
   close(): void;
 }
 
@@ -27,29 +26,42 @@ interface Lane {
   left: number;
 }
 
-/** @param core nobody else uses it until the lanes are disposed of. */
+/**
+ * Pages are the pool's free ones: what a prefix cache keeps is left alone.
+ *
+ * @param core nobody else uses it until the lanes are disposed of.
+ */
 export function openLanes(core: Core): Lanes {
-  const cache = prefixCache(core.pool, {
-    lookahead: core.draft === "none" ? 0 : 1,
-    requireDraft: core.draft === "always",
-  });
-  const pages = sequencePages(core, cache);
+  const { pool } = core;
   const lanes: Lane[] = [];
+  /** Whole pages of each context's prompt, held once more for the lanes to come. */
+  const shared = new Map<number, readonly number[]>();
   let open = 0;
 
   function close(): void {
-    for (const { sequence } of lanes.splice(0)) pages.close(sequence);
+    for (const { sequence } of lanes.splice(0)) core.closeSlot(sequence);
   }
 
   async function add(context: number): Promise<boolean> {
-    const sequence = newSequence(promptIds(core, context));
-    if (pages.open(sequence) !== "opened") return false;
-    lanes.push({ sequence, left: 0 });
+    const sequence = newSequence();
+    const prefix = shared.get(context) ?? [];
+    pool.retain(prefix);
+    sequence.pages.push(...prefix);
+    if (!core.openSlot(sequence)) {
+      pool.release(prefix);
+      return false;
+    }
+    lanes.push({ sequence, left: WINDOW });
+    sequence.stored = sequence.draftStored = prefix.length * PAGE;
     // Two windows: a round that ends beyond the first is still within them.
-    if (!pages.reserve(sequence, context + 2 * WINDOW)) return false;
+    if (!core.reserve(sequence, context + 2 * WINDOW)) return false;
     core.setSampling(sequence, GREEDY);
     await prefillPrompt(core, sequence, promptIds(core, context), sequence.stored);
-    pages.share(sequence);
+    if (!shared.has(context)) {
+      const whole = sequence.pages.slice(0, Math.floor((context - 1) / PAGE));
+      pool.retain(whole);
+      shared.set(context, whole);
+    }
     return true;
   }
 
@@ -64,19 +76,20 @@ export function openLanes(core: Core): Lanes {
         }
       }
       const used = lanes.slice(0, batch);
-      if (used.some(({ left }) => left < tokens)) {
-        for (const lane of used) {
+      for (const lane of used) {
+        if (lane.left < tokens) {
           await prefillPrompt(core, lane.sequence, promptIds(core, context), context - 1);
           lane.left = WINDOW;
         }
+        lane.left -= tokens;
       }
-      for (const lane of used) lane.left -= tokens;
       return used.map(({ sequence }) => sequence);
     },
     close,
     [Symbol.dispose](): void {
       close();
-      cache.clear();
+      for (const pages of shared.values()) pool.release(pages);
+      shared.clear();
     },
   };
 }

@@ -68,7 +68,7 @@ function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: Pla
   return LAGS.filter((lag) => lag <= longContext).flatMap((lag) => {
     const context = lag <= SHORT_CONTEXT ? SHORT_CONTEXT : longContext;
     return [...new Set([1, maxBatch])].map((batch) =>
-      catchUpProbe(parts, { batch, lag, context }, lag === 16 ? 0 : 3)
+      catchUpProbe(parts, { batch, lag, context }, lag === 16 ? 0 : lag * batch === 1 ? 1 : 3)
     );
   });
 }
