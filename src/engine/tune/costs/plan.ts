@@ -35,8 +35,8 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
 }
 
 /**
- * All that would be worth to be measured, the most important first. Those of rank 0 make a table: the
- * ends of every list. Then rounds of powers of two and long contexts, then the others.
+ * All that would be worth to be measured, the most important first. Without those below rank 0 there
+ * is no table; those of rank 0 are the ends of every list. Then rounds of powers of two and long contexts, then the others.
  */
 export function costProbes(parts: ProbeParts, asked: PlanAsked): Probe[] {
   const probes = [
@@ -51,8 +51,10 @@ function roundProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanA
   const deepest = depths.at(-1) ?? 0;
   const short = batchBuckets(maxBatch).flatMap((batch) =>
     depths.map((steps) => {
+      const least = (batch === 1 && steps === 0) || steps === deepest;
       const rank = 2 * (batchRank(batch, maxBatch) + depthRank(steps, deepest));
-      return roundProbe(parts, { batch, steps, context: SHORT_CONTEXT }, rank);
+      const needed = rank === 0 && least ? -1 : rank;
+      return roundProbe(parts, { batch, steps, context: SHORT_CONTEXT }, needed);
     })
   );
   if (longContext === SHORT_CONTEXT) return short;

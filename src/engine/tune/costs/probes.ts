@@ -11,7 +11,7 @@ import type { PartTimer } from "./part_timer.ts";
 export interface Probe {
   /** For the list of what was left out. */
   readonly name: string;
-  /** The most important first. */
+  /** The most important first; what is below 0 is measured whatever it takes. */
   readonly rank: number;
   /** Tokens its sequences have stored; probes of one context run one after the other. */
   readonly context: number;
