@@ -98,6 +98,13 @@ async function run(
       const { runSimulate } = await import("./src/cli/simulate/simulate.ts");
       return await runSimulate(invocation.options, io);
     }
+    case "profile": {
+      const { located } = await import("./src/cli/open/locate.ts");
+      const { openCostsSession } = await import("./src/bench/costs/costs_session.ts");
+      const { runCosts } = await import("./src/cli/bench/costs.ts");
+      const open = located(openCostsSession, { io, quiet: invocation.options.quiet });
+      return await runCosts(invocation.options, { open, io });
+    }
     case "check": {
       const { located } = await import("./src/cli/open/locate.ts");
       const { checkModel } = await import("./src/engine/check/check.ts");

@@ -1,6 +1,7 @@
 import type { LoadProgress } from "../engine/load/load.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
+import type { CostTable } from "../speculate/costs/table.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { Workload } from "./workload/workload.ts";
 
@@ -112,6 +113,8 @@ export interface Subject {
 export interface BenchSession extends Disposable {
   readonly subject: Subject;
   readonly runCell: RunCell;
+  /** What rounds cost here, where that is known from before. */
+  readonly costs?: CostTable | undefined;
 }
 
 /** Which models on which adapter, and who is notified of the loading. */
@@ -125,6 +128,8 @@ export interface ModelRequest {
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
   readonly autotune?: "on" | "off" | "again";
+  /** As in OpenOptions. */
+  readonly costs?: string;
   /** Config files of a checkpoint that is built of random weights. */
   readonly randomWeights?: string;
   readonly randomDraft?: string;

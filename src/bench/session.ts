@@ -36,6 +36,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),
+    costs: engine.costs.table,
     runCell: (spec, signal) => runCell(engine, { spec, workload, signal, onWarning }),
     [Symbol.dispose]: () => engine[Symbol.dispose](),
   };
@@ -93,6 +94,7 @@ async function runCell(
     cache,
     outputs: engine.outputs,
     speculation,
+    costs: () => engine.costs.table,
     roundsPerSync: spec.roundsPerSync ?? "auto",
     onRound: ({ at, ...round }) => {
       const { draftMs, verifyMs, extendMs, ms } = round;

@@ -12,7 +12,7 @@ import type { ModelRequest, Subject } from "./runner.ts";
 export async function openMeasured(
   request: ModelRequest,
   { tiers, ...rest }:
-    & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile">
+    & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile" | "sizeFlags">
     & {
       readonly tiers: readonly TierShape[];
     },
@@ -32,6 +32,7 @@ export async function openMeasured(
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...request.autotune === undefined ? {} : { autotune: request.autotune },
+    ...request.costs === undefined ? {} : { costs: request.costs },
     ...randomWeights === undefined ? {} : {
       random: {
         target: randomWeights,

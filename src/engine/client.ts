@@ -23,6 +23,8 @@ export interface EngineFacts
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
+  /** As in Engine. */
+  readonly costsLine?: string | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
   /** As in Engine. */

@@ -7,7 +7,7 @@ import { checkQuantize, type QuantizeChoice } from "../model/config/quantize_cho
 import { DEFAULT_CONTEXT, PAGE } from "../model/plan/rows_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
 import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
-import { chain, type TierShape } from "../speculate/round_shape.ts";
+import { chain, distinctTiers, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkRejection, drafterOf, type DraftingChoice, mayLeave, planOf } from "./drafting.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
@@ -23,7 +23,18 @@ import type { ResidencyOptions } from "./schedule/residency.ts";
 import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
+import type { OpenedModels } from "./load/opened_models.ts";
+import type { CostsOf } from "./tune/costs/costs_file.ts";
+import { costsLine } from "./tune/costs/costs_line.ts";
+import {
+  checkCosts,
+  type CostsChoice,
+  type EngineCosts,
+  openCosts,
+} from "./tune/costs/engine_costs.ts";
+import { learningCosts } from "./tune/costs/learning.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
+import { adapterKey, driverVersion } from "./tune/tuning_file.ts";
 import type { Speculation } from "./schedule/speculation.ts";
 
 const RANDOM_SEED = 1;
@@ -34,6 +45,9 @@ const RANDOM_SEED = 1;
  * after each.
  */
 const SOFTWARE_CHUNK_ROWS = 64;
+
+/** Of measuring costs at start, for a policy that goes by them. */
+const QUICK_SECONDS = 3;
 
 export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice {
   /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
@@ -68,6 +82,11 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice
   readonly mail?: () => boolean;
   /** Measure at first use which launches suit the adapter; default off. No result depends on it. */
   readonly autotune?: AutotuneChoice;
+  /**
+   * Cost table of rounds: a file, or "off" for none; absent: the cache's, which is measured where the
+   * policy goes by costs and there is none. No text depends on it.
+   */
+  readonly costs?: CostsChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
 }
@@ -102,6 +121,9 @@ export interface Engine extends EngineText, Disposable {
   /** What is kept of earlier requests. */
   readonly cache: PrefixCache;
   readonly speculation: Speculation;
+  readonly costs: EngineCosts;
+  /** What rounds cost, in a line, where that was measured for the policy. */
+  readonly costsLine: string | undefined;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;
   /** The tiers that were built and the bytes they add. */
@@ -131,6 +153,7 @@ export async function openEngine(
   using stack = new DisposableStack();
   const { random, drafter = drafterOf(options) } = options;
   if (drafter) checkDrafter(drafter, options);
+  checkCosts(options.costs);
   using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
   checkQuantize(options);
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
@@ -144,7 +167,7 @@ export async function openEngine(
   const algorithm = drafter?.name ?? device;
   const { architecture } = config;
   const plan = planOf(options, { algorithm: device, architecture, drafter });
-  const { tiers, warmed = [plan.tier], speculation, confident } = plan;
+  const { tiers, warmed = [plan.tier], confident } = plan;
   const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
   const acceptThresholds = relaxing(options.acceptThresholds);
   if (options.rejection) {
@@ -181,10 +204,22 @@ export async function openEngine(
   const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
   const { onRound, roundsPerSync = "auto", residency } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
+  const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
+  const weights = weightReport(models, options);
+  const costs = openCosts({
+    ...{ core, chunkRows, depths: depthsOf(tiers), choice: options.costs },
+    of: costsOf(models, { gpu, weights, kvDtype: capacity.kvDtype }),
+    ...options.onWarning ? { onWarning: options.onWarning } : {},
+  });
+  stack.defer(() => costs.keep());
+  const measured = plan.costs && costs.table === undefined && options.costs !== "off"
+    ? await costs.measure({ seconds: QUICK_SECONDS })
+    : undefined;
+  const speculation = learningCosts(plan.speculation, costs);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
-    ...gpu.info.software ? { chunkRows: SOFTWARE_CHUNK_ROWS } : {},
+    ...{ chunkRows, costs: () => costs.table },
     ...onRound ? { onRound } : {},
     ...residency ? { residency } : {},
     onWarning,
@@ -196,7 +231,7 @@ export async function openEngine(
     name,
     draftName: models.draft?.checkpoint.name,
     algorithm,
-    weights: weightReport(models, options),
+    weights,
     tuned,
     kvDtype: capacity.kvDtype,
     acceptThresholds,
@@ -208,6 +243,8 @@ export async function openEngine(
     counts: scheduler.counts,
     cache,
     speculation,
+    costs,
+    costsLine: measured && costsLine(measured, depthsOf(tiers)),
     tier,
     tiers: {
       shapes: tiers,
@@ -222,6 +259,30 @@ export async function openEngine(
     submit,
     idle,
     [Symbol.dispose]: () => owned.dispose(),
+  };
+}
+
+/** Draft levels of the chains among the tiers, rising. */
+function depthsOf(tiers: readonly TierShape[]): number[] {
+  return distinctTiers([chain(0), ...tiers.filter(isChain)]).map(({ depth }) => depth);
+}
+
+/** What measured costs hold for. */
+function costsOf(
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+  { gpu, weights, kvDtype }: {
+    readonly gpu: Pick<Gpu, "info">;
+    readonly weights: WeightReport;
+    readonly kvDtype: KvDtype;
+  },
+): CostsOf {
+  const named = (name: string, to: string | undefined) => to === undefined ? name : `${name} ${to}`;
+  return {
+    adapter: adapterKey(gpu.info, driverVersion()),
+    model: named(target.checkpoint.name, weights.quantize),
+    draft: draft && named(draft.checkpoint.name, weights.quantizeDraft),
+    weightBytes: weights.bytes,
+    kvDtype,
   };
 }
 

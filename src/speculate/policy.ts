@@ -17,6 +17,8 @@ export interface Policy<State = unknown> {
    * others when first wanted. Default: as `confident`.
    */
   readonly packs?: boolean;
+  /** Whether it goes by `RoundContext.costs`: only then does the engine measure what is not known. */
+  readonly costs?: true;
   /** How the next round is to draft. */
   pick(state: State, context: RoundContext): Choice;
   /**
@@ -128,6 +130,8 @@ export interface RoundOutcome {
   readonly batchSize: number;
   /** Requests that waited for a place when it was over. */
   readonly waiting: number;
+  /** Rounds that were submitted at once, this one among them; absent: not known. */
+  readonly roundsPerSync?: number;
   /** At most [batchSize]: neither those that had ended nor those that are not to be drafted for. */
   readonly sequences: readonly SequenceOutcome[];
   readonly ms: RoundTimes;

@@ -143,6 +143,7 @@ interface FakeEngineOptions {
   readonly unswitchable?: boolean;
   readonly weights?: Engine["weights"];
   readonly tuned?: Engine["tuned"];
+  readonly costsLine?: string;
   /** Waits before each word: lets a test interrupt. */
   readonly beforeWord?: (word: string) => Promise<void>;
 }
@@ -172,6 +173,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     weights: options.weights ??
       { quantize: undefined, quantizeDraft: undefined, bytes: 10_000_000 },
     tuned: options.tuned,
+    costsLine: options.costsLine,
     kvDtype: "f32",
     get acceptThresholds() {
       return relaxing(opened.at(-1)?.acceptThresholds);

@@ -340,6 +340,18 @@ Deno.test("on a terminal the load bar is drawn and wiped before the text", async
   assert.ok(io.err().includes(`${wipe}2 tokens in`));
 });
 
+Deno.test("--costs reaches the engine; what was measured at start is a line on stderr", async () => {
+  const engine = fakeEngine({ costsLine: "costs, measured in 2.0 s: ..." });
+  const io = fakeIo({ stdin: "" });
+  await run(["--costs", "cost.json", "hello"], engine, io);
+  assert.equal(engine.opened[0]?.costs, "cost.json");
+  assert.match(io.err(), /^costs, measured in 2.0 s: ...$/m);
+  const quiet = fakeIo({ stdin: "" });
+  await run(["--quiet", "hello"], engine, quiet);
+  assert.equal(quiet.err(), "");
+  assert.ok(!("costs" in (engine.opened[1] ?? {})));
+});
+
 Deno.test("--stats tells what tuning did; hardware is tuned unless told otherwise", async () => {
   const engine = fakeEngine({ tuned: { known: 12, measured: 8, left: 4, ms: 1790 } });
   const io = fakeIo({ stdin: "" });

@@ -1,5 +1,7 @@
 import { type BreakEvenRow, fitAlpha, type RoundCosts } from "../../speculate/break_even.ts";
 import { breakEven } from "../../speculate/break_even.ts";
+import { roundParts } from "../../speculate/costs/lookup.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
 import type { BenchRow } from "../row.ts";
 import type { BenchSession, RoundSample } from "../runner.ts";
 import { median, type Ratio } from "../statistics.ts";
@@ -65,18 +67,22 @@ export function keepingRounds(
 
 /**
  * The equation with each number of steps' own costs. `rows` are those of a sweep of one case, with
- * plain decoding among them, `rounds` those that it ran with the whole batch in flight.
+ * plain decoding among them, `rounds` those that it ran with the whole batch in flight. Costs are
+ * those of the rounds, or of a table, which holds at short contexts.
  */
 export function measuredReport(
   rows: readonly BenchRow[],
   rounds: readonly RoundSample[],
   facts: Measured["facts"],
+  costs?: CostTable,
 ): BreakEvenReport {
   const { row, best } = breakEven();
   const drafting = rows.filter(({ setting_kind }) => setting_kind === "static")
     .toSorted((a, b) => (a.num_steps ?? 0) - (b.num_steps ?? 0));
-  const plainMs = median(rounds.filter(({ numSteps }) => numSteps === 0).map(({ ms }) => ms));
-  const steps = drafting.map((one) => measuredSteps(one, rounds, plainMs));
+  const partsOf = costs ? tableParts(costs, rows[0]?.batch ?? 1) : medianParts(rounds);
+  const plain = partsOf(0);
+  const plainMs = plain.draftMs + plain.verifyMs;
+  const steps = drafting.map((one) => measuredSteps(one, partsOf, plainMs));
   const acceptedByPosition = drafting.at(-1)?.acceptance_per_position ?? [];
   const alpha = fitAlpha(acceptedByPosition);
   const found = steps.map((costs) => row(alpha, costs.steps, costs));
@@ -90,25 +96,43 @@ export function measuredReport(
     plainMs,
     steps,
     noise: again?.speedup ?? { ratio: 1, low: null, high: null },
-    facts,
+    facts: costs ? [...facts, ["costs", "from the cost table"] as const] : facts,
     simulated: rows.some(({ acceptance }) => acceptance === "SIMULATED"),
   };
   return { alpha, costs: { draft, verify }, rows: found, measured };
 }
 
-/**
- * c = (draft + draft-extend) / K / plain step, v = (verify + host) / plain step. Medians: on a busy
- * machine some rounds take ten times as long as others.
- */
+/** Milliseconds of a round: the head's forwards, and the rest. */
+type Parts = Pick<MeasuredSteps, "draftMs" | "verifyMs">;
+
+/** Medians: on a busy machine some rounds take ten times as long as others. */
+function medianParts(rounds: readonly RoundSample[]): (steps: number) => Parts {
+  return (steps) => {
+    const own = rounds.filter(({ numSteps }) => numSteps === steps);
+    // Plain decoding as a whole: all of it is the target's and the host's.
+    if (steps === 0) return { draftMs: 0, verifyMs: median(own.map(({ ms }) => ms)) };
+    return {
+      draftMs: median(own.map(({ draftMs, extendMs }) => draftMs + extendMs)),
+      verifyMs: median(own.map(({ verifyMs, hostMs }) => verifyMs + hostMs)),
+    };
+  };
+}
+
+function tableParts(costs: CostTable, batch: number): (steps: number) => Parts {
+  return (steps) => {
+    const { draft, verify, extend, host } = roundParts(costs, { batch, steps, cells: 0 });
+    return { draftMs: draft + extend, verifyMs: verify + host };
+  };
+}
+
+/** c = (draft + draft-extend) / K / plain step, v = (verify + host) / plain step. */
 function measuredSteps(
   row: BenchRow,
-  rounds: readonly RoundSample[],
+  partsOf: (steps: number) => Parts,
   plainMs: number,
 ): MeasuredSteps {
   const steps = row.num_steps ?? 0;
-  const own = rounds.filter(({ numSteps }) => numSteps === steps);
-  const draftMs = median(own.map(({ draftMs, extendMs }) => draftMs + extendMs));
-  const verifyMs = median(own.map(({ verifyMs, hostMs }) => verifyMs + hostMs));
+  const { draftMs, verifyMs } = partsOf(steps);
   return {
     steps,
     draftMs,

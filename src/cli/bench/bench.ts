@@ -119,13 +119,14 @@ function requestOf(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
+    ...options.costs === undefined ? {} : { costs: options.costs },
     ...modelRequest(options, { io, status }),
   };
 }
 
 /** The models that the flags name. */
 export function modelRequest(
-  options: MeasuredOptions,
+  options: Omit<MeasuredOptions, "simulateAcceptance"> & Partial<MeasuredOptions>,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
   const { model, draft, draftRopeTheta, algorithm, adapter } = options;

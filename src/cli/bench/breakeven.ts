@@ -73,6 +73,7 @@ async function measured(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
+    ...options.costs === undefined ? {} : { costs: options.costs },
     ...modelRequest(options, { io, status }),
   });
   using opened = await unlessAborted(opening, io.signal).finally(status.clear);
@@ -88,7 +89,7 @@ async function measured(
   status.clear();
   if (io.signal.aborted) return INTERRUPTED;
   const batch = ["batch", String(options.batchSize)] as const;
-  return measuredReport(rows, rounds, [...sharedFacts(rows), batch]);
+  return measuredReport(rows, rounds, [...sharedFacts(rows), batch], opened.costs);
 }
 
 /** One case, with every number of steps and plain decoding. */

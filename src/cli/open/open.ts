@@ -59,6 +59,7 @@ export async function openWithProgress(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     autotune,
+    ...options.costs === undefined ? {} : { costs: options.costs },
     ...contextLength === undefined ? {} : { contextLength },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
@@ -73,6 +74,10 @@ export async function openWithProgress(
   try {
     const engine = await unlessAborted(opening, io.signal);
     if (engine === undefined) return undefined;
+    if (engine.costsLine !== undefined && !options.quiet) {
+      status.clear();
+      io.stderr.write(`${engine.costsLine}\n`);
+    }
     for (const line of templateWarnings(options, engine)) onWarning(line);
     return engine;
   } finally {

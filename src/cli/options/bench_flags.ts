@@ -130,7 +130,8 @@ export const BENCH_PROFILE = {
   profile: {
     flag: "--profile",
     type: "switch",
-    help: "device time of the kernels of rounds and of prefill, against what their bytes need",
+    help:
+      "device time of the kernels of rounds and of prefill, against what their bytes need; what whole rounds cost: eyrie profile",
     example: "--profile --num-steps 3 --depth 512",
   },
   bandwidth: {

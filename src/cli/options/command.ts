@@ -8,6 +8,7 @@ export type CommandName =
   | "bench load"
   | "breakeven"
   | "simulate"
+  | "profile"
   | "check"
   | "inspect"
   | "convert"

@@ -6,6 +6,7 @@ import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import {
   ADAPTER,
   AUTOTUNE,
+  COSTS,
   DRAFT,
   HISTORY,
   JSON_OUTPUT,
@@ -31,6 +32,7 @@ import {
   SIMULATE_OUTPUT,
   SIMULATE_RUN,
 } from "./simulate_flags.ts";
+import { PROFILE, PROFILE_OUTPUT } from "./profile_flags.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 const MODEL_OPERAND = {
@@ -48,6 +50,7 @@ const MODEL = {
   ...KV,
   ...ADAPTER,
   ...AUTOTUNE,
+  ...COSTS,
   ...CONTEXT,
   ...CACHE,
 };
@@ -64,6 +67,9 @@ const MEASURED = {
   ...AUTOTUNE,
   ...BENCH_RANDOM,
 };
+
+/** The same where nothing is accepted or refused: a round costs the same either way. */
+const { simulateAcceptance: _, ...PRICED } = MEASURED;
 
 /** Every command. The only place where flags are joined to commands. */
 export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
@@ -107,7 +113,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Axes: BENCH_AXES,
       Run: BENCH_RUN,
       Profile: BENCH_PROFILE,
-      Model: MEASURED,
+      Model: { ...MEASURED, ...COSTS },
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
     },
   },
@@ -128,7 +134,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
     groups: {
       Equation: BREAKEVEN,
       Measure: { ...BREAKEVEN_MEASURE, workload: BENCH_RUN.workload, seed: BENCH_RUN.seed },
-      Model: MEASURED,
+      Model: { ...MEASURED, ...COSTS },
       Output: {
         ...JSON_OUTPUT,
         ...BREAKEVEN_OUTPUT,
@@ -146,6 +152,15 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Acceptance: SIMULATE_ACCEPTANCE,
       Machine: SIMULATE_MACHINE,
       Output: { ...SIMULATE_OUTPUT, quiet: TALK.quiet },
+    },
+  },
+  profile: {
+    summary: "measure what drafts, rounds and prefills cost here, for policies",
+    usage: "eyrie profile [--output FILE] [flags]",
+    groups: {
+      Costs: PROFILE,
+      Model: PRICED,
+      Output: { ...JSON_OUTPUT, ...PROFILE_OUTPUT, quiet: TALK.quiet },
     },
   },
   check: {

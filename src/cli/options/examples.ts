@@ -26,6 +26,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie simulate --costs rtx4090-7b --policies ema",
     "eyrie simulate --request-rate 4 --max-batch 32 --acceptance beta:6/3",
   ],
+  profile: [
+    "eyrie profile",
+    "eyrie profile --max-batch 32 --output cost.json",
+  ],
   check: [
     "eyrie check -m Qwen/Qwen3-4B --quantize q8",
     "eyrie check -m ./model --expected expected.safetensors",

@@ -89,6 +89,17 @@ export const AUTOTUNE = {
   },
 } as const;
 
+export const COSTS = {
+  costs: {
+    flag: "--costs",
+    type: "file",
+    help:
+      "what rounds cost, for policies and breakeven: a file that eyrie profile --output wrote, or off; the text is the same",
+    absent: "what eyrie profile measured here, else measured where the policy wants it",
+    example: "--costs cost.json",
+  },
+} as const;
+
 export const SAMPLING = {
   generationConfig: {
     flag: "--generation-config",

@@ -12,6 +12,7 @@ import type { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import type {
   ADAPTER,
   AUTOTUNE,
+  COSTS,
   DRAFT,
   HISTORY,
   JSON_OUTPUT,
@@ -36,6 +37,7 @@ import type {
   SIMULATE_OUTPUT,
   SIMULATE_RUN,
 } from "./simulate_flags.ts";
+import type { PROFILE, PROFILE_OUTPUT } from "./profile_flags.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -47,6 +49,7 @@ export type GenerateOptions = Values<
   & typeof QUANTIZE_DRAFT
   & typeof ADAPTER
   & typeof AUTOTUNE
+  & typeof COSTS
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
@@ -121,6 +124,17 @@ export type BenchOptions =
     & typeof BENCH_RUN
     & typeof BENCH_PROFILE
     & typeof BENCH_OUTPUT
+    & typeof COSTS
+    & Pick<typeof TALK, "quiet">
+  >;
+
+/** Values of `eyrie profile`. */
+export type ProfileOptions =
+  & Omit<MeasuredOptions, "simulateAcceptance">
+  & Values<
+    & typeof PROFILE
+    & typeof PROFILE_OUTPUT
+    & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">
   >;
 
@@ -146,6 +160,7 @@ export type BreakevenOptions =
     & typeof BREAKEVEN_MEASURE
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof BREAKEVEN_OUTPUT
+    & typeof COSTS
     & Pick<typeof BENCH_OUTPUT, "outputFile">
     & typeof JSON_OUTPUT
     & Pick<typeof TALK, "quiet">

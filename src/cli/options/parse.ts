@@ -20,11 +20,13 @@ import type {
   InspectOptions,
   LoadOptions,
   ModelsOptions,
+  ProfileOptions,
   PullOptions,
   RemoveOptions,
   SimulateOptions,
   TokenMapOptions,
 } from "./options.ts";
+import { refuseImpossibleProfile } from "./profile_flags.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
 
 /** What `eyrie completion` knows. */
@@ -42,6 +44,7 @@ export type Invocation =
   | { readonly command: "bench load"; readonly options: LoadOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
   | { readonly command: "simulate"; readonly options: SimulateOptions }
+  | { readonly command: "profile"; readonly options: ProfileOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
   | { readonly command: "inspect"; readonly options: InspectOptions }
   | { readonly command: "pull"; readonly names: readonly string[]; readonly options: PullOptions }
@@ -122,6 +125,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const given = withModel(name, typed, operands);
   if (name === "bench") refuseImpossibleBench(given);
   else if (name === "bench load") refuseImpossibleLoad(given);
+  else if (name === "profile") refuseImpossibleProfile(given);
   else if (name === "breakeven") {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
   } else if (name === "simulate") {

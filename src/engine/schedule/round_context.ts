@@ -47,7 +47,7 @@ function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
  * @param taking the requests that it brought tokens for.
  */
 export function roundOutcome(
-  round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting">,
+  round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting" | "roundsPerSync">,
   taking: readonly { readonly state: RequestState; readonly result: SequenceResult }[],
   times: Times,
 ): RoundOutcome {

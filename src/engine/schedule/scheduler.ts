@@ -338,7 +338,10 @@ export function openScheduler(
       }
       const accepted = taking.map(({ result }) => result.accepted);
       const batch = taking.length;
-      const round = { tier: shape, batchSize: states.length, waiting: waiting.length };
+      const round = {
+        ...{ tier: shape, batchSize: states.length, waiting: waiting.length },
+        roundsPerSync: rounds.length,
+      };
       const outcome = roundOutcome(round, taking, {
         ...{ ...times, ms },
         catchUpMs: i === 0 ? catchUpMs : 0,

@@ -32,6 +32,8 @@ export interface SpeculationPlan {
   /** As the policy's; default false. */
   readonly confident?: boolean;
   readonly packs?: boolean;
+  /** Whether it goes by what rounds cost. */
+  readonly costs?: boolean;
   readonly speculation: Speculation;
 }
 

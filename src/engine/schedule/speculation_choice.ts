@@ -86,9 +86,9 @@ export function namedPlan(
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as TierShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
-  const { confident = false, packs = confident } = policy;
+  const { costs = false, confident = false, packs = confident } = policy;
   return {
-    ...{ tier, tiers, warmed: tiers, speculation },
+    ...{ tier, tiers, warmed: tiers, costs, speculation },
     ...confident && { confident },
     ...packs && { packs },
   };

@@ -8,6 +8,7 @@
  */
 import { KERNEL_VERSION } from "../../../shaders/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";
+import { replaceFile } from "./replace_file.ts";
 import type { DeviceInfo } from "../../gpu/device.ts";
 import type { Launch, Launches } from "../../gpu/matrix.ts";
 
@@ -103,14 +104,10 @@ export function writeTuning(
     [shape, new Map([...before.get(shape) ?? [], ...rows])] as const
   );
   table.set(key, new Map([...before, ...merged]));
-  const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
   try {
-    Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
-    Deno.writeTextFileSync(temporary, `${JSON.stringify(tuningJson(table), null, 1)}\n`);
-    Deno.renameSync(temporary, path);
+    replaceFile(path, `${JSON.stringify(tuningJson(table), null, 1)}\n`);
   } catch (error) {
     onWarning(`cannot write the tuning cache "${path}": ${reason(error)}`);
-    removeQuietly(temporary);
   }
 }
 
@@ -149,12 +146,4 @@ function parseLaunch(json: unknown): Launch {
 function objectOf(json: unknown): Record<string, unknown> {
   if (typeof json === "object" && json !== null && !Array.isArray(json)) return { ...json };
   throw new Error("it holds no tuning tables");
-}
-
-function removeQuietly(path: string): void {
-  try {
-    Deno.removeSync(path);
-  } catch {
-    // It was not made.
-  }
 }

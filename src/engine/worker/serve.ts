@@ -68,7 +68,10 @@ function answers(
       case "close":
         for (const job of jobs.values()) job.cancel();
         // The device is left as it is: the process ends now.
-        return void engine.idle().then(() => post({ kind: "closed" }));
+        return void engine.idle().then(() => {
+          engine.costs.keep();
+          post({ kind: "closed" });
+        });
     }
   }
 
@@ -99,10 +102,20 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 export function factsOf(engine: EngineFacts): EngineFacts {
   const { name, draftName, algorithm, weights, tuned, kvDtype, contextLength } = engine;
   const { loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
-  const { acceptThresholds } = engine;
+  const { acceptThresholds, costsLine } = engine;
   return {
     ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength },
-    ...{ acceptThresholds, loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
+    ...{
+      acceptThresholds,
+      costsLine,
+      loadMs,
+      device,
+      hasChatTemplate,
+      reasoning,
+      generation,
+      tier,
+      tiers,
+    },
   };
 }
 

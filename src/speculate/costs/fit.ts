@@ -19,7 +19,7 @@ export type TableNames = Pick<CostTable, "adapter" | "model" | "draft" | "bucket
 
 /**
  * A table of repeated readings: the median of each (part, at, batch, cells), made monotone.
- * `perCell` is what is left of verify readings that differ by their cells alone. Readings that are no
+ * `perCell` and `perRowCell` are fitted to verify readings that differ by their cells alone. Readings that are no
  * numbers or below 0 are left out; of the host a negative one counts, as what two clocks disagree by.
  */
 export function fitCosts(readings: readonly Reading[], names: TableNames): CostTable {
@@ -28,8 +28,11 @@ export function fitCosts(readings: readonly Reading[], names: TableNames): CostT
   );
   const groups = [...Map.groupBy(usable, groupKey).values()].map(groupOf);
   const of = (part: Reading["part"]) => groups.filter((group) => group.part === part);
-  const perCell = fitPerCell(of("verify"));
-  const verify = of("verify").map((group) => ({ ...group, ms: group.ms - perCell * group.cells }));
+  const attention = fitAttention(of("verify"));
+  const verify = shortest(of("verify")).map((group) => ({
+    ...group,
+    ms: group.ms - attentionMs(attention, group),
+  }));
   const lists = {
     level: isotonic(of("level")),
     verify: isotonic(verify),
@@ -38,13 +41,14 @@ export function fitCosts(readings: readonly Reading[], names: TableNames): CostT
     prefill: isotonic(of("prefill")),
   };
   const host = Math.max(0, median(of("host").map(({ ms }) => ms)) ?? 0);
-  const errors = groups.map(({ part, at: count, cells, ms }) =>
-    part === "host" || ms <= 0
-      ? 0
-      : Math.abs(at(lists[part], count) + (part === "verify" ? perCell * cells : 0) - ms) / ms
-  );
+  const errors = groups.map((group) => {
+    const { part, ms } = group;
+    if (part === "host" || ms <= 0) return 0;
+    const more = part === "verify" ? attentionMs(attention, group) : 0;
+    return Math.abs(at(lists[part], group.at) + more - ms) / ms;
+  });
   const fitError = Math.max(0, ...errors);
-  return { format: COST_FORMAT, ...names, ...lists, perCell, host, fitError };
+  return { format: COST_FORMAT, ...names, ...lists, ...attention, host, fitError };
 }
 
 /** The readings of one thing. */
@@ -62,22 +66,57 @@ function groupOf(readings: readonly Reading[]): Group {
   return { ...first, ms: median(readings.map(({ ms }) => ms)) ?? 0, weight: readings.length };
 }
 
+/** What attention adds for each cell, and for each row and cell. */
+type Attention = Required<Pick<CostTable, "perCell" | "perRowCell">>;
+
+/** cells (perCell + rows of a sequence perRowCell) */
+function attentionMs({ perCell, perRowCell }: Attention, { at, batch, cells }: Group): number {
+  return cells * (perCell + at / batch * perRowCell);
+}
+
 /**
- * Least squares over groups that differ by their cells alone, each with a constant of its own:
+ * Least squares over groups that differ by their cells alone, each kind with a constant of its own:
  *
- *     sum (cells - mean)(ms - mean) / sum (cells - mean)^2, 0 or more
+ *     ms = constant + perCell cells + perRowCell (cells rows / batch), both 0 or more
  */
-function fitPerCell(groups: readonly Group[]): number {
-  let [above, below] = [0, 0];
+function fitAttention(groups: readonly Group[]): Attention {
+  // Sums of squares and products: of cells (c), of cells times rows (r), of milliseconds (m).
+  let [cc, cr, rr, cm, rm] = [0, 0, 0, 0, 0];
   for (const same of Map.groupBy(groups, ({ at, batch }) => `${at} ${batch}`).values()) {
-    const cells = mean(same.map(({ cells }) => cells));
-    const ms = mean(same.map(({ ms }) => ms));
+    const [meanCells, meanMs] = [
+      mean(same.map(({ cells }) => cells)),
+      mean(same.map(({ ms }) => ms)),
+    ];
     for (const each of same) {
-      above += (each.cells - cells) * (each.ms - ms);
-      below += (each.cells - cells) ** 2;
+      const c = each.cells - meanCells;
+      const r = c * each.at / each.batch;
+      const m = each.ms - meanMs;
+      cc += c * c;
+      cr += c * r;
+      rr += r * r;
+      cm += c * m;
+      rm += r * m;
     }
   }
-  return below === 0 ? 0 : Math.max(0, above / below);
+  const alone = (product: number, square: number) => square > 0 ? Math.max(0, product / square) : 0;
+  const determinant = cc * rr - cr * cr;
+  // Rounds of one number of rows a sequence cannot tell the two apart.
+  if (!(determinant > 1e-9 * cc * rr)) return { perCell: alone(cm, cc), perRowCell: 0 };
+  const perCell = (cm * rr - rm * cr) / determinant;
+  const perRowCell = (rm * cc - cm * cr) / determinant;
+  if (perRowCell < 0) return { perCell: alone(cm, cc), perRowCell: 0 };
+  if (perCell < 0) return { perCell: 0, perRowCell: alone(rm, rr) };
+  return { perCell, perRowCell };
+}
+
+/**
+ * Of groups that differ by their cells alone those with the fewest: what a cell costs depends on the
+ * rows too, so long contexts say less of the rows.
+ */
+function shortest(groups: readonly Group[]): Group[] {
+  const fewest = (a: Group, b: Group) => b.cells < a.cells ? b : a;
+  return [...Map.groupBy(groups, ({ at, batch }) => `${at} ${batch}`).values()]
+    .map((same) => same.reduce(fewest));
 }
 
 /** A value at a count, and how much it weighs. */

@@ -17,23 +17,44 @@ export interface PricedRound {
 /**
  * Milliseconds of one round:
  *
- *     (K - 1) level(b) + verify(b + drafts) + cells perCell + extend(b (K + 1)) + host / rounds a sync
+ *     (K - 1) level(b) + verify(b + drafts) + cells (perCell + (1 + drafts / b) perRowCell)
+ *       + extend(b (K + 1)) + host / rounds a sync
  *
  * b is the padded batch; without drafts there is neither level nor extend. A verify forward that has
  * rows for all drafts pads them with the batch.
  */
 export function roundMs(costs: CostTable, round: PricedRound): number {
+  const { draft, verify, extend, host } = roundParts(costs, round);
+  return draft + verify + extend + host;
+}
+
+/** Milliseconds of a round's parts. */
+export interface RoundParts {
+  /** All levels. */
+  readonly draft: number;
+  readonly verify: number;
+  readonly extend: number;
+  /** Of its group an equal part. */
+  readonly host: number;
+}
+
+/** The terms of `roundMs`. */
+export function roundParts(costs: CostTable, round: PricedRound): RoundParts {
   const { batch, steps, cells, roundsPerSync = 1 } = round;
   const padded = paddedBatch(costs, batch);
   const all = batch * steps;
   const { drafts = all } = round;
-  const rows = drafts < all ? batch + Math.max(0, drafts) : padded * (steps + 1);
-  const verify = at(costs.verify, rows) + product(cells, costs.perCell);
-  const host = roundsPerSync > 1 ? costs.host / roundsPerSync : costs.host;
-  const drafting = steps > 0
-    ? product(steps - 1, at(costs.level, padded)) + at(costs.extend, padded * (steps + 1))
-    : 0;
-  return (drafting + verify + host) * ratioOf(costs, padded, steps);
+  const fewer = drafts < all;
+  const rows = fewer ? batch + Math.max(0, drafts) : padded * (steps + 1);
+  const rowsEach = fewer ? rows / batch : steps + 1;
+  const perCell = costs.perCell + product(rowsEach, costs.perRowCell ?? 0);
+  const ratio = ratioOf(costs, padded, steps);
+  return {
+    draft: product(steps - 1, at(costs.level, padded)) * ratio,
+    verify: (at(costs.verify, rows) + product(cells, perCell)) * ratio,
+    extend: steps > 0 ? at(costs.extend, padded * (steps + 1)) * ratio : 0,
+    host: (roundsPerSync > 1 ? costs.host / roundsPerSync : costs.host) * ratio,
+  };
 }
 
 /** 0 where one of them is not above 0, whatever the other is. */

@@ -25,6 +25,11 @@ export interface CostTable {
    * sequences of the round.
    */
   readonly perCell: number;
+  /**
+   * What attention adds to that where arithmetic counts and not memory alone: milliseconds for each
+   * token stored and each verify row of its sequence. Absent: 0.
+   */
+  readonly perRowCell?: number;
   /** Draft keys and values of what was accepted, and the next round's first draft: rows. */
   readonly extend: readonly Point[];
   /** The draft's prefill after rounds without it: tokens missed over all sequences. */

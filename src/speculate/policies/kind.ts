@@ -18,6 +18,8 @@ interface KindOf<Options, State> {
   readonly examples: readonly unknown[];
   /** What adapting is worth; absent: ADAPTATION. False: it does not adapt. */
   readonly adapts?: false | WeakAdaptation;
+  /** Its policies go by costs, whatever their options: see `Policy.costs`. */
+  readonly costs?: true;
   /** Reads options as a user wrote them. @throws PolicyError when they cannot be used. */
   check(given: unknown): Options;
   make(options: Options, setup: PolicySetup): Policy<State>;
@@ -50,5 +52,6 @@ export const ADAPTATION: Adaptation = {
 
 /** Adds what follows from the rest. */
 export function policyKind<Options, State>(kind: KindOf<Options, State>): PolicyKind<Options> {
-  return { ...kind, open: (given, setup) => kind.make(kind.check(given), setup) };
+  const own = kind.costs ? { costs: true as const } : {};
+  return { ...kind, open: (given, setup) => ({ ...kind.make(kind.check(given), setup), ...own }) };
 }

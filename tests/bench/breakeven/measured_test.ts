@@ -1,5 +1,11 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import type { BreakEvenReport, MeasuredSteps } from "../../../src/bench/breakeven/measured.ts";
+import {
+  type BreakEvenReport,
+  measuredReport,
+  type MeasuredSteps,
+} from "../../../src/bench/breakeven/measured.ts";
+import { at as msAt, roundMs } from "../../../src/speculate/costs/lookup.ts";
+import { SIMPLE } from "../../speculate/costs/table.ts";
 import { breakEvenText } from "../../../src/bench/breakeven/text.ts";
 import type { CellResult } from "../../../src/bench/runner.ts";
 import { breakEven } from "../../../src/speculate/break_even.ts";
@@ -9,6 +15,7 @@ import { sampleReport } from "./sample.ts";
 const { report, rows } = await sampleReport();
 const close = (got: number, wanted: number, within = 1e-9) =>
   ok(Math.abs(got - wanted) <= within * Math.abs(wanted), `${got}, not ${wanted}`);
+const atRows = (rows: number) => msAt(SIMPLE.verify, rows);
 const stepsOf = ({ measured }: BreakEvenReport): readonly MeasuredSteps[] => measured?.steps ?? [];
 
 Deno.test("measured: c and v are those of the made-up machine", () => {
@@ -41,6 +48,21 @@ Deno.test("measured: blocks in which the machine did something else do not move 
   for (const [at, { draft, verify }] of stepsOf(disturbed.report).entries()) {
     close(draft, stepsOf(report)[at]?.draft ?? NaN, 0.15);
     close(verify, stepsOf(report)[at]?.verify ?? NaN, 0.15);
+  }
+});
+
+Deno.test("measured: c and v of a cost table, where there is one; alpha and speed-ups stay", () => {
+  const { facts = [] } = report.measured ?? {};
+  const found = measuredReport(rows, [], facts, SIMPLE);
+  equal(found.alpha, report.alpha);
+  const plainMs = SIMPLE.host + atRows(1);
+  equal(found.measured?.plainMs, plainMs);
+  deepEqual(found.measured?.facts.at(-1), ["costs", "from the cost table"]);
+  for (const [at, { steps, draft, verify, speedup }] of stepsOf(found).entries()) {
+    const ms = roundMs(SIMPLE, { batch: 1, steps, cells: 0 });
+    close((steps * draft + verify) * plainMs, ms);
+    close(verify * plainMs, SIMPLE.host + atRows(steps + 1));
+    deepEqual(speedup, stepsOf(report)[at]?.speedup);
   }
 });
 

@@ -77,7 +77,7 @@ function readingsOf(noise: (i: number) => number): Reading[] {
           const f = noise(repeat);
           const rows = batch * (steps + 1);
           const at = { batch, cells: batch * context };
-          const verify = 4 + 0.5 * rows + 0.002 * at.cells;
+          const verify = 4 + 0.5 * rows + (0.002 + 0.0005 * (steps + 1)) * at.cells;
           found.push(reading("verify", { ...at, at: rows, ms: verify * f }));
           if (steps > 0) found.push(reading("extend", { ...at, at: rows, ms: (1 + rows / 8) * f }));
           if (steps > 1) found.push(reading("level", { ...at, at: batch, ms: (1 + batch) * f }));
@@ -93,12 +93,28 @@ Deno.test("fitCosts: finds the table that readings come from, outliers or not", 
   for (const noise of [() => 1, (i: number) => [1, 1, 1, 9, 0.4][i] ?? 1]) {
     const costs = fitCosts(readingsOf(noise), NAMES);
     assert.ok(Math.abs(costs.perCell - 0.002) < 1e-9, `perCell ${costs.perCell}`);
+    assert.ok(Math.abs((costs.perRowCell ?? 0) - 0.0005) < 1e-9, `${costs.perRowCell}`);
     assert.ok(costs.fitError < 1e-9, `fit error ${costs.fitError}`);
     assert.deepEqual([costs.host, costs.catchUp, costs.prefill], [0.25, [], []]);
     const ms = roundMs(costs, { batch: 4, steps: 3, cells: 100 });
-    assert.ok(Math.abs(ms - (2 * 5 + 12 + 0.2 + 3 + 0.25)) < 1e-9, `${ms}`);
+    assert.ok(Math.abs(ms - (2 * 5 + 12 + 0.4 + 3 + 0.25)) < 1e-9, `${ms}`);
     assert.deepEqual(parseCosts(JSON.parse(JSON.stringify(costs))), costs);
   }
+});
+
+Deno.test("fitCosts: cells and rows times cells are told apart, and neither is negative", () => {
+  const fit = (ms: (cells: number, rows: number) => number, rows: readonly number[]) => {
+    const readings = rows.flatMap((at) =>
+      [20, 500].map((cells) => reading("verify", { at, cells, ms: 3 + at + ms(cells, at) }))
+    );
+    const { perCell, perRowCell = 0 } = fitCosts(readings, NAMES);
+    return [perCell, perRowCell].map((each) => Math.round(each * 1e6) / 1e6);
+  };
+  assert.deepEqual(fit((cells) => 0.01 * cells, [1, 4]), [0.01, 0]);
+  assert.deepEqual(fit((cells, rows) => 0.01 * cells * rows, [1, 4]), [0, 0.01]);
+  assert.deepEqual(fit((cells, rows) => 0.01 * cells * (rows ** 2 - 0.5), [1, 4])[0], 0);
+  assert.deepEqual(fit((cells, rows) => 0.01 * cells / rows, [1, 4])[1], 0);
+  assert.deepEqual(fit((cells) => 0.01 * cells, [1]), [0.01, 0]);
 });
 
 Deno.test("fitCosts: the error is what the table differs from a median by", () => {
@@ -119,7 +135,7 @@ Deno.test("fitCosts: more cells never cost less, and absurd readings are left ou
     reading("level", { at: 1, ms }),
   ]);
   const costs = fitCosts([...cheaper, ...absurd], NAMES);
-  assert.deepEqual([costs.perCell, costs.verify], [0, [{ at: 1, ms: 4.5 }]]);
+  assert.deepEqual([costs.perCell, costs.verify], [0, [{ at: 1, ms: 5 }]]);
   assert.deepEqual(costs.level, []);
   const clocks = [-2, -1, -1].map((ms) => reading("host", { ms }));
   assert.equal(fitCosts(clocks, NAMES).host, 0);

@@ -44,6 +44,15 @@ Deno.test("roundMs: the parts of a round add up, the batch padded", () => {
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100, drafts: 99 }), round + 0.4);
 });
 
+Deno.test("roundMs: attention's arithmetic, by the rows of a sequence", () => {
+  const costs: CostTable = { ...SIMPLE, perRowCell: 0.01 };
+  const more = (round: Parameters<typeof roundMs>[1]) =>
+    roundMs(costs, round) - roundMs(SIMPLE, round);
+  near(more({ batch: 4, steps: 3, cells: 100 }), 100 * 4 * 0.01);
+  near(more({ batch: 4, steps: 0, cells: 100 }), 100 * 0.01);
+  near(more({ batch: 4, steps: 3, cells: 100, drafts: 4 }), 100 * 2 * 0.01);
+});
+
 Deno.test("what running has shown multiplies rounds of that kind, and all rounds", () => {
   const refined = { all: 1.5, rounds: [{ batch: 4, steps: 3, ratio: 2 }], catchUp: 3 };
   const costs: CostTable = { ...SIMPLE, refined };
@@ -83,6 +92,7 @@ const drawnCosts: fc.Arbitrary<CostTable> = fc.record({
   catchUp: drawnPoints,
   prefill: drawnPoints,
   perCell: fc.double({ min: 0, max: 1, noNaN: true }),
+  perRowCell: fc.double({ min: 0, max: 1, noNaN: true }),
   host: fc.double({ min: 0, max: 10, noNaN: true }),
 }).map((lists) => ({ ...SIMPLE, ...lists }));
 

@@ -42,7 +42,7 @@ Deno.test("what is wrong with a cost file is one line", () => {
     [
       { ...SIMPLE, speed: 1 },
       'it has "speed", known is format, adapter, model, draft, buckets, level, verify, extend, ' +
-      "catchUp, prefill, perCell, host, fitError, refined",
+      "catchUp, prefill, perCell, perRowCell, host, fitError, refined",
     ],
     [{ ...SIMPLE, refined: { all: 0, rounds: [], catchUp: 1 } }, "refined.all must be above 0"],
   ];

@@ -1,0 +1,51 @@
+import { MOST_STEPS } from "../../speculate/round_shape.ts";
+import { refuseImpossibleBench } from "./bench_flags.ts";
+
+/** What `eyrie profile` measures. */
+export const PROFILE = {
+  maxBatch: {
+    flag: "--max-batch",
+    type: "integer",
+    min: 1,
+    max: 128,
+    default: 8,
+    help: "requests in flight, the most; smaller batches are measured too",
+    example: "--max-batch 32",
+  },
+  numSteps: {
+    flag: "--num-steps",
+    type: "integer",
+    min: 0,
+    max: MOST_STEPS as number,
+    help: "draft steps, the most",
+    absent: "7, or 0 where there is no draft",
+    example: "--num-steps 5",
+  },
+  seconds: {
+    flag: "--seconds",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 3600,
+    default: 12,
+    help: "time for measuring; what it is too short for is interpolated, and told",
+    example: "--seconds 60",
+  },
+} as const;
+
+export const PROFILE_OUTPUT = {
+  output: {
+    flag: "--output",
+    type: "file",
+    help: "file for the cost table, in JSON; --costs of other commands reads it",
+    absent: "kept in the cache, where other commands find it",
+    example: "--output cost.json",
+  },
+} as const;
+
+/** Flags of `profile` that contradict each other. `given` has only what was typed, no defaults. */
+export function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
+  const { numSteps, ...others } = given;
+  const axis = numSteps === undefined ? {} : { numSteps: [numSteps] };
+  refuseImpossibleBench({ ...others, ...axis });
+}

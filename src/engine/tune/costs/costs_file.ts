@@ -1,0 +1,88 @@
+/**
+ * Cost tables of what ran here, kept beside tuning.json in one JSON file of the user's cache folder:
+ *
+ *     { "format": "eyrie-costs-cache-1", "tables": { KEY: CostTable } }
+ *
+ * KEY is `costsKey`. Who writes reads the file again and replaces its own table.
+ */
+import { reason, UsageError } from "../../../errors.ts";
+import { CostError, parseCosts } from "../../../speculate/costs/parse.ts";
+import type { CostTable } from "../../../speculate/costs/table.ts";
+import { replaceFile } from "../replace_file.ts";
+import { tuningPath } from "../tuning_file.ts";
+
+const FORMAT = "eyrie-costs-cache-1";
+
+/** What a table holds for. */
+export interface CostsOf {
+  /** `adapterKey` */
+  readonly adapter: string;
+  /** With what it is quantized to. */
+  readonly model: string;
+  readonly draft: string | undefined;
+  /** Of both: models of one name are told apart. */
+  readonly weightBytes: number;
+  readonly kvDtype: string;
+}
+
+/** Where the file is; undefined where no home folder is known. */
+export function costsPath(tuning: string | undefined = tuningPath()): string | undefined {
+  return tuning?.replace(/[^/]*$/, "costs.json");
+}
+
+export function costsKey({ adapter, model, draft, weightBytes, kvDtype }: CostsOf): string {
+  return `${adapter}; ${model}, draft ${draft ?? "none"}, ${weightBytes} bytes, kv ${kvDtype}`;
+}
+
+/** The file's tables; none where there is no file. One that cannot be read is a warning. */
+export function readCosts(
+  path: string,
+  onWarning: (line: string) => void,
+): ReadonlyMap<string, CostTable> {
+  try {
+    return parseCache(JSON.parse(Deno.readTextFileSync(path)));
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) {
+      onWarning(`cannot use the cost tables "${path}": ${reason(error)}; measuring anew`);
+    }
+    return new Map();
+  }
+}
+
+/** Puts a table into the file. A folder that takes no file is a warning. */
+export function writeCosts(
+  path: string,
+  key: string,
+  table: CostTable,
+  onWarning: (line: string) => void,
+): void {
+  const tables = Object.fromEntries([...readCosts(path, () => {}), [key, table]]);
+  try {
+    replaceFile(path, `${JSON.stringify({ format: FORMAT, tables }, null, 1)}\n`);
+  } catch (error) {
+    onWarning(`cannot write the cost tables "${path}": ${reason(error)}`);
+  }
+}
+
+/** The table of a file that the person named. @throws UsageError where it cannot be used. */
+export function readCostFile(path: string): CostTable {
+  try {
+    return parseCosts(JSON.parse(Deno.readTextFileSync(path)));
+  } catch (error) {
+    throw new UsageError(`Cannot use the cost file "${path}": ${reason(error)}`, { cause: error });
+  }
+}
+
+/** @throws CostError when it is not this format. */
+function parseCache(json: unknown): ReadonlyMap<string, CostTable> {
+  const { format, tables } = fieldsOf(json);
+  if (format !== FORMAT) throw new CostError(`its format is not "${FORMAT}"`);
+  return new Map(
+    Object.entries(fieldsOf(tables)).map(([key, table]) => [key, parseCosts(table)]),
+  );
+}
+
+function fieldsOf(json: unknown): Readonly<Record<string, unknown>> {
+  if (typeof json === "object" && json !== null && !Array.isArray(json)) return { ...json };
+  throw new CostError("it holds no cost tables");
+}

@@ -1,0 +1,106 @@
+import type { CostTable } from "../../../speculate/costs/table.ts";
+import type { Core } from "../../device/core.ts";
+import { batchBuckets } from "../../device/programs.ts";
+import {
+  costsKey,
+  type CostsOf,
+  costsPath,
+  readCostFile,
+  readCosts,
+  writeCosts,
+} from "./costs_file.ts";
+import { type CostsAsked, measureCosts, type MeasuredCosts } from "./measure.ts";
+
+export interface MeasureAsked extends Pick<CostsAsked, "seconds" | "onProgress" | "signal"> {
+  readonly keep?: boolean;
+}
+
+/** What rounds of an engine cost: read, measured, refined by running. */
+export interface EngineCosts {
+  /** Undefined where it was neither measured nor given. */
+  readonly table: CostTable | undefined;
+  /** Measures it anew, while nothing else runs; unless `keep` is false the cache has it from then on. */
+  measure(asked: MeasureAsked): Promise<MeasuredCosts>;
+  /** Goes on with what `change` makes of the table. */
+  refine(change: (table: CostTable) => CostTable): void;
+  /** Writes what running has shown into the cache, where that is enough to be worth it. */
+  keep(): void;
+}
+
+/** What a caller says of costs: a file of them, "off" to know none; absent: the cache's. */
+export type CostsChoice = string;
+
+export interface CostsOptions {
+  readonly core: Core;
+  readonly of: CostsOf;
+  readonly choice: CostsChoice | undefined;
+  /** Draft levels that rounds may have, rising. */
+  readonly depths: readonly number[];
+  /** Rows of a prefill's chunk. */
+  readonly chunkRows: number;
+  readonly onWarning?: (line: string) => void;
+  /** Of the cache; undefined = none is kept. */
+  readonly path?: string | undefined;
+}
+
+/** Changes before the table is written anew. */
+const ENOUGH_CHANGES = 200;
+
+/** Looks at a file before anything is loaded. @throws UsageError where it cannot be used. */
+export function checkCosts(choice: CostsChoice | undefined): void {
+  given(choice);
+}
+
+/** @throws UsageError for a file of the caller's that cannot be used. */
+export function openCosts(
+  { core, of, choice, depths, chunkRows, onWarning = () => {}, path = costsPath() }: CostsOptions,
+): EngineCosts {
+  const { batch } = core.capacity;
+  const buckets = batchBuckets(batch);
+  const key = costsKey(of);
+  // What the caller names is read alone.
+  const cache = choice === undefined ? path : undefined;
+  const cached = cache === undefined ? undefined : readCosts(cache, onWarning).get(key);
+  const rows = batch * ((depths.at(-1) ?? 0) + 1);
+  const known = cached && reaches(cached, rows) ? cached : given(choice);
+  let table: CostTable | undefined = known && { ...known, buckets };
+  let changes = 0;
+  return {
+    get table() {
+      return table;
+    },
+    async measure({ keep = true, ...asked }) {
+      const { adapter, model, draft } = of;
+      const names = { adapter, model, draft, buckets };
+      const measured = await measureCosts(core, {
+        ...asked,
+        ...{ names, maxBatch: batch, depths, chunkRows },
+      });
+      // Stopped, or no room for a single round.
+      if (asked.signal?.aborted || measured.table.verify.length === 0) return measured;
+      table = measured.table;
+      if (keep && cache !== undefined) writeCosts(cache, key, measured.table, onWarning);
+      return measured;
+    },
+    refine(change) {
+      if (table === undefined) return;
+      table = change(table);
+      changes++;
+    },
+    keep() {
+      if (table === undefined || cache === undefined || changes < ENOUGH_CHANGES) return;
+      changes = 0;
+      writeCosts(cache, key, table, () => {});
+    },
+  };
+}
+
+/** The file that the choice names. */
+function given(choice: CostsChoice | undefined): CostTable | undefined {
+  return choice === undefined || choice === "off" ? undefined : readCostFile(choice);
+}
+
+/** Whether so many rows lie no further beyond what was measured than that itself. */
+function reaches({ verify }: CostTable, rows: number): boolean {
+  return 2 * (verify.at(-1)?.at ?? 0) >= rows;
+}

@@ -1,0 +1,101 @@
+import { GREEDY } from "../../../speculate/sampling.ts";
+import type { Core } from "../../device/core.ts";
+import { prefillPrompt } from "../../device/direct.ts";
+import { newSequence, type Sequence } from "../../device/sequence.ts";
+import { PAGE } from "../../../model/plan/rows_layout.ts";
+
+/** Sequences side by side whose contexts are about equally long, for rounds that are measured. */
+export interface Lanes extends Disposable {
+  /**
+   * The first `batch` lanes with `context` tokens stored, or up to WINDOW more, and room for one more
+   * round of `tokens` each. Their long prompts share pages. Undefined where slots or pages are short.
+   *
+   * @param context the last cell of it and what comes after are in pages of each lane's own.
+   */
+  at(batch: number, context: number, tokens: number): Promise<readonly Sequence[] | undefined>;
+  /** Gives all slots back, and the pages but those of shared prompts. */
+  close(): void;
+}
+
+/** Tokens that a lane goes on by before it is set back to its prompt. */
+export const WINDOW = 64;
+
+interface Lane {
+  readonly sequence: Sequence;
+  /** Tokens it may go on by. */
+  left: number;
+}
+
+/**
+ * Pages are the pool's free ones: what a prefix cache keeps is left alone.
+ *
+ * @param core nobody else uses it until the lanes are disposed of.
+ */
+export function openLanes(core: Core): Lanes {
+  const { pool } = core;
+  const lanes: Lane[] = [];
+  /** Whole pages of each context's prompt, held once more for the lanes to come. */
+  const shared = new Map<number, readonly number[]>();
+  let open = 0;
+
+  function close(): void {
+    for (const { sequence } of lanes.splice(0)) core.closeSlot(sequence);
+  }
+
+  async function add(context: number): Promise<boolean> {
+    const sequence = newSequence();
+    const prefix = shared.get(context) ?? [];
+    pool.retain(prefix);
+    sequence.pages.push(...prefix);
+    if (!core.openSlot(sequence)) {
+      pool.release(prefix);
+      return false;
+    }
+    lanes.push({ sequence, left: WINDOW });
+    sequence.stored = sequence.draftStored = prefix.length * PAGE;
+    // Two windows: a round that ends beyond the first is still within them.
+    if (!core.reserve(sequence, context + 2 * WINDOW)) return false;
+    core.setSampling(sequence, GREEDY);
+    await prefillPrompt(core, sequence, promptIds(core, context), sequence.stored);
+    if (!shared.has(context)) {
+      const whole = sequence.pages.slice(0, Math.floor((context - 1) / PAGE));
+      pool.retain(whole);
+      shared.set(context, whole);
+    }
+    return true;
+  }
+
+  return {
+    async at(batch, context, tokens) {
+      if (context !== open) close();
+      open = context;
+      while (lanes.length < batch) {
+        if (!await add(context)) {
+          close();
+          return undefined;
+        }
+      }
+      const used = lanes.slice(0, batch);
+      for (const lane of used) {
+        if (lane.left < tokens) {
+          await prefillPrompt(core, lane.sequence, promptIds(core, context), context - 1);
+          lane.left = WINDOW;
+        }
+        lane.left -= tokens;
+      }
+      return used.map(({ sequence }) => sequence);
+    },
+    close,
+    [Symbol.dispose](): void {
+      close();
+      for (const pages of shared.values()) pool.release(pages);
+      shared.clear();
+    },
+  };
+}
+
+/** Tokens of the target that differ from each other, as far as it has so many. */
+export function promptIds(core: Pick<Core, "models">, length: number): number[] {
+  const { vocabSize } = core.models.target.config;
+  return Array.from({ length }, (_, i) => (7 + 31 * i) % vocabSize);
+}

@@ -1,0 +1,61 @@
+import type { PricedRound } from "../../../speculate/costs/lookup.ts";
+import { refineCatchUp, refineRound } from "../../../speculate/costs/refine.ts";
+import type { RoundContext, RoundOutcome } from "../../../speculate/policy.ts";
+import { isChain } from "../../../speculate/round_shape.ts";
+import type { Speculation } from "../../schedule/speculation.ts";
+import type { EngineCosts } from "./engine_costs.ts";
+
+/** The speculation, from whose rounds the costs learn too. */
+export function learningCosts(
+  speculation: Speculation,
+  costs: Pick<EngineCosts, "table" | "refine">,
+): Speculation {
+  /** Tokens that the draft had missed when a round was picked; 0 while it goes along. */
+  let missed = 0;
+  let drafted = true;
+  return {
+    pick(context) {
+      const choice = speculation.pick(context);
+      // Only after rounds without the draft is there a lag to be seen: contexts are not free.
+      if (costs.table && choice.tier.depth > 0 && !drafted) missed = lagOf(context);
+      return choice;
+    },
+    holds: (context) => speculation.holds(context),
+    learn(outcome) {
+      const { tier, ms } = outcome;
+      drafted = tier.depth > 0;
+      if (costs.table) {
+        const round = pricedRound(outcome);
+        costs.refine((table) => {
+          const next = round ? refineRound(table, round, ms.round) : table;
+          return ms.catchUp > 0 && missed > 0 ? refineCatchUp(next, missed, ms.catchUp) : next;
+        });
+        if (drafted) missed = 0;
+      }
+      speculation.learn(outcome);
+    },
+    get report() {
+      return speculation.report;
+    },
+  };
+}
+
+/** Undefined for trees, which have no price. */
+function pricedRound(outcome: RoundOutcome): PricedRound | undefined {
+  const { tier, batchSize, sequences, roundsPerSync = 1 } = outcome;
+  if (!isChain(tier) || sequences.length === 0) return undefined;
+  // Of requests that had ended by then nothing is told: they count like the others.
+  const all = batchSize / sequences.length;
+  const sum = (of: (sequence: typeof sequences[number]) => number) =>
+    all * sequences.reduce((total, sequence) => total + of(sequence), 0);
+  const drafts = sum(({ depth }) => depth);
+  return {
+    ...{ batch: batchSize, steps: tier.depth, roundsPerSync },
+    ...drafts < batchSize * tier.depth ? { drafts } : {},
+    cells: sum(({ position }) => position),
+  };
+}
+
+function lagOf({ sequences }: RoundContext): number {
+  return sequences.reduce((sum, { lag }) => sum + lag, 0);
+}

@@ -1,0 +1,48 @@
+import type { Gpu } from "../../../gpu/device.ts";
+import { openProfiler } from "../../../gpu/profile.ts";
+import { type Program, submit } from "../../../gpu/program.ts";
+import { openReadback } from "../../../gpu/readback.ts";
+
+/** Times the parts of a round, which go on from each other: each runs once. */
+export interface PartTimer extends Disposable {
+  /** Runs the programs one after the other: milliseconds of each. */
+  time(programs: readonly Program[]): Promise<number[]>;
+}
+
+/** Programs of one call. */
+const MOST_PARTS = 8;
+
+/** By timestamp queries, or by the clock where the adapter has none. */
+export async function openPartTimer(gpu: Gpu): Promise<PartTimer> {
+  if (!gpu.info.features.includes("timestamp-query")) return await openPartClock(gpu);
+  const profiler = await openProfiler(gpu, { queries: 2 * MOST_PARTS });
+  return {
+    time: async (programs) => (await profiler.time(programs)).map(({ begin, end }) => end - begin),
+    [Symbol.dispose]: () => profiler[Symbol.dispose](),
+  };
+}
+
+/** A submission each; what an empty one takes is taken off. */
+export async function openPartClock(
+  gpu: Gpu,
+  now: () => number = () => performance.now(),
+): Promise<PartTimer> {
+  const readback = await openReadback(gpu, 1);
+  const one = async (program: Program) => {
+    const started = now();
+    submit(gpu, program);
+    await readback.read();
+    return now() - started;
+  };
+  return {
+    async time(programs) {
+      const wait = await one({ steps: [] });
+      const times: number[] = [];
+      for (const program of programs) {
+        times.push(program.steps.length === 0 ? 0 : Math.max(0, await one(program) - wait));
+      }
+      return times;
+    },
+    [Symbol.dispose]: () => readback[Symbol.dispose](),
+  };
+}

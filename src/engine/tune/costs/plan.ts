@@ -1,0 +1,94 @@
+import { reservedCells } from "../../device/buffers.ts";
+import { batchBuckets } from "../../device/programs.ts";
+import { WINDOW } from "./lanes.ts";
+import { catchUpProbe, prefillProbe, type Probe, type ProbeParts, roundProbe } from "./probes.ts";
+
+/** What is to be known. */
+export interface PlanAsked {
+  /** Sequences, the most; at most the capacity's. */
+  readonly maxBatch: number;
+  /** Draft levels that rounds may have, rising. */
+  readonly depths: readonly number[];
+  /** Rows of a prefill's chunk. */
+  readonly chunkRows: number;
+  /** Tokens of a long context. */
+  readonly longContext: number;
+}
+
+/** Tokens of a context that costs next to nothing. */
+export const SHORT_CONTEXT = 24;
+
+/** Contexts that attention's cost is seen at: the longest that can be made in time. */
+export const LONG_CONTEXTS = [2056, 1032, 520, 264, 136, 72] as const;
+
+/** Tokens that a draft has missed of each sequence. */
+const LAGS = [1, 4, 16, 64] as const;
+
+/** Tokens of prompts whose prefill is always measured. */
+const PROMPTS = [8, 64] as const;
+
+/** Whether slots can hold such a context and what measuring adds to it. */
+export function holds({ core }: Pick<ProbeParts, "core">, context: number): boolean {
+  const { capacity, pool } = core;
+  const cells = reservedCells(capacity, context + 2 * WINDOW);
+  return cells <= capacity.contextLength && cells <= pool.free * 16;
+}
+
+/**
+ * All that would be worth to be measured, the most important first. Without those below rank 0 there
+ * is no table; those of rank 0 are the ends of every list. Then rounds of powers of two and long contexts, then the others.
+ */
+export function costProbes(parts: ProbeParts, asked: PlanAsked): Probe[] {
+  const probes = [
+    ...roundProbes(parts, asked),
+    ...catchUpProbes(parts, asked),
+    ...prefillProbes(parts, asked),
+  ];
+  return probes.toSorted((a, b) => a.rank - b.rank || a.context - b.context);
+}
+
+function roundProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
+  const deepest = depths.at(-1) ?? 0;
+  const short = batchBuckets(maxBatch).flatMap((batch) =>
+    depths.map((steps) => {
+      const least = (batch === 1 && steps === 0) || steps === deepest;
+      const rank = 2 * (batchRank(batch, maxBatch) + depthRank(steps, deepest));
+      const needed = rank === 0 && least ? -1 : rank;
+      return roundProbe(parts, { batch, steps, context: SHORT_CONTEXT }, needed);
+    })
+  );
+  if (longContext === SHORT_CONTEXT) return short;
+  const ends = [...new Set([0, deepest])];
+  const long = [...new Set([maxBatch, 1])].flatMap((batch, i) =>
+    ends.map((steps) => roundProbe(parts, { batch, steps, context: longContext }, 1 + 2 * i))
+  );
+  return [...short, ...long];
+}
+
+function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
+  if (parts.core.draft !== "catches up" || depths.at(-1) === 0) return [];
+  return LAGS.filter((lag) => lag <= longContext).flatMap((lag) => {
+    const context = lag <= SHORT_CONTEXT ? SHORT_CONTEXT : longContext;
+    return [...new Set([1, maxBatch])].map((batch) =>
+      catchUpProbe(parts, { batch, lag, context }, lag === 16 ? 0 : lag * batch === 1 ? 1 : 3)
+    );
+  });
+}
+
+function prefillProbes(parts: ProbeParts, { chunkRows, longContext }: PlanAsked): Probe[] {
+  return [...new Set([...PROMPTS, chunkRows, 4 * chunkRows])]
+    .filter((tokens) => tokens <= Math.max(longContext, Math.max(...PROMPTS)))
+    .map((tokens) =>
+      prefillProbe(parts, { tokens, chunkRows }, PROMPTS.some((each) => each === tokens) ? 0 : 3)
+    );
+}
+
+function batchRank(batch: number, most: number): number {
+  if (batch === 1 || batch === most) return 0;
+  return Number.isInteger(Math.log2(batch)) ? 1 : 2;
+}
+
+function depthRank(steps: number, deepest: number): number {
+  if (steps === 0 || steps === deepest) return 0;
+  return steps === 1 || steps === 3 ? 1 : 2;
+}

@@ -1,0 +1,127 @@
+import type { Reading } from "../../../speculate/costs/fit.ts";
+import { chain } from "../../../speculate/round_shape.ts";
+import { GREEDY } from "../../../speculate/sampling.ts";
+import type { Core } from "../../device/core.ts";
+import { openSequence } from "../../device/direct.ts";
+import { mostCells } from "../../device/sequence.ts";
+import { type Lanes, promptIds, WINDOW } from "./lanes.ts";
+import type { PartTimer } from "./part_timer.ts";
+
+/** Something that is run to see what it takes. */
+export interface Probe {
+  /** For the list of what was left out. */
+  readonly name: string;
+  /** The most important first; what is below 0 is measured whatever it takes. */
+  readonly rank: number;
+  /** Tokens its sequences have stored; probes of one context run one after the other. */
+  readonly context: number;
+  /** Undefined where slots or pages are short. */
+  run(): Promise<readonly Reading[] | undefined>;
+}
+
+export interface ProbeParts {
+  readonly core: Core;
+  readonly lanes: Lanes;
+  readonly timer: PartTimer;
+}
+
+/** A round as it can be measured. Later also of rounds whose verify rows are fewer than the shape's. */
+export interface ProbedRound {
+  readonly batch: number;
+  /** Draft levels. */
+  readonly steps: number;
+  readonly context: number;
+}
+
+/**
+ * One round by `core.rounds`, and its parts on the device: from the same round where the core takes
+ * the device's times, else from one more whose programs run by themselves. The host's is what is left.
+ */
+export function roundProbe(
+  { core, lanes, timer }: ProbeParts,
+  { batch, steps, context }: ProbedRound,
+  rank: number,
+): Probe {
+  const shape = chain(steps);
+  return {
+    name: `rounds of ${batch} with ${steps} steps after ${context} tokens`,
+    rank,
+    context,
+    async run() {
+      const sequences = await lanes.at(batch, context, 2 * (steps + 1));
+      if (sequences === undefined) return undefined;
+      const { programs } = core;
+      const parts = await programs.round({ ...shape, batch, cells: mostCells(sequences) });
+      const started = performance.now();
+      const [result] = await core.rounds(sequences, { shape, count: 1 });
+      const wall = performance.now() - started;
+      const stamped = result !== undefined && result.verifyMs > 0;
+      const [draft = 0, verify = 0, extend = 0] = stamped
+        ? [result.draftMs, result.verifyMs, result.extendMs]
+        : await timer.time([parts.draft, parts.verify, parts.extend]);
+      const at = { batch, cells: batch * (context + WINDOW / 2) };
+      const rows = batch * (steps + 1);
+      return [
+        { part: "verify", at: rows, ...at, ms: verify },
+        { part: "host", at: 0, ...at, ms: wall - draft - verify - extend },
+        ...steps > 0 && parts.extend.steps.length > 0
+          ? [{ part: "extend", at: rows, ...at, ms: extend } as const]
+          : [],
+        ...steps > 1 && parts.draft.steps.length > 0
+          ? [{ part: "level", at: batch, ...at, ms: draft / (steps - 1) } as const]
+          : [],
+      ];
+    },
+  };
+}
+
+/** The draft's prefill of the last `lag` tokens of each of `batch` sequences: wall time. */
+export function catchUpProbe(
+  { core, lanes }: ProbeParts,
+  { batch, lag, context }: {
+    readonly batch: number;
+    readonly lag: number;
+    readonly context: number;
+  },
+  rank: number,
+): Probe {
+  return {
+    name: `catching up on ${lag} tokens of ${batch}`,
+    rank,
+    context,
+    async run() {
+      const sequences = await lanes.at(batch, context, 0);
+      if (sequences === undefined) return undefined;
+      for (const sequence of sequences) sequence.draftStored = sequence.stored - lag;
+      const started = performance.now();
+      await core.catchUp(sequences);
+      const ms = performance.now() - started;
+      return [{ part: "catchUp", at: batch * lag, batch, cells: batch * context, ms }];
+    },
+  };
+}
+
+/** A prompt's prefill, in chunks of `chunkRows`: wall time. */
+export function prefillProbe(
+  { core, lanes }: ProbeParts,
+  { tokens, chunkRows }: { readonly tokens: number; readonly chunkRows: number },
+  rank: number,
+): Probe {
+  return {
+    name: `a prompt of ${tokens} tokens`,
+    rank,
+    context: 0,
+    async run() {
+      lanes.close();
+      using sequence = openSequence(core, promptIds(core, tokens));
+      if (!core.reserve(sequence, tokens + 1)) return undefined;
+      core.setSampling(sequence, GREEDY);
+      const started = performance.now();
+      while (sequence.stored < tokens) {
+        await core.prefill(sequence, Math.min(tokens, sequence.stored + chunkRows));
+      }
+      const ms = performance.now() - started;
+      return [{ part: "prefill", at: tokens, batch: 1, cells: tokens, ms }];
+    },
+  };
+}

@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { resultOf } from "../../../src/engine/schedule/events.ts";
+import { statically } from "../../../src/engine/drafting.ts";
+import { openEngine, type OpenOptions } from "../../../src/engine/open.ts";
+import { openSequence } from "../../../src/engine/device/direct.ts";
+import { costsPath } from "../../../src/engine/tune/costs/costs_file.ts";
+import { measureCosts } from "../../../src/engine/tune/costs/measure.ts";
+import { openPartClock } from "../../../src/engine/tune/costs/part_timer.ts";
+import { compiler } from "../../../src/gpu/program.ts";
+import { catchUpMs, prefillMs, roundMs } from "../../../src/speculate/costs/lookup.ts";
+import { parseCosts } from "../../../src/speculate/costs/parse.ts";
+import type { CostTable } from "../../../src/speculate/costs/table.ts";
+import type { Policy } from "../../../src/speculate/policy.ts";
+import { chain, chains } from "../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../src/speculate/sampling.ts";
+import { generatedPrompt } from "../../prompts.ts";
+import { SIMPLE } from "../../speculate/costs/table.ts";
+import { decode, goldenCases, openFledgling, openWhole } from "../fledgling.ts";
+import { assertNothingHeld } from "../held.ts";
+
+const cache = Deno.makeTempDirSync({ prefix: "eyrie-costs-" });
+Deno.env.set("XDG_CACHE_HOME", cache);
+const core = await openFledgling("eagle3", 2);
+Deno.test.afterAll(() => {
+  core.gpu[Symbol.dispose]();
+  Deno.removeSync(cache, { recursive: true });
+});
+
+const NAMES = { adapter: "here", model: "target", draft: "head", buckets: [1, 2] };
+/** A clock by which each look takes a millisecond, so that no test depends on the machine's. */
+function ticking(): () => number {
+  let ms = 0;
+  return () => ms++;
+}
+
+const ASKED = { names: NAMES, maxBatch: 2, depths: [0, 1, 3], chunkRows: 64, seconds: 0.1 };
+
+function assertFree(): void {
+  assert.equal(core.pool.free, core.pool.total);
+  using stack = new DisposableStack();
+  for (let slot = 0; slot < core.capacity.batch; slot++) stack.use(openSequence(core));
+}
+
+async function golden(): Promise<number[]> {
+  const [one] = goldenCases();
+  assert.ok(one);
+  using sequence = openWhole(core);
+  const settings = { numSteps: 3, most: 20, sampling: [GREEDY] };
+  const [found] = await decode(core, [sequence], [one.prompt_ids], settings);
+  return found?.ids ?? [];
+}
+
+Deno.test("measured costs: every list has its ends, and nothing is left taken or changed", async () => {
+  const before = await golden();
+  const progress: number[] = [];
+  const found = await measureCosts(core, {
+    ...ASKED,
+    now: ticking(),
+    onProgress: (done) => progress.push(done),
+  });
+  assertFree();
+  assert.deepEqual(await golden(), before);
+  const { table, skipped, repeats } = found;
+  assert.deepEqual(parseCosts(JSON.parse(JSON.stringify(table))), table);
+  const ends = (list: CostTable["verify"]) => [list[0]?.at, list.at(-1)?.at];
+  assert.deepEqual(ends(table.verify), [1, 8]);
+  assert.deepEqual(ends(table.extend), [4, 8]);
+  assert.deepEqual(ends(table.level), [1, 2]);
+  assert.deepEqual(ends(table.catchUp), [1, 32]);
+  assert.deepEqual(ends(table.prefill), [8, 64]);
+  assert.ok(repeats >= 3 && skipped.length > 0, "more than fits into so little time");
+  assert.ok(progress.length === repeats - 1 && progress.every((done) => done > 0 && done <= 1));
+  const round = { batch: 2, steps: 3, cells: 40 };
+  for (const ms of [roundMs(table, round), catchUpMs(table, 20), prefillMs(table, 20)]) {
+    assert.ok(ms > 0 && Number.isFinite(ms));
+  }
+});
+
+Deno.test("measured costs: with time, every number of steps at every batch, and long contexts", async () => {
+  const small = { ...ASKED, depths: [0, 1], seconds: 1, maxBatch: 1, now: ticking() };
+  const { table, readings, repeats, skipped } = await measureCosts(core, small);
+  assert.deepEqual([repeats, skipped], [15, []]);
+  assert.deepEqual(table.verify.map(({ at }) => at), [1, 2]);
+  assert.deepEqual(table.catchUp.map(({ at }) => at), [1, 4, 16, 64]);
+  assert.equal(
+    new Set(readings.filter(({ part }) => part === "verify").map((one) => one.cells)).size,
+    2,
+  );
+  assertFree();
+});
+
+Deno.test("measured costs: without a draft's steps there is nothing of the draft", async () => {
+  const { table } = await measureCosts(core, { ...ASKED, depths: [0], now: ticking() });
+  assert.deepEqual([table.level, table.extend, table.catchUp], [[], [], []]);
+  assert.deepEqual(table.verify.map(({ at }) => at), [1, 2]);
+  assertFree();
+});
+
+Deno.test("measured costs: where pages are short, what needs them is left out", async () => {
+  using _ = openWhole(core);
+  const { skipped, table } = await measureCosts(core, { ...ASKED, now: ticking() });
+  assert.ok(skipped.some((name) => name.startsWith("rounds of 2 with 3 steps")));
+  assert.deepEqual([table.verify[0]?.at, table.verify.at(-1)?.at], [1, 4]);
+});
+
+Deno.test("measured costs: where nearly no time is given, what a table cannot do without", async () => {
+  const { table, probes, repeats } = await measureCosts(core, {
+    ...ASKED,
+    seconds: 1e-6,
+    now: ticking(),
+  });
+  assert.deepEqual([probes, repeats], [3, 1]);
+  assert.deepEqual(table.verify.map(({ at }) => at), [1, 4, 8]);
+  assertFree();
+});
+
+Deno.test("measured costs: an abort ends it", async () => {
+  const { repeats, table } = await measureCosts(core, { ...ASKED, signal: AbortSignal.abort() });
+  assert.deepEqual([repeats, table.verify], [0, []]);
+  assertFree();
+});
+
+Deno.test("without timestamps the clock times parts, what waiting takes taken off", async () => {
+  const { steps } = (await core.programs.round({ ...chain(0), batch: 1 })).verify;
+  const clock = [0, 2, 10, 17, 20, 21];
+  using timer = await openPartClock(core.gpu, () => clock.shift() ?? 0);
+  assert.deepEqual(await timer.time([{ steps }, { steps: [] }, { steps }]), [5, 0, 0]);
+  assert.equal(compiler(core.gpu).created.modules, 0);
+});
+
+Deno.test("measured beside a prefix cache: what it keeps stays, and is found again", async () => {
+  using engine = await openEngine({ maxBatch: 2, maxKvTokens: 640, speculate: statically(1) });
+  const request = {
+    promptIds: Array.from({ length: 200 }, (_, i) => 5 + i % 900),
+    sampling: GREEDY,
+    ...{ maxTokens: 12, stop: [], ignoreEos: true },
+  };
+  const before = await resultOf(engine.generate(request));
+  const kept = engine.cache.size;
+  assert.ok(kept >= 12);
+  const { table } = await engine.costs.measure({ seconds: 0.1, keep: false });
+  assert.ok(table.verify.length > 0);
+  assertNothingHeld(engine);
+  assert.equal(engine.cache.size, kept);
+  const after = await resultOf(engine.generate(request));
+  assert.deepEqual(after.outputIds, before.outputIds);
+  assert.ok(after.cachedTokens >= 192);
+});
+
+/** Goes by costs: 1 draft where the table says that it is cheap, always. */
+function frugal(heard: (CostTable | undefined)[]): Policy<null> {
+  return {
+    tiers: chains([0, 1, 3]),
+    start: null,
+    costs: true,
+    pick(_, { costs }) {
+      heard.push(costs);
+      return { tier: chain(costs && heard.length % 3 > 0 ? 1 : 0) };
+    },
+    holds: () => 1,
+    learn: (state) => ({ state }),
+    report: () => ({ json: {}, rows: [] }),
+  };
+}
+
+async function answer(options: OpenOptions) {
+  using engine = await openEngine({ maxBatch: 2, ...options });
+  const messages = [{ role: "user", content: generatedPrompt(3) }] as const;
+  const { text } = await resultOf(engine.generate({
+    promptIds: engine.encodePrompt({ messages }),
+    sampling: GREEDY,
+    ...{ maxTokens: 40, stop: [], ignoreEos: true },
+  }));
+  assertNothingHeld(engine);
+  return { text, line: engine.costsLine, table: engine.costs.table };
+}
+
+Deno.test("a policy that goes by costs: measured at the first start, then found, and refined", async () => {
+  const plain = await answer({ speculate: statically(0) });
+  assert.deepEqual([plain.line, plain.table], [undefined, undefined]);
+  const heard: (CostTable | undefined)[] = [];
+  const first = await answer({ speculate: { policy: frugal(heard) } });
+  assert.equal(first.text, plain.text);
+  assert.match(
+    first.line ?? "",
+    /^costs, measured in [\d.]+ s: a round of 1 takes [\d.]+ ms, .* with 3 drafts; .*c_prefill is /,
+  );
+  assert.ok(heard[0] && heard[0].refined === undefined, "known before the first round");
+  assert.ok(heard.at(-1)?.refined?.rounds.some(({ batch, steps }) => batch === 1 && steps === 1));
+  const { refined: _, ...written } = first.table as CostTable;
+  const { tables } = JSON.parse(Deno.readTextFileSync(costsPath() as string));
+  assert.deepEqual(Object.values(tables), [JSON.parse(JSON.stringify(written))]);
+
+  const again = await answer({ speculate: { policy: frugal([]) } });
+  assert.deepEqual([again.text, again.line], [plain.text, undefined]);
+  assert.deepEqual(again.table?.verify, first.table?.verify);
+  const more = await answer({ maxBatch: 8, speculate: { policy: frugal([]) }, costs: "off" });
+  assert.deepEqual([more.text, more.line, more.table], [plain.text, undefined, undefined]);
+});
+
+Deno.test("--costs FILE: read as it is, or refused before anything is loaded", async () => {
+  const path = `${cache}/mine.json`;
+  Deno.writeTextFileSync(path, JSON.stringify(SIMPLE));
+  const heard: (CostTable | undefined)[] = [];
+  const { line } = await answer({ speculate: { policy: frugal(heard) }, costs: path });
+  assert.equal(line, undefined);
+  assert.deepEqual(heard[0], { ...SIMPLE, buckets: [1, 2] });
+  Deno.writeTextFileSync(path, JSON.stringify({ ...SIMPLE, verify: [] }));
+  await assert.rejects(openEngine({ costs: path, model: "/nowhere" }), {
+    name: "UsageError",
+    message: `Cannot use the cost file "${path}": verify is empty`,
+  });
+  await assert.rejects(
+    openEngine({ costs: "/no/such.json" }),
+    /Cannot use the cost file "\/no\/such.json": /,
+  );
+});
