@@ -5,6 +5,7 @@ import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import { cacheOf, type Engine } from "../engine/open.ts";
 import { presetConfig } from "../engine/schedule/presets.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
+import { learningCosts } from "../engine/tune/costs/learning.ts";
 import { openSpeculation, type SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
 import { middleSteps, unionTiers } from "../speculate/adaptive_config.ts";
@@ -13,7 +14,7 @@ import { chain, distinctTiers, type TierShape } from "../speculate/round_shape.t
 import { GREEDY } from "../speculate/sampling.ts";
 import { randomIds } from "./workload/draw.ts";
 import { sum } from "./statistics.ts";
-import { openMeasured, subjectOf } from "./subject.ts";
+import { openMeasured, type Prepared, subjectOf } from "./subject.ts";
 import type {
   BenchRequest,
   BenchSession,
@@ -29,10 +30,9 @@ import type { Prompt } from "./workload/prompt.ts";
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const { cases, settings, workload } = request;
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
-  const tiersOf = (setting: Setting) => planOf(setting, { maxBatch, seed: 0 }).tiers;
-  const tiers = distinctTiers([chain(0), ...settings.flatMap(tiersOf)]);
-  const engine = await openMeasured(request, { tiers, maxBatch, profile: true });
-  await engine.core.warmUp(tiers);
+  const plans = settings.map((setting) => planOf(setting, { maxBatch, seed: 0 }));
+  const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
+  const engine = await openMeasured(request, { tiers, plans, maxBatch, profile: true });
   const { onWarning = () => {} } = request;
   return {
     subject: subjectOf(engine, request),
@@ -50,7 +50,7 @@ function planOf(
     readonly seed: number;
     readonly onWarning?: (line: string) => void;
   },
-): Pick<SpeculationPlan, "tiers" | "speculation"> {
+): Prepared & Pick<SpeculationPlan, "tiers" | "speculation"> {
   const buckets = batchBuckets(maxBatch);
   switch (setting.kind) {
     case "preset": {
@@ -93,7 +93,7 @@ async function runCell(
     core: engine.core,
     cache,
     outputs: engine.outputs,
-    speculation,
+    speculation: learningCosts(speculation, engine.costs),
     costs: () => engine.costs.table,
     roundsPerSync: spec.roundsPerSync ?? "auto",
     onRound: ({ at, ...round }) => {

@@ -1,26 +1,35 @@
 import { statically } from "../engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "../engine/open.ts";
+import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
 import type { TierShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
 
+/** What plans ask of an engine beside their tiers. */
+export type Prepared = Pick<SpeculationPlan, "confident" | "packs" | "costs">;
+
 /**
  * Opens what a bench measures, for rounds of these tiers.
  *
+ * @param of.plans all of what they need is prepared.
  * @throws UsageError where one drafts and there is no draft.
  */
 export async function openMeasured(
   request: ModelRequest,
-  { tiers, ...rest }:
+  { tiers, plans = [], ...rest }:
     & Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength" | "profile" | "sizeFlags">
     & {
       readonly tiers: readonly TierShape[];
+      readonly plans?: readonly Prepared[];
     },
 ): Promise<Engine> {
   const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter } = request;
   const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
-    speculate: statically(tiers.at(-1) ?? 0, tiers),
+    speculate: (algorithm) => {
+      const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
+      return { ...plan, ...preparedOf(plans), warmed: plan.tiers };
+    },
     sizeFlags: { maxBatch: "--batch-sizes" },
     ...rest,
     ...model === undefined ? {} : { model },
@@ -48,6 +57,14 @@ export async function openMeasured(
     throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
   }
   return engine;
+}
+
+function preparedOf(plans: readonly Prepared[]): Prepared {
+  return {
+    confident: plans.some(({ confident = false }) => confident),
+    packs: plans.some(({ packs = false }) => packs),
+    costs: plans.some(({ costs = false }) => costs),
+  };
 }
 
 /** What was opened, for rows and tables. */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { cacheOf, type Engine } from "../../engine/open.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
+import { learningCosts } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
@@ -71,16 +72,13 @@ const WARM = 0x3a7;
 /** Opens model and device once, with the tiers of all policies built at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const { plan, maxBatch, maxKvTokens, contextLength } = request;
-  const tiers = distinctTiers([
-    chain(0),
-    ...plan.arms.flatMap(({ policy }) => planFor(policy, maxBatch).tiers),
-  ]);
+  const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
+  const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const engine = await openMeasured(request, {
-    ...{ tiers: byDepth(tiers), maxBatch, profile: true },
+    ...{ tiers: byDepth(tiers), plans, maxBatch, profile: true },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...contextLength === undefined ? {} : { contextLength },
   });
-  await engine.core.warmUp(tiers);
   const session = loadSession(engine, request);
   return {
     ...session,
@@ -90,14 +88,15 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 }
 
 /** What measurements need of an engine: tests have one without a device. */
-export interface LoadEngine extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs"> {
+export interface LoadEngine
+  extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs" | "costs"> {
   readonly core: SchedulerCore & Pick<Engine["core"], "pool" | "draft">;
 }
 
 /** Measurements on an engine whose tiers hold those of the policies. */
 export function loadSession(
   engine: LoadEngine,
-  request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync">,
+  request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync" | "onWarning">,
 ): Pick<LoadSession, "check" | "runCell"> {
   return {
     check(requests) {
@@ -115,19 +114,22 @@ function byDepth(tiers: readonly TierShape[]): TierShape[] {
 /** A new one for each measurement: a policy starts knowing nothing. */
 function planFor(
   policy: NamedPolicy,
-  maxBatch: number,
-  engine?: Pick<Engine, "algorithm">,
+  { maxBatch, engine, onWarning = () => {} }: {
+    readonly maxBatch: number;
+    readonly engine?: Pick<Engine, "algorithm">;
+    readonly onWarning?: (line: string) => void;
+  },
 ): SpeculationPlan {
   return policyPlan(policy, {
     // Before the model is open; whether there is a draft is seen then.
     algorithm: engine?.algorithm ?? "EAGLE3",
-    ...{ architecture: "", maxBatch, onWarning: () => {} },
+    ...{ architecture: "", maxBatch, onWarning },
   });
 }
 
 interface Cell {
   readonly spec: LoadCellSpec;
-  readonly request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync">;
+  readonly request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync" | "onWarning">;
   readonly signal: AbortSignal;
   readonly onEnded: (ended: number) => void;
 }
@@ -137,14 +139,17 @@ async function runCell(
   { spec, request, signal, onEnded }: Cell,
 ): Promise<LoadCellResult | undefined> {
   const { one, arm, block, seed } = spec;
-  const { plan: { work, warmup }, maxBatch, roundsPerSync = "auto" } = request;
-  const { speculation } = planFor({ ...arm.policy, seed }, maxBatch, engine);
+  const { plan: { work, warmup }, maxBatch, roundsPerSync = "auto", onWarning = () => {} } =
+    request;
+  const plan = planFor({ ...arm.policy, seed }, { maxBatch, engine, onWarning });
+  const speculation = learningCosts(plan.speculation, engine.costs);
   const cache = cacheOf(engine.core);
   using _ = { [Symbol.dispose]: () => cache.clear() };
   const rounds: LoadRound[] = [];
   let start = Infinity;
   const scheduler = openScheduler({
     ...{ core: engine.core, cache, outputs: engine.outputs, speculation, roundsPerSync },
+    costs: () => engine.costs.table,
     onRound: ({ at, ms, numSteps, drafted, batch, accepted }) => {
       if (at < start) return;
       rounds.push({ beganMs: at - ms - start, ms, numSteps, drafted, batch, accepted });
