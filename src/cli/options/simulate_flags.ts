@@ -44,6 +44,16 @@ export const SIMULATE_MACHINE = {
     absent: "no limit",
     example: "--max-kv-tokens 16384",
   },
+  prefillRows: {
+    flag: "--prefill-rows",
+    type: "integer",
+    min: 1,
+    max: 65_536,
+    default: 256,
+    help:
+      "tokens of a prompt that are stored between two rounds; the engine's on software adapters: 64",
+    example: "--prefill-rows 64",
+  },
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "integer",

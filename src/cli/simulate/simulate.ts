@@ -10,9 +10,9 @@ import {
   policyArm,
 } from "../../simulate/compare/compare.ts";
 import { measuredThroughput } from "../../simulate/compare/recording.ts";
+import { POLICIES } from "../../speculate/policies/registry.ts";
 import { checkWritable, writeNamed } from "../bench/files.ts";
 import type { SimulateOptions } from "../options/options.ts";
-import { POLICY_NAMES } from "../options/option_speculation.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
@@ -95,10 +95,16 @@ async function runWorld(
   return found;
 }
 
+/** Every registered one but static, whose depths are there anyway, under its first name. */
+function distinctPolicies(): string[] {
+  const kinds = Object.entries(POLICIES);
+  return kinds.filter(([name, kind], at) =>
+    name !== "static" && kinds.findIndex(([, each]) => each === kind) === at
+  ).map(([name]) => name);
+}
+
 function policiesOf(given: readonly string[]): Arm[] {
-  const names = given.length > 0
-    ? policyTexts(given)
-    : POLICY_NAMES.filter((name) => name !== "static");
+  const names = given.length > 0 ? policyTexts(given) : distinctPolicies();
   return names.map((text) => {
     if (text === ORACLE.name) return ORACLE;
     if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;

@@ -26,8 +26,6 @@ export interface WorldKind {
 const DEFAULT_BATCH = 8;
 const DEFAULT_REQUESTS = 256;
 const DEFAULT_ROUNDS = 3000;
-/** Tokens of a prompt between two rounds, as the engine's on a hardware adapter. */
-const CHUNK_ROWS = 256;
 const DEFAULT_ACCEPTANCE = "geometric:0.7,spread=0.6,tokens=1";
 
 /** The worlds that the flags ask for. @throws UsageError */
@@ -70,12 +68,12 @@ function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[]
 
 function machineOf(options: SimulateOptions, maxBatch: number): Machine {
   const { maxKvTokens: kvTokens = Infinity, roundsPerSync = "auto" } = options;
-  const { noise, confidenceNoise } = options;
+  const { noise, confidenceNoise, prefillRows: chunkRows } = options;
   const batch = options.maxBatch ?? maxBatch;
   return {
     maxBatch: batch,
     kvTokens,
-    chunkRows: CHUNK_ROWS,
+    chunkRows,
     roundsPerSync,
     noise,
     confidenceNoise,
@@ -109,7 +107,10 @@ interface Load {
 }
 
 function recordedLoad({ recording: { requests }, path }: Recorded): Load {
-  const arrivals = requests.map((request, seed) => ({ ...request, seed }));
+  const first = Math.min(...requests.map(({ atMs }) => atMs));
+  const arrivals = requests.map((request, seed) => (
+    { ...request, atMs: request.atMs - first, seed }
+  )).toSorted((a, b) => a.atMs - b.atMs);
   return { name: path, source: () => openSource(arrivals, { promptTokens: 1, outputTokens: 1 }) };
 }
 
