@@ -133,7 +133,7 @@ async function passes(
   const [first] = order;
   const readings = [...firsts];
   if (first === undefined || signal?.aborted) return { readings, repeats: 0 };
-  const warmUntil = Math.min(began + WARM_MS, last);
+  const warmUntil = Math.min(began + WARM_MS, end);
   while (now() < warmUntil) await first.run();
   let repeats = 1;
   let passMs = 0;
