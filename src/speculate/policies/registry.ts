@@ -1,5 +1,6 @@
 import { type Policy, PolicyError, type PolicySetup } from "../policy.ts";
 import { EMA } from "./ema.ts";
+import { HYBRID } from "./goodput/hybrid.ts";
 import type { PolicyKind } from "./kind.ts";
 import { STATIC } from "./static.ts";
 
@@ -7,6 +8,8 @@ import { STATIC } from "./static.ts";
 export const POLICIES: Readonly<Record<string, PolicyKind<unknown>>> = {
   static: STATIC,
   ema: EMA,
+  hybrid: HYBRID,
+  auto: HYBRID,
 };
 
 /**
