@@ -91,7 +91,7 @@ export function runWorld<State>(world: SmallWorld, policy: Policy<State>): Run {
     const lag = running.reduce((sum, { lag }) => sum + lag, 0);
     const catchUp = depth > 0 ? catchUpMs(world.costs, lag) : 0;
     ms += catchUp;
-    if (depth > 0) for (const slot of running) slot.lag = 0;
+    if (depth > 0) { for (const slot of running) slot.lag = 0; }
     if (depth !== last && last >= 0) switches++;
     last = depth;
     for (let n = 0; n < together; n++) {
@@ -118,7 +118,14 @@ export function runWorld<State>(world: SmallWorld, policy: Policy<State>): Run {
         slot.depth = checked;
         slot.accepted = [...slot.accepted, accepted].slice(-RECENT_ROUNDS);
         slot.confidences = world.ranks ? confidences : [];
-        return { id, asked: undefined, depth: checked, accepted, confidences: slot.confidences, position };
+        return {
+          id,
+          asked: undefined,
+          depth: checked,
+          accepted,
+          confidences: slot.confidences,
+          position,
+        };
       });
       const times = { draft: 0, verify: 0, extend: 0, host: 0 };
       state = policy.learn(state, {
@@ -161,7 +168,9 @@ function contextFor(running: readonly Slot[], world: SmallWorld, together: numbe
   return {
     batchSize: running.length,
     asked: running.map(() => undefined),
-    sequences: running.map(({ id, position, depth, accepted, confidences, lag }): SequenceContext => (
+    sequences: running.map((
+      { id, position, depth, accepted, confidences, lag },
+    ): SequenceContext => (
       { id, position, depth, accepted, confidences, lag }
     )),
     ...{ waiting: 0, freePages: 1000, totalPages: 2000, roundsPerSync: together },
@@ -169,7 +178,10 @@ function contextFor(running: readonly Slot[], world: SmallWorld, together: numbe
   };
 }
 
-function verifiedOf({ tier, depths, verify }: Choice, chains: readonly Drafted[]): readonly number[] {
+function verifiedOf(
+  { tier, depths, verify }: Choice,
+  chains: readonly Drafted[],
+): readonly number[] {
   if (depths !== undefined) return depths;
   if (verify === undefined) return chains.map(() => tier.depth);
   return deviceDepths(verify, chains.map(({ confidences }) => confidences));

@@ -95,9 +95,7 @@ export function fitTimes(
     factor(bucket, steps) {
       const usual = line(steps) + offsetOf(bucket);
       const cell = cells.find((each) => each.bucket === bucket && each.steps === steps);
-      const rest = cell === undefined
-        ? 0
-        : (cell.y - usual) * cell.rounds / (cell.rounds + own);
+      const rest = cell === undefined ? 0 : (cell.y - usual) * cell.rounds / (cell.rounds + own);
       return Math.exp(usual + rest);
     },
   };

@@ -1,6 +1,12 @@
 import { type Policy, PolicyError, type PolicySetup } from "../policy.ts";
 import { EMA } from "./ema.ts";
+import { ADAPTIVE_VERIFY } from "./goodput/adaptive_verify.ts";
+import { DSD } from "./goodput/dsd.ts";
+import { EMA_CENSORED } from "./goodput/ema_censored.ts";
 import { HYBRID } from "./goodput/hybrid.ts";
+import { P_MIN } from "./goodput/p_min.ts";
+import { TETRIS } from "./goodput/tetris.ts";
+import { THROUGHPUT_AWARE } from "./goodput/throughput_aware.ts";
 import type { PolicyKind } from "./kind.ts";
 import { STATIC } from "./static.ts";
 
@@ -8,6 +14,12 @@ import { STATIC } from "./static.ts";
 export const POLICIES: Readonly<Record<string, PolicyKind<unknown>>> = {
   static: STATIC,
   ema: EMA,
+  "throughput-aware": THROUGHPUT_AWARE,
+  dsd: DSD,
+  tetris: TETRIS,
+  "adaptive-verify": ADAPTIVE_VERIFY,
+  "p-min": P_MIN,
+  "ema-censored": EMA_CENSORED,
   hybrid: HYBRID,
   auto: HYBRID,
 };

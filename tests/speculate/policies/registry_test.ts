@@ -7,6 +7,8 @@ import { contextOf } from "../rounds.ts";
 
 const SETUP: PolicySetup = { buckets: [1, 2, 4, 8], random: policyRandom(0) };
 
+const NAMES = Object.keys(POLICIES).join(", ");
+
 for (const [name, { examples, open }] of Object.entries(POLICIES)) {
   for (const [n, options] of examples.entries()) {
     policyContract(
@@ -39,8 +41,8 @@ Deno.test("registry: a policy by name, with its options and the steps to begin w
 
 Deno.test("registry: what cannot be used is told in one line", () => {
   const faults: [string, unknown, string][] = [
-    ["best", {}, 'Cannot use policy "best": there are static, ema'],
-    ["toString", {}, 'Cannot use policy "toString": there are static, ema'],
+    ["best", {}, `Cannot use policy "best": there are ${NAMES}`],
+    ["toString", {}, `Cannot use policy "toString": there are ${NAMES}`],
     ["static", [], 'Cannot use policy "static": its options must be an object'],
     ["static", null, 'Cannot use policy "static": its options must be an object'],
     [

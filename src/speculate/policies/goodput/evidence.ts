@@ -1,9 +1,9 @@
 import {
-  type Calibration,
-  type CalibrationOptions,
-  CALIBRATION_OPTIONS,
-  type CalibrationWindow,
   calibrate,
+  type Calibration,
+  CALIBRATION_OPTIONS,
+  type CalibrationOptions,
+  type CalibrationWindow,
   firstCalibration,
   openWindow,
 } from "../../estimate/calibration.ts";
@@ -116,7 +116,8 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
   return difference / Math.sqrt(variance);
 }
 
-function timedRound(
+/** What a round says of the time that such rounds take. */
+export function timedRound(
   { tier, batchSize, sequences, ms }: RoundOutcome,
   buckets: readonly number[],
 ): Parameters<typeof timeRound>[1] {

@@ -1,6 +1,11 @@
-import { type Choice, type Policy, type PolicyReport, type RoundContext, type RoundOutcome } from "../../policy.ts";
+import {
+  type Choice,
+  type Policy,
+  type PolicyReport,
+  type RoundContext,
+  type RoundOutcome,
+} from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
-import { positionRates } from "../../estimate/positions.ts";
 import { numberOf, stepsOf, tiersOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
@@ -8,6 +13,7 @@ import { type Course, followed, laterMs, NO_COURSE, resting } from "./course.ts"
 import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
 import { aged, type Decided, decided, MOST_ROUNDS } from "./interval.ts";
 import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
+import { acceptanceReport } from "./report.ts";
 import { candidates, choiceOf, type Option, optionsOf } from "./rounds.ts";
 
 export interface HybridOptions {
@@ -60,7 +66,10 @@ const LOOK_CHAINS = 16;
  */
 export function hybrid(
   options: HybridOptions,
-  { buckets, numSteps }: { readonly buckets: readonly number[]; readonly numSteps?: number | undefined },
+  { buckets, numSteps }: {
+    readonly buckets: readonly number[];
+    readonly numSteps?: number | undefined;
+  },
 ): Policy<HybridState> {
   const { steps } = options;
   const most = Math.max(...steps);
@@ -102,7 +111,11 @@ function lookFor(batch: number): number {
   return Math.max(1, Math.min(MOST_ROUNDS, Math.ceil(LOOK_CHAINS / batch)));
 }
 
-function learned({ evidence, course }: Known, outcome: RoundOutcome, buckets: readonly number[]): Known {
+function learned(
+  { evidence, course }: Known,
+  outcome: RoundOutcome,
+  buckets: readonly number[],
+): Known {
   const { tier: { depth: steps }, ms: { round: ms, catchUp: catchUpMs } } = outcome;
   const rested = steps > 0 ? resting(course) : 0;
   // What was accepted before a long rest says less of what is now.
@@ -148,7 +161,8 @@ function bestOf(
   const now = priced.catchUp(0) / course.stay;
   const later = laterMs(course);
   const worth = ({ steps, tokens, ms }: Option) =>
-    tokens / (ms + (steps > 0 ? now : later)) * (steps === course.steps ? 1 + stickiness : 1);
+    tokens / (ms + (steps > 0 ? now : later)) *
+    (1 + priced.doubt(steps) + (steps === course.steps ? stickiness : 0));
   const [first, ...others] = all as [Option, ...Option[]];
   let best = first;
   let most = worth(first);
@@ -184,20 +198,12 @@ function lookAgain(
 }
 
 function report({ live: { evidence, course }, rounds }: HybridState): PolicyReport {
-  const rates = positionRates(evidence.positions);
+  const known = acceptanceReport(evidence);
   const by = rounds.map((count, steps) => [String(steps), count] as const)
     .filter(([, count]) => count > 0);
+  const text = by.map(([steps, count]) => `${count} of ${steps}`).join(", ");
   return {
-    json: {
-      acceptance: rates,
-      calibration: { ...evidence.window.at },
-      changes: evidence.changes,
-      probe_wait: course.wait,
-      rounds: Object.fromEntries(by),
-    },
-    rows: [
-      ["acceptance", rates.map((rate) => rate.toFixed(2)).join(" ")],
-      ["rounds", by.map(([steps, count]) => `${count} of ${steps}`).join(", ") || "none"],
-    ],
+    json: { ...known.json, probe_wait: course.wait, rounds: Object.fromEntries(by) },
+    rows: [...known.rows, ["rounds", text || "none"]],
   };
 }

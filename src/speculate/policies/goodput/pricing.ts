@@ -17,6 +17,11 @@ export interface RoundPrices {
   budget(steps: number): BudgetPrices;
   /** What measured rounds of such a depth took more than the table says. */
   factor(steps: number): number;
+  /**
+   * Part by which a depth may be better than its price says: where prices are learned from rounds, a
+   * depth that has hardly run in batches like this one is worth a try. 0 with a cost table.
+   */
+  doubt(steps: number): number;
   /** Milliseconds until the draft has caught up on what it missed, and on so many tokens more. */
   catchUp(more: number): number;
 }
@@ -72,6 +77,8 @@ function pricesFor(
   };
   return {
     factor,
+    doubt: (steps) =>
+      fit !== LEARNED ? 0 : DOUBT * Math.exp(-roundsNear(timings, padded, steps) / TRIED),
     budget(depth) {
       const fixed = common + prices.drafting(batchSize, depth);
       const verify = prices.verify(padded * (depth + 1));
@@ -80,6 +87,21 @@ function pricesFor(
     },
     catchUp: (more) => catchUpMs(costs, lag + more) * factor(0),
   };
+}
+
+/** Of a depth that never ran, and the rounds that take it to a third of that. */
+const DOUBT = 0.3;
+const TRIED = 3;
+
+/** Rounds of a depth in batches of half to twice the size. */
+function roundsNear(timings: RoundTimings, batch: number, steps: number): number {
+  return timings.reduce(
+    (sum, each) =>
+      each.steps === steps && each.bucket <= 2 * batch && each.bucket * 2 >= batch
+        ? sum + each.rounds
+        : sum,
+    0,
+  );
 }
 
 /** No sequence stores more tokens. */

@@ -57,21 +57,25 @@ export function optionsOf(
   });
 }
 
+/** A round verifies a draft of one request in so many at least: without any it would teach nothing. */
+const LEAST_SHARE = 8;
+
 /**
  * The round that verifies the most likely drafts: which they are the device says where it ranks, and
  * else the requests' history.
  */
 export function choiceOf(
-  { steps, drafts }: { readonly steps: number; readonly drafts: number },
+  { steps, drafts: wanted }: { readonly steps: number; readonly drafts: number },
   { batches: [ranked], told }: Candidates,
   { evidence, context }: { readonly evidence: Evidence; readonly context: RoundContext },
 ): Choice {
   const tier = chain(steps);
-  if (drafts >= context.batchSize * steps) return { tier };
-  if (!context.ranks) return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
-  // Before the first chains have told of themselves there is nothing to calibrate by.
+  const { batchSize, ranks } = context;
+  const drafts = Math.max(wanted, Math.ceil(batchSize / LEAST_SHARE));
+  // Until chains have told of themselves, every draft is verified where they will.
+  if (drafts >= batchSize * steps || ranks && !told) return { tier };
+  if (!ranks) return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
   const { slope, intercepts } = evidence.window.at;
-  if (!told && evidence.told.length === 0 && evidence.rounds === 0) return { tier };
   const verify = { drafts, slope, intercepts: intercepts.slice(0, steps), leastConfidence: 0 };
   return { tier, verify };
 }
