@@ -54,8 +54,11 @@ const CALIBRATION = { rounds: 100, samples: 128, ridge: 1e-3, damping: 50 };
 /** Weight that a round without drafts leaves to what is known of acceptance, and the least that is left. */
 const REST_KEEP = 0.98;
 const LEAST_KEPT = 0.05;
-/** Part of the time that looks may take beside that where all of them find drafts worth it. */
-const EAGER = 0.06;
+/** Looks may take that part of `looking` where none finds drafts worth it, and so much more where all do. */
+const LEAST_LOOKING = 0.25;
+const EAGER = 6;
+/** What rounds with drafts are worth beside their tokens where drafting tends to come back: they teach. */
+const INFORMED = 0.03;
 /** Chains of a look at drafts after a rest. */
 const LOOK_CHAINS = 16;
 
@@ -160,9 +163,12 @@ function bestOf(
 ): Option {
   const now = priced.catchUp(0) / course.stay;
   const later = laterMs(course);
-  const worth = ({ steps, tokens, ms }: Option) =>
-    tokens / (ms + (steps > 0 ? now : later)) *
-    (1 + priced.doubt(steps) + (steps === course.steps ? stickiness : 0));
+  const drafting = (course.steps ?? 0) > 0;
+  const worth = ({ steps, tokens, ms }: Option) => {
+    const rate = tokens / (ms + (steps > 0 ? now : later));
+    const blind = drafting && steps === 0 ? INFORMED * course.returns : 0;
+    return rate * (1 + priced.doubt(steps) + (steps === course.steps ? stickiness : 0) - blind);
+  };
   const [first, ...others] = all as [Option, ...Option[]];
   let best = first;
   let most = worth(first);
@@ -193,7 +199,7 @@ function lookAgain(
   if (best === undefined) return undefined;
   const loss = Math.max(0, best.whole - best.tokens / none.rate);
   const cost = priced.catchUp(0) + lookFor(batchSize) * loss;
-  const worth = looking + EAGER * course.returns;
+  const worth = looking * (LEAST_LOOKING + EAGER * course.returns);
   return cost <= worth * course.restedMs ? best : undefined;
 }
 

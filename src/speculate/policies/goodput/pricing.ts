@@ -72,7 +72,9 @@ function pricesFor(
   const common = cells * costs.perCell + host;
   let times: TimeFit | undefined;
   const factor = (steps: number) => {
-    times ??= fit === undefined ? NO_FIT : fitTimes(timings, (cell) => priceOf(prices, cell), fit);
+    times ??= fit === undefined
+      ? NO_FIT
+      : fitTimes(timings, (cell) => host + priceOf(prices, cell), fit);
     return times.factor(padded, steps);
   };
   return {
@@ -107,14 +109,14 @@ function roundsNear(timings: RoundTimings, batch: number, steps: number): number
 /** No sequence stores more tokens. */
 const MOST_CELLS = 2 ** 24;
 
-/** What the table says of a round that was timed; the host's part is in every one alike. */
+/** What the table says of a round that was timed, but for the host. */
 function priceOf(
   prices: Prices,
   { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
 ): number {
   const rows = Math.round(Math.min(bucket + drafts, bucket * (steps + 1)));
   return prices.drafting(bucket, steps) + (prices.verify(rows)[rows] ?? 0) +
-    cells * prices.costs.perCell + prices.costs.host;
+    cells * prices.costs.perCell;
 }
 
 /**
