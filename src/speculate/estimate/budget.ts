@@ -1,32 +1,50 @@
 /**
  * Drafts of the chains of one batch by their chance to be reached and accepted (their survival), the
- * most likely last: one number each.
+ * most likely first.
  */
 export interface RankedDrafts {
-  readonly keys: Float64Array;
+  /** chain << POSITION_BITS | position, [chains * depth]. */
+  readonly order: Int32Array;
+  /** Their survivals, in this order. */
+  readonly survivals: Float64Array;
   readonly chains: number;
   readonly depth: number;
 }
 
-/** Survivals are told apart to one part in so many. */
-const FINENESS = 2 ** 24;
-/** More than any chain's depth. */
-const POSITIONS = 32;
+/** Survivals that differ by less than one part in so many are ranked alike. */
+const RANKS = 1024;
+/** No chain is as deep as 2 to the power of this. */
+const POSITION_BITS = 5;
+const POSITION = (1 << POSITION_BITS) - 1;
 
 /**
+ * Counting sort: as many steps as there are drafts. Of drafts that rank alike, shallow ones come
+ * first, so that the first N are prefixes of their chains.
+ *
  * @param survivals of draft j of chain i at [i * depth + j], falling with j.
  */
 export function rankDrafts(survivals: Float64Array, depth: number): RankedDrafts {
   const chains = depth > 0 ? survivals.length / depth : 0;
-  const places = chains * POSITIONS;
-  const keys = new Float64Array(survivals.length);
-  for (let at = 0, chain = 0; chain < chains; chain++) {
-    for (let j = 0; j < depth; j++, at++) {
-      const part = Math.floor((survivals[at] as number) * FINENESS);
-      keys[at] = part * places + chain * POSITIONS + j;
+  const ends = new Int32Array(RANKS + 1);
+  const rank = (at: number) => RANKS - Math.floor((survivals[at] as number) * RANKS);
+  for (let at = 0; at < survivals.length; at++) {
+    const its = rank(at);
+    ends[its] = (ends[its] as number) + 1;
+  }
+  let sum = 0;
+  for (let r = 0; r <= RANKS; r++) ends[r] = sum += ends[r] as number;
+  const order = new Int32Array(survivals.length);
+  const sorted = new Float64Array(survivals.length);
+  for (let j = depth - 1; j >= 0; j--) {
+    for (let chain = chains - 1; chain >= 0; chain--) {
+      const its = rank(chain * depth + j);
+      const last = (ends[its] as number) - 1;
+      ends[its] = last;
+      order[last] = chain << POSITION_BITS | j;
+      sorted[last] = survivals[chain * depth + j] as number;
     }
   }
-  return { keys: keys.sort(), chains, depth };
+  return { order, survivals: sorted, chains, depth };
 }
 
 /**
@@ -55,28 +73,47 @@ export function expectedAccepted(
   { depth, batch }: { readonly depth: number; readonly batch: number },
 ): Float64Array {
   const curve = new Float64Array(batch * depth + 1);
-  for (const { keys, chains, depth: deepest } of batches) {
-    const places = chains * POSITIONS;
-    const share = batch / chains;
-    let drafts = 0;
-    for (let at = keys.length - 1; at >= 0; at--) {
-      const key = keys[at] as number;
-      if (depth < deepest && key % POSITIONS >= depth) continue;
-      const survival = Math.floor(key / places) / FINENESS;
-      const end = Math.min(drafts + share, batch * depth);
-      // The increments; a draft that stands for several has its part in each.
-      while (end - drafts > 1e-9) {
-        const slot = Math.floor(drafts + 1e-9);
-        const part = Math.min(end, slot + 1) - drafts;
-        curve[slot + 1] = (curve[slot + 1] as number) + survival * part;
-        drafts += part;
-      }
+  for (const ranked of batches) {
+    if (ranked.chains === batch) addEach(curve, ranked, depth);
+    else addShares(curve, ranked, { depth, share: batch / ranked.chains });
+  }
+  const part = 1 / batches.length;
+  for (let n = 1, sum = 0; n < curve.length; n++) curve[n] = sum += (curve[n] as number) * part;
+  return curve;
+}
+
+/** Adds the survival of the N-th draft to place N. */
+function addEach(
+  curve: Float64Array,
+  { order, survivals }: RankedDrafts,
+  depth: number,
+): void {
+  let n = 0;
+  for (let at = 0; at < order.length; at++) {
+    if (((order[at] as number) & POSITION) >= depth) continue;
+    n++;
+    curve[n] = (curve[n] as number) + (survivals[at] as number);
+  }
+}
+
+/** The same where a draft stands for `share` drafts: it has its part in each place. */
+function addShares(
+  curve: Float64Array,
+  { order, survivals }: RankedDrafts,
+  { depth, share }: { readonly depth: number; readonly share: number },
+): void {
+  let drafts = 0;
+  for (let at = 0; at < order.length; at++) {
+    if (((order[at] as number) & POSITION) >= depth) continue;
+    const survival = survivals[at] as number;
+    const end = Math.min(drafts + share, curve.length - 1);
+    while (end - drafts > 1e-9) {
+      const slot = Math.floor(drafts + 1e-9);
+      const part = Math.min(end, slot + 1) - drafts;
+      curve[slot + 1] = (curve[slot + 1] as number) + survival * part;
+      drafts += part;
     }
   }
-  for (let n = 1; n < curve.length; n++) {
-    curve[n] = (curve[n] as number) / batches.length + (curve[n - 1] as number);
-  }
-  return curve;
 }
 
 /** What rounds of one depth cost. */
@@ -132,19 +169,17 @@ export function bestBudget(
 
 /**
  * Drafts of each chain among the `drafts` most likely ones of the first `depth` levels, [chains].
- * Survival falls with the position, so that they are prefixes.
  */
 export function shareOut(
-  { keys, chains, depth: deepest }: RankedDrafts,
+  { order, chains }: RankedDrafts,
   { drafts, depth }: { readonly drafts: number; readonly depth: number },
 ): number[] {
-  const places = chains * POSITIONS;
   const depths = Array<number>(chains).fill(0);
   let left = drafts;
-  for (let at = keys.length - 1; at >= 0 && left > 0; at--) {
-    const place = (keys[at] as number) % places;
-    if (depth < deepest && place % POSITIONS >= depth) continue;
-    const chain = Math.floor(place / POSITIONS);
+  for (let at = 0; at < order.length && left > 0; at++) {
+    const place = order[at] as number;
+    if ((place & POSITION) >= depth) continue;
+    const chain = place >> POSITION_BITS;
     depths[chain] = (depths[chain] as number) + 1;
     left--;
   }

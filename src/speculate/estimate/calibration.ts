@@ -63,13 +63,14 @@ export function openWindow(at: Calibration): CalibrationWindow {
 
 /** A chain whose draft told its confidences. */
 export interface ConfidentChain extends GradedChain {
-  readonly confidences: readonly number[];
+  /** `logit` of each, verified or not. */
+  readonly logits: readonly number[];
 }
 
 /** Confidences beyond say no more. */
 const SUREST = 1 - 1e-4;
 
-/** ln(c / (1 - c)), c held within what says something; NaN for what is no number. */
+/** ln(c / (1 - c)), c held within what says something. @param confidence 0 to 1. */
 export function logit(confidence: number): number {
   const held = Math.min(SUREST, Math.max(1 - SUREST, confidence));
   return Math.log(held / (1 - held));
@@ -102,13 +103,12 @@ function summed(window: CalibrationWindow, chains: readonly ConfidentChain[]): C
   const crossed = [...window.crossed];
   let { slopeGradient, slopeCurvature } = window;
   for (const chain of chains) {
-    const { confidences } = chain;
-    const counts = confidences.length > 0 ? graded(chain) : undefined;
+    const { logits } = chain;
+    const counts = graded(chain);
     if (counts === undefined) continue;
-    const reached = Math.min(counts.hits + counts.misses, confidences.length, intercepts.length);
+    const reached = Math.min(counts.hits + counts.misses, logits.length, intercepts.length);
     for (let k = 0; k < reached; k++) {
-      const x = logit(confidences[k] as number);
-      if (Number.isNaN(x)) continue;
+      const x = logits[k] as number;
       const chance = sigmoid(slope * x + (intercepts[k] as number));
       const error = (k < counts.hits ? 1 : 0) - chance;
       const curvature = chance * (1 - chance);

@@ -4,7 +4,9 @@ import {
   CALIBRATION_OPTIONS,
   type CalibrationOptions,
   type CalibrationWindow,
+  type ConfidentChain,
   firstCalibration,
+  logit,
   openWindow,
 } from "../../estimate/calibration.ts";
 import { type Cusum, NO_CHANGE, watch } from "../../estimate/change.ts";
@@ -26,7 +28,7 @@ export interface Evidence {
   readonly rounds: number;
   readonly positions: PositionCounts;
   readonly requests: Requests;
-  /** Confidences of the last chains whose draft told them, the newest last. */
+  /** Logits of the confidences of the last chains whose draft told them, the newest last. */
   readonly told: readonly (readonly number[])[];
   readonly window: CalibrationWindow;
   readonly timings: RoundTimings;
@@ -69,14 +71,14 @@ export function learnRound(
   if (graded.length === 0) return { ...evidence, rounds, timings };
   const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, graded));
   const known = changed ? faded(evidence, AFTER_CHANGE) : evidence;
-  const told = sequences.map(({ confidences }) => confidences).filter(isTold);
+  const told = sampled(sequences, rounds).filter(isTold).map(withLogits);
   const most = Math.max(FEW_CHAINS, told.length);
   return {
     ...{ rounds, timings, cusum, changes: evidence.changes + (changed ? 1 : 0) },
     positions: countPositions(known.positions, graded),
     requests: countRequests(known.requests, graded, rounds),
-    told: told.length === 0 ? evidence.told : [...evidence.told, ...told].slice(-most),
-    window: told.length === 0 ? evidence.window : calibrate(evidence.window, graded, calibration),
+    told: told.length === 0 ? evidence.told : lastOf(evidence.told, told, most),
+    window: told.length === 0 ? evidence.window : calibrate(evidence.window, told, calibration),
   };
 }
 
@@ -93,8 +95,31 @@ function isCount({ depth, accepted }: SequenceOutcome): boolean {
   return Number.isSafeInteger(depth) && Number.isSafeInteger(accepted) && accepted >= 0;
 }
 
-function isTold(confidences: readonly number[]): boolean {
+function isTold({ confidences }: SequenceOutcome): boolean {
   return confidences.length > 0 && confidences.every((each) => each >= 0 && each <= 1);
+}
+
+/** Chains of a round that are looked at, where there are more: enough to know the others by. */
+const MANY_CHAINS = 32;
+
+/** Other chains in every round. */
+function sampled<Item>(items: readonly Item[], round: number): readonly Item[] {
+  if (items.length <= MANY_CHAINS) return items;
+  const stride = Math.ceil(items.length / MANY_CHAINS);
+  return items.filter((_, i) => (i + round) % stride === 0);
+}
+
+function withLogits({ depth, accepted, confidences }: SequenceOutcome): ConfidentChain {
+  return { depth, accepted, logits: confidences.map(logit) };
+}
+
+function lastOf(
+  old: Evidence["told"],
+  chains: readonly ConfidentChain[],
+  most: number,
+): Evidence["told"] {
+  const logits = chains.map((chain) => chain.logits);
+  return logits.length >= most ? logits : [...old, ...logits].slice(-most);
 }
 
 /** Part by which rates may be wrong without having changed, and by which the variance is larger than a chain's. */

@@ -1,4 +1,4 @@
-import { type Calibration, logit, sigmoid } from "../../estimate/calibration.ts";
+import { type Calibration, sigmoid } from "../../estimate/calibration.ts";
 import { meanRate, positionRates } from "../../estimate/positions.ts";
 import { oddsRatio, type RequestCounts, shifted } from "../../estimate/requests.ts";
 import type { RoundContext } from "../../policy.ts";
@@ -44,22 +44,18 @@ export function survivalByConfidence(
   const rates = positionRates(positions);
   const survivals = new Float64Array(told.length * depth);
   let place = 0;
-  for (const confidences of told) {
+  for (const logits of told) {
     let survival = 1;
     for (let j = 0; j < depth; j++) {
-      const confidence = confidences[j];
-      survival *= confidence === undefined ? rates[j] ?? 0 : calibrated(at, confidence, j);
+      const x = logits[j];
+      survival *= x === undefined ? rates[j] ?? 0 : calibrated(at, x, j);
       survivals[place++] = survival;
     }
   }
   return survivals;
 }
 
-/** The chance that a draft of this confidence at a position is accepted. */
-export function calibrated(
-  { slope, intercepts }: Calibration,
-  confidence: number,
-  position: number,
-): number {
-  return sigmoid(slope * logit(confidence) + (intercepts[position] ?? 0));
+/** The chance that a draft is accepted, of the logit of its confidence at a position. */
+function calibrated({ slope, intercepts }: Calibration, x: number, position: number): number {
+  return sigmoid(slope * x + (intercepts[position] ?? 0));
 }
