@@ -8,6 +8,13 @@ import { NIGHTJAR } from "./bandit/nightjar.ts";
 import { NIGHTJAR_PRINTED } from "./bandit/nightjar_printed.ts";
 import { UCB } from "./bandit/ucb.ts";
 import { EMA } from "./ema.ts";
+import { ADAPTIVE_VERIFY } from "./goodput/adaptive_verify.ts";
+import { DSD } from "./goodput/dsd.ts";
+import { EMA_CENSORED } from "./goodput/ema_censored.ts";
+import { HYBRID } from "./goodput/hybrid.ts";
+import { P_MIN } from "./goodput/p_min.ts";
+import { TETRIS } from "./goodput/tetris.ts";
+import { THROUGHPUT_AWARE } from "./goodput/throughput_aware.ts";
 import { HF_HEURISTIC } from "./hf_heuristic.ts";
 import type { PolicyKind } from "./kind.ts";
 import { OFF } from "./off.ts";
@@ -29,6 +36,16 @@ export const POLICIES: Readonly<Record<string, PolicyKind<unknown>>> = {
   nightjar: NIGHTJAR,
   "nightjar-printed": NIGHTJAR_PRINTED,
   ucb: UCB,
+
+  // They price rounds by what is accepted, or watch the draft.
+  "throughput-aware": THROUGHPUT_AWARE,
+  dsd: DSD,
+  tetris: TETRIS,
+  "adaptive-verify": ADAPTIVE_VERIFY,
+  "p-min": P_MIN,
+  "ema-censored": EMA_CENSORED,
+  hybrid: HYBRID,
+  auto: HYBRID,
 };
 
 /**

@@ -38,7 +38,8 @@ function fakeEngineSession(
   // Ids that are no poison to the fake core.
   const encodePrompt = ({ messages = [] }: { messages?: readonly { content: string }[] }) =>
     [...messages[0]?.content ?? "x"].slice(0, 40).map((letter) => 2 + letter.charCodeAt(0) % 90);
-  const engine = { core, outputs, encodePrompt, algorithm: "EAGLE3" } as const;
+  const costs = { table: undefined, refine: () => {} };
+  const engine = { core, outputs, costs, encodePrompt, algorithm: "EAGLE3" } as const;
   const session = loadSession(engine as unknown as Parameters<typeof loadSession>[0], {
     ...{ plan, maxBatch: 3, roundsPerSync: 1 },
   });

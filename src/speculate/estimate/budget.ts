@@ -1,0 +1,187 @@
+/**
+ * Drafts of the chains of one batch by their chance to be reached and accepted (their survival), the
+ * most likely first.
+ */
+export interface RankedDrafts {
+  /** chain << POSITION_BITS | position, [chains * depth]. */
+  readonly order: Int32Array;
+  /** Their survivals, in this order. */
+  readonly survivals: Float64Array;
+  readonly chains: number;
+  readonly depth: number;
+}
+
+/** Survivals that differ by less than one part in so many are ranked alike. */
+const RANKS = 1024;
+/** No chain is as deep as 2 to the power of this. */
+const POSITION_BITS = 5;
+const POSITION = (1 << POSITION_BITS) - 1;
+
+/**
+ * Counting sort: as many steps as there are drafts. Of drafts that rank alike, shallow ones come
+ * first, so that the first N are prefixes of their chains.
+ *
+ * @param survivals of draft j of chain i at [i * depth + j], falling with j.
+ */
+export function rankDrafts(survivals: Float64Array, depth: number): RankedDrafts {
+  const chains = depth > 0 ? survivals.length / depth : 0;
+  const ends = new Int32Array(RANKS + 1);
+  const rank = (at: number) => RANKS - Math.floor((survivals[at] as number) * RANKS);
+  for (let at = 0; at < survivals.length; at++) {
+    const its = rank(at);
+    ends[its] = (ends[its] as number) + 1;
+  }
+  let sum = 0;
+  for (let r = 0; r <= RANKS; r++) ends[r] = sum += ends[r] as number;
+  const order = new Int32Array(survivals.length);
+  const sorted = new Float64Array(survivals.length);
+  for (let j = depth - 1; j >= 0; j--) {
+    for (let chain = chains - 1; chain >= 0; chain--) {
+      const its = rank(chain * depth + j);
+      const last = (ends[its] as number) - 1;
+      ends[its] = last;
+      order[last] = chain << POSITION_BITS | j;
+      sorted[last] = survivals[chain * depth + j] as number;
+    }
+  }
+  return { order, survivals: sorted, chains, depth };
+}
+
+/**
+ * Chains that stand for those of batches to come, as so many batches of that size, each ranked by
+ * itself: drafts are chosen within a round, so that one round's sure drafts are of no use to
+ * another's. One batch where there are fewer chains.
+ */
+export function rankBatches(
+  survivals: Float64Array,
+  { depth, batch }: { readonly depth: number; readonly batch: number },
+): RankedDrafts[] {
+  const chains = depth > 0 ? survivals.length / depth : 0;
+  if (chains <= batch) return [rankDrafts(survivals, depth)];
+  return Array.from(
+    { length: Math.floor(chains / batch) },
+    (_, i) => rankDrafts(survivals.subarray(i * batch * depth, (i + 1) * batch * depth), depth),
+  );
+}
+
+/**
+ * Drafts expected to be accepted of the N most likely ones of the first `depth` levels, the mean of
+ * the batches: [batch * depth + 1], by N. Where a batch has fewer chains, each stands for several.
+ */
+export function expectedAccepted(
+  batches: readonly RankedDrafts[],
+  { depth, batch }: { readonly depth: number; readonly batch: number },
+): Float64Array {
+  const curve = new Float64Array(batch * depth + 1);
+  for (const ranked of batches) {
+    if (ranked.chains === batch) addEach(curve, ranked, depth);
+    else addShares(curve, ranked, { depth, share: batch / ranked.chains });
+  }
+  const part = 1 / batches.length;
+  for (let n = 1, sum = 0; n < curve.length; n++) curve[n] = sum += (curve[n] as number) * part;
+  return curve;
+}
+
+/** Adds the survival of the N-th draft to place N. */
+function addEach(
+  curve: Float64Array,
+  { order, survivals }: RankedDrafts,
+  depth: number,
+): void {
+  let n = 0;
+  for (let at = 0; at < order.length; at++) {
+    if (((order[at] as number) & POSITION) >= depth) continue;
+    n++;
+    curve[n] = (curve[n] as number) + (survivals[at] as number);
+  }
+}
+
+/** The same where a draft stands for `share` drafts: it has its part in each place. */
+function addShares(
+  curve: Float64Array,
+  { order, survivals }: RankedDrafts,
+  { depth, share }: { readonly depth: number; readonly share: number },
+): void {
+  let drafts = 0;
+  for (let at = 0; at < order.length; at++) {
+    if (((order[at] as number) & POSITION) >= depth) continue;
+    const survival = survivals[at] as number;
+    const end = Math.min(drafts + share, curve.length - 1);
+    while (end - drafts > 1e-9) {
+      const slot = Math.floor(drafts + 1e-9);
+      const part = Math.min(end, slot + 1) - drafts;
+      curve[slot + 1] = (curve[slot + 1] as number) + survival * part;
+      drafts += part;
+    }
+  }
+}
+
+/** What rounds of one depth cost. */
+export interface BudgetPrices {
+  /** Requests, each of which has a row and gets a token without a draft. */
+  readonly batch: number;
+  /** Draft levels: later drafts are not there. */
+  readonly depth: number;
+  /** Milliseconds of all but the verify forward. */
+  readonly fixed: number;
+  /** Milliseconds of the verify forward by rows, [batch * (depth + 1) + 1] at least. */
+  readonly verify: readonly number[];
+  /** Of a round that verifies every draft. */
+  readonly whole: number;
+}
+
+/** How many drafts to verify, and what a round then comes to. */
+export interface Budget {
+  readonly drafts: number;
+  /** Tokens of all requests. */
+  readonly tokens: number;
+  readonly ms: number;
+}
+
+/**
+ * The drafts that give most tokens a millisecond:
+ *
+ *     argmax over N of (batch + accepted[N]) / (fixed + verify(batch + N))
+ *
+ * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
+ * their own.
+ */
+export function bestBudget(
+  accepted: Float64Array,
+  { batch, fixed, verify, whole }: BudgetPrices,
+  near = 0.005,
+): Budget {
+  const all = accepted.length - 1;
+  let drafts = all;
+  let ms = whole;
+  let rate = (batch + (accepted[all] as number)) / whole * (1 + near);
+  for (let n = 0; n < all; n++) {
+    const takes = fixed + (verify[batch + n] as number);
+    const tokens = batch + (accepted[n] as number);
+    if (tokens > rate * takes) {
+      rate = tokens / takes;
+      ms = takes;
+      drafts = n;
+    }
+  }
+  return { drafts, tokens: batch + (accepted[drafts] as number), ms };
+}
+
+/**
+ * Drafts of each chain among the `drafts` most likely ones of the first `depth` levels, [chains].
+ */
+export function shareOut(
+  { order, chains }: RankedDrafts,
+  { drafts, depth }: { readonly drafts: number; readonly depth: number },
+): number[] {
+  const depths = Array<number>(chains).fill(0);
+  let left = drafts;
+  for (let at = 0; at < order.length && left > 0; at++) {
+    const place = order[at] as number;
+    if ((place & POSITION) >= depth) continue;
+    const chain = place >> POSITION_BITS;
+    depths[chain] = (depths[chain] as number) + 1;
+    left--;
+  }
+  return depths;
+}

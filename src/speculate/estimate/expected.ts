@@ -1,0 +1,37 @@
+/**
+ * Tokens that a request expects of a round with `depth` drafts, the bonus included:
+ *
+ *     n = 1 + sum over j < depth of product over k <= j of rates[k]
+ *
+ * @param rates conditional chances by position; the last one holds for all further drafts.
+ */
+export function expectedTokens(rates: readonly number[], depth: number): number {
+  let tokens = 1;
+  let survival = 1;
+  for (let k = 0; k < depth; k++) {
+    survival *= rates[k] ?? rates.at(-1) ?? 0;
+    tokens += survival;
+  }
+  return tokens;
+}
+
+/** n = (1 - alpha^(K + 1)) / (1 - alpha): every draft has the chance alpha. */
+export function geometricTokens(alpha: number, depth: number): number {
+  return alpha >= 1 ? depth + 1 : (1 - alpha ** (depth + 1)) / (1 - alpha);
+}
+
+/** Mean and variance of the number of accepted drafts of a chain with these conditional chances. */
+export function acceptedMoments(
+  rates: readonly number[],
+  depth: number,
+): { readonly mean: number; readonly variance: number } {
+  let survival = 1;
+  let mean = 0;
+  let square = 0;
+  for (let k = 0; k < depth; k++) {
+    survival *= rates[k] ?? rates.at(-1) ?? 0;
+    mean += survival;
+    square += (2 * k + 1) * survival;
+  }
+  return { mean, variance: Math.max(0, square - mean * mean) };
+}

@@ -1,0 +1,85 @@
+import { type Counts, faded, graded, type GradedChain, NO_COUNTS, rateOf } from "./counts.ts";
+
+/**
+ * How often draft j is accepted where all before it were, over all requests: counts by position,
+ * [most drafts].
+ */
+export type PositionCounts = readonly Counts[];
+
+export interface PositionOptions {
+  /** Weight that a chain leaves to all that were counted before it. */
+  readonly fade: number;
+  /** The least weight that one round leaves, however many its chains. */
+  readonly leastKept: number;
+  /** The chance of the first draft where nothing is known, and the weight of that in drafts. */
+  readonly prior: number;
+  readonly priorWeight: number;
+  /** The weight, in drafts, of the position before where a position has few of its own. */
+  readonly neighbour: number;
+}
+
+export const POSITION_OPTIONS: PositionOptions = {
+  ...{ fade: 0.98, leastKept: 0.85, prior: 0.7, priorWeight: 2, neighbour: 4 },
+};
+
+export function noPositions(depth: number): PositionCounts {
+  return Array.from({ length: depth }, () => NO_COUNTS);
+}
+
+/** Adds the chains of one round. Positions that no chain reached are forgotten with the others. */
+export function countPositions(
+  counts: PositionCounts,
+  chains: readonly GradedChain[],
+  { fade, leastKept }: PositionOptions = POSITION_OPTIONS,
+): PositionCounts {
+  const hits: number[] = counts.map(() => 0);
+  const misses: number[] = counts.map(() => 0);
+  let told = 0;
+  for (const chain of chains) {
+    const found = graded(chain);
+    if (found === undefined) continue;
+    told++;
+    const deepest = Math.min(found.hits, counts.length);
+    for (let k = 0; k < deepest; k++) hits[k] = (hits[k] ?? 0) + 1;
+    if (found.misses > 0 && found.hits < counts.length) {
+      misses[found.hits] = (misses[found.hits] ?? 0) + 1;
+    }
+  }
+  if (told === 0) return counts;
+  const keep = Math.max(fade ** told, leastKept);
+  return counts.map((old, k) => ({
+    hits: old.hits * keep + (hits[k] ?? 0),
+    misses: old.misses * keep + (misses[k] ?? 0),
+  }));
+}
+
+export function fadedPositions(counts: PositionCounts, keep: number): PositionCounts {
+  return counts.map((each) => faded(each, keep));
+}
+
+/**
+ * The chance of each position, conditional on all before it:
+ *
+ *     c_k = (hits_k + w c_(k-1)) / (hits_k + misses_k + w),    c_(-1) the prior
+ *
+ * Depths that were never verified are taken to be as good as the deepest that was.
+ */
+export function positionRates(
+  counts: PositionCounts,
+  { prior, priorWeight, neighbour }: PositionOptions = POSITION_OPTIONS,
+): number[] {
+  let before = prior;
+  return counts.map((each, k) => before = rateOf(each, before, k === 0 ? priorWeight : neighbour));
+}
+
+/** Over all positions. */
+export function meanRate(
+  counts: PositionCounts,
+  { prior, priorWeight }: PositionOptions = POSITION_OPTIONS,
+): number {
+  const sum = counts.reduce(
+    (sum, { hits, misses }) => ({ hits: sum.hits + hits, misses: sum.misses + misses }),
+    NO_COUNTS,
+  );
+  return rateOf(sum, prior, priorWeight);
+}

@@ -1,0 +1,71 @@
+import { added, type Counts, faded, graded, type GradedChain, rateOf } from "./counts.ts";
+
+/** What is known of one request. */
+export interface RequestCounts extends Counts {
+  readonly id: number;
+  /** The round that it was last in. */
+  readonly seen: number;
+}
+
+/** Requests by id, rising: plain data that is cheap to merge with a round's. */
+export type Requests = readonly RequestCounts[];
+
+/** A chain of a round, by request. */
+export interface RequestChain extends GradedChain {
+  readonly id: number;
+}
+
+export interface RequestOptions {
+  /** Weight that a graded draft leaves to those before it. */
+  readonly fade: number;
+  /** Rounds after which a request that was in none is forgotten. */
+  readonly forget: number;
+  /** Weight, in drafts, of what all requests have in common. */
+  readonly common: number;
+}
+
+export const REQUEST_OPTIONS: RequestOptions = { fade: 0.98, forget: 64, common: 8 };
+
+/** Adds the chains of round number `round`, and forgets those long gone. */
+export function countRequests(
+  requests: Requests,
+  chains: readonly RequestChain[],
+  round: number,
+  { fade, forget }: RequestOptions = REQUEST_OPTIONS,
+): Requests {
+  const found = new Map<number, RequestCounts>();
+  for (const each of requests) if (round - each.seen <= forget) found.set(each.id, each);
+  for (const chain of chains) {
+    const counts = graded(chain);
+    if (counts === undefined) continue;
+    const { id } = chain;
+    const old = found.get(id);
+    const keep = fade ** (counts.hits + counts.misses);
+    const { hits, misses } = old === undefined ? counts : added(faded(old, keep), counts);
+    found.set(id, { id, hits, misses, seen: round });
+  }
+  return [...found.values()];
+}
+
+export function fadedRequests(requests: Requests, keep: number): Requests {
+  return requests.map((each) => ({ ...each, ...faded(each, keep) }));
+}
+
+/**
+ * By what the odds of a request's drafts differ from those of all: odds(alpha_r) / odds(alpha), with
+ * alpha_r shrunk towards alpha. 1 for requests that nothing is known of.
+ */
+export function oddsRatio(
+  counts: Counts | undefined,
+  alpha: number,
+  { common }: RequestOptions = REQUEST_OPTIONS,
+): number {
+  if (counts === undefined || !(alpha > 0 && alpha < 1)) return 1;
+  const own = Math.min(rateOf(counts, alpha, common), 1 - 1e-9);
+  return own / (1 - own) * (1 - alpha) / alpha;
+}
+
+/** The chance with these odds times `ratio`. */
+export function shifted(rate: number, ratio: number): number {
+  return rate >= 1 ? 1 : rate * ratio / (1 - rate + rate * ratio);
+}

@@ -1,0 +1,108 @@
+/** Rounds of one padded batch and depth, weighted by age. */
+export interface TimedCell {
+  readonly bucket: number;
+  readonly steps: number;
+  readonly rounds: number;
+  /** Means: milliseconds, drafts verified, tokens stored over all sequences. */
+  readonly ms: number;
+  readonly drafts: number;
+  readonly cells: number;
+}
+
+/** By bucket and depth, in the order that they were first seen. */
+export type RoundTimings = readonly TimedCell[];
+
+/** Weight that a round leaves to those before it of its bucket and depth. */
+const FADE = 0.95;
+/** A time counts as at most so many times what was usual, and at least as this part of it. */
+const USUAL = 3;
+
+/** Adds a round. One without a time that can be, or whose counts cannot, is left out. */
+export function timeRound(
+  times: RoundTimings,
+  round: Omit<TimedCell, "rounds">,
+): RoundTimings {
+  const { bucket, steps, ms, drafts, cells } = round;
+  if (!(ms > 0 && ms < 1e9) || !(bucket > 0) || !Number.isFinite(drafts + cells)) return times;
+  const at = times.findIndex((each) => each.bucket === bucket && each.steps === steps);
+  const old = times[at];
+  if (old === undefined) return [...times, { ...round, rounds: 1 }];
+  // A first time may be that of a program in the making: until there are a few, the least counts.
+  const held = old.rounds < USUAL
+    ? Math.min(ms, old.ms * USUAL)
+    : Math.min(old.ms * USUAL, Math.max(old.ms / USUAL, ms));
+  const first = old.rounds < USUAL && ms < old.ms / USUAL;
+  const rounds = first ? 1 : old.rounds * FADE + 1;
+  const mean = (before: number, now: number) => before + (now - before) / rounds;
+  return times.with(at, {
+    ...{ bucket, steps, rounds },
+    ms: first ? ms : mean(old.ms, held),
+    drafts: mean(old.drafts, drafts),
+    cells: mean(old.cells, cells),
+  });
+}
+
+/** How the times of rounds differ from a table's. */
+export interface TimeFit {
+  /** Factor of a round's price. */
+  factor(bucket: number, steps: number): number;
+}
+
+export interface FitOptions {
+  /** Weight, in rounds, of the table where depths differ from each other. */
+  readonly slope: number;
+  /** Weight, in rounds, of the fit where a bucket or depth differs from it. */
+  readonly own: number;
+}
+
+export const NO_FIT: TimeFit = { factor: () => 1 };
+
+/**
+ * Fits y = ln(measured / priced) of the cells, with a ridge on what is not common to all:
+ *
+ *     y(bucket, K) = a + c K + rest(bucket) + rest(bucket, K)
+ *
+ * so that depths and buckets that have not run are priced by those that have.
+ *
+ * @param price milliseconds that the table says of a cell.
+ */
+export function fitTimes(
+  times: RoundTimings,
+  price: (cell: TimedCell) => number,
+  { slope, own }: FitOptions,
+): TimeFit {
+  const cells = times.map((cell) => ({ ...cell, y: Math.log(cell.ms / price(cell)) }))
+    .filter(({ y }) => Number.isFinite(y));
+  const weight = total(cells, ({ rounds }) => rounds);
+  if (weight === 0) return NO_FIT;
+  const middle = total(cells, ({ rounds, steps }) => rounds * steps) / weight;
+  const level = total(cells, ({ rounds, y }) => rounds * y) / weight;
+  const spread = total(cells, ({ rounds, steps }) => rounds * (steps - middle) ** 2);
+  const tilt = total(cells, ({ rounds, steps, y }) => rounds * (steps - middle) * (y - level)) /
+    (spread + slope);
+  const line = (steps: number) => level + tilt * (steps - middle);
+  const offset = new Map<number, number>();
+  const offsetOf = (bucket: number) => {
+    const known = offset.get(bucket);
+    if (known !== undefined) return known;
+    const here = cells.filter((cell) => cell.bucket === bucket);
+    const rest = total(here, ({ rounds, steps, y }) => rounds * (y - line(steps)));
+    const found = rest / (total(here, ({ rounds }) => rounds) + own);
+    offset.set(bucket, found);
+    return found;
+  };
+  return {
+    factor(bucket, steps) {
+      const usual = line(steps) + offsetOf(bucket);
+      const cell = cells.find((each) => each.bucket === bucket && each.steps === steps);
+      const rest = cell === undefined ? 0 : (cell.y - usual) * cell.rounds / (cell.rounds + own);
+      return Math.exp(usual + rest);
+    },
+  };
+}
+
+function total<Item>(items: readonly Item[], of: (item: Item) => number): number {
+  let sum = 0;
+  for (const item of items) sum += of(item);
+  return sum;
+}

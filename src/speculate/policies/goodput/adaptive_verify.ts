@@ -1,0 +1,65 @@
+import type { Choice, Policy, RoundContext } from "../../policy.ts";
+import { chain } from "../../round_shape.ts";
+import { type PolicyKind, policyKind } from "../kind.ts";
+import { readOptions } from "../options.ts";
+import { DEEPEST_STEPS, depthOf } from "./depth.ts";
+import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
+import { aged, type Decided, decided } from "./interval.ts";
+import { type Pricing, pricing } from "./pricing.ts";
+import { acceptanceReport } from "./report.ts";
+import { candidates, choiceOf, optionsOf } from "./rounds.ts";
+
+export interface AdaptiveVerifyOptions {
+  /** Drafts of each request. */
+  readonly numSteps: number;
+}
+
+/**
+ * vLLM's adaptive verification (pull requests 47808 and 52228): every request drafts `num_steps`
+ * tokens, and a round verifies the N most likely of them,
+ *
+ *     N = argmax of (B + sum of the N largest survivals) / ms(B, N)
+ *
+ * Survival is the product of sigmoid(slope logit(c_k) + b_k), c the draft's confidence, fitted by a
+ * damped Newton step every 100 rounds. N comes from the chains of earlier rounds; which drafts it is
+ * the device says with those of this one. Where the draft does not tell its confidence, both come
+ * from the requests' history of acceptance.
+ */
+export const ADAPTIVE_VERIFY: PolicyKind<AdaptiveVerifyOptions> = policyKind({
+  examples: [{}, { num_steps: 3 }],
+  check(given) {
+    const { num_steps } = readOptions(given, ["num_steps"]);
+    return { numSteps: depthOf(num_steps, DEEPEST_STEPS) };
+  },
+  make: ({ numSteps }, { buckets }) => adaptiveVerify(numSteps, buckets),
+});
+
+export function adaptiveVerify(
+  numSteps: number,
+  buckets: readonly number[],
+): Policy<Decided<Evidence>> {
+  const prices = pricing({ buckets });
+  return {
+    tiers: [chain(numSteps)],
+    start: decided(noEvidence(numSteps)),
+    confident: true,
+    pick: ({ known }, context) => choose(known, context, { numSteps, prices }),
+    holds: ({ left }) => left,
+    learn: (state, outcome) => ({
+      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
+    }),
+    report: ({ live }) => acceptanceReport(live),
+  };
+}
+
+function choose(
+  evidence: Evidence,
+  context: RoundContext,
+  { numSteps, prices }: { readonly numSteps: number; readonly prices: Pricing },
+): Choice {
+  if (context.batchSize === 0) return { tier: chain(numSteps) };
+  const drafts = candidates(evidence, context, numSteps);
+  const [best] = optionsOf([numSteps], drafts, prices(context, evidence.timings));
+  if (best === undefined) throw new Error(`no option of ${numSteps} steps`);
+  return choiceOf(best, drafts, { evidence, context });
+}

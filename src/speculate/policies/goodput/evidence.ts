@@ -1,0 +1,157 @@
+import {
+  calibrate,
+  type Calibration,
+  CALIBRATION_OPTIONS,
+  type CalibrationOptions,
+  type CalibrationWindow,
+  type ConfidentChain,
+  firstCalibration,
+  logit,
+  openWindow,
+} from "../../estimate/calibration.ts";
+import { type Cusum, NO_CHANGE, watch } from "../../estimate/change.ts";
+import { acceptedMoments } from "../../estimate/expected.ts";
+import {
+  countPositions,
+  fadedPositions,
+  noPositions,
+  type PositionCounts,
+  positionRates,
+} from "../../estimate/positions.ts";
+import { countRequests, fadedRequests, type Requests } from "../../estimate/requests.ts";
+import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
+import type { RoundOutcome, SequenceOutcome } from "../../policy.ts";
+
+/** What the rounds so far say of acceptance and of time. */
+export interface Evidence {
+  /** Rounds learned. */
+  readonly rounds: number;
+  readonly positions: PositionCounts;
+  readonly requests: Requests;
+  /** Logits of the confidences of the last chains whose draft told them, the newest last. */
+  readonly told: readonly (readonly number[])[];
+  readonly window: CalibrationWindow;
+  readonly timings: RoundTimings;
+  readonly cusum: Cusum;
+  /** Times that acceptance was found to have changed. */
+  readonly changes: number;
+}
+
+export interface EvidenceOptions {
+  readonly calibration: CalibrationOptions;
+  /** Batch sizes that rounds are padded to. */
+  readonly buckets: readonly number[];
+}
+
+/** Chains of which the next ones' confidences are taken to be, where batches are smaller. */
+const FEW_CHAINS = 16;
+/** Weight that is left to what was known when acceptance has changed. */
+const AFTER_CHANGE = 0.25;
+
+export function noEvidence(depth: number, calibration?: Calibration): Evidence {
+  return {
+    ...{ rounds: 0, positions: noPositions(depth), requests: [], told: [], timings: [] },
+    ...{ window: openWindow(calibration ?? firstCalibration(depth)), cusum: NO_CHANGE },
+    changes: 0,
+  };
+}
+
+/** Adds a round. Counts and times that cannot be are left out. */
+export function learnRound(
+  evidence: Evidence,
+  outcome: RoundOutcome,
+  { calibration = CALIBRATION_OPTIONS, buckets }: Partial<EvidenceOptions> & {
+    readonly buckets: readonly number[];
+  },
+): Evidence {
+  const rounds = evidence.rounds + 1;
+  const sequences = outcome.sequences.filter(isCount);
+  const timings = timeRound(evidence.timings, timedRound(outcome, buckets));
+  const graded = sequences.filter(({ depth }) => depth > 0);
+  if (graded.length === 0) return { ...evidence, rounds, timings };
+  const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, graded));
+  const known = changed ? faded(evidence, AFTER_CHANGE) : evidence;
+  const told = sampled(sequences, rounds).filter(isTold).map(withLogits);
+  const most = Math.max(FEW_CHAINS, told.length);
+  return {
+    ...{ rounds, timings, cusum, changes: evidence.changes + (changed ? 1 : 0) },
+    positions: countPositions(known.positions, graded),
+    requests: countRequests(known.requests, graded, rounds),
+    told: told.length === 0 ? evidence.told : lastOf(evidence.told, told, most),
+    window: told.length === 0 ? evidence.window : calibrate(evidence.window, told, calibration),
+  };
+}
+
+/** The same, with less weight on what it says of acceptance. */
+export function faded(evidence: Evidence, keep: number): Evidence {
+  return {
+    ...evidence,
+    positions: fadedPositions(evidence.positions, keep),
+    requests: fadedRequests(evidence.requests, keep),
+  };
+}
+
+function isCount({ depth, accepted }: SequenceOutcome): boolean {
+  return Number.isSafeInteger(depth) && Number.isSafeInteger(accepted) && accepted >= 0;
+}
+
+function isTold({ confidences }: SequenceOutcome): boolean {
+  return confidences.length > 0 && confidences.every((each) => each >= 0 && each <= 1);
+}
+
+/** Chains of a round that are looked at, where there are more: enough to know the others by. */
+const MANY_CHAINS = 32;
+
+/** Other chains in every round. */
+function sampled<Item>(items: readonly Item[], round: number): readonly Item[] {
+  if (items.length <= MANY_CHAINS) return items;
+  const stride = Math.ceil(items.length / MANY_CHAINS);
+  return items.filter((_, i) => (i + round) % stride === 0);
+}
+
+function withLogits({ depth, accepted, confidences }: SequenceOutcome): ConfidentChain {
+  return { depth, accepted, logits: confidences.map(logit) };
+}
+
+function lastOf(
+  old: Evidence["told"],
+  chains: readonly ConfidentChain[],
+  most: number,
+): Evidence["told"] {
+  const logits = chains.map((chain) => chain.logits);
+  return logits.length >= most ? logits : [...old, ...logits].slice(-most);
+}
+
+/** Part by which rates may be wrong without having changed, and by which the variance is larger than a chain's. */
+const TOLERATED = 0.1;
+const OVERDISPERSION = 1.5;
+
+/** By how many standard deviations more drafts were accepted than the rates say. */
+function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome[]): number {
+  const rates = positionRates(positions);
+  const moments: { readonly mean: number; readonly variance: number }[] = [];
+  let difference = 0;
+  let variance = (TOLERATED * sequences.length) ** 2;
+  for (const { depth, accepted } of sequences) {
+    const most = Math.min(depth, rates.length);
+    const usual = moments[most] ??= acceptedMoments(rates, most);
+    difference += Math.min(accepted, most) - usual.mean;
+    variance += OVERDISPERSION * usual.variance;
+  }
+  return difference / Math.sqrt(variance);
+}
+
+/** What a round says of the time that such rounds take. */
+export function timedRound(
+  { tier, batchSize, sequences, ms }: RoundOutcome,
+  buckets: readonly number[],
+): Parameters<typeof timeRound>[1] {
+  let drafts = 0;
+  let cells = 0;
+  for (const { depth, position } of sequences) {
+    drafts += depth;
+    cells += position;
+  }
+  const bucket = buckets.find((each) => each >= batchSize) ?? batchSize;
+  return { bucket, steps: tier.depth, ms: ms.round, drafts, cells };
+}

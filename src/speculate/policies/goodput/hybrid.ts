@@ -1,0 +1,215 @@
+import {
+  type Choice,
+  type Policy,
+  type PolicyReport,
+  type RoundContext,
+  type RoundOutcome,
+} from "../../policy.ts";
+import { chain } from "../../round_shape.ts";
+import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { type PolicyKind, policyKind } from "../kind.ts";
+import { readOptions } from "../options.ts";
+import { type Course, followed, laterMs, NO_COURSE, resting } from "./course.ts";
+import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
+import { aged, type Decided, decided, MOST_ROUNDS } from "./interval.ts";
+import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
+import { acceptanceReport } from "./report.ts";
+import { candidates, choiceOf, type Option, optionsOf } from "./rounds.ts";
+
+export interface HybridOptions {
+  /** Depths to choose among. */
+  readonly steps: readonly number[];
+  /** What another depth must promise more, as a part. */
+  readonly stickiness: number;
+  /** Part of the time that looking again at drafts may take while there are none. */
+  readonly looking: number;
+}
+
+/** What is known, and whether rounds draft. */
+interface Known {
+  readonly evidence: Evidence;
+  readonly course: Course;
+}
+
+export interface HybridState extends Decided<Known> {
+  /** Rounds by depth, [most steps + 1]. */
+  readonly rounds: readonly number[];
+}
+
+export const HYBRID: PolicyKind<HybridOptions> = policyKind({
+  examples: [{}, { steps: [0, 1, 3] }, { steps: [2, 5], stickiness: 0, looking: 0.2 }],
+  check(given) {
+    const { steps, stickiness, looking } = readOptions(given, ["steps", "stickiness", "looking"]);
+    return {
+      steps: stepsOf(steps),
+      stickiness: numberOf(stickiness, "stickiness", { absent: 0.02, min: 0, max: 1 }),
+      looking: numberOf(looking, "looking", { absent: 0.01, min: 0, max: 1 }),
+    };
+  },
+  make: (options, { buckets, numSteps }) => hybrid(options, { buckets, numSteps }),
+});
+
+/** Graded drafts after which the calibration takes a step, if 100 rounds are not over before. */
+const CALIBRATION = { rounds: 100, samples: 128, ridge: 1e-3, damping: 50 };
+/** Weight that a round without drafts leaves to what is known of acceptance, and the least that is left. */
+const REST_KEEP = 0.98;
+const LEAST_KEPT = 0.05;
+/** Looks may take that part of `looking` where none finds drafts worth it, and so much more where all do. */
+const LEAST_LOOKING = 0.25;
+const EAGER = 6;
+/** What rounds with drafts are worth beside their tokens where drafting tends to come back: they teach. */
+const INFORMED = 0.03;
+/** Chains of a look at drafts after a rest. */
+const LOOK_CHAINS = 16;
+
+/**
+ * Depth by goodput, then the number of drafts verified by survival:
+ *
+ *     D = argmax over D of max over N of (B + sum of the N largest survivals) / ms(B, D, N)
+ */
+export function hybrid(
+  options: HybridOptions,
+  { buckets, numSteps }: {
+    readonly buckets: readonly number[];
+    readonly numSteps?: number | undefined;
+  },
+): Policy<HybridState> {
+  const { steps } = options;
+  const most = Math.max(...steps);
+  const prices = pricing({ buckets, refine: REFINED });
+  const begins = numSteps !== undefined && steps.includes(numSteps) ? numSteps : undefined;
+  const pick = (known: Known, context: RoundContext): Choice =>
+    known.evidence.rounds === 0 && begins !== undefined
+      ? { tier: chain(begins) }
+      : choose(known, context, { options, prices });
+  const start: Known = { evidence: noEvidence(most), course: NO_COURSE };
+  return {
+    tiers: tiersOf(steps),
+    start: { ...decided(start), rounds: Array<number>(most + 1).fill(0) },
+    confident: true,
+    pick: ({ known }, context) => pick(known, context),
+    holds: ({ known, left }, context) =>
+      mayLook(known) && pick(known, context).tier.depth > 0
+        ? Math.min(left, lookFor(context.batchSize))
+        : left,
+    learn(state, outcome) {
+      const { tier: { depth }, batchSize, ms } = outcome;
+      const live = learned(state.live, outcome, buckets);
+      const looks = mayLook(state.known) && depth > 0;
+      const left = looks ? Math.min(state.left, lookFor(batchSize)) : state.left;
+      const rounds = state.rounds.map((count, steps) => steps === depth ? count + 1 : count);
+      return { state: { ...aged({ ...state, left }, live, ms.round), rounds } };
+    },
+    report,
+  };
+}
+
+/** Whether rounds have gone without drafts for so long that some may be tried. */
+function mayLook({ course }: Known): boolean {
+  return resting(course) >= course.wait;
+}
+
+/** Rounds of a look: chains enough to say whether drafts are worth it. */
+function lookFor(batch: number): number {
+  return Math.max(1, Math.min(MOST_ROUNDS, Math.ceil(LOOK_CHAINS / batch)));
+}
+
+function learned(
+  { evidence, course }: Known,
+  outcome: RoundOutcome,
+  buckets: readonly number[],
+): Known {
+  const { tier: { depth: steps }, ms: { round: ms, catchUp: catchUpMs } } = outcome;
+  const rested = steps > 0 ? resting(course) : 0;
+  // What was accepted before a long rest says less of what is now.
+  const old = rested > 0 ? faded(evidence, Math.max(LEAST_KEPT, REST_KEEP ** rested)) : evidence;
+  const next = learnRound(old, outcome, { calibration: CALIBRATION, buckets });
+  const changed = next.changes > old.changes;
+  return { evidence: next, course: followed(course, { steps, ms, catchUpMs, changed }) };
+}
+
+function choose(
+  { evidence, course }: Known,
+  context: RoundContext,
+  { options, prices }: { readonly options: HybridOptions; readonly prices: Pricing },
+): Choice {
+  const { steps } = options;
+  const shallowest = steps[0] as number;
+  if (context.batchSize === 0) return { tier: chain(shallowest) };
+  const most = steps.at(-1) as number;
+  const drafts = candidates(evidence, context, most);
+  const priced = prices(context, evidence.timings);
+  const all = optionsOf(steps, drafts, priced);
+  const best = bestOf(all, { course, priced, context, options });
+  if (best.steps > 0) return choiceOf(best, drafts, { evidence, context });
+  const look = lookAgain(all, { course, priced, context, options });
+  return { tier: chain(look?.steps ?? best.steps) };
+}
+
+interface Weighing {
+  readonly course: Course;
+  readonly priced: RoundPrices;
+  readonly context: RoundContext;
+  readonly options: HybridOptions;
+}
+
+/**
+ * The most tokens a millisecond. What drafts again pays for the draft's catching up, spread over the
+ * rounds that drafting usually lasts; what stops has to pay it later.
+ */
+function bestOf(
+  all: readonly Option[],
+  { course, priced, options: { stickiness } }: Weighing,
+): Option {
+  const now = priced.catchUp(0) / course.stay;
+  const later = laterMs(course);
+  const drafting = (course.steps ?? 0) > 0;
+  const worth = ({ steps, tokens, ms }: Option) => {
+    const rate = tokens / (ms + (steps > 0 ? now : later));
+    const blind = drafting && steps === 0 ? INFORMED * course.returns : 0;
+    return rate * (1 + priced.doubt(steps) + (steps === course.steps ? stickiness : 0) - blind);
+  };
+  const [first, ...others] = all as [Option, ...Option[]];
+  let best = first;
+  let most = worth(first);
+  for (const option of others) {
+    const its = worth(option);
+    if (its > most) [best, most] = [option, its];
+  }
+  return best;
+}
+
+/**
+ * Rounds without drafts teach nothing of drafts, so that 0 would be absorbing. After a wait the best
+ * depth above it is tried, where that costs at most a part of the time since the last try:
+ *
+ *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  looking * ms since the last try
+ */
+function lookAgain(
+  all: readonly Option[],
+  { course, priced, context: { batchSize }, options: { looking } }: Weighing,
+): Option | undefined {
+  const rested = resting(course);
+  if (rested < course.wait || all[0]?.steps !== 0) return undefined;
+  const [none, ...others] = all as [Option, ...Option[]];
+  const best = others.reduce<Option | undefined>(
+    (best, option) => best === undefined || option.rate > best.rate ? option : best,
+    undefined,
+  );
+  if (best === undefined) return undefined;
+  const loss = Math.max(0, best.whole - best.tokens / none.rate);
+  const cost = priced.catchUp(0) + lookFor(batchSize) * loss;
+  const worth = looking * (LEAST_LOOKING + EAGER * course.returns);
+  return cost <= worth * course.restedMs ? best : undefined;
+}
+
+function report({ live: { evidence, course }, rounds }: HybridState): PolicyReport {
+  const known = acceptanceReport(evidence);
+  const by = rounds.map((count, steps) => [String(steps), count] as const)
+    .filter(([, count]) => count > 0);
+  const text = by.map(([steps, count]) => `${count} of ${steps}`).join(", ");
+  return {
+    json: { ...known.json, probe_wait: course.wait, rounds: Object.fromEntries(by) },
+    rows: [...known.rows, ["rounds", text || "none"]],
+  };
+}

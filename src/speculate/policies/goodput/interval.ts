@@ -1,0 +1,34 @@
+/**
+ * What a policy learns at once, and what it chooses by: the same as it was at the last decision, so
+ * that choices hold in between and several rounds may be launched at once.
+ */
+export interface Decided<Known> {
+  readonly live: Known;
+  readonly known: Known;
+  /** Rounds until the next decision, the next one included. */
+  readonly left: number;
+}
+
+/** Begins with what is known. @param left rounds for which choices are by it. */
+export function decided<Known>(known: Known, left: number = MOST_ROUNDS): Decided<Known> {
+  return { live: known, known, left };
+}
+
+/** Adds a round that took so long; after the last of an interval what is known changes. */
+export function aged<Known>(
+  { known, left }: Decided<Known>,
+  live: Known,
+  ms: number,
+): Decided<Known> {
+  return left > 1 ? { live, known, left: left - 1 } : decided(live, intervalOf(ms));
+}
+
+/** Rounds between decisions: as many as may be launched at once where rounds are short. */
+export const MOST_ROUNDS = 8;
+const FEW_ROUNDS = 4;
+/** Milliseconds of a round beside which the host's work for a group of a few is little. */
+const LONG_MS = 5;
+
+function intervalOf(ms: number): number {
+  return ms >= LONG_MS ? FEW_ROUNDS : MOST_ROUNDS;
+}

@@ -1,0 +1,77 @@
+import { meanRate, positionRates } from "../../estimate/positions.ts";
+import { oddsRatio, type RequestCounts, shifted } from "../../estimate/requests.ts";
+import type { Choice, Policy, RoundContext } from "../../policy.ts";
+import { chain } from "../../round_shape.ts";
+import { numberOf } from "../fields.ts";
+import { type PolicyKind, policyKind } from "../kind.ts";
+import { readOptions } from "../options.ts";
+import { DEEPEST_STEPS, depthOf } from "./depth.ts";
+import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
+import { aged, type Decided, decided } from "./interval.ts";
+import { acceptanceReport } from "./report.ts";
+
+export interface PMinOptions {
+  /** Most drafts of a request. */
+  readonly numSteps: number;
+  /** Drafts end before the first whose confidence is below this. */
+  readonly pMin: number;
+}
+
+/**
+ * llama.cpp's `--draft-max` and `--draft-p-min`: a chain ends before the first draft whose highest
+ * probability is below `p_min`. llama.cpp then drafts no further; here the chain is drafted whole on
+ * the device, and what comes after is not verified. Where the draft does not tell its confidence, a
+ * request's chain ends before the first position that its history says is accepted less often than
+ * that, but not before the first draft, which goes on teaching.
+ */
+export const P_MIN: PolicyKind<PMinOptions> = policyKind({
+  examples: [{}, { num_steps: 3, p_min: 0.4 }],
+  check(given) {
+    const { num_steps, p_min } = readOptions(given, ["num_steps", "p_min"]);
+    return {
+      numSteps: depthOf(num_steps, DEEPEST_STEPS),
+      pMin: numberOf(p_min, "p_min", { absent: 0.75, min: 0, max: 1 }),
+    };
+  },
+  make: (options, { buckets }) => pMin(options, buckets),
+});
+
+export function pMin(options: PMinOptions, buckets: readonly number[]): Policy<Decided<Evidence>> {
+  const { numSteps } = options;
+  return {
+    tiers: [chain(numSteps)],
+    start: decided(noEvidence(numSteps)),
+    confident: true,
+    pick: ({ known }, context) => choose(known, context, options),
+    holds: ({ left }) => left,
+    learn: (state, outcome) => ({
+      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
+    }),
+    report: ({ live }) => acceptanceReport(live),
+  };
+}
+
+function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMinOptions): Choice {
+  const tier = chain(numSteps);
+  const { batchSize, ranks } = context;
+  if (batchSize === 0) return { tier };
+  if (!ranks) return { tier, depths: depthsByHistory(known, context, { numSteps, pMin }) };
+  const intercepts = Array<number>(numSteps).fill(0);
+  const drafts = batchSize * numSteps;
+  return { tier, verify: { drafts, slope: 1, intercepts, leastConfidence: pMin } };
+}
+
+function depthsByHistory(
+  { positions, requests }: Evidence,
+  { sequences }: RoundContext,
+  { numSteps, pMin }: PMinOptions,
+): number[] {
+  const rates = positionRates(positions);
+  const alpha = meanRate(positions);
+  const known = new Map<number, RequestCounts>(requests.map((each) => [each.id, each]));
+  return sequences.map(({ id }) => {
+    const ratio = oddsRatio(known.get(id), alpha);
+    const end = rates.findIndex((rate) => shifted(rate, ratio) < pMin);
+    return Math.max(1, end < 0 ? numSteps : end);
+  });
+}

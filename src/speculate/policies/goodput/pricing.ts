@@ -1,0 +1,138 @@
+import { catchUpMs } from "../../costs/lookup.ts";
+import { type Prices, pricesOf } from "../../costs/prices.ts";
+import { COST_FORMAT, type CostTable } from "../../costs/table.ts";
+import type { BudgetPrices } from "../../estimate/budget.ts";
+import {
+  type FitOptions,
+  fitTimes,
+  NO_FIT,
+  type RoundTimings,
+  type TimeFit,
+} from "../../estimate/round_times.ts";
+import type { RoundContext } from "../../policy.ts";
+
+/** What the rounds of one context cost. */
+export interface RoundPrices {
+  /** For `bestBudget`, before the factor. */
+  budget(steps: number): BudgetPrices;
+  /** What measured rounds of such a depth took more than the table says. */
+  factor(steps: number): number;
+  /**
+   * Part by which a depth may be better than its price says: where prices are learned from rounds, a
+   * depth that has hardly run in batches like this one is worth a try. 0 with a cost table.
+   */
+  doubt(steps: number): number;
+  /** Milliseconds until the draft has caught up on what it missed, and on so many tokens more. */
+  catchUp(more: number): number;
+}
+
+/** Prices of a context, by its cost table, or by the times of rounds where it has none. */
+export type Pricing = (context: RoundContext, timings: RoundTimings) => RoundPrices;
+
+export interface PricingOptions {
+  readonly buckets: readonly number[];
+  /** How much the times of rounds change a table's prices; absent: not at all. */
+  readonly refine?: FitOptions | undefined;
+}
+
+/** A table is believed until many rounds say otherwise. */
+export const REFINED: FitOptions = { slope: 400, own: 40 };
+/** Where there is no table, a few rounds say more than the shape below. */
+const LEARNED: FitOptions = { slope: 4, own: 3 };
+
+export function pricing({ buckets, refine }: PricingOptions): Pricing {
+  const unknown = pricesOf(usualCosts(buckets));
+  // A table and its prices are the same function; they are looked up once.
+  let measured: Prices | undefined;
+  return (context, timings) => {
+    const { costs } = context;
+    if (costs === undefined) return pricesFor(context, { prices: unknown, timings, fit: LEARNED });
+    measured = measured?.costs === costs ? measured : pricesOf(costs);
+    return pricesFor(context, { prices: measured, timings, fit: refine });
+  };
+}
+
+function pricesFor(
+  { batchSize, sequences, roundsPerSync }: RoundContext,
+  { prices, timings, fit }: {
+    readonly prices: Prices;
+    readonly timings: RoundTimings;
+    readonly fit: FitOptions | undefined;
+  },
+): RoundPrices {
+  const { costs } = prices;
+  const padded = prices.padded(batchSize);
+  let cells = 0;
+  let lag = 0;
+  for (const sequence of sequences) {
+    if (sequence.position > 0 && sequence.position < MOST_CELLS) cells += sequence.position;
+    if (sequence.lag > 0 && sequence.lag < MOST_CELLS) lag += sequence.lag;
+  }
+  const host = costs.host / (roundsPerSync >= 1 ? roundsPerSync : 1);
+  const common = cells * costs.perCell + host;
+  let times: TimeFit | undefined;
+  const factor = (steps: number) => {
+    times ??= fit === undefined
+      ? NO_FIT
+      : fitTimes(timings, (cell) => host + priceOf(prices, cell), fit);
+    return times.factor(padded, steps);
+  };
+  return {
+    factor,
+    doubt: (steps) =>
+      fit !== LEARNED ? 0 : DOUBT * Math.exp(-roundsNear(timings, padded, steps) / TRIED),
+    budget(depth) {
+      const fixed = common + prices.drafting(batchSize, depth);
+      const verify = prices.verify(padded * (depth + 1));
+      const whole = fixed + (verify[padded * (depth + 1)] ?? Infinity);
+      return { batch: batchSize, depth, fixed, verify, whole };
+    },
+    catchUp: (more) => catchUpMs(costs, lag + more) * factor(0),
+  };
+}
+
+/** Of a depth that never ran, and the rounds that take it to a third of that. */
+const DOUBT = 0.3;
+const TRIED = 3;
+
+/** Rounds of a depth in batches of half to twice the size. */
+function roundsNear(timings: RoundTimings, batch: number, steps: number): number {
+  return timings.reduce(
+    (sum, each) =>
+      each.steps === steps && each.bucket <= 2 * batch && each.bucket * 2 >= batch
+        ? sum + each.rounds
+        : sum,
+    0,
+  );
+}
+
+/** No sequence stores more tokens. */
+const MOST_CELLS = 2 ** 24;
+
+/** What the table says of a round that was timed, but for the host. */
+function priceOf(
+  prices: Prices,
+  { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
+): number {
+  const rows = Math.round(Math.min(bucket + drafts, bucket * (steps + 1)));
+  return prices.drafting(bucket, steps) + (prices.verify(rows)[rows] ?? 0) +
+    cells * prices.costs.perCell;
+}
+
+/**
+ * The shape that costs often have, in no unit in particular: a forward costs the same for few rows
+ * and in proportion for many, the draft a tenth of the target. Times of rounds correct it.
+ */
+function usualCosts(buckets: readonly number[]): CostTable {
+  const rows = [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+  const forward = (part: number) => rows.map((at) => ({ at, ms: part * Math.hypot(1, at / 64) }));
+  return {
+    ...{ format: COST_FORMAT, adapter: "none", model: "none", draft: "none", buckets },
+    level: forward(0.1),
+    verify: forward(1),
+    extend: forward(0.1),
+    catchUp: forward(0.2),
+    prefill: forward(1),
+    ...{ perCell: 0, host: 0.05, fitError: 0 },
+  };
+}

@@ -1,0 +1,81 @@
+import {
+  bestBudget,
+  type Budget,
+  expectedAccepted,
+  rankBatches,
+  type RankedDrafts,
+  shareOut,
+} from "../../estimate/budget.ts";
+import type { Choice, RoundContext } from "../../policy.ts";
+import { chain } from "../../round_shape.ts";
+import type { Evidence } from "./evidence.ts";
+import type { RoundPrices } from "./pricing.ts";
+import { survivalByConfidence, survivalByHistory } from "./survival.ts";
+
+/** Drafts that a round may verify. */
+export interface Candidates {
+  readonly batches: readonly [RankedDrafts, ...RankedDrafts[]];
+  /** Whether they are of the last chains, by confidence; else of this round's requests, by history. */
+  readonly told: boolean;
+}
+
+/** By the draft's confidence where it tells it and has told some, else by the requests' history. */
+export function candidates(
+  evidence: Evidence,
+  context: RoundContext,
+  depth: number,
+): Candidates {
+  const told = context.ranks && evidence.told.length > 0;
+  const survivals = told
+    ? survivalByConfidence(evidence, depth)
+    : survivalByHistory(evidence, context, depth);
+  const [first, ...others] = rankBatches(survivals, { depth, batch: context.batchSize });
+  return { batches: [first as RankedDrafts, ...others], told };
+}
+
+/** A depth with its best budget. */
+export interface Option extends Budget {
+  readonly steps: number;
+  /** Tokens a millisecond. */
+  readonly rate: number;
+  /** Milliseconds of a round that verifies all. */
+  readonly whole: number;
+}
+
+/** Each depth with the number of its drafts that are best verified. */
+export function optionsOf(
+  steps: readonly number[],
+  { batches }: Candidates,
+  prices: RoundPrices,
+): Option[] {
+  return steps.map((depth) => {
+    const priced = prices.budget(depth);
+    const budget = bestBudget(expectedAccepted(batches, priced), priced);
+    const factor = prices.factor(depth);
+    const ms = budget.ms * factor;
+    return { ...budget, steps: depth, ms, rate: budget.tokens / ms, whole: priced.whole * factor };
+  });
+}
+
+/** A round verifies a draft of one request in so many at least: without any it would teach nothing. */
+const LEAST_SHARE = 8;
+
+/**
+ * The round that verifies the most likely drafts: which they are the device says where it ranks, and
+ * else the requests' history.
+ */
+export function choiceOf(
+  { steps, drafts: wanted }: { readonly steps: number; readonly drafts: number },
+  { batches: [ranked], told }: Candidates,
+  { evidence, context }: { readonly evidence: Evidence; readonly context: RoundContext },
+): Choice {
+  const tier = chain(steps);
+  const { batchSize, ranks } = context;
+  const drafts = Math.max(wanted, Math.ceil(batchSize / LEAST_SHARE));
+  // Until chains have told of themselves, every draft is verified where they will.
+  if (drafts >= batchSize * steps || ranks && !told) return { tier };
+  if (!ranks) return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
+  const { slope, intercepts } = evidence.window.at;
+  const verify = { drafts, slope, intercepts: intercepts.slice(0, steps), leastConfidence: 0 };
+  return { tier, verify };
+}

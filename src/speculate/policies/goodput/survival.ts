@@ -1,0 +1,61 @@
+import { type Calibration, sigmoid } from "../../estimate/calibration.ts";
+import { meanRate, positionRates } from "../../estimate/positions.ts";
+import { oddsRatio, type RequestCounts, shifted } from "../../estimate/requests.ts";
+import type { RoundContext } from "../../policy.ts";
+import type { Evidence } from "./evidence.ts";
+
+/**
+ * The chance of draft j of each request of the round to be reached and accepted, by its history:
+ *
+ *     s_j = product over k <= j of shifted(c_k, odds ratio of the request)
+ *
+ * @returns [batchSize * depth].
+ */
+export function survivalByHistory(
+  { positions, requests }: Evidence,
+  { batchSize, sequences }: RoundContext,
+  depth: number,
+): Float64Array {
+  const rates = positionRates(positions);
+  const alpha = meanRate(positions);
+  const known = new Map<number, RequestCounts>(requests.map((each) => [each.id, each]));
+  const survivals = new Float64Array(batchSize * depth);
+  for (let i = 0, at = 0; i < batchSize; i++) {
+    const ratio = oddsRatio(known.get(sequences[i]?.id ?? -1), alpha);
+    let survival = 1;
+    for (let j = 0; j < depth; j++) {
+      survival *= shifted(rates[j] ?? 0, ratio);
+      survivals[at++] = survival;
+    }
+  }
+  return survivals;
+}
+
+/**
+ * The same of the last chains, by what the draft said of itself: they stand for those to come.
+ * Levels that a chain did not have are as good as all requests' there.
+ *
+ * @returns [chains * depth].
+ */
+export function survivalByConfidence(
+  { positions, told, window: { at } }: Evidence,
+  depth: number,
+): Float64Array {
+  const rates = positionRates(positions);
+  const survivals = new Float64Array(told.length * depth);
+  let place = 0;
+  for (const logits of told) {
+    let survival = 1;
+    for (let j = 0; j < depth; j++) {
+      const x = logits[j];
+      survival *= x === undefined ? rates[j] ?? 0 : calibrated(at, x, j);
+      survivals[place++] = survival;
+    }
+  }
+  return survivals;
+}
+
+/** The chance that a draft is accepted, of the logit of its confidence at a position. */
+function calibrated({ slope, intercepts }: Calibration, x: number, position: number): number {
+  return sigmoid(slope * x + (intercepts[position] ?? 0));
+}

@@ -1,0 +1,74 @@
+import { rankDrafts, shareOut } from "../../estimate/budget.ts";
+import { type Choice, type Policy, type RoundContext } from "../../policy.ts";
+import { chain } from "../../round_shape.ts";
+import { numberOf } from "../fields.ts";
+import { DEEPEST_STEPS, depthOf } from "./depth.ts";
+import { type PolicyKind, policyKind } from "../kind.ts";
+import { readOptions } from "../options.ts";
+import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
+import { aged, type Decided, decided } from "./interval.ts";
+import { acceptanceReport } from "./report.ts";
+import { survivalByHistory } from "./survival.ts";
+
+export interface TetrisOptions {
+  /** Drafts of each request. */
+  readonly numSteps: number;
+  /** Drafts verified over all requests. */
+  readonly capacity: number;
+}
+
+/**
+ * TETRIS (Wu et al. 2025, arXiv 2502.15197): every request drafts `num_steps` tokens, and of all of
+ * them the `capacity` with the largest products of the draft's probabilities are verified. The
+ * capacity does not go by what rows cost.
+ *
+ * As published the product is of the probabilities of the sampled tokens. That changes the law of
+ * the output under rejection sampling, so here it is of the highest probability at each position,
+ * which depends on the tokens before it alone. Where the draft does not tell that, the requests'
+ * history of acceptance ranks them.
+ */
+export const TETRIS: PolicyKind<TetrisOptions> = policyKind({
+  examples: [{}, { num_steps: 3, capacity: 4 }],
+  check(given) {
+    const { num_steps, capacity } = readOptions(given, ["num_steps", "capacity"]);
+    return {
+      numSteps: depthOf(num_steps, DEEPEST_STEPS),
+      capacity: numberOf(capacity, "capacity", { absent: 64, min: 1, max: 1e6, integer: true }),
+    };
+  },
+  make: (options, { buckets }) => tetris(options, buckets),
+});
+
+export function tetris(
+  options: TetrisOptions,
+  buckets: readonly number[],
+): Policy<Decided<Evidence>> {
+  const { numSteps } = options;
+  return {
+    tiers: [chain(numSteps)],
+    start: decided(noEvidence(numSteps)),
+    confident: true,
+    pick: ({ known }, context) => choose(known, context, options),
+    holds: ({ left }) => left,
+    learn: (state, outcome) => ({
+      state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
+    }),
+    report: ({ live }) => acceptanceReport(live),
+  };
+}
+
+function choose(
+  known: Evidence,
+  context: RoundContext,
+  { numSteps, capacity }: TetrisOptions,
+): Choice {
+  const tier = chain(numSteps);
+  const all = context.batchSize * numSteps;
+  if (capacity >= all) return { tier };
+  if (context.ranks) {
+    const intercepts = Array<number>(numSteps).fill(0);
+    return { tier, verify: { drafts: capacity, slope: 1, intercepts, leastConfidence: 0 } };
+  }
+  const ranked = rankDrafts(survivalByHistory(known, context, numSteps), numSteps);
+  return { tier, depths: shareOut(ranked, { drafts: capacity, depth: numSteps }) };
+}

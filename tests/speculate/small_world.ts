@@ -1,0 +1,227 @@
+import { catchUpMs, roundMs } from "../../src/speculate/costs/lookup.ts";
+import type { CostTable } from "../../src/speculate/costs/table.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import {
+  type Choice,
+  type Policy,
+  RECENT_ROUNDS,
+  type RoundContext,
+  type SequenceContext,
+  type SequenceOutcome,
+  type VerifyBudget,
+} from "../../src/speculate/policy.ts";
+
+/**
+ * Requests that are decoded for a while under a policy: what src/simulate does with arrivals, memory
+ * and recorded runs, this does for tests of one policy, with batches as they are told.
+ */
+export interface SmallWorld {
+  readonly seed: number;
+  /** What rounds take. */
+  readonly costs: CostTable;
+  /** What the policy is told they take. */
+  readonly told: CostTable | undefined;
+  /** Milliseconds that it lasts. */
+  readonly lasts: number;
+  /** Requests in the round at a time. */
+  batch(ms: number): number;
+  /** Chance of a usual draft at a time, where those before it were accepted. */
+  alpha(ms: number): number;
+  /** Standard deviations of the logit of the chance between requests, and between tokens. */
+  readonly requestSpread: number;
+  readonly tokenSpread: number;
+  /** Mean tokens of a request. */
+  readonly length: number;
+  /** Whether the draft tells its confidence, and the noise on its logit. */
+  readonly ranks: boolean;
+  readonly confidenceNoise: number;
+  /** Relative noise of times. */
+  readonly noise: number;
+  /** Most rounds launched at once. */
+  readonly together: number;
+}
+
+/** What a run came to. */
+export interface Run {
+  readonly tokens: number;
+  readonly ms: number;
+  readonly rounds: number;
+  /** Rounds by depth. */
+  readonly depths: Readonly<Record<number, number>>;
+  readonly switches: number;
+}
+
+interface Slot {
+  id: number;
+  position: number;
+  left: number;
+  lag: number;
+  depth: number | undefined;
+  accepted: number[];
+  confidences: readonly number[];
+  bias: number;
+}
+
+export function runWorld<State>(world: SmallWorld, policy: Policy<State>): Run {
+  const random = drawer(world.seed);
+  const slots: Slot[] = [];
+  let next = 0;
+  const fresh = (): Slot => {
+    const id = next++;
+    const left = 1 + Math.floor(-Math.log(1 - random.uniform(id, 0, 3)) * world.length);
+    const bias = world.requestSpread * random.normal(id, 0, 4);
+    return {
+      ...{ id, position: 32, left, lag: 0, depth: undefined, accepted: [] },
+      ...{ confidences: [], bias },
+    };
+  };
+  let state = policy.start;
+  let [ms, tokens, rounds, switches, last] = [0, 0, 0, 0, -1];
+  const depths: Record<number, number> = {};
+  let together = 1;
+  while (ms < world.lasts) {
+    const batch = world.batch(ms);
+    while (slots.length < batch) slots.push(fresh());
+    const running = slots.slice(0, batch);
+    const context = contextFor(running, world, together);
+    const choice = policy.pick(state, context);
+    const { depth } = choice.tier;
+    const holds = policy.holds(state, context);
+    together = Math.max(1, Math.min(world.together, holds));
+    const lag = running.reduce((sum, { lag }) => sum + lag, 0);
+    const catchUp = depth > 0 ? catchUpMs(world.costs, lag) : 0;
+    ms += catchUp;
+    if (depth > 0) { for (const slot of running) slot.lag = 0; }
+    if (depth !== last && last >= 0) switches++;
+    last = depth;
+    for (let n = 0; n < together; n++) {
+      const cells = running.reduce((sum, { position }) => sum + position, 0);
+      const chains = running.map((slot) => draft(slot, depth, { world, random, ms }));
+      const verified = verifiedOf(choice, chains);
+      const drafts = verified.reduce((sum, each) => sum + each, 0);
+      const priced = { batch, steps: depth, drafts, cells, roundsPerSync: together };
+      const noise = 1 + world.noise * random.normal(rounds, 0, 5);
+      const took = roundMs(world.costs, priced) * Math.max(0.2, noise);
+      ms += took;
+      rounds++;
+      depths[depth] = (depths[depth] ?? 0) + 1;
+      const outcomes = running.map((slot, i): SequenceOutcome => {
+        const { passes, confidences } = chains[i] as Drafted;
+        const checked = verified[i] as number;
+        const miss = passes.slice(0, checked).indexOf(false);
+        const accepted = miss < 0 ? checked : miss;
+        const { id, position } = slot;
+        tokens += accepted + 1;
+        slot.position += accepted + 1;
+        slot.left -= accepted + 1;
+        slot.lag += depth > 0 ? 0 : 1;
+        slot.depth = checked;
+        slot.accepted = [...slot.accepted, accepted].slice(-RECENT_ROUNDS);
+        slot.confidences = world.ranks ? confidences : [];
+        return {
+          id,
+          asked: undefined,
+          depth: checked,
+          accepted,
+          confidences: slot.confidences,
+          position,
+        };
+      });
+      const times = { draft: 0, verify: 0, extend: 0, host: 0 };
+      state = policy.learn(state, {
+        ...{ tier: choice.tier, batchSize: batch, waiting: 0, sequences: outcomes },
+        ms: { round: took, ...times, catchUp: n === 0 ? catchUp : 0 },
+      }).state;
+    }
+    for (const [i, slot] of running.entries()) if (slot.left <= 0) slots[i] = fresh();
+  }
+  return { tokens, ms, rounds, depths, switches };
+}
+
+interface Drafted {
+  readonly passes: readonly boolean[];
+  readonly confidences: readonly number[];
+}
+
+/** Whether a token is guessed right depends on request and position alone (common random numbers). */
+function draft(
+  { id, position, bias }: Slot,
+  depth: number,
+  { world, random, ms }: { world: SmallWorld; random: Drawer; ms: number },
+): Drafted {
+  const passes: boolean[] = [];
+  const confidences: number[] = [];
+  const usual = world.alpha(ms);
+  const base = Math.log(usual / (1 - usual)) + bias;
+  for (let j = 1; j <= depth; j++) {
+    const x = base + world.tokenSpread * random.normal(id, position + j, 1);
+    passes.push(random.uniform(id, position + j, 2) < 1 / (1 + Math.exp(-x)));
+    if (!world.ranks) continue;
+    // Drafts are surer of themselves than they are right.
+    const told = 1.3 * x + 0.4 + world.confidenceNoise * random.normal(id, position + j, 6);
+    confidences.push(1 / (1 + Math.exp(-told)));
+  }
+  return { passes, confidences };
+}
+
+function contextFor(running: readonly Slot[], world: SmallWorld, together: number): RoundContext {
+  return {
+    batchSize: running.length,
+    asked: running.map(() => undefined),
+    sequences: running.map((
+      { id, position, depth, accepted, confidences, lag },
+    ): SequenceContext => (
+      { id, position, depth, accepted, confidences, lag }
+    )),
+    ...{ waiting: 0, freePages: 1000, totalPages: 2000, roundsPerSync: together },
+    ...{ costs: world.told, ranks: world.ranks },
+  };
+}
+
+function verifiedOf(
+  { tier, depths, verify }: Choice,
+  chains: readonly Drafted[],
+): readonly number[] {
+  if (depths !== undefined) return depths;
+  if (verify === undefined) return chains.map(() => tier.depth);
+  return deviceDepths(verify, chains.map(({ confidences }) => confidences));
+}
+
+/** As `VerifyBudget` says the device chooses. */
+export function deviceDepths(
+  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
+  confidences: readonly (readonly number[])[],
+): number[] {
+  const all: { chain: number; survival: number }[] = [];
+  for (const [chain, own] of confidences.entries()) {
+    let survival = 1;
+    for (const [k, confidence] of own.entries()) {
+      if (confidence < leastConfidence) break;
+      const held = Math.min(1 - 1e-6, Math.max(1e-6, confidence));
+      const x = slope * Math.log(held / (1 - held)) + (intercepts[k] ?? 0);
+      survival *= 1 / (1 + Math.exp(-x));
+      all.push({ chain, survival });
+    }
+  }
+  const depths = confidences.map(() => 0);
+  for (const { chain } of all.sort((a, b) => b.survival - a.survival).slice(0, drafts)) {
+    depths[chain] = (depths[chain] ?? 0) + 1;
+  }
+  return depths;
+}
+
+interface Drawer {
+  uniform(a: number, b: number, purpose: number): number;
+  normal(a: number, b: number, purpose: number): number;
+}
+
+function drawer(seed: number): Drawer {
+  const uniform = (a: number, b: number, purpose: number) =>
+    (hash32(hash32(seed, a, purpose), b, purpose) + 0.5) / 2 ** 32;
+  return {
+    uniform,
+    normal: (a, b, purpose) =>
+      Math.sqrt(-2 * Math.log(uniform(a, b, purpose))) *
+      Math.cos(2 * Math.PI * uniform(a, b, purpose + 100)),
+  };
+}
