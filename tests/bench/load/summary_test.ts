@@ -50,7 +50,10 @@ Deno.test("a narrow terminal gets fewer columns, and is told", () => {
     equal(rest.includes("--output md: all columns"), width < 400);
     return head.length;
   });
-  ok(widths.every((width, i) => i === 0 || i === 3 || width < (widths[i - 1] ?? 0)), String(widths));
+  ok(
+    widths.every((width, i) => i === 0 || i === 3 || width < (widths[i - 1] ?? 0)),
+    String(widths),
+  );
   ok(widths.every((width, i) => width <= ([400, 200, 120, 80][i] ?? 0) || i === 3), String(widths));
   match(loadMarkdown(ROWS, 80), /\| load .*\| policy .*\| tokens\/s \| tokens\/s over/);
 });
