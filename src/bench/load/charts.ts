@@ -26,8 +26,8 @@ export interface Track {
   readonly caption: string;
   readonly label: string;
   readonly values: (timeline: LoadTimeline) => readonly (number | null)[];
-  /** Values last from one interval to the next. */
-  readonly steps?: true;
+  /** A value lasts until the next, also while nothing runs. */
+  readonly lasting?: true;
 }
 
 export const TRACKS: readonly Track[] = [
@@ -50,7 +50,7 @@ export const TRACKS: readonly Track[] = [
     caption: "Draft steps",
     label: "steps chosen, mean",
     values: (timeline) => timeline.num_steps,
-    steps: true,
+    lasting: true,
   },
 ];
 
@@ -81,7 +81,9 @@ export function trackChart(
   { page, looks, width, name }: Drawing & Sized,
 ): PageNode {
   const lines = all.flatMap(({ label, rows: [row] }) =>
-    row === undefined ? [] : [[label, pointsOf(row.timeline, track.values(row.timeline))] as const]
+    row === undefined
+      ? []
+      : [[label, pointsOf(row.timeline, valuesOf(row.timeline, track))] as const]
   );
   return page.chart({
     ...{ width, height: HEIGHT, marginLeft: MARGIN },
@@ -95,14 +97,22 @@ export function trackChart(
         lineY(points, {
           ...{ x: "t", y: "value", stroke: looks.get(label)?.colour ?? "currentColor" },
           strokeDasharray: looks.get(label)?.dash ?? "",
-          ...track.steps ? { curve: "step-after" as const } : {},
+          ...track.lasting ? { curve: "step-after" as const } : {},
         })
       ),
     ],
   }, name);
 }
 
-/** At the middle of each interval, seconds; a gap where nothing was measured. */
+function valuesOf(timeline: LoadTimeline, { values, lasting }: Track) {
+  let last: number | null = null;
+  return values(timeline).map((value) => {
+    last = value ?? (lasting ? last : null);
+    return last;
+  });
+}
+
+/** At the beginning of each interval, seconds; a gap where nothing was measured. */
 function pointsOf({ width_ms }: LoadTimeline, values: readonly (number | null)[]) {
   return values.map((value, i) => ({ t: i * width_ms / 1000, value: value ?? NaN }));
 }

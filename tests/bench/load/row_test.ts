@@ -119,11 +119,15 @@ Deno.test("a timeline adds up: arrivals, tokens, waiting, and rounds by their ti
   ok(Math.abs(total(lists.output_throughput) - 6) < 1e-9);
   // 10 ms and 45 ms.
   ok(Math.abs(total(lists.queue) - 0.055) < 1e-9);
-  equal(width, 10);
-  deepEqual(lists.batch, [0, 0, 0, 1, 1, 1, 2, 0, 0, 0]);
-  deepEqual(lists.num_steps, [null, null, null, 3, 3, 0, 1, null, null, null]);
-  const half = timelineOf({ ...RESULT, rounds: [round(35, 10, 3, [0]), round(45, 10, 1, [0, 0])] });
-  deepEqual([half.batch[4], half.num_steps[4]], [1.5, 2]);
+  equal(width, 5);
+  const at = (index: number) => [lists.batch[index], lists.num_steps[index]];
+  deepEqual([5, 6, 9, 10, 11].map(at), [[0, null], [1, 3], [1, 3], [1, 0], [1, 0]]);
+  deepEqual([12, 13, 14].map(at), [[2, 1], [2, 1], [0, null]]);
+  const half = timelineOf({
+    ...RESULT,
+    rounds: [round(32.5, 10, 3, [0]), round(42.5, 10, 1, [0, 0])],
+  });
+  deepEqual([half.batch[8], half.num_steps[8]], [1.5, 2]);
 });
 
 Deno.test("the most at once: who leaves makes place for who comes at that moment", () => {
