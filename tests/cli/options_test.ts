@@ -54,7 +54,6 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
-<<<<<<< HEAD
   if (command === "bench load" && but.flag === "--rate-schedule") {
     return ["--duration", "1", ...required];
   }
@@ -65,10 +64,6 @@ function needed(command: CommandName, but: Flag): string[] {
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
   }
-=======
-  if (but.flag === "--rate-schedule") return ["--duration", "1", ...required];
-  if (/^--(time|length)-scale$/.test(but.flag)) return ["--trace", "x", ...required];
->>>>>>> i14-load
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
@@ -293,19 +288,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-<<<<<<< HEAD
     'Cannot run "fly": commands are generate, chat, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
     'Cannot run "toString": commands are generate, chat, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
-=======
-    'Cannot run "fly": commands are generate, chat, bench, bench load, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
-  ],
-  [
-    "toString",
-    'Cannot run "toString": commands are generate, chat, bench, bench load, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
->>>>>>> i14-load
   ],
   [
     "generate --tempratur 1",
