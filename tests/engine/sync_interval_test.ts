@@ -57,9 +57,10 @@ Deno.test("openSyncInterval auto: learns from groups of one and of two that foll
   equal(syncInterval.pick(1, chain(0)), 2, "a round and the host are not known apart");
   syncInterval.learn(1, chain(0), { count: 2, ended: 116 }); // 10.5: a round takes 5, the host 0.5
   equal(syncInterval.pick(1, chain(0)), 5);
-  equal(syncInterval.pick(2, chain(0)), 1);
-  equal(syncInterval.pick(1, chain(3)), 1);
-  equal(syncInterval.pick(1, { depth: 0, width: 2, rows: 3 }), 1);
+  // What was not seen has the host's 0.5 ms, and 5 ms for each row.
+  equal(syncInterval.pick(2, chain(0)), 3);
+  equal(syncInterval.pick(1, chain(3)), 2);
+  equal(syncInterval.pick(1, { depth: 0, width: 2, rows: 3 }), 2);
   syncInterval.pause();
   syncInterval.learn(1, chain(0), { count: 5, ended: 5000 });
   equal(syncInterval.pick(1, chain(0)), 5, "an idle second is not the host's");
@@ -68,4 +69,22 @@ Deno.test("openSyncInterval auto: learns from groups of one and of two that foll
   syncInterval.learn(1, chain(0), { count: 1, ended: 7000 });
   syncInterval.pause();
   equal(syncInterval.pick(1, chain(0)) > 1, true, "a longer lone round shows more of the host");
+});
+
+Deno.test("openSyncInterval auto: another tier is known from its first group on", () => {
+  const syncInterval = openSyncInterval("auto");
+  let ended = 0;
+  const learn = (depth: number, count: number, ms: number) =>
+    syncInterval.learn(1, chain(depth), { count, ended: ended += ms });
+  for (const count of [1, 1, 2]) learn(0, count, 0.5 + 5 * count);
+  learn(1, 2, 8.5); // the host's 0.5 and two rounds of 4
+  equal(syncInterval.pick(1, chain(1)), 7);
+  learn(2, 1, 25.5); // the host's 0.5 and a round of 25
+  equal(syncInterval.pick(1, chain(2)), 1);
+  learn(7, 1, 0.6);
+  equal(
+    syncInterval.pick(1, chain(7)),
+    MOST_ROUNDS,
+    "half of a short group is the round's at least",
+  );
 });

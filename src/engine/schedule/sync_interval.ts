@@ -81,22 +81,47 @@ interface Seen {
   readonly further?: number;
 }
 
+function key(batch: number, tier: TierShape): string {
+  return `${batch} ${tierText(tier)}`;
+}
+
+/** Times of the batch and tier that both are known of, and what is taken for others' until they are. */
+interface Usual extends GroupTimes {
+  /** Verify rows of its rounds, batch times tier. */
+  readonly rows: number;
+}
+
 /**
  * Always the rounds that were asked for, or what two kinds of groups show of each batch and tier: a
  * group of one takes host + round, each further round takes a round. The host's part cannot be seen
- * otherwise: most of it is spent waiting for a device that is slow to begin and to report its end.
+ * otherwise: most of it is spent waiting for a device that is slow to begin and to report its end. Of a
+ * batch and tier that was not seen, or not both ways, the host's part is that of the one seen last, and
+ * a round takes as long as its rounds, or in proportion to the rows where it has more: policies that
+ * change the tier would wait for the host anew with each.
  */
 export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
   let last: number | undefined;
-  const key = (batch: number, tier: TierShape) => `${batch} ${tierText(tier)}`;
+  let usual: Usual | undefined;
+
+  function timesOf(batch: number, tier: TierShape): GroupTimes | undefined {
+    const { lone, further } = known.get(key(batch, tier)) ?? {};
+    if (lone !== undefined && further !== undefined) {
+      return { hostMs: Math.max(0, lone - further), roundMs: further };
+    }
+    if (usual === undefined) return undefined;
+    const { hostMs, roundMs, rows } = usual;
+    if (further !== undefined) return { hostMs, roundMs: further };
+    if (lone !== undefined) return { hostMs, roundMs: Math.max(lone - hostMs, lone / 2) };
+    return { hostMs, roundMs: roundMs * Math.max(1, batch * tier.rows / rows) };
+  }
+
   return {
     pick(batch, tier, gain) {
       if (asked !== "auto") return asked;
-      const { lone, further } = known.get(key(batch, tier)) ?? {};
-      if (lone === undefined) return 1;
-      if (further === undefined) return 2;
-      return roundsWorth({ hostMs: Math.max(0, lone - further), roundMs: further }, gain);
+      const times = timesOf(batch, tier);
+      if (times) return roundsWorth(times, gain);
+      return known.get(key(batch, tier))?.lone === undefined ? 1 : 2;
     },
     learn(batch, tier, { count, ended }) {
       const before = last;
@@ -104,13 +129,34 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
       if (before === undefined) return;
       const ms = ended - before;
       const seen = known.get(key(batch, tier)) ?? {};
-      if (count === 1) known.set(key(batch, tier), { ...seen, lone: mean(seen.lone, ms) });
-      if (count === 1 || seen.lone === undefined) return;
-      const further = Math.max((ms - seen.lone) / (count - 1), ms / count / 2);
-      known.set(key(batch, tier), { ...seen, further: mean(seen.further, further) });
+      const own = learned(seen, { ms, count, hostMs: usual?.hostMs });
+      known.set(key(batch, tier), own);
+      const { lone, further } = own;
+      if (lone === undefined || further === undefined) return;
+      const rows = batch * tier.rows;
+      usual = { hostMs: Math.max(0, lone - further), roundMs: further, rows };
     },
     pause: () => void (last = undefined),
   };
+}
+
+/** What a group of `count` rounds that took `ms` adds. */
+function learned(
+  seen: Seen,
+  { ms, count, hostMs }: {
+    readonly ms: number;
+    readonly count: number;
+    readonly hostMs: number | undefined;
+  },
+): Seen {
+  if (count === 1) return { ...seen, lone: mean(seen.lone, ms) };
+  const rest = seen.lone !== undefined
+    ? (ms - seen.lone) / (count - 1)
+    : hostMs !== undefined
+    ? (ms - hostMs) / count
+    : undefined;
+  if (rest === undefined) return seen;
+  return { ...seen, further: mean(seen.further, Math.max(rest, ms / count / 2)) };
 }
 
 function mean(old: number | undefined, newest: number): number {
