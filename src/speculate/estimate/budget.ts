@@ -126,6 +126,8 @@ export interface BudgetPrices {
   readonly batch: number;
   /** Draft levels: later drafts are not there. */
   readonly depth: number;
+  /** Fewest drafts that are to be verified. */
+  readonly least: number;
   /** Milliseconds of all but the verify forward. */
   readonly fixed: number;
   /** Milliseconds of the verify forward by rows, [batch * (depth + 1) + 1] at least. */
@@ -145,21 +147,21 @@ export interface Budget {
 /**
  * The drafts that give most tokens a millisecond:
  *
- *     argmax over N of (batch + accepted[N]) / (fixed + verify(batch + N))
+ *     argmax over N >= least of (batch + accepted[N]) / (fixed + verify(batch + N))
  *
  * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
  * their own.
  */
 export function bestBudget(
   accepted: Float64Array,
-  { batch, fixed, verify, whole }: BudgetPrices,
+  { batch, least, fixed, verify, whole }: BudgetPrices,
   near = 0.005,
 ): Budget {
   const all = accepted.length - 1;
   let drafts = all;
   let ms = whole;
   let rate = (batch + (accepted[all] as number)) / whole * (1 + near);
-  for (let n = 0; n < all; n++) {
+  for (let n = least; n < all; n++) {
     const takes = fixed + (verify[batch + n] as number);
     const tokens = batch + (accepted[n] as number);
     if (tokens > rate * takes) {
