@@ -6,10 +6,12 @@ import {
   type Policy,
   RECENT_ROUNDS,
   type RoundContext,
+  type RoundOutcome,
   type SequenceContext,
   type SequenceOutcome,
   type VerifyBudget,
 } from "../../src/speculate/policy.ts";
+import type { TierShape } from "../../src/speculate/round_shape.ts";
 
 /**
  * Requests that are decoded for a while under a policy: what src/simulate does with arrivals, memory
@@ -62,80 +64,107 @@ interface Slot {
   bias: number;
 }
 
+/** Decodes for as long as the world lasts. */
 export function runWorld<State>(world: SmallWorld, policy: Policy<State>): Run {
   const random = drawer(world.seed);
+  const place = placing(world, random);
   const slots: Slot[] = [];
-  let next = 0;
-  const fresh = (): Slot => {
-    const id = next++;
-    const left = 1 + Math.floor(-Math.log(1 - random.uniform(id, 0, 3)) * world.length);
-    const bias = world.requestSpread * random.normal(id, 0, 4);
-    return {
-      ...{ id, position: 32, left, lag: 0, depth: undefined, accepted: [] },
-      ...{ confidences: [], bias },
-    };
-  };
-  let state = policy.start;
-  let [ms, tokens, rounds, switches, last] = [0, 0, 0, 0, -1];
   const depths: Record<number, number> = {};
-  let together = 1;
+  let state = policy.start;
+  let [ms, tokens, rounds, switches, together] = [0, 0, 0, 0, 1];
+  let last: number | undefined;
   while (ms < world.lasts) {
     const batch = world.batch(ms);
-    while (slots.length < batch) slots.push(fresh());
+    while (slots.length < batch) slots.push(place());
     const running = slots.slice(0, batch);
     const context = contextFor(running, world, together);
     const choice = policy.pick(state, context);
     const { depth } = choice.tier;
-    const holds = policy.holds(state, context);
-    together = Math.max(1, Math.min(world.together, holds));
-    const lag = running.reduce((sum, { lag }) => sum + lag, 0);
-    const catchUp = depth > 0 ? catchUpMs(world.costs, lag) : 0;
+    together = Math.max(1, Math.min(world.together, policy.holds(state, context)));
+    const catchUp = depth > 0 ? caughtUp(running, world.costs) : 0;
     ms += catchUp;
-    if (depth > 0) { for (const slot of running) slot.lag = 0; }
-    if (depth !== last && last >= 0) switches++;
+    if (last !== undefined && depth !== last) switches++;
     last = depth;
     for (let n = 0; n < together; n++) {
-      const cells = running.reduce((sum, { position }) => sum + position, 0);
-      const chains = running.map((slot) => draft(slot, depth, { world, random, ms }));
-      const verified = verifiedOf(choice, chains);
-      const drafts = verified.reduce((sum, each) => sum + each, 0);
-      const priced = { batch, steps: depth, drafts, cells, roundsPerSync: together };
-      const noise = 1 + world.noise * random.normal(rounds, 0, 5);
-      const took = roundMs(world.costs, priced) * Math.max(0.2, noise);
-      ms += took;
-      rounds++;
+      const round = { choice, world, random, ms, together, number: rounds++ };
+      const outcome = runRound(running, round, n === 0 ? catchUp : 0);
+      ms += outcome.ms.round;
+      for (const { accepted } of outcome.sequences) tokens += accepted + 1;
       depths[depth] = (depths[depth] ?? 0) + 1;
-      const outcomes = running.map((slot, i): SequenceOutcome => {
-        const { passes, confidences } = chains[i] as Drafted;
-        const checked = verified[i] as number;
-        const miss = passes.slice(0, checked).indexOf(false);
-        const accepted = miss < 0 ? checked : miss;
-        const { id, position } = slot;
-        tokens += accepted + 1;
-        slot.position += accepted + 1;
-        slot.left -= accepted + 1;
-        slot.lag += depth > 0 ? 0 : 1;
-        slot.depth = checked;
-        slot.accepted = [...slot.accepted, accepted].slice(-RECENT_ROUNDS);
-        slot.confidences = world.ranks ? confidences : [];
-        return {
-          id,
-          asked: undefined,
-          depth: checked,
-          accepted,
-          confidences: slot.confidences,
-          position,
-        };
-      });
-      const times = { draft: 0, verify: 0, extend: 0, host: 0 };
-      state = policy.learn(state, {
-        ...{ tier: choice.tier, batchSize: batch, waiting: 0, sequences: outcomes },
-        ms: { round: took, ...times, catchUp: n === 0 ? catchUp : 0 },
-      }).state;
+      state = policy.learn(state, outcome).state;
     }
-    for (const [i, slot] of running.entries()) if (slot.left <= 0) slots[i] = fresh();
+    for (const [i, slot] of running.entries()) if (slot.left <= 0) slots[i] = place();
   }
   return { tokens, ms, rounds, depths, switches };
+}
+
+/** New requests, each with its own number and difficulty. */
+function placing({ length, requestSpread }: SmallWorld, random: Drawer): () => Slot {
+  let next = 0;
+  return () => {
+    const id = next++;
+    const left = 1 + Math.floor(-Math.log(1 - random.uniform(id, 0, 3)) * length);
+    const bias = requestSpread * random.normal(id, 0, 4);
+    const drafted = { lag: 0, depth: undefined, accepted: [], confidences: [] };
+    return { id, position: 32, left, bias, ...drafted };
+  };
+}
+
+/** Milliseconds that the draft needs for what it has missed. */
+function caughtUp(running: readonly Slot[], costs: CostTable): number {
+  const lag = running.reduce((sum, { lag }) => sum + lag, 0);
+  for (const slot of running) slot.lag = 0;
+  return catchUpMs(costs, lag);
+}
+
+function runRound(
+  running: readonly Slot[],
+  { choice, world, random, ms, together, number }: {
+    readonly choice: Choice;
+    readonly world: SmallWorld;
+    readonly random: Drawer;
+    readonly ms: number;
+    readonly together: number;
+    readonly number: number;
+  },
+  catchUp: number,
+): RoundOutcome {
+  const { tier } = choice;
+  const cells = running.reduce((sum, { position }) => sum + position, 0);
+  const chains = running.map((slot) => draft(slot, tier.depth, { world, random, ms }));
+  const verified = verifiedOf(choice, chains);
+  const drafts = verified.reduce((sum, each) => sum + each, 0);
+  const batch = running.length;
+  const priced = { batch, steps: tier.depth, drafts, cells, roundsPerSync: together };
+  const noise = Math.max(0.2, 1 + world.noise * random.normal(number, 0, 5));
+  const round = roundMs(world.costs, priced) * noise;
+  const sequences = running.map((slot, i) => {
+    const depth = verified[i] as number;
+    return moveOn(slot, { depth, tier, chain: chains[i] as Drafted });
+  });
+  const times = { draft: 0, verify: 0, extend: 0, host: 0 };
+  return { tier, batchSize: batch, waiting: 0, sequences, ms: { round, ...times, catchUp } };
+}
+
+/** The request gets what was accepted and a token more. */
+function moveOn(
+  slot: Slot,
+  { depth, tier, chain: { passes, confidences } }: {
+    readonly depth: number;
+    readonly tier: TierShape;
+    readonly chain: Drafted;
+  },
+): SequenceOutcome {
+  const miss = passes.slice(0, depth).indexOf(false);
+  const accepted = miss < 0 ? depth : miss;
+  const { id, position } = slot;
+  slot.position += accepted + 1;
+  slot.left -= accepted + 1;
+  slot.lag += tier.depth > 0 ? 0 : 1;
+  slot.depth = depth;
+  slot.accepted = [...slot.accepted, accepted].slice(-RECENT_ROUNDS);
+  slot.confidences = confidences;
+  return { id, asked: undefined, depth, accepted, confidences, position };
 }
 
 interface Drafted {

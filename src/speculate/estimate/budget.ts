@@ -74,30 +74,34 @@ export function expectedAccepted(
 ): Float64Array {
   const curve = new Float64Array(batch * depth + 1);
   for (const ranked of batches) {
-    if (ranked.chains === batch) addEach(curve, ranked, depth);
-    else addShares(curve, ranked, { depth, share: batch / ranked.chains });
+    const share = batch / ranked.chains;
+    if (Number.isInteger(share)) addWhole(curve, ranked, { depth, share });
+    else addParts(curve, ranked, { depth, share });
   }
   const part = 1 / batches.length;
   for (let n = 1, sum = 0; n < curve.length; n++) curve[n] = sum += (curve[n] as number) * part;
   return curve;
 }
 
-/** Adds the survival of the N-th draft to place N. */
-function addEach(
+/** Adds the survival of each draft to the next `share` places. */
+function addWhole(
   curve: Float64Array,
   { order, survivals }: RankedDrafts,
-  depth: number,
+  { depth, share }: { readonly depth: number; readonly share: number },
 ): void {
   let n = 0;
   for (let at = 0; at < order.length; at++) {
     if (((order[at] as number) & POSITION) >= depth) continue;
-    n++;
-    curve[n] = (curve[n] as number) + (survivals[at] as number);
+    const survival = survivals[at] as number;
+    for (const end = n + share; n < end;) {
+      n++;
+      curve[n] = (curve[n] as number) + survival;
+    }
   }
 }
 
-/** The same where a draft stands for `share` drafts: it has its part in each place. */
-function addShares(
+/** The same for a `share` that is no whole number: a draft has its part in each place. */
+function addParts(
   curve: Float64Array,
   { order, survivals }: RankedDrafts,
   { depth, share }: { readonly depth: number; readonly share: number },
@@ -122,6 +126,8 @@ export interface BudgetPrices {
   readonly batch: number;
   /** Draft levels: later drafts are not there. */
   readonly depth: number;
+  /** Fewest drafts that are to be verified. */
+  readonly least: number;
   /** Milliseconds of all but the verify forward. */
   readonly fixed: number;
   /** Milliseconds of the verify forward by rows, [batch * (depth + 1) + 1] at least. */
@@ -141,21 +147,21 @@ export interface Budget {
 /**
  * The drafts that give most tokens a millisecond:
  *
- *     argmax over N of (batch + accepted[N]) / (fixed + verify(batch + N))
+ *     argmax over N >= least of (batch + accepted[N]) / (fixed + verify(batch + N))
  *
  * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
  * their own.
  */
 export function bestBudget(
   accepted: Float64Array,
-  { batch, fixed, verify, whole }: BudgetPrices,
+  { batch, least, fixed, verify, whole }: BudgetPrices,
   near = 0.005,
 ): Budget {
   const all = accepted.length - 1;
   let drafts = all;
   let ms = whole;
   let rate = (batch + (accepted[all] as number)) / whole * (1 + near);
-  for (let n = 0; n < all; n++) {
+  for (let n = least; n < all; n++) {
     const takes = fixed + (verify[batch + n] as number);
     const tokens = batch + (accepted[n] as number);
     if (tokens > rate * takes) {

@@ -3,7 +3,7 @@ import { added, type Counts, faded, graded, type GradedChain, rateOf } from "./c
 /** What is known of one request. */
 export interface RequestCounts extends Counts {
   readonly id: number;
-  /** The round that it was last in. */
+  /** The round that it was last graded in. */
   readonly seen: number;
 }
 
@@ -18,7 +18,10 @@ export interface RequestChain extends GradedChain {
 export interface RequestOptions {
   /** Weight that a graded draft leaves to those before it. */
   readonly fade: number;
-  /** Rounds after which a request that was in none is forgotten. */
+  /**
+   * Rounds after which a request that was not graded is forgotten: it is gone, or none of its drafts
+   * was verified, and then it is taken for one like the others again and gets another chance.
+   */
   readonly forget: number;
   /** Weight, in drafts, of what all requests have in common. */
   readonly common: number;

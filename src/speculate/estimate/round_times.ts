@@ -13,7 +13,7 @@ export interface TimedCell {
 export type RoundTimings = readonly TimedCell[];
 
 /** Weight that a round leaves to those before it of its bucket and depth. */
-const FADE = 0.95;
+const FADE = 0.97;
 /** A time counts as at most so many times what was usual, and at least as this part of it. */
 const USUAL = 3;
 
@@ -49,6 +49,8 @@ export interface TimeFit {
 }
 
 export interface FitOptions {
+  /** Weight, in rounds, of the table where all rounds differ from it alike. */
+  readonly level: number;
   /** Weight, in rounds, of the table where depths differ from each other. */
   readonly slope: number;
   /** Weight, in rounds, of the fit where a bucket or depth differs from it. */
@@ -69,14 +71,14 @@ export const NO_FIT: TimeFit = { factor: () => 1 };
 export function fitTimes(
   times: RoundTimings,
   price: (cell: TimedCell) => number,
-  { slope, own }: FitOptions,
+  { level: common, slope, own }: FitOptions,
 ): TimeFit {
   const cells = times.map((cell) => ({ ...cell, y: Math.log(cell.ms / price(cell)) }))
     .filter(({ y }) => Number.isFinite(y));
   const weight = total(cells, ({ rounds }) => rounds);
   if (weight === 0) return NO_FIT;
   const middle = total(cells, ({ rounds, steps }) => rounds * steps) / weight;
-  const level = total(cells, ({ rounds, y }) => rounds * y) / weight;
+  const level = total(cells, ({ rounds, y }) => rounds * y) / (weight + common);
   const spread = total(cells, ({ rounds, steps }) => rounds * (steps - middle) ** 2);
   const tilt = total(cells, ({ rounds, steps, y }) => rounds * (steps - middle) * (y - level)) /
     (spread + slope);

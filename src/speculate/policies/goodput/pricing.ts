@@ -36,9 +36,9 @@ export interface PricingOptions {
 }
 
 /** A table is believed until many rounds say otherwise. */
-export const REFINED: FitOptions = { slope: 400, own: 40 };
+export const REFINED: FitOptions = { level: 40, slope: 400, own: 20 };
 /** Where there is no table, a few rounds say more than the shape below. */
-const LEARNED: FitOptions = { slope: 4, own: 3 };
+const LEARNED: FitOptions = { level: 0, slope: 4, own: 3 };
 
 export function pricing({ buckets, refine }: PricingOptions): Pricing {
   const unknown = pricesOf(usualCosts(buckets));
@@ -85,12 +85,15 @@ function pricesFor(
       const fixed = common + prices.drafting(batchSize, depth);
       const verify = prices.verify(padded * (depth + 1));
       const whole = fixed + (verify[padded * (depth + 1)] ?? Infinity);
-      return { batch: batchSize, depth, fixed, verify, whole };
+      const least = depth > 0 ? Math.ceil(batchSize / LEAST_SHARE) : 0;
+      return { batch: batchSize, depth, least, fixed, verify, whole };
     },
     catchUp: (more) => catchUpMs(costs, lag + more) * factor(0),
   };
 }
 
+/** A round that drafts verifies a draft for one request in so many: without any it would teach nothing. */
+const LEAST_SHARE = 8;
 /** Of a depth that never ran, and the rounds that take it to a third of that. */
 const DOUBT = 0.3;
 const TRIED = 3;

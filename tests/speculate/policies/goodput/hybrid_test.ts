@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { policyRandom } from "../../../../src/speculate/noise.ts";
+import { policyNamed } from "../../../../src/speculate/policies/registry.ts";
+import type { Policy } from "../../../../src/speculate/policy.ts";
+import { contextOf, outcomeOf } from "../../rounds.ts";
+import { runWorld } from "../../small_world.ts";
+import { drafting, partOfBest, speed, steady } from "./behaviour.ts";
+import { BUCKETS, costsOf } from "./costs.ts";
+
+const SETUP = { buckets: BUCKETS, random: policyRandom(1) };
+
+function hybrid(options: unknown = {}, numSteps?: number): Policy {
+  return policyNamed("hybrid", options, numSteps === undefined ? SETUP : { ...SETUP, numSteps });
+}
+
+/** Part of the best static depth's speed that a run of a few seeds may miss. */
+const NOISE = 0.02;
+
+Deno.test("hybrid policy: as fast as the best depth where nothing changes, at any batch", () => {
+  for (const batch of [1, 8, 64]) {
+    for (const row of [0.002, 0.05]) {
+      for (const ranks of [false, true]) {
+        const world = steady({ batch: () => batch, costs: costsOf({ row }), ranks });
+        const part = partOfBest({ ...world, told: world.costs }, hybrid);
+        assert(part > 1 - NOISE, `batch ${batch}, ${row} a row: ${part}`);
+      }
+    }
+  }
+});
+
+Deno.test("hybrid policy: as fast without a cost table, once it has timed a few rounds", () => {
+  for (const batch of [1, 8]) {
+    const world = steady({ batch: () => batch, told: undefined });
+    const part = partOfBest(world, hybrid);
+    assert(part > 1 - 2 * NOISE, `batch ${batch}: ${part}`);
+  }
+});
+
+Deno.test("hybrid policy: faster than any depth where acceptance comes and goes", () => {
+  const alpha = (ms: number) => Math.floor(ms / 300) % 2 === 0 ? 0.35 : 0.85;
+  for (const ranks of [false, true]) {
+    const part = partOfBest(steady({ alpha, ranks, batch: () => 1 }), hybrid);
+    assert(part > 1.01, `${part}`);
+  }
+});
+
+Deno.test("hybrid policy: faster than any depth where the batch comes and goes", () => {
+  const batch = (ms: number) => Math.floor(ms / 1000) % 2 === 0 ? 1 : 64;
+  const part = partOfBest(steady({ batch, costs: costsOf({ row: 0.05 }), lasts: 12_000 }), hybrid);
+  assert(part > 1.01, `${part}`);
+});
+
+Deno.test("hybrid policy: 0 steps are left when drafts become worth it, and kept until then", () => {
+  // At 0.1 a row drafts of 8 requests have to be good.
+  const costs = costsOf({ row: 0.1 });
+  for (const ranks of [false, true]) {
+    const world = steady({ costs, told: costs, batch: () => 8, ranks, lasts: 4000 });
+    const bad = { ...world, alpha: () => 0.2 };
+    assert(drafting(bad, hybrid(), 1000) < 0.05, `${drafting(bad, hybrid(), 1000)}`);
+    const better = { ...world, alpha: (ms: number) => ms < 2000 ? 0.2 : 0.95 };
+    assert(drafting(better, hybrid(), 3000) > 0.9, `${drafting(better, hybrid(), 3000)}`);
+  }
+});
+
+Deno.test("hybrid policy: looks at drafts cost a small part of the time while none is worth it", () => {
+  const costs = costsOf({ row: 0.2 });
+  const world = steady({ costs, told: costs, batch: () => 16, alpha: () => 0.3, lasts: 6000 });
+  const off = runWorld(
+    world,
+    policyNamed("static", { num_steps: 0 }, {
+      buckets: BUCKETS,
+      random: policyRandom(1),
+    }),
+  );
+  const part = speed(runWorld(world, hybrid())) / speed(off);
+  assert(part > 0.98, `${part}`);
+});
+
+Deno.test("hybrid policy: a table that is wrong is corrected by the times of rounds", () => {
+  // Told that drafts and rows are nearly free; they are not, and no depth is worth it.
+  const told = costsOf({ row: 0.001, level: 0.01 });
+  const costs = costsOf({ row: 0.1, level: 0.5 });
+  const world = steady({ costs, told, alpha: () => 0.5, lasts: 6000 });
+  const [first, , last = 0] = [7, 5, 2].map((depth) =>
+    speed(runWorld(world, policyNamed("static", { num_steps: depth }, SETUP)))
+  );
+  const found = speed(runWorld(world, hybrid()));
+  assert(found > 2 * (first ?? Infinity) && found > 0.95 * last, `${first} ${found} ${last}`);
+});
+
+Deno.test("hybrid policy: catching up is paid before drafts come back", () => {
+  const lag = 400;
+  const depthAt = (catchUp: number) => {
+    const costs = costsOf({ row: 0.01, catchUp });
+    const policy = hybrid();
+    const { sequences } = contextOf(2);
+    const behind = sequences.map((each) => ({ ...each, lag }));
+    return policy.pick(policy.start, contextOf(2, { costs, sequences: behind })).tier.depth;
+  };
+  assert(depthAt(0.1) > 0);
+  assert.equal(depthAt(1000), 0);
+});
+
+Deno.test("hybrid policy: verifies the requests that are guessed well, where drafts have no rank", () => {
+  const costs = costsOf({ row: 0.15, level: 0.01 });
+  const policy = hybrid();
+  let state = policy.start;
+  for (let round = 0; round < 60; round++) {
+    const { tier: { depth }, depths } = policy.pick(state, contextOf(4, { costs }));
+    const outcome = outcomeOf({ batchSize: 4, numSteps: depth, accepted: [0, 0, 0, 0] });
+    const sequences = outcome.sequences.map((each, i) => {
+      const own = depths?.[i] ?? depth;
+      return { ...each, depth: own, accepted: i < 2 ? own : 0 };
+    });
+    state = policy.learn(state, { ...outcome, sequences }).state;
+  }
+  const { tier, depths } = policy.pick(state, contextOf(4, { costs }));
+  assert(tier.depth > 1, `${tier.depth}`);
+  const [a = 0, b = 0, c = 9, d = 9] = depths ?? [];
+  assert(a > 1 && b > 1 && c === 0 && d === 0, `${depths}`);
+});
+
+Deno.test("hybrid policy: gives the device a budget and what confidences are worth", () => {
+  const costs = costsOf({ row: 0.1, level: 0.01 });
+  const world = steady({ costs, told: costs, ranks: true, batch: () => 16, tokenSpread: 1.5 });
+  const policy = hybrid();
+  const budgets: number[] = [];
+  runWorld(world, {
+    ...policy,
+    pick(state, context) {
+      const choice = policy.pick(state, context);
+      if (choice.verify) budgets.push(choice.verify.drafts / 16 / choice.tier.depth);
+      assert.equal(choice.depths, undefined);
+      return choice;
+    },
+  });
+  assert(budgets.length > 50, `${budgets.length}`);
+  assert(budgets.every((part) => part > 0 && part < 1));
+});
+
+Deno.test("hybrid policy: begins at the steps that were asked for", () => {
+  const policy = hybrid({}, 5);
+  assert.equal(policy.pick(policy.start, contextOf(1)).tier.depth, 5);
+});
+
+Deno.test("hybrid policy: reports rounds by depth and acceptance", () => {
+  const policy = hybrid({ steps: [0, 2] });
+  const { state } = policy.learn(
+    policy.start,
+    outcomeOf({ batchSize: 1, numSteps: 2, accepted: [2] }),
+  );
+  const { json, rows } = policy.report(state);
+  assert.deepEqual(json.rounds, { "2": 1 });
+  assert.deepEqual(rows.at(-1), ["rounds", "1 of 2"]);
+  assert.equal(rows[0]?.[0], "acceptance");
+});
