@@ -41,7 +41,10 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       { io, status },
     );
   }
-  const request = { ...modelRequest(options, { io, status }), ...sizes(options), plan };
+  const request = {
+    ...{ ...modelRequest(options, { io, status }), ...sizes(options), plan },
+    ...options.costs === undefined ? {} : { costs: options.costs },
+  };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
   const results = openLoadResults(options, context);
