@@ -95,6 +95,20 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
   }
 });
 
+Deno.test("sizes: the features that a draft may catch up from fit one binding too", () => {
+  using models = openModels({});
+  const most = 1 << 20;
+  const gpu = { limits: { maxStorageBufferBindingSize: most, maxBufferSize: most } };
+  const pages = (tiers: number[]) => {
+    const settings = { contextLength: 1024, tiers: chains(tiers), maxBatch: 64 };
+    return capacityOf(settings, gpu as Parameters<typeof capacityOf>[1], allLayers(models)).pages;
+  };
+  const features = 3 * models.target.config.hiddenSize;
+  assert.equal(pages([0, 3]), Math.floor(most / (16 * features * 4)));
+  // Where every round drafts none are kept.
+  assert.ok(pages([3]) > pages([0, 3]));
+});
+
 Deno.test("sizes: the prediction with a whole model as the draft", async () => {
   const draft = new URL("../../models/fledgling/target", import.meta.url).pathname;
   using models = openModels({ draft });

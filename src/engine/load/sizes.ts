@@ -9,6 +9,7 @@ import {
   scratchBytes,
   treeBytes,
 } from "../../model/report/memory.ts";
+import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import {
@@ -62,11 +63,17 @@ export interface SizeSettings extends QuantizeChoice {
   readonly sizeFlags?: SizeFlags | undefined;
 }
 
-/** Sizes of the device side; keys and values as many as one binding holds of a layer's. */
+/** What is kept of each token: a layer's keys and values, and what a draft may catch up from. */
+export interface KeptByCell extends Pick<ModelConfig, "layers"> {
+  /** Floats of the target's features, where a draft reads them. */
+  readonly features?: number;
+}
+
+/** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
   gpu: Pick<Gpu, "limits">,
-  config: Pick<ModelConfig, "layers">,
+  config: KeptByCell,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
   const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
@@ -83,7 +90,7 @@ export function capacityOf(
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
-  return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, kvDtype))) };
+  return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
@@ -95,24 +102,31 @@ function shapesOf(
   return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
 }
 
-/** The layers of both models: all keep keys. */
+/** The layers of both models: all keep keys; and the features that the draft reads. */
 export function allLayers(
   { target, draft }: Pick<OpenedModels, "target" | "draft">,
-): Pick<ModelConfig, "layers"> {
-  return { layers: [...target.config.layers, ...draft?.config.layer.layers ?? []] };
+): KeptByCell {
+  return {
+    layers: [...target.config.layers, ...draft?.config.layer.layers ?? []],
+    ...draft && draft.config.algorithm !== "STANDALONE"
+      ? { features: featureWidth(draft.config, target.config) }
+      : {},
+  };
 }
+
 /** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
 const FORCED_DRAFTS = [3, 7];
 
-/** Pages whose keys fit one binding of the adapter in every layer. */
+/** Pages of which one binding of the adapter holds the keys of every layer, and the features that are kept. */
 function kvLimit(
   { limits }: Pick<Gpu, "limits">,
-  { layers }: Pick<ModelConfig, "layers">,
-  kvDtype: KvDtype,
+  { layers, features = 0 }: KeptByCell,
+  { kvDtype, shapes }: Pick<Capacity, "shapes"> & { readonly kvDtype: KvDtype },
 ) {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
   const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
-  return Math.floor(bytes / (PAGE * widest * KV_BYTES[kvDtype]));
+  const kept = draftsAtTimes({ shapes }) ? features * 4 : 0;
+  return Math.floor(bytes / (PAGE * Math.max(widest * KV_BYTES[kvDtype], kept)));
 }
 
 /** Bytes on the GPU. */
