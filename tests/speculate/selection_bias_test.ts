@@ -67,6 +67,7 @@ const USUAL_OPTIONS: readonly unknown[] = [
   { steps: [1, 2] },
   { num_steps: 2 },
   { "1": { candidate_steps: [0, 1, 2] } },
+  {},
 ];
 
 for (const name of Object.keys(POLICIES)) {

@@ -29,15 +29,17 @@ export interface DraftedChain {
 export type Cut = (chains: readonly DraftedChain[], budget: VerifyBudget) => readonly number[];
 
 /** What the device does: by the highest probability at each position. */
-export const byHighest: Cut = (chains, budget) =>
-  deviceDepths(budget, chains.map(({ laws }) => laws.map((law) => Math.max(...law))));
+export function byHighest(chains: readonly DraftedChain[], budget: VerifyBudget): number[] {
+  return deviceDepths(budget, chains.map(({ laws }) => laws.map((law) => Math.max(...law))));
+}
 
 /** What it must not do. */
-export const bySampled: Cut = (chains, budget) =>
-  deviceDepths(
+export function bySampled(chains: readonly DraftedChain[], budget: VerifyBudget): number[] {
+  return deviceDepths(
     budget,
     chains.map(({ laws, tokens }) => laws.map((law, j) => law[tokens[j] ?? 0] ?? 0)),
   );
+}
 
 /** Toys whose laws depend on all that goes before. */
 export function toys(count: number): Toy[] {

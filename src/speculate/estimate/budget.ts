@@ -79,7 +79,11 @@ export function expectedAccepted(
     else addParts(curve, ranked, { depth, share });
   }
   const part = 1 / batches.length;
-  for (let n = 1, sum = 0; n < curve.length; n++) curve[n] = sum += (curve[n] as number) * part;
+  let sum = 0;
+  for (let n = 1; n < curve.length; n++) {
+    sum += (curve[n] as number) * part;
+    curve[n] = sum;
+  }
   return curve;
 }
 

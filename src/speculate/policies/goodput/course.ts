@@ -39,9 +39,15 @@ export function resting({ steps, since }: Course): number {
   return steps === 0 ? since : 0;
 }
 
-/** What a round without drafts costs later: its part of the catching up, where drafting comes back. */
+/**
+ * What ending too soon costs beside the catching up, as a factor: rounds pass until the next look,
+ * and looks are rarer the longer the draft needs to catch up.
+ */
+const TOO_SOON = 5;
+
+/** What a round without drafts costs later, where drafting comes back. */
 export function laterMs({ catchUp, returns, rest }: Course): number {
-  return catchUp * returns / rest;
+  return TOO_SOON * catchUp * returns / rest;
 }
 
 /** What a course takes note of. */

@@ -20,7 +20,8 @@ export function survivalByHistory(
   const alpha = meanRate(positions);
   const known = new Map<number, RequestCounts>(requests.map((each) => [each.id, each]));
   const survivals = new Float64Array(batchSize * depth);
-  for (let i = 0, at = 0; i < batchSize; i++) {
+  let at = 0;
+  for (let i = 0; i < batchSize; i++) {
     const ratio = oddsRatio(known.get(sequences[i]?.id ?? -1), alpha);
     let survival = 1;
     for (let j = 0; j < depth; j++) {

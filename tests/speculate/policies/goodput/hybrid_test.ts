@@ -9,8 +9,12 @@ import { BUCKETS, costsOf } from "./costs.ts";
 
 const SETUP = { buckets: BUCKETS, random: policyRandom(1) };
 
-function hybrid(options: unknown = {}, numSteps?: number): Policy {
-  return policyNamed("hybrid", options, numSteps === undefined ? SETUP : { ...SETUP, numSteps });
+function hybrid(options?: unknown, numSteps?: number): Policy {
+  return policyNamed(
+    "hybrid",
+    options ?? {},
+    numSteps === undefined ? SETUP : { ...SETUP, numSteps },
+  );
 }
 
 /** Part of the best static depth's speed that a run of a few seeds may miss. */

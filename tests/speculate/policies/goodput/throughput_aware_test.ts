@@ -6,11 +6,11 @@ import { contextOf, outcomeOf } from "../../rounds.ts";
 import { partOfBest, steady } from "./behaviour.ts";
 import { BUCKETS, costsOf } from "./costs.ts";
 
-function throughputAware(options: unknown = {}, numSteps?: number): Policy {
+function throughputAware(options?: unknown, numSteps?: number): Policy {
   const setup = { buckets: BUCKETS, random: policyRandom(1) };
   return policyNamed(
     "throughput-aware",
-    options,
+    options ?? {},
     numSteps === undefined ? setup : { ...setup, numSteps },
   );
 }
