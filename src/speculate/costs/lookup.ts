@@ -62,8 +62,8 @@ function product(count: number, ms: number): number {
   return count > 0 && ms > 0 ? count * ms : 0;
 }
 
-/** What rounds took here over what the lists say: 1 where none was seen (refine.ts). */
-function ratioOf({ refined }: CostTable, batch: number, steps: number): number {
+/** What rounds took here over what the lists say: 1 where none was seen (refine.ts). @param batch padded. */
+export function ratioOf({ refined }: CostTable, batch: number, steps: number): number {
   if (refined === undefined) return 1;
   const own = refined.rounds.find((each) => each.batch === batch && each.steps === steps);
   return refined.all * (own?.ratio ?? 1);

@@ -1,9 +1,8 @@
 import { at, paddedBatch } from "./lookup.ts";
 import type { CostTable } from "./table.ts";
 
-/** A cost table as a policy that compares many rounds reads it. */
+/** A cost table's lists as a policy that compares many rounds reads them. */
 export interface Prices {
-  readonly costs: CostTable;
   padded(batch: number): number;
   /**
    * Milliseconds of a round but for its verify forward and its host: (K - 1) level + extend.
@@ -14,8 +13,8 @@ export interface Prices {
 }
 
 /**
- * The parts of `roundMs`, each looked up once: the caller keeps it for as long as it keeps the
- * table.
+ * The parts of `roundMs` that are in the lists, each looked up once: the caller keeps it for as long as
+ * the lists are the same (`samePrices`).
  */
 export function pricesOf(costs: CostTable): Prices {
   const verify: number[] = [];
@@ -29,7 +28,6 @@ export function pricesOf(costs: CostTable): Prices {
     return found;
   };
   return {
-    costs,
     padded,
     drafting(batch, steps) {
       if (steps <= 0) return 0;
@@ -46,4 +44,10 @@ export function pricesOf(costs: CostTable): Prices {
       return verify;
     },
   };
+}
+
+/** Whether the lists of two tables are the same. Tables that running refined have their lists in common. */
+export function samePrices(a: CostTable, b: CostTable): boolean {
+  return a.verify === b.verify && a.level === b.level && a.extend === b.extend &&
+    a.buckets === b.buckets;
 }

@@ -136,6 +136,8 @@ export interface BudgetPrices {
   readonly fixed: number;
   /** Milliseconds of the verify forward by rows, [batch * (depth + 1) + 1] at least. */
   readonly verify: readonly number[];
+  /** Milliseconds that a verify row adds to those. */
+  readonly perRow: number;
   /** Of a round that verifies every draft. */
   readonly whole: number;
 }
@@ -151,14 +153,14 @@ export interface Budget {
 /**
  * The drafts that give most tokens a millisecond:
  *
- *     argmax over N >= least of (batch + accepted[N]) / (fixed + verify(batch + N))
+ *     argmax over N >= least of (batch + accepted[N]) / (fixed + verify(batch + N) + (batch + N) perRow)
  *
  * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
  * their own.
  */
 export function bestBudget(
   accepted: Float64Array,
-  { batch, least, fixed, verify, whole }: BudgetPrices,
+  { batch, least, fixed, verify, perRow, whole }: BudgetPrices,
   near = 0.005,
 ): Budget {
   const all = accepted.length - 1;
@@ -166,7 +168,7 @@ export function bestBudget(
   let ms = whole;
   let rate = (batch + (accepted[all] as number)) / whole * (1 + near);
   for (let n = least; n < all; n++) {
-    const takes = fixed + (verify[batch + n] as number);
+    const takes = fixed + (verify[batch + n] as number) + (batch + n) * perRow;
     const tokens = batch + (accepted[n] as number);
     if (tokens > rate * takes) {
       rate = tokens / takes;

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { roundMs } from "../../../src/speculate/costs/lookup.ts";
-import { pricesOf } from "../../../src/speculate/costs/prices.ts";
+import { refineRound } from "../../../src/speculate/costs/refine.ts";
+import { bestBudget } from "../../../src/speculate/estimate/budget.ts";
+import { pricing } from "../../../src/speculate/policies/goodput/pricing.ts";
+import { contextOf } from "../rounds.ts";
+import { pricesOf, samePrices } from "../../../src/speculate/costs/prices.ts";
 import { costsOf } from "../policies/goodput/costs.ts";
 
 Deno.test("prices: the parts of a round add up to what roundMs says, in any order of asking", () => {
@@ -20,4 +24,29 @@ Deno.test("prices: the parts of a round add up to what roundMs says, in any orde
     const whole = roundMs(costs, { batch, steps, drafts, cells: 0 });
     assert(Math.abs(parts - whole) < 1e-9 * whole, `${parts} ${whole}`);
   }));
+});
+
+Deno.test("prices: policies price rounds as roundMs does, of tables that running refined too", () => {
+  const table = { ...costsOf({ row: 0.3, host: 0.2 }), perCell: 0.01, perRowCell: 0.002 };
+  const costs = refineRound(refineRound(table, { batch: 5, steps: 3, cells: 0 }, 40), {
+    ...{ batch: 5, steps: 0, cells: 0 },
+  }, 1);
+  assert(samePrices(table, costs));
+  const priced = pricing({ buckets: costs.buckets })(contextOf(5, { costs }), []);
+  for (const steps of [0, 1, 3]) {
+    const budget = priced.budget(steps);
+    const factor = priced.factor(steps);
+    const whole = roundMs(costs, { batch: 5, steps, cells: 100 });
+    assert(Math.abs(budget.whole * factor - whole) < 1e-9 * whole, `${steps}`);
+    // Of drafts that are accepted one half at a time some are verified, some not.
+    const found = bestBudget(Float64Array.from({ length: 5 * steps + 1 }, (_, n) => n / 2), {
+      ...budget,
+      whole: Infinity,
+    });
+    const drafts = found.drafts;
+    if (drafts < 5 * steps) {
+      const ms = roundMs(costs, { batch: 5, steps, drafts, cells: 100 });
+      assert(Math.abs(found.ms * factor - ms) < 1e-9 * ms, `${steps}, ${drafts}`);
+    }
+  }
 });

@@ -88,7 +88,7 @@ Deno.test("budget: as many drafts as pay, to the end of a step of the price", ()
     { depth: 3, batch: 2 },
   );
   const prices = (verify: readonly number[], whole: number) => (
-    { batch: 2, depth: 3, least: 0, fixed: 0.2, verify, whole }
+    { batch: 2, depth: 3, least: 0, fixed: 0.2, perRow: 0, verify, whole }
   );
   // Up to 6 rows cost the same: 4 drafts beside the two roots.
   const step = [1, 1, 1, 1, 1, 1, 1, 2, 2];
@@ -97,6 +97,7 @@ Deno.test("budget: as many drafts as pay, to the end of a step of the price", ()
   assert.equal(bestBudget(curve, prices([1, 1, 1, 9, 9, 9, 9, 9, 9], 9.2)).drafts, 0);
   const dear = { ...prices([1, 1, 1, 9, 10, 20, 30, 40, 50], 50.2), least: 2 };
   assert.equal(bestBudget(curve, dear).drafts, 2);
+  assert.equal(bestBudget(curve, { ...prices(step, 82.2), perRow: 10 }).drafts, 0);
   const rows = [0, 1, 2, 3, 4, 5, 6, 7, 8];
   fc.assert(fc.property(fc.double({ min: 0.01, max: 3, noNaN: true }), (row) => {
     const verify = rows.map((n) => 1 + n * row);

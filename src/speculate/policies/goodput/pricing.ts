@@ -1,5 +1,5 @@
-import { catchUpMs } from "../../costs/lookup.ts";
-import { type Prices, pricesOf } from "../../costs/prices.ts";
+import { catchUpMs, ratioOf } from "../../costs/lookup.ts";
+import { type Prices, pricesOf, samePrices } from "../../costs/prices.ts";
 import { COST_FORMAT, type CostTable } from "../../costs/table.ts";
 import type { BudgetPrices } from "../../estimate/budget.ts";
 import {
@@ -41,26 +41,34 @@ export const REFINED: FitOptions = { level: 40, slope: 400, own: 20 };
 const LEARNED: FitOptions = { level: 0, slope: 4, own: 3 };
 
 export function pricing({ buckets, refine }: PricingOptions): Pricing {
-  const unknown = pricesOf(usualCosts(buckets));
-  // A table and its prices are the same function; they are looked up once.
-  let measured: Prices | undefined;
+  const usual = priced(usualCosts(buckets));
+  // A table's lists and their prices are the same function; they are looked up once.
+  let measured: Priced | undefined;
   return (context, timings) => {
     const { costs } = context;
-    if (costs === undefined) return pricesFor(context, { prices: unknown, timings, fit: LEARNED });
-    measured = measured?.costs === costs ? measured : pricesOf(costs);
-    return pricesFor(context, { prices: measured, timings, fit: refine });
+    if (costs === undefined) return pricesFor(context, { ...usual, timings, fit: LEARNED });
+    if (measured === undefined || !samePrices(measured.costs, costs)) measured = priced(costs);
+    return pricesFor(context, { prices: measured.prices, costs, timings, fit: refine });
   };
+}
+
+/** A table, and its lists looked up. */
+interface Priced {
+  readonly costs: CostTable;
+  readonly prices: Prices;
+}
+
+function priced(costs: CostTable): Priced {
+  return { costs, prices: pricesOf(costs) };
 }
 
 function pricesFor(
   { batchSize, sequences, roundsPerSync }: RoundContext,
-  { prices, timings, fit }: {
-    readonly prices: Prices;
+  { prices, costs, timings, fit }: Priced & {
     readonly timings: RoundTimings;
     readonly fit: FitOptions | undefined;
   },
 ): RoundPrices {
-  const { costs } = prices;
   const padded = prices.padded(batchSize);
   let cells = 0;
   let lag = 0;
@@ -70,25 +78,27 @@ function pricesFor(
   }
   const host = costs.host / (roundsPerSync >= 1 ? roundsPerSync : 1);
   const common = cells * costs.perCell + host;
+  const perRow = cells * (costs.perRowCell ?? 0) / Math.max(1, batchSize);
   let times: TimeFit | undefined;
-  const factor = (steps: number) => {
+  const fitted = (steps: number) => {
     times ??= fit === undefined
       ? NO_FIT
-      : fitTimes(timings, (cell) => host + priceOf(prices, cell), fit);
+      : fitTimes(timings, (cell) => priceOf({ costs, prices }, cell, host), fit);
     return times.factor(padded, steps);
   };
   return {
-    factor,
+    factor: (steps) => fitted(steps) * ratioOf(costs, padded, steps),
     doubt: (steps) =>
       fit !== LEARNED ? 0 : DOUBT * Math.exp(-roundsNear(timings, padded, steps) / TRIED),
     budget(depth) {
       const fixed = common + prices.drafting(batchSize, depth);
       const verify = prices.verify(padded * (depth + 1));
-      const whole = fixed + (verify[padded * (depth + 1)] ?? Infinity);
+      const whole = fixed + (verify[padded * (depth + 1)] ?? Infinity) +
+        perRow * batchSize * (depth + 1);
       const least = depth > 0 ? Math.ceil(batchSize / LEAST_SHARE) : 0;
-      return { batch: batchSize, depth, least, fixed, verify, whole };
+      return { batch: batchSize, depth, least, fixed, verify, perRow, whole };
     },
-    catchUp: (more) => catchUpMs(costs, lag + more) * factor(0),
+    catchUp: (more) => catchUpMs(costs, lag + more) * (fit === LEARNED ? fitted(0) : 1),
   };
 }
 
@@ -112,14 +122,16 @@ function roundsNear(timings: RoundTimings, batch: number, steps: number): number
 /** No sequence stores more tokens. */
 const MOST_CELLS = 2 ** 24;
 
-/** What the table says of a round that was timed, but for the host. */
+/** What the table says of rounds that were timed. */
 function priceOf(
-  prices: Prices,
+  { costs, prices }: Priced,
   { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
+  host: number,
 ): number {
   const rows = Math.round(Math.min(bucket + drafts, bucket * (steps + 1)));
-  return prices.drafting(bucket, steps) + (prices.verify(rows)[rows] ?? 0) +
-    cells * prices.costs.perCell;
+  const verify = (prices.verify(rows)[rows] ?? 0) +
+    cells * (costs.perCell + rows / bucket * (costs.perRowCell ?? 0));
+  return (prices.drafting(bucket, steps) + verify + host) * ratioOf(costs, bucket, steps);
 }
 
 /**
