@@ -26,6 +26,7 @@ export interface AdaptiveVerifyOptions {
  * from the requests' history of acceptance.
  */
 export const ADAPTIVE_VERIFY: PolicyKind<AdaptiveVerifyOptions> = policyKind({
+  costs: true,
   examples: [{}, { num_steps: 3 }],
   check(given) {
     const { num_steps } = readOptions(given, ["num_steps"]);

@@ -38,6 +38,8 @@ interface Known {
  * be compared. alpha is the likelihood's greatest, hits / (hits + misses), not accepted / drafted.
  */
 export const DSD: PolicyKind<DsdOptions> = policyKind({
+  costs: true,
+  adapts: { improved: 0, why: "learns nothing at 0 steps, and so stays there (as published)" },
   examples: [{}, { probe: 20 }, { steps: [0, 2, 4], margin: 1, probe: 1 }],
   check(given) {
     const { steps, margin, probe } = readOptions(given, ["steps", "margin", "probe"]);

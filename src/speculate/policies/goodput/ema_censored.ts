@@ -24,6 +24,7 @@ export interface EmaCensoredOptions {
  */
 export const EMA_CENSORED: PolicyKind<EmaCensoredOptions> = policyKind({
   examples: [{}, { steps: [1, 4], alpha: 1 }],
+  adapts: { stationary: 0.7, why: "weighs no cost: it drafts about as many as are accepted" },
   check(given) {
     const { steps, alpha } = readOptions(given, ["steps", "alpha"]);
     const own = stepsOf(steps, [1, 2, 3, 4, 5, 7]);

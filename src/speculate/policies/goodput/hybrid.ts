@@ -37,6 +37,7 @@ export interface HybridState extends Decided<Known> {
 }
 
 export const HYBRID: PolicyKind<HybridOptions> = policyKind({
+  costs: true,
   examples: [{}, { steps: [0, 1, 3] }, { steps: [2, 5], stickiness: 0, looking: 0.2 }],
   check(given) {
     const { steps, stickiness, looking } = readOptions(given, ["steps", "stickiness", "looking"]);

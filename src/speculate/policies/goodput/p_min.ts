@@ -26,6 +26,8 @@ export interface PMinOptions {
  */
 export const P_MIN: PolicyKind<PMinOptions> = policyKind({
   examples: [{}, { num_steps: 3, p_min: 0.4 }],
+  // The threshold is fixed: chains are cut by it, and the depth that is drafted never changes.
+  adapts: false,
   check(given) {
     const { num_steps, p_min } = readOptions(given, ["num_steps", "p_min"]);
     return {

@@ -38,6 +38,7 @@ export interface ThroughputAwareState {
  * its hysteresis helper, 1.1 there and off (1) by default.
  */
 export const THROUGHPUT_AWARE: PolicyKind<ThroughputAwareOptions> = policyKind({
+  costs: true,
   examples: [{}, { steps: [1, 3], interval: 1, window: 2 }, { margin: 1.1, window: 1 }],
   check(given) {
     const options = readOptions(given, ["steps", "interval", "window", "margin"]);
