@@ -122,6 +122,8 @@ export interface Engine extends EngineText, Disposable {
   readonly cache: PrefixCache;
   readonly speculation: Speculation;
   readonly costs: EngineCosts;
+  /** Tokens of a prompt between two rounds. */
+  readonly chunkRows: number;
   /** What rounds cost, in a line, where that was measured for the policy. */
   readonly costsLine: string | undefined;
   /** Of a request that asks for no number of steps. */
@@ -244,6 +246,7 @@ export async function openEngine(
     cache,
     speculation,
     costs,
+    chunkRows,
     costsLine: measured && costsLine(measured, depthsOf(tiers)),
     tier,
     tiers: {

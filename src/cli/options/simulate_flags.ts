@@ -21,7 +21,7 @@ export const SIMULATE_MACHINE = {
     type: "text",
     help:
       `what rounds cost: a file of eyrie profile, or a published machine (${COST_TEXT})` as string,
-    absent: "toy",
+    absent: "toy, or the recording's",
     example: "--costs rtx4090-7b",
   },
   maxBatch: {
@@ -30,7 +30,7 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 1024,
     help: "requests that run at a time; the others wait",
-    absent: "8, or the scenario's",
+    absent: "8, or the scenario's or recording's",
     example: "--max-batch 32",
   },
   maxKvTokens: {
@@ -41,7 +41,7 @@ export const SIMULATE_MACHINE = {
     max: 1_000_000_000,
     help:
       "tokens whose keys and values are kept, over all requests; shortage preempts the youngest",
-    absent: "no limit",
+    absent: "no limit, or the recording's",
     example: "--max-kv-tokens 16384",
   },
   prefillRows: {
@@ -49,9 +49,9 @@ export const SIMULATE_MACHINE = {
     type: "integer",
     min: 1,
     max: 65_536,
-    default: 256,
     help:
       "tokens of a prompt that are stored between two rounds; the engine's on software adapters: 64",
+    absent: "256, or the recording's",
     example: "--prefill-rows 64",
   },
   roundsPerSync: {
@@ -60,7 +60,7 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 8,
     help: "rounds that are submitted at once",
-    absent: "as the engine chooses; 1 in scenarios",
+    absent: "as the engine chooses, or the recording's; 1 in scenarios",
     example: "--rounds-per-sync 1",
   },
   noise: {
@@ -215,14 +215,14 @@ export const SIMULATE_RUN = {
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:
       "policies beside every static depth and the oracles: NAME or NAME:key=value,...; oracle:depth never cuts a chain",
-    absent: "every one but static",
+    absent: "every one but static, or the recording's",
     example: "--policies ema,static:num_steps=3",
   },
   recorded: {
     flag: "--recorded",
     type: "file",
     help:
-      "a recorded run (JSON lines of requests and rounds): its arrivals and acceptance with these costs; tells simulated over measured throughput of the first policy",
+      "a run that bench load --record wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
     absent: "none",
     example: "--recorded run.jsonl",
   },

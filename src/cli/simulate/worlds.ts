@@ -7,13 +7,14 @@ import { acceptanceOf } from "../../simulate/acceptance/text.ts";
 import type { World } from "../../simulate/compare/compare.ts";
 import { SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
 import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
+import type { RecordedMachine } from "../../simulate/compare/recording.ts";
 import { UsageError } from "../../errors.ts";
 import type { PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { closedSource, openSource, type Source } from "../../simulate/run/source.ts";
 import type { Machine } from "../../simulate/run/simulation.ts";
 import { readNamed } from "../bench/files.ts";
 import type { SimulateOptions } from "../options/options.ts";
-import { type Recorded, recordedAcceptance, replayOf } from "./recorded.ts";
+import { ownAcceptance, type Recorded, replayOf } from "./recorded.ts";
 
 /** A kind of world; each repeat has its own. */
 export interface WorldKind {
@@ -24,6 +25,7 @@ export interface WorldKind {
 }
 
 const DEFAULT_BATCH = 8;
+const DEFAULT_CHUNK = 256;
 const DEFAULT_REQUESTS = 256;
 const DEFAULT_ROUNDS = 3000;
 const DEFAULT_ACCEPTANCE = "geometric:0.7,spread=0.6,tokens=1";
@@ -57,24 +59,20 @@ function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[]
       const pricing = prices(scenario.acceptance(1), { end, seed });
       const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
       // In groups, the batch of a group would outlive its time.
-      const machine = machineOf(
-        { ...options, roundsPerSync: options.roundsPerSync ?? 1 },
-        maxBatch,
-      );
+      const machine = machineOf(options, { maxBatch, roundsPerSync: 1 });
       return { ...{ pricing, source, acceptance, machine, until, seed } };
     },
   }));
 }
 
-function machineOf(options: SimulateOptions, maxBatch: number): Machine {
-  const { maxKvTokens: kvTokens = Infinity, roundsPerSync = "auto" } = options;
-  const { noise, confidenceNoise, prefillRows: chunkRows } = options;
-  const batch = options.maxBatch ?? maxBatch;
+/** @param usual where the flags say nothing. */
+function machineOf(options: SimulateOptions, usual: Partial<RecordedMachine>): Machine {
+  const { noise, confidenceNoise } = options;
   return {
-    maxBatch: batch,
-    kvTokens,
-    chunkRows,
-    roundsPerSync,
+    maxBatch: options.maxBatch ?? usual.maxBatch ?? DEFAULT_BATCH,
+    kvTokens: options.maxKvTokens ?? usual.kvTokens ?? Infinity,
+    chunkRows: options.prefillRows ?? usual.prefillRows ?? DEFAULT_CHUNK,
+    roundsPerSync: options.roundsPerSync ?? usual.roundsPerSync ?? "auto",
     noise,
     confidenceNoise,
   };
@@ -86,7 +84,7 @@ function loadWorld(
 ): WorldKind {
   const { rounds } = options;
   const acceptance: AcceptanceModel = recorded
-    ? recordedAcceptance(recorded)
+    ? ownAcceptance(recorded)
     : acceptanceOf(options.acceptance ?? DEFAULT_ACCEPTANCE, replayOf);
   const load = recorded ? recordedLoad(recorded) : loadOf(options);
   return {
@@ -95,7 +93,7 @@ function loadWorld(
     make: (seed) => ({
       pricing: prices(acceptance, { end: { ms: 0, tokens: 0 }, seed }),
       ...{ acceptance, seed, source: () => load.source(seed) },
-      machine: machineOf(options, DEFAULT_BATCH),
+      machine: machineOf(options, recorded?.recording.machine ?? {}),
       until: rounds === undefined ? {} : { rounds },
     }),
   };

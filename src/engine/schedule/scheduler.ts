@@ -39,7 +39,10 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
   readonly drafted: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
-  /** Drafts accepted by each of them. */
+  /** Which they are: 0 for the first that was submitted. */
+  readonly requests: readonly number[];
+  /** Drafts verified for each of them, and how many of these were accepted. */
+  readonly drafts: readonly number[];
   readonly accepted: readonly number[];
   /** Rounds that were submitted at once, this one among them. */
   readonly together: number;
@@ -351,6 +354,8 @@ export function openScheduler(
       proposalGain.brought(tokens / batch, !chosen);
       onRound({
         ...{ ...times, numSteps, drafted: shape.rows - 1, batch, accepted, ms, at },
+        requests: taking.map(({ state }) => state.drafted.id),
+        drafts: taking.map(({ result }) => result.drafts.length),
         together: rounds.length,
       });
       for (const { result, state, at } of taking) {

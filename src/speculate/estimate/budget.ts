@@ -122,10 +122,12 @@ export interface BudgetPrices {
   readonly batch: number;
   /** Draft levels: later drafts are not there. */
   readonly depth: number;
-  /** Milliseconds of all but the verify forward. */
+  /** Milliseconds of all that does not depend on the rows. */
   readonly fixed: number;
-  /** Milliseconds of the verify forward by rows, [batch * (depth + 1) + 1] at least. */
+  /** Milliseconds of the forwards over the verify rows, by rows, [batch * (depth + 1) + 1] at least. */
   readonly verify: readonly number[];
+  /** Milliseconds that each row adds for the keys and values that it attends to. */
+  readonly perRow: number;
   /** Of a round that verifies every draft. */
   readonly whole: number;
 }
@@ -141,14 +143,14 @@ export interface Budget {
 /**
  * The drafts that give most tokens a millisecond:
  *
- *     argmax over N of (batch + accepted[N]) / (fixed + verify(batch + N))
+ *     argmax over N of (batch + accepted[N]) / (fixed + verify(batch + N) + (batch + N) perRow)
  *
  * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
  * their own.
  */
 export function bestBudget(
   accepted: Float64Array,
-  { batch, fixed, verify, whole }: BudgetPrices,
+  { batch, fixed, verify, perRow, whole }: BudgetPrices,
   near = 0.005,
 ): Budget {
   const all = accepted.length - 1;
@@ -156,7 +158,7 @@ export function bestBudget(
   let ms = whole;
   let rate = (batch + (accepted[all] as number)) / whole * (1 + near);
   for (let n = 0; n < all; n++) {
-    const takes = fixed + (verify[batch + n] as number);
+    const takes = fixed + (verify[batch + n] as number) + (batch + n) * perRow;
     const tokens = batch + (accepted[n] as number);
     if (tokens > rate * takes) {
       rate = tokens / takes;

@@ -83,9 +83,10 @@ function pricesFor(
       fit !== LEARNED ? 0 : DOUBT * Math.exp(-roundsNear(timings, padded, steps) / TRIED),
     budget(depth) {
       const fixed = common + prices.drafting(batchSize, depth);
-      const verify = prices.verify(padded * (depth + 1));
-      const whole = fixed + (verify[padded * (depth + 1)] ?? Infinity);
-      return { batch: batchSize, depth, fixed, verify, whole };
+      const verify = prices.packed(padded * (depth + 1));
+      const perRow = cells / batchSize * (costs.perRowCell ?? 0);
+      const whole = fixed + prices.whole(batchSize, depth) + batchSize * (depth + 1) * perRow;
+      return { batch: batchSize, depth, fixed, verify, perRow, whole };
     },
     catchUp: (more) => catchUpMs(costs, lag + more) * factor(0),
   };
@@ -114,9 +115,12 @@ function priceOf(
   prices: Prices,
   { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
 ): number {
-  const rows = Math.round(Math.min(bucket + drafts, bucket * (steps + 1)));
-  return prices.drafting(bucket, steps) + (prices.verify(rows)[rows] ?? 0) +
-    cells * prices.costs.perCell;
+  const { perCell, perRowCell = 0 } = prices.costs;
+  const all = bucket * (steps + 1);
+  const rows = Math.round(Math.min(bucket + drafts, all));
+  const whole = prices.whole(bucket, steps);
+  const verify = rows < all ? Math.min(whole, prices.packed(rows)[rows] ?? whole) : whole;
+  return prices.drafting(bucket, steps) + verify + cells * (perCell + rows / bucket * perRowCell);
 }
 
 /**
