@@ -32,7 +32,7 @@ import {
   type EngineCosts,
   openCosts,
 } from "./tune/costs/engine_costs.ts";
-import { learningCosts } from "./tune/costs/learning.ts";
+import { learningCosts, learnPrefill } from "./tune/costs/learning.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
 import { adapterKey, driverVersion } from "./tune/tuning_file.ts";
 import type { Speculation } from "./schedule/speculation.ts";
@@ -221,7 +221,7 @@ export async function openEngine(
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
-    ...{ chunkRows, costs: () => costs.table },
+    ...{ chunkRows, costs: () => costs.table, onPrefill: learnPrefill(costs) },
     ...onRound ? { onRound } : {},
     ...residency ? { residency } : {},
     onWarning,

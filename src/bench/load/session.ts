@@ -2,8 +2,12 @@ import { createHash } from "node:crypto";
 import { cacheOf, type Engine } from "../../engine/open.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
-import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
-import { learningCosts } from "../../engine/tune/costs/learning.ts";
+import {
+  openScheduler,
+  type PrefillSample,
+  type SchedulerCore,
+} from "../../engine/schedule/scheduler.ts";
+import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
@@ -58,6 +62,8 @@ export interface LoadCellResult {
   readonly seconds: number;
   readonly switches: readonly Switch[];
   readonly preemptions: number;
+  /** Chunks of prompts while the clock ran; absent where they are not seen. */
+  readonly prefills?: readonly PrefillSample[];
   /** Absent where the engine is not seen. */
   readonly machine?: LoadMachine;
 }
@@ -165,10 +171,16 @@ async function runCell(
   const cache = cacheOf(engine.core);
   using _ = { [Symbol.dispose]: () => cache.clear() };
   const rounds: LoadRound[] = [];
+  const prefills: PrefillSample[] = [];
+  const learn = learnPrefill(engine.costs);
   let start = Infinity;
   const scheduler = openScheduler({
     ...{ core: engine.core, cache, outputs: engine.outputs, speculation, roundsPerSync },
     ...{ costs: () => engine.costs.table, chunkRows: engine.chunkRows },
+    onPrefill(chunk) {
+      learn(chunk);
+      if (start < Infinity) prefills.push(chunk);
+    },
     onRound: ({ at, ms, numSteps, drafted, batch, requests, drafts, accepted }) => {
       if (at < start) return;
       rounds.push({
@@ -200,7 +212,7 @@ async function runCell(
   await loop.idle();
   if (signal.aborted || requests.length < dues.length) return undefined;
   return {
-    ...{ requests, rounds, seconds },
+    ...{ requests, rounds, prefills, seconds },
     switches: speculation.report.switches.slice(switched)
       .map(({ round, from, to, reason }) => ({ round: round - before.rounds, from, to, reason })),
     preemptions: scheduler.counts.preemptions - preemptions,

@@ -73,10 +73,14 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
 }
 
 function sizes(
-  { maxBatch, maxKvTokens, contextLength, roundsPerSync }: LoadOptions,
-): Pick<OpenLoadRequest, "maxBatch" | "maxKvTokens" | "contextLength" | "roundsPerSync"> {
+  { maxBatch, maxKvTokens, contextLength, roundsPerSync, costs }: LoadOptions,
+): Pick<
+  OpenLoadRequest,
+  "maxBatch" | "maxKvTokens" | "contextLength" | "roundsPerSync" | "costs"
+> {
   return {
     maxBatch,
+    ...costs === undefined ? {} : { costs },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...contextLength === undefined ? {} : { contextLength },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },

@@ -124,7 +124,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Arrivals: LOAD_ARRIVALS,
       Requests: { workload: BENCH_RUN.workload, ...LOAD_REQUESTS },
       Run: { ...LOAD_RUN, ...ROUNDS, seed: BENCH_RUN.seed },
-      Model: { ...MEASURED, ...CONTEXT },
+      Model: { ...MEASURED, ...CONTEXT, ...COSTS },
       Output: { ...LOAD_OUTPUT, quiet: TALK.quiet },
     },
   },

@@ -147,6 +147,7 @@ export type LoadOptions =
     & typeof LOAD_RUN
     & typeof ROUNDS
     & typeof CONTEXT
+    & typeof COSTS
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof LOAD_OUTPUT
     & Pick<typeof TALK, "quiet">

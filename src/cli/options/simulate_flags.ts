@@ -84,6 +84,17 @@ export const SIMULATE_LOAD = {
     absent: "all, where no other load is given",
     example: "--scenario bursty,phases-1",
   },
+  batches: {
+    flag: "--batches",
+    type: "axis",
+    min: 1,
+    max: 1024,
+    whole: true,
+    help:
+      "requests in flight all the time, their prompts stored: a world for each number and acceptance",
+    absent: "none",
+    example: "--batches 1,4,16,64",
+  },
   requestRate: {
     flag: "--request-rate",
     type: "number",
@@ -191,7 +202,7 @@ export const SIMULATE_ACCEPTANCE = {
     flag: "--acceptance",
     type: "text",
     help:
-      "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens",
+      "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens; several with ; between",
     absent: "geometric:0.7,spread=0.6,tokens=1, or the scenario's",
     example: "--acceptance phases:0.35/0.85,dwell=150",
   },
@@ -266,13 +277,15 @@ export const SIMULATE_OUTPUT = {
 } as const;
 
 /** Loads of which there is one. */
-const LOADS = ["requestRate", "rateSchedule", "trace", "concurrency", "recorded"] as const;
-/** What a scenario has of its own. */
-const OWN = [
-  ...LOADS,
+const LOADS = [
+  ...["requestRate", "rateSchedule", "trace", "concurrency", "recorded", "batches"],
+] as const;
+/** What only requests that arrive have. */
+const ARRIVING = [
   ...["burstiness", "timeScale", "numRequests", "duration", "promptTokens", "outputTokens"],
-  "acceptance",
 ];
+/** What a scenario has of its own. */
+const OWN = [...LOADS, ...ARRIVING, "acceptance"];
 
 /** Flags of `simulate` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleSimulation(
@@ -292,8 +305,12 @@ export function refuseImpossibleSimulation(
   if (first === undefined && own !== undefined) {
     throw new UsageError(
       `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
-        "--trace or --concurrency",
+        "--trace, --concurrency or --batches",
     );
+  }
+  const arriving = ARRIVING.find((key) => given[key] !== undefined);
+  if (given["batches"] !== undefined && arriving !== undefined) {
+    clash("batches", arriving, "its requests are there all the time");
   }
   if (given["recorded"] !== undefined && given["acceptance"] !== undefined) {
     clash("recorded", "acceptance", "a recorded run has its own");

@@ -5,7 +5,7 @@ import { readTrace } from "../../arrivals/trace.ts";
 import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
 import { acceptanceOf } from "../../simulate/acceptance/text.ts";
 import type { World } from "../../simulate/compare/compare.ts";
-import { SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
+import { fixedBatch, type Scenario, SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
 import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
 import type { RecordedMachine } from "../../simulate/compare/recording.ts";
 import { UsageError } from "../../errors.ts";
@@ -35,24 +35,53 @@ export function worldsOf(
   options: SimulateOptions,
   { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
 ): WorldKind[] {
-  const { requestRate, rateSchedule, trace, concurrency } = options;
+  const { requestRate, rateSchedule, trace, concurrency, batches } = options;
+  const models = acceptancesOf(options, recorded);
+  if (batches !== undefined) {
+    const all = models.flatMap((model) =>
+      batches.map((batch) => {
+        const scenario = fixedBatch(batch, model);
+        return models.length > 1 ? { ...scenario, name: `${batch}, ${model.name}` } : scenario;
+      })
+    );
+    return all.map((scenario) => scenarioWorld(scenario, options, prices));
+  }
   const loaded = recorded ?? requestRate ?? rateSchedule ?? trace ?? concurrency;
   return loaded === undefined
     ? scenariosOf(options, prices)
-    : [loadWorld(options, { prices, recorded })];
+    : models.map((acceptance) => loadWorld(options, { prices, recorded, acceptance }));
+}
+
+/** @throws UsageError */
+function acceptancesOf(
+  { acceptance = DEFAULT_ACCEPTANCE }: SimulateOptions,
+  recorded: Recorded | undefined,
+): AcceptanceModel[] {
+  if (recorded) return [ownAcceptance(recorded)];
+  return acceptance.split(";").map((text) => acceptanceOf(text.trim(), replayOf));
 }
 
 function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[] {
-  const { scenario: names, rounds = DEFAULT_ROUNDS } = options;
+  const { scenario: names } = options;
   const all = names.length === 0 || names.includes("all");
   const known: readonly string[] = ["all", ...SCENARIO_NAMES];
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {
     throw new UsageError(`Cannot use "--scenario ${unknown}": allowed is ${known.join(", ")}`);
   }
-  return SCENARIOS.filter(({ name }) => all || names.includes(name)).map((scenario) => ({
-    name: scenario.name,
-    about: scenario.about,
+  return SCENARIOS.filter(({ name }) => all || names.includes(name))
+    .map((scenario) => scenarioWorld(scenario, options, prices));
+}
+
+function scenarioWorld(
+  scenario: Scenario,
+  options: SimulateOptions,
+  prices: PriceSource,
+): WorldKind {
+  const { rounds = DEFAULT_ROUNDS } = options;
+  const { name, about } = scenario;
+  return {
+    ...{ name, about },
     make(seed) {
       // A table of rates needs the acceptance, which repeats itself: any unit of time will do.
       const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
@@ -62,7 +91,7 @@ function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[]
       const machine = machineOf(options, { maxBatch, roundsPerSync: 1 });
       return { ...{ pricing, source, acceptance, machine, until, seed } };
     },
-  }));
+  };
 }
 
 /** @param usual where the flags say nothing. */
@@ -80,12 +109,13 @@ function machineOf(options: SimulateOptions, usual: Partial<RecordedMachine>): M
 
 function loadWorld(
   options: SimulateOptions,
-  { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
+  { prices, recorded, acceptance }: {
+    readonly prices: PriceSource;
+    readonly recorded: Recorded | undefined;
+    readonly acceptance: AcceptanceModel;
+  },
 ): WorldKind {
   const { rounds } = options;
-  const acceptance: AcceptanceModel = recorded
-    ? ownAcceptance(recorded)
-    : acceptanceOf(options.acceptance ?? DEFAULT_ACCEPTANCE, replayOf);
   const load = recorded ? recordedLoad(recorded) : loadOf(options);
   return {
     name: load.name,

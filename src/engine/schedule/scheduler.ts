@@ -52,6 +52,13 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
   readonly at: number;
 }
 
+/** A chunk of a prompt: tokens `from` to `to` were stored in `ms` of wall time. */
+export interface PrefillSample {
+  readonly from: number;
+  readonly to: number;
+  readonly ms: number;
+}
+
 /** What happened since the scheduler was made. */
 export interface SchedulerCounts {
   /** Running requests that gave their slot back for want of pages and were resumed later. */
@@ -108,6 +115,8 @@ export interface SchedulerOptions {
   /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
   readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
+  /** Told of every chunk of a prompt. */
+  readonly onPrefill?: (chunk: PrefillSample) => void;
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;
   readonly onWarning?: (line: string) => void;
@@ -117,7 +126,12 @@ export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
-  const { onRound = () => {}, costs = () => undefined, onWarning = () => {} } = options;
+  const {
+    onRound = () => {},
+    onPrefill = () => {},
+    costs = () => undefined,
+    onWarning = () => {},
+  } = options;
   const { capacity } = core;
   const pages = sequencePages(core, cache);
   const places = openPlaces<RequestState>(pageBudget(pages, capacity));
@@ -204,7 +218,9 @@ export function openScheduler(
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
     const { constraint, request: { logprobs: told } } = state;
+    const [from, began] = [sequence.stored, performance.now()];
     const token = await core.prefill(sequence, to, constraint?.mask, told);
+    onPrefill({ from, to, ms: performance.now() - began });
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;

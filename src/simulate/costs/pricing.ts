@@ -48,9 +48,7 @@ export function tablePricing(table: CostTable): Pricing {
       return roundParts(table, drafts === undefined ? whole : { ...whole, drafts });
     },
     catchUp: (tokens) => catchUpMs(table, tokens),
-    // Later chunks attend to those before them.
-    prefill: (from, to) =>
-      Math.max(prefillMs(table, to - from), prefillMs(table, to) - prefillMs(table, from)),
+    prefill: (from, to) => prefillMs(table, to, from),
   };
 }
 

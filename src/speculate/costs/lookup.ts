@@ -77,9 +77,16 @@ export function catchUpMs({ catchUp, refined }: CostTable, tokens: number): numb
   return tokens > 0 ? at(catchUp, tokens) * (refined?.catchUp ?? 1) : 0;
 }
 
-/** Milliseconds of a prompt's prefill. */
-export function prefillMs({ prefill }: CostTable, tokens: number): number {
-  return tokens > 0 ? at(prefill, tokens) : 0;
+/**
+ * Milliseconds of a prompt's prefill, or of a chunk of it: tokens `from` to `to`, which also attend to
+ * those before them,
+ *
+ *     max(prefill(to - from), prefill(to) - prefill(from))
+ */
+export function prefillMs({ prefill, refined }: CostTable, to: number, from = 0): number {
+  if (!(to > from)) return 0;
+  const before = from > 0 ? at(prefill, from) : 0;
+  return Math.max(at(prefill, to - from), at(prefill, to) - before) * (refined?.prefill ?? 1);
 }
 
 /** The batch size whose programs such a round runs. */

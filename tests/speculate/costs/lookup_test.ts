@@ -76,6 +76,14 @@ Deno.test("prefills: nothing of nothing", () => {
   assert.deepEqual([catchUpMs(SIMPLE, 0), prefillMs(SIMPLE, 0), catchUpMs(SIMPLE, NaN)], [0, 0, 0]);
   near(catchUpMs(SIMPLE, 51), 8);
   near(prefillMs(SIMPLE, 199), 203);
+  // A chunk costs its part of the whole, but never less than it would at the beginning.
+  const curved: CostTable = {
+    ...SIMPLE,
+    prefill: [{ at: 0, ms: 1 }, { at: 64, ms: 8 }, { at: 128, ms: 20 }],
+  };
+  near(prefillMs(curved, 128, 64), 12);
+  near(prefillMs(curved, 64, 32), 4.5);
+  assert.equal(prefillMs(curved, 64, 64), 0);
   const empty: CostTable = { ...SIMPLE, level: [], verify: [], extend: [], catchUp: [] };
   near(roundMs(empty, { batch: 2, steps: 3, cells: 0 }), 0.4);
   assert.equal(catchUpMs(empty, 9), 0);
