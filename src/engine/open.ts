@@ -32,7 +32,7 @@ import {
   type EngineCosts,
   openCosts,
 } from "./tune/costs/engine_costs.ts";
-import { learningCosts } from "./tune/costs/learning.ts";
+import { learningCosts, learnPrefill } from "./tune/costs/learning.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
 import { adapterKey, driverVersion } from "./tune/tuning_file.ts";
 import type { Speculation } from "./schedule/speculation.ts";
@@ -122,6 +122,8 @@ export interface Engine extends EngineText, Disposable {
   readonly cache: PrefixCache;
   readonly speculation: Speculation;
   readonly costs: EngineCosts;
+  /** Tokens of a prompt between two rounds. */
+  readonly chunkRows: number;
   /** What rounds cost, in a line, where that was measured for the policy. */
   readonly costsLine: string | undefined;
   /** Of a request that asks for no number of steps. */
@@ -219,7 +221,7 @@ export async function openEngine(
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
     ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
-    ...{ chunkRows, costs: () => costs.table },
+    ...{ chunkRows, costs: () => costs.table, onPrefill: learnPrefill(costs) },
     ...onRound ? { onRound } : {},
     ...residency ? { residency } : {},
     onWarning,
@@ -244,6 +246,7 @@ export async function openEngine(
     cache,
     speculation,
     costs,
+    chunkRows,
     costsLine: measured && costsLine(measured, depthsOf(tiers)),
     tier,
     tiers: {

@@ -145,6 +145,29 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
   }
 });
 
+Deno.test("simulate: fixed batches by acceptance, over plain decoding", async () => {
+  const line = "--policies hybrid --batches 1,16 --rounds 300 --repeat 1 --acceptance";
+  const { tables } = await tablesOf(`${line} geometric:0;geometric:0.9`);
+  assert.deepEqual(tables.map(({ world }) => world), [
+    ...["geometric:0", "geometric:0.9"].flatMap((name) => [`1, ${name}`, `16, ${name}`]),
+  ]);
+  const plain = tables.map(({ rows }) =>
+    rows.find(({ policy }) => policy === "static:0")?.throughput ?? NaN
+  );
+  const ratios = tables.map(({ rows: [first] }, i) =>
+    (first?.throughput ?? NaN) / (plain[i] ?? NaN)
+  );
+  assert.ok(ratios.every((ratio) => ratio > 0.95), `${ratios}`);
+  assert.ok((ratios[2] ?? 0) > 2, `${ratios}`);
+  const text = (await run(`${line} geometric:0;geometric:0.9`)).out;
+  const row = ratios.map((ratio) => ratio.toFixed(3)).join(" | +");
+  assert.match(text, new RegExp(`of plain decoding [^]*hybrid +\\| +${row}`));
+  assert.match(
+    await refused("--batches 1 --duration 3"),
+    /^Cannot use "--batches" with "--duration"/,
+  );
+});
+
 Deno.test("simulate: what cannot be used is one line", async () => {
   const lines = {
     "--scenario quiet": 'Cannot use "--scenario quiet": allowed is all, phases-1,',

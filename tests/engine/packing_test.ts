@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { PLAIN_CHOICE } from "../../src/engine/device/choice/choice.ts";
 import { packing } from "../../src/engine/device/packed/packing.ts";
-import { packedRows, partialRounds } from "../../src/engine/device/packed/row_buckets.ts";
+import { partialRounds } from "../../src/engine/device/packed/row_buckets.ts";
+import { packedRows } from "../../src/speculate/costs/row_buckets.ts";
 import { batchBucket } from "../../src/engine/device/programs.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";

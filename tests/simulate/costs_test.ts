@@ -27,7 +27,7 @@ Deno.test("a round's parts add up to what the policies' lookup says", () => {
       }
     }
   }
-  assert.deepEqual([pricing.catchUp(8), pricing.prefill(100)], [2, 50]);
+  assert.deepEqual([pricing.catchUp(8), pricing.prefill(0, 100)], [2, 50]);
 });
 
 const REWARDS = {

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
-import { geometric, spreadOut } from "../../src/simulate/acceptance/model.ts";
-import { replayed } from "../../src/simulate/acceptance/replay.ts";
+import { COST_PRESETS } from "../../src/cli/simulate/cost_presets.ts";
+import {
+  type AcceptanceModel,
+  acceptedFrom,
+  geometric,
+  spreadOut,
+} from "../../src/simulate/acceptance/model.ts";
+import { type RecordedChain, replayed } from "../../src/simulate/acceptance/replay.ts";
 import {
   measuredThroughput,
   readRecording,
@@ -9,7 +15,9 @@ import {
   streamsOf,
 } from "../../src/simulate/compare/recording.ts";
 import { simulate } from "../../src/simulate/run/simulation.ts";
-import { openSource } from "../../src/simulate/run/source.ts";
+import type { SimulatedSample } from "../../src/simulate/run/tally.ts";
+import type { CostTable } from "../../src/speculate/costs/table.ts";
+import { openSource, type Source } from "../../src/simulate/run/source.ts";
 import { simulationOf, statically } from "./worlds.ts";
 
 const REQUEST = '{"atMs":0,"promptTokens":8,"outputTokens":4}';
@@ -37,6 +45,71 @@ Deno.test("a recording that is broken is refused with the line's number", () => 
   assert.throws(() => readRecording(REQUEST), /it has no rounds/);
 });
 
+const MACHINE = {
+  ...{ policy: "ema", maxBatch: 2, kvTokens: 640, prefillRows: 64, roundsPerSync: 1 },
+  costs: { ...(COST_PRESETS["toy"] as CostTable), draft: undefined },
+} as const;
+
+Deno.test("a recording: the machine, cached prompts, drafts and requests come back as they were", () => {
+  const text = recordingText({
+    machine: MACHINE,
+    requests: [
+      { atMs: 0, promptTokens: 40, outputTokens: 4, cachedTokens: 32 },
+      { atMs: 9, promptTokens: 8, outputTokens: 6 },
+    ],
+    rounds: [{
+      ...{ tMs: 20, batch: 2, numSteps: 3, accepted: [2, 0], ms: 5 },
+      ...{ drafted: [3, 1], requests: [1, 0] },
+    }],
+  });
+  const recording = readRecording(text);
+  assert.deepEqual(readRecording(recordingText(recording)), recording);
+  assert.equal(recording.machine?.costs?.model, MACHINE.costs.model);
+  // By request, not by place.
+  assert.deepEqual(streamsOf(recording), [[{ drafted: 1, accepted: 0 }], [{
+    drafted: 3,
+    accepted: 2,
+  }]]);
+  const broken = (from: string, to: string) => () => readRecording(text.replace(from, to));
+  assert.throws(broken('"maxBatch":2', '"maxBatch":0'), /line 1 is no machine/);
+  assert.throws(broken('"format":"eyrie', '"format":"other'), /the costs in line 1 cannot be used/);
+  assert.throws(broken('"requests":[1,0]', '"requests":[2,0]'), /its rounds have a request 2/);
+  assert.throws(broken('"requests":[1,0]', '"requests":[1]'), /line 4 is neither/);
+  assert.throws(broken('"drafted":[3,1]', '"drafted":[1,1]'), /line 4 is neither/);
+  assert.throws(broken('"cachedTokens":32', '"cachedTokens":40'), /line 2 is neither/);
+});
+
+Deno.test("what requests met is met again round for round, whatever their number", () => {
+  const coming = Array.from({ length: 30 }, (_, n) => (
+    { atMs: 7 * n, promptTokens: 20 + n, outputTokens: 20 + n % 50 }
+  ));
+  const samples: SimulatedSample[] = [];
+  const run = (acceptance: AcceptanceModel, source: Source) => {
+    samples.length = 0;
+    const onRound = (sample: SimulatedSample) => void samples.push(sample);
+    simulate(simulationOf([], { acceptance, source, policy: statically(3), onRound }));
+    return samples.map(({ accepted }) => accepted);
+  };
+  const lengths = { promptTokens: 1, outputTokens: 1 };
+  const open = () => openSource(coming.map((each, seed) => ({ ...each, seed })), lengths);
+  const acceptance = spreadOut(geometric(0.6), { requests: 1, tokens: 1 });
+  // Chains of each request as the model has them: all accepted ones, then one that is not.
+  const streams = coming.map(({ promptTokens, outputTokens }, seed) => {
+    const request = acceptance.open(seed, promptTokens + 1);
+    const now = { ms: 0, tokens: 0 };
+    const chains: RecordedChain[] = [];
+    for (let at = promptTokens + 1; at < promptTokens + outputTokens; at += 1) {
+      const accepted = acceptedFrom(at, 3, { seed, request, now });
+      chains.push({ drafted: 3, accepted });
+      at += accepted;
+    }
+    return chains;
+  });
+  const first = run(acceptance, open());
+  assert.ok(first.length > 100);
+  assert.deepEqual(run(replayed(streams, { own: true }), open()), first);
+});
+
 Deno.test("a run that is simulated from its own recording comes within 5 % of itself", () => {
   for (const [perSecond, steps] of [[4, 3], [10, 2], [25, 1]] as const) {
     const rounds: RecordedRound[] = [];
@@ -48,7 +121,8 @@ Deno.test("a run that is simulated from its own recording comes within 5 % of it
     const recorded = simulate(simulationOf(coming, {
       acceptance: spreadOut(geometric(0.65), { requests: 0.5, tokens: 0.5 }),
       policy: statically(steps),
-      onRound: (sample) => void rounds.push(sample),
+      onRound: ({ tMs, batch, numSteps, accepted, ms }) =>
+        void rounds.push({ tMs, batch, numSteps, accepted, ms }),
     }));
     const recording = readRecording(recordingText({ requests: coming, rounds }));
     assert.deepEqual(recording.requests, coming);

@@ -35,6 +35,8 @@ export interface PreparedRequest {
 export interface Answer {
   readonly promptTokens: number;
   readonly outputTokens: number;
+  /** Of the prompt, those that were stored before it came; absent: not known. */
+  readonly cachedTokens?: number;
   /** Of the output ids, or of the text where those are not told. */
   readonly outputHash: string;
   /** False where the signal ended it. */

@@ -1,12 +1,18 @@
 import { createHash } from "node:crypto";
 import { cacheOf, type Engine } from "../../engine/open.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
-import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
-import { learningCosts } from "../../engine/tune/costs/learning.ts";
+import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
+import {
+  openScheduler,
+  type PrefillSample,
+  type SchedulerCore,
+} from "../../engine/schedule/scheduler.ts";
+import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { UsageError } from "../../errors.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { ModelRequest, Subject, Switch } from "../runner.ts";
@@ -27,8 +33,23 @@ export interface LoadRound {
   readonly drafted: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
-  /** Drafts accepted by each of them. */
+  /** Which they are, in the order of the arrivals. */
+  readonly requests: readonly number[];
+  /** Drafts verified for each of them, and how many of these were accepted. */
+  readonly drafts: readonly number[];
   readonly accepted: readonly number[];
+}
+
+/** What `eyrie simulate` has to know of the engine that was measured. */
+export interface LoadMachine {
+  readonly maxBatch: number;
+  /** KV cells in all. */
+  readonly kvTokens: number;
+  /** Tokens of a prompt between two rounds. */
+  readonly prefillRows: number;
+  readonly roundsPerSync: RoundsPerSync;
+  /** What rounds cost by the end of the measurement; null where that is not known. */
+  readonly costs: CostTable | null;
 }
 
 /** What one measurement came to. */
@@ -41,6 +62,10 @@ export interface LoadCellResult {
   readonly seconds: number;
   readonly switches: readonly Switch[];
   readonly preemptions: number;
+  /** Chunks of prompts while the clock ran; absent where they are not seen. */
+  readonly prefills?: readonly PrefillSample[];
+  /** Absent where the engine is not seen. */
+  readonly machine?: LoadMachine;
 }
 
 /** What is measured, opened for a whole run. */
@@ -89,7 +114,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 
 /** What measurements need of an engine: tests have one without a device. */
 export interface LoadEngine
-  extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs" | "costs"> {
+  extends Pick<Engine, "algorithm" | "encodePrompt" | "outputs" | "costs" | "chunkRows"> {
   readonly core: SchedulerCore & Pick<Engine["core"], "pool" | "draft">;
 }
 
@@ -146,13 +171,22 @@ async function runCell(
   const cache = cacheOf(engine.core);
   using _ = { [Symbol.dispose]: () => cache.clear() };
   const rounds: LoadRound[] = [];
+  const prefills: PrefillSample[] = [];
+  const learn = learnPrefill(engine.costs);
   let start = Infinity;
   const scheduler = openScheduler({
     ...{ core: engine.core, cache, outputs: engine.outputs, speculation, roundsPerSync },
-    costs: () => engine.costs.table,
-    onRound: ({ at, ms, numSteps, drafted, batch, accepted }) => {
+    ...{ costs: () => engine.costs.table, chunkRows: engine.chunkRows },
+    onPrefill(chunk) {
+      learn(chunk);
+      if (start < Infinity) prefills.push(chunk);
+    },
+    onRound: ({ at, ms, numSteps, drafted, batch, requests, drafts, accepted }) => {
       if (at < start) return;
-      rounds.push({ beganMs: at - ms - start, ms, numSteps, drafted, batch, accepted });
+      rounds.push({
+        ...{ beganMs: at - ms - start, ms, numSteps, drafted, batch, drafts, accepted },
+        requests: requests.map((request) => request - warmup),
+      });
     },
   });
   const loop = engineLoop(scheduler);
@@ -178,10 +212,15 @@ async function runCell(
   await loop.idle();
   if (signal.aborted || requests.length < dues.length) return undefined;
   return {
-    ...{ requests, rounds, seconds },
+    ...{ requests, rounds, prefills, seconds },
     switches: speculation.report.switches.slice(switched)
       .map(({ round, from, to, reason }) => ({ round: round - before.rounds, from, to, reason })),
     preemptions: scheduler.counts.preemptions - preemptions,
+    machine: {
+      ...{ maxBatch, roundsPerSync, prefillRows: engine.chunkRows },
+      kvTokens: engine.core.pool.total * CELLS_PER_PAGE,
+      costs: engine.costs.table ?? null,
+    },
   };
 }
 
@@ -198,16 +237,21 @@ export function engineSender(
         send(heard, signal) {
           const { promise, resolve, reject } = Promise.withResolvers<Answer>();
           const sampling = { ...GREEDY, seed };
+          let cachedTokens = 0;
           const asked = { promptIds, sampling, maxTokens, stop: [], ignoreEos, signal };
           loop.submit(asked, (event) => {
             if (event.kind === "error") return reject(event.error);
-            if (event.kind === "prefill") return heard(0);
+            if (event.kind === "prefill") {
+              cachedTokens = event.cached;
+              return heard(0);
+            }
             if (event.kind === "round") return heard(event.ids.length);
             if (event.kind !== "finish") return;
             const { outputIds, finishReason } = event.result;
             resolve({
               promptTokens: promptIds.length,
               outputTokens: outputIds.length,
+              cachedTokens,
               outputHash: createHash("sha256").update(outputIds.join()).digest("hex").slice(0, 16),
               complete: finishReason !== "interrupt",
             });

@@ -14,7 +14,12 @@ export type LoadEvent =
     readonly one: LoadCase;
     readonly label: string;
   }
-  | { readonly kind: "row"; readonly row: LoadRow }
+  | {
+    readonly kind: "row";
+    readonly row: LoadRow;
+    readonly spec: LoadCellSpec;
+    readonly result: LoadCellResult;
+  }
   /** Two policies gave different greedy outputs: the run ends. */
   | { readonly kind: "different"; readonly message: string };
 
@@ -52,7 +57,8 @@ export async function measureLoad(
       });
       if (result === undefined) return;
       before += sizes[i] ?? 0;
-      onEvent({ kind: "row", row: rowOf(spec, result, contextOf({ plan, session, options })) });
+      const row = rowOf(spec, result, contextOf({ plan, session, options }));
+      onEvent({ kind: "row", row, spec, result });
       first ??= { label, result };
       const at = session.subject.simulated ? -1 : firstDifference(first.result, result);
       if (at < 0) continue;

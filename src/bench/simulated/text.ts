@@ -41,23 +41,50 @@ export function simulatedText(
   { costs, repeats, seed }: SimulatedFacts,
 ): string {
   const facts = `costs: ${costs}; repeats ${repeats}, seed ${seed}`;
-  const side = tables.length > 1 ? [sideBySide(tables)] : [];
+  const side = tables.length > 1 ? [sideBySide(tables), ...overPlain(tables)] : [];
   return [facts, ...side, ...tables.map(oneTable)].join("\n\n") + "\n";
 }
 
-/** Throughput over that of the best static depth, a column a world and their geometric mean. */
+/** Throughput over that of the best static depth. */
 function sideBySide(tables: readonly SimulatedTable[]): string {
+  const best = ["best static", ...tables.map(({ best_static }) => best_static), ""];
+  const ratio = ({ relative }: SimulatedRow) => relative.ratio;
+  return acrossWorlds(tables, { title: "of best static", ratio, last: [best] });
+}
+
+/** Throughput over that of plain decoding, where there are prices of that. */
+function overPlain(tables: readonly SimulatedTable[]): string[] {
+  const plain = new Map(
+    tables.map((table) => [table, table.rows.find(({ policy }) => policy === "static:0")]),
+  );
+  if ([...plain.values()].includes(undefined)) return [];
+  const ratio = (row: SimulatedRow, table: SimulatedTable) =>
+    row.throughput / (plain.get(table)?.throughput ?? NaN);
+  return [acrossWorlds(tables, { title: "of plain decoding", ratio, last: [] })];
+}
+
+/** A column a world, and the geometric mean of all. */
+function acrossWorlds(
+  tables: readonly SimulatedTable[],
+  { title, ratio, last }: {
+    readonly title: string;
+    readonly ratio: (row: SimulatedRow, table: SimulatedTable) => number;
+    readonly last: readonly string[][];
+  },
+): string {
   const policies = (tables[0]?.rows ?? []).filter(({ kind }) => kind !== "static");
   const rows = policies.map(({ policy }) => {
-    const ratios = tables.map(({ rows }) =>
-      rows.find((row) => row.policy === policy)?.relative.ratio ?? NaN
-    );
+    const ratios = tables.map((table) => {
+      const row = table.rows.find((row) => row.policy === policy);
+      return row ? ratio(row, table) : NaN;
+    });
     const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
     return [policy, ...[...ratios, mean].map((ratio) => ratio.toFixed(3))];
   });
-  const best = ["best static", ...tables.map(({ best_static }) => best_static), ""];
-  const title = ["of best static", ...tables.map(({ world }) => world), "mean"];
-  return markdownTable([title, ...rows, best], { align: title.map((_, at) => at > 0 ? "r" : "l") });
+  const names = tables.map(({ world }) => world);
+  const titles = [title, ...names, "mean"];
+  const align = titles.map((_, at) => at > 0 ? "r" : "l");
+  return markdownTable([titles, ...rows, ...last], { align });
 }
 
 function oneTable(table: SimulatedTable): string {

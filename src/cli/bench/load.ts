@@ -13,6 +13,7 @@ import { warn } from "../terminal/warn.ts";
 import { modelRequest, workloadName } from "./bench.ts";
 import { checkWritable, readNamed, writeNamed } from "./files.ts";
 import { loadPlan } from "./load_plan.ts";
+import { openRecorder } from "./record.ts";
 import { commandText } from "./results.ts";
 
 /** What `bench load` is given besides its options. */
@@ -34,6 +35,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
   checkWritable(options.outputFile);
+  const recorder = openRecorder(options.record, plan);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   if (options.trace !== undefined && !workload.sized && !options.quiet) {
     warn(
@@ -58,7 +60,11 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     },
     onEvent(event) {
       talk(event);
-      if (event.kind === "row") results.add(event.row);
+      if (event.kind === "row") {
+        results.add(event.row);
+        if (recorder.add(event.spec, event.result)) return;
+        warn(`nothing to record of ${event.row.label}: it had no rounds`, { io, status });
+      }
       if (event.kind === "different") different = true;
     },
   });
@@ -70,10 +76,14 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
 }
 
 function sizes(
-  { maxBatch, maxKvTokens, contextLength, roundsPerSync }: LoadOptions,
-): Pick<OpenLoadRequest, "maxBatch" | "maxKvTokens" | "contextLength" | "roundsPerSync"> {
+  { maxBatch, maxKvTokens, contextLength, roundsPerSync, costs }: LoadOptions,
+): Pick<
+  OpenLoadRequest,
+  "maxBatch" | "maxKvTokens" | "contextLength" | "roundsPerSync" | "costs"
+> {
   return {
     maxBatch,
+    ...costs === undefined ? {} : { costs },
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...contextLength === undefined ? {} : { contextLength },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },

@@ -191,6 +191,14 @@ export const LOAD_RUN = {
 } as const;
 
 export const LOAD_OUTPUT = {
+  record: {
+    flag: "--record",
+    type: "file",
+    help:
+      "folder for a recording of each measurement, which eyrie simulate --recorded reads; a file (.jsonl) of a single one",
+    absent: "none",
+    example: "--record runs",
+  },
   output: {
     flag: "--output",
     type: "choice",

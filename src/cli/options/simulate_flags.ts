@@ -21,7 +21,7 @@ export const SIMULATE_MACHINE = {
     type: "text",
     help:
       `what rounds cost: a file of eyrie profile, or a published machine (${COST_TEXT})` as string,
-    absent: "toy",
+    absent: "toy, or the recording's",
     example: "--costs rtx4090-7b",
   },
   maxBatch: {
@@ -30,7 +30,7 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 1024,
     help: "requests that run at a time; the others wait",
-    absent: "8, or the scenario's",
+    absent: "8, or the scenario's or recording's",
     example: "--max-batch 32",
   },
   maxKvTokens: {
@@ -41,7 +41,7 @@ export const SIMULATE_MACHINE = {
     max: 1_000_000_000,
     help:
       "tokens whose keys and values are kept, over all requests; shortage preempts the youngest",
-    absent: "no limit",
+    absent: "no limit, or the recording's",
     example: "--max-kv-tokens 16384",
   },
   prefillRows: {
@@ -49,9 +49,9 @@ export const SIMULATE_MACHINE = {
     type: "integer",
     min: 1,
     max: 65_536,
-    default: 256,
     help:
       "tokens of a prompt that are stored between two rounds; the engine's on software adapters: 64",
+    absent: "256, or the recording's",
     example: "--prefill-rows 64",
   },
   roundsPerSync: {
@@ -60,7 +60,7 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 8,
     help: "rounds that are submitted at once",
-    absent: "as the engine chooses; 1 in scenarios",
+    absent: "as the engine chooses, or the recording's; 1 in scenarios",
     example: "--rounds-per-sync 1",
   },
   noise: {
@@ -83,6 +83,17 @@ export const SIMULATE_LOAD = {
     help: `worlds with a batch and acceptance of their own: all, or of ${SCENARIO_TEXT}` as string,
     absent: "all, where no other load is given",
     example: "--scenario bursty,phases-1",
+  },
+  batches: {
+    flag: "--batches",
+    type: "axis",
+    min: 1,
+    max: 1024,
+    whole: true,
+    help:
+      "requests in flight all the time, their prompts stored: a world for each number and acceptance",
+    absent: "none",
+    example: "--batches 1,4,16,64",
   },
   requestRate: {
     flag: "--request-rate",
@@ -191,7 +202,7 @@ export const SIMULATE_ACCEPTANCE = {
     flag: "--acceptance",
     type: "text",
     help:
-      "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens",
+      "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or phases:A/B,every=SECONDS, replay:FILE; each with ,spread=S and ,tokens=S, deviations of log-odds between requests and tokens; several with ; between",
     absent: "geometric:0.7,spread=0.6,tokens=1, or the scenario's",
     example: "--acceptance phases:0.35/0.85,dwell=150",
   },
@@ -215,14 +226,14 @@ export const SIMULATE_RUN = {
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:
       "policies beside every static depth and the oracles: NAME or NAME:key=value,...; oracle:depth never cuts a chain",
-    absent: "every one but static",
+    absent: "every one but static, or the recording's",
     example: "--policies ema,static:num_steps=3",
   },
   recorded: {
     flag: "--recorded",
     type: "file",
     help:
-      "a recorded run (JSON lines of requests and rounds): its arrivals and acceptance with these costs; tells simulated over measured throughput of the first policy",
+      "a run that bench load --record wrote: its arrivals, acceptance, machine and policy; tells simulated over measured throughput of the first policy",
     absent: "none",
     example: "--recorded run.jsonl",
   },
@@ -266,13 +277,15 @@ export const SIMULATE_OUTPUT = {
 } as const;
 
 /** Loads of which there is one. */
-const LOADS = ["requestRate", "rateSchedule", "trace", "concurrency", "recorded"] as const;
-/** What a scenario has of its own. */
-const OWN = [
-  ...LOADS,
+const LOADS = [
+  ...["requestRate", "rateSchedule", "trace", "concurrency", "recorded", "batches"],
+] as const;
+/** What only requests that arrive have. */
+const ARRIVING = [
   ...["burstiness", "timeScale", "numRequests", "duration", "promptTokens", "outputTokens"],
-  "acceptance",
 ];
+/** What a scenario has of its own. */
+const OWN = [...LOADS, ...ARRIVING, "acceptance"];
 
 /** Flags of `simulate` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleSimulation(
@@ -292,8 +305,12 @@ export function refuseImpossibleSimulation(
   if (first === undefined && own !== undefined) {
     throw new UsageError(
       `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --rate-schedule, ` +
-        "--trace or --concurrency",
+        "--trace, --concurrency or --batches",
     );
+  }
+  const arriving = ARRIVING.find((key) => given[key] !== undefined);
+  if (given["batches"] !== undefined && arriving !== undefined) {
+    clash("batches", arriving, "its requests are there all the time");
   }
   if (given["recorded"] !== undefined && given["acceptance"] !== undefined) {
     clash("recorded", "acceptance", "a recorded run has its own");

@@ -2,6 +2,7 @@ import { UsageError } from "../../errors.ts";
 import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
 import { replayed } from "../../simulate/acceptance/replay.ts";
 import {
+  knowsRequests,
   readRecording,
   type Recording,
   RecordingError,
@@ -26,8 +27,14 @@ export function readRecorded(path: string, flag = "--recorded"): Recorded {
   }
 }
 
-export function recordedAcceptance({ path, recording }: Recorded): AcceptanceModel {
-  return replayed(streamsOf(recording), `replay:${path}`);
+/** What other requests meet: they begin anywhere in the recording. */
+function recordedAcceptance({ path, recording }: Recorded): AcceptanceModel {
+  return replayed(streamsOf(recording), { name: `replay:${path}` });
+}
+
+/** What the recorded requests meet: each its own rounds, as far as they are known. */
+export function ownAcceptance({ path, recording }: Recorded): AcceptanceModel {
+  return replayed(streamsOf(recording), { name: `replay:${path}`, own: knowsRequests(recording) });
 }
 
 /** The model of `--acceptance replay:FILE`. @throws UsageError */

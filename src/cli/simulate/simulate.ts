@@ -10,6 +10,7 @@ import {
   policyArm,
 } from "../../simulate/compare/compare.ts";
 import { measuredThroughput } from "../../simulate/compare/recording.ts";
+import { pricesOf, type PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { checkWritable, writeNamed } from "../bench/files.ts";
 import type { SimulateOptions } from "../options/options.ts";
@@ -17,7 +18,7 @@ import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { namedPrices } from "./costs.ts";
-import { readRecorded } from "./recorded.ts";
+import { readRecorded, type Recorded } from "./recorded.ts";
 import { type WorldKind, worldsOf } from "./worlds.ts";
 
 /** Turns of the event loop between arms let Ctrl+C be heard. */
@@ -25,10 +26,11 @@ const heard = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
 /** `eyrie simulate`: policies side by side in simulated worlds. */
 export async function runSimulate(options: SimulateOptions, io: Io): Promise<number> {
-  const { costs = "toy", output, outputFile, repeat: repeats, seed, quiet } = options;
+  const { output, outputFile, repeat: repeats, seed, quiet } = options;
   const recorded = options.recorded === undefined ? undefined : readRecorded(options.recorded);
-  const worlds = worldsOf(options, { prices: namedPrices(costs), recorded });
-  const policies = policiesOf(options.policies);
+  const { costs, prices } = pricesFor(options.costs, recorded);
+  const worlds = worldsOf(options, { prices, recorded });
+  const policies = policiesOf(options.policies, recorded?.recording.machine?.policy);
   checkWritable(outputFile);
   const status = statusLine(io.stderr, { shown: !quiet });
   const tables: SimulatedTable[] = [];
@@ -103,8 +105,23 @@ function distinctPolicies(): string[] {
   ).map(([name]) => name);
 }
 
-function policiesOf(given: readonly string[]): Arm[] {
-  const names = given.length > 0 ? policyTexts(given) : distinctPolicies();
+/** Those that were asked for, or the recording's, or the toy's; `costs` names them. */
+function pricesFor(
+  asked: string | undefined,
+  recorded: Recorded | undefined,
+): { readonly costs: string; readonly prices: PriceSource } {
+  const own = recorded?.recording.machine?.costs ?? undefined;
+  if (asked === undefined && recorded && own) {
+    return { costs: recorded.path, prices: pricesOf(own) };
+  }
+  const costs = asked ?? "toy";
+  return { costs, prices: namedPrices(costs) };
+}
+
+/** @param recorded what ran, where a recording says. */
+function policiesOf(given: readonly string[], recorded: string | undefined): Arm[] {
+  const absent = recorded === undefined ? distinctPolicies() : [recorded];
+  const names = given.length > 0 ? policyTexts(given) : absent;
   return names.map((text) => {
     if (text === ORACLE.name) return ORACLE;
     if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;

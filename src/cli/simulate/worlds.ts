@@ -5,15 +5,16 @@ import { readTrace } from "../../arrivals/trace.ts";
 import type { AcceptanceModel } from "../../simulate/acceptance/model.ts";
 import { acceptanceOf } from "../../simulate/acceptance/text.ts";
 import type { World } from "../../simulate/compare/compare.ts";
-import { SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
+import { fixedBatch, type Scenario, SCENARIOS, staged } from "../../simulate/compare/scenario.ts";
 import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
+import type { RecordedMachine } from "../../simulate/compare/recording.ts";
 import { UsageError } from "../../errors.ts";
 import type { PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { closedSource, openSource, type Source } from "../../simulate/run/source.ts";
 import type { Machine } from "../../simulate/run/simulation.ts";
 import { readNamed } from "../bench/files.ts";
 import type { SimulateOptions } from "../options/options.ts";
-import { type Recorded, recordedAcceptance, replayOf } from "./recorded.ts";
+import { ownAcceptance, type Recorded, replayOf } from "./recorded.ts";
 
 /** A kind of world; each repeat has its own. */
 export interface WorldKind {
@@ -24,6 +25,7 @@ export interface WorldKind {
 }
 
 const DEFAULT_BATCH = 8;
+const DEFAULT_CHUNK = 256;
 const DEFAULT_REQUESTS = 256;
 const DEFAULT_ROUNDS = 3000;
 const DEFAULT_ACCEPTANCE = "geometric:0.7,spread=0.6,tokens=1";
@@ -33,48 +35,73 @@ export function worldsOf(
   options: SimulateOptions,
   { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
 ): WorldKind[] {
-  const { requestRate, rateSchedule, trace, concurrency } = options;
+  const { requestRate, rateSchedule, trace, concurrency, batches } = options;
+  const models = acceptancesOf(options, recorded);
+  if (batches !== undefined) {
+    const all = models.flatMap((model) =>
+      batches.map((batch) => {
+        const scenario = fixedBatch(batch, model);
+        return models.length > 1 ? { ...scenario, name: `${batch}, ${model.name}` } : scenario;
+      })
+    );
+    return all.map((scenario) => scenarioWorld(scenario, options, prices));
+  }
   const loaded = recorded ?? requestRate ?? rateSchedule ?? trace ?? concurrency;
   return loaded === undefined
     ? scenariosOf(options, prices)
-    : [loadWorld(options, { prices, recorded })];
+    : models.map((acceptance) => loadWorld(options, { prices, recorded, acceptance }));
+}
+
+/** @throws UsageError */
+function acceptancesOf(
+  { acceptance = DEFAULT_ACCEPTANCE }: SimulateOptions,
+  recorded: Recorded | undefined,
+): AcceptanceModel[] {
+  if (recorded) return [ownAcceptance(recorded)];
+  return acceptance.split(";").map((text) => acceptanceOf(text.trim(), replayOf));
 }
 
 function scenariosOf(options: SimulateOptions, prices: PriceSource): WorldKind[] {
-  const { scenario: names, rounds = DEFAULT_ROUNDS } = options;
+  const { scenario: names } = options;
   const all = names.length === 0 || names.includes("all");
   const known: readonly string[] = ["all", ...SCENARIO_NAMES];
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {
     throw new UsageError(`Cannot use "--scenario ${unknown}": allowed is ${known.join(", ")}`);
   }
-  return SCENARIOS.filter(({ name }) => all || names.includes(name)).map((scenario) => ({
-    name: scenario.name,
-    about: scenario.about,
+  return SCENARIOS.filter(({ name }) => all || names.includes(name))
+    .map((scenario) => scenarioWorld(scenario, options, prices));
+}
+
+function scenarioWorld(
+  scenario: Scenario,
+  options: SimulateOptions,
+  prices: PriceSource,
+): WorldKind {
+  const { rounds = DEFAULT_ROUNDS } = options;
+  const { name, about } = scenario;
+  return {
+    ...{ name, about },
     make(seed) {
       // A table of rates needs the acceptance, which repeats itself: any unit of time will do.
       const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
       const pricing = prices(scenario.acceptance(1), { end, seed });
       const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
       // In groups, the batch of a group would outlive its time.
-      const machine = machineOf(
-        { ...options, roundsPerSync: options.roundsPerSync ?? 1 },
-        maxBatch,
-      );
+      const machine = machineOf(options, { maxBatch, roundsPerSync: 1 });
       return { ...{ pricing, source, acceptance, machine, until, seed } };
     },
-  }));
+  };
 }
 
-function machineOf(options: SimulateOptions, maxBatch: number): Machine {
-  const { maxKvTokens: kvTokens = Infinity, roundsPerSync = "auto" } = options;
-  const { noise, confidenceNoise, prefillRows: chunkRows } = options;
-  const batch = options.maxBatch ?? maxBatch;
+/** @param usual where the flags say nothing. */
+function machineOf(options: SimulateOptions, usual: Partial<RecordedMachine>): Machine {
+  const { noise, confidenceNoise } = options;
   return {
-    maxBatch: batch,
-    kvTokens,
-    chunkRows,
-    roundsPerSync,
+    maxBatch: options.maxBatch ?? usual.maxBatch ?? DEFAULT_BATCH,
+    kvTokens: options.maxKvTokens ?? usual.kvTokens ?? Infinity,
+    chunkRows: options.prefillRows ?? usual.prefillRows ?? DEFAULT_CHUNK,
+    roundsPerSync: options.roundsPerSync ?? usual.roundsPerSync ?? "auto",
     noise,
     confidenceNoise,
   };
@@ -82,12 +109,13 @@ function machineOf(options: SimulateOptions, maxBatch: number): Machine {
 
 function loadWorld(
   options: SimulateOptions,
-  { prices, recorded }: { readonly prices: PriceSource; readonly recorded: Recorded | undefined },
+  { prices, recorded, acceptance }: {
+    readonly prices: PriceSource;
+    readonly recorded: Recorded | undefined;
+    readonly acceptance: AcceptanceModel;
+  },
 ): WorldKind {
   const { rounds } = options;
-  const acceptance: AcceptanceModel = recorded
-    ? recordedAcceptance(recorded)
-    : acceptanceOf(options.acceptance ?? DEFAULT_ACCEPTANCE, replayOf);
   const load = recorded ? recordedLoad(recorded) : loadOf(options);
   return {
     name: load.name,
@@ -95,7 +123,7 @@ function loadWorld(
     make: (seed) => ({
       pricing: prices(acceptance, { end: { ms: 0, tokens: 0 }, seed }),
       ...{ acceptance, seed, source: () => load.source(seed) },
-      machine: machineOf(options, DEFAULT_BATCH),
+      machine: machineOf(options, recorded?.recording.machine ?? {}),
       until: rounds === undefined ? {} : { rounds },
     }),
   };

@@ -39,7 +39,10 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
   readonly drafted: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
-  /** Drafts accepted by each of them. */
+  /** Which they are: 0 for the first that was submitted. */
+  readonly requests: readonly number[];
+  /** Drafts verified for each of them, and how many of these were accepted. */
+  readonly drafts: readonly number[];
   readonly accepted: readonly number[];
   /** Rounds that were submitted at once, this one among them. */
   readonly together: number;
@@ -47,6 +50,13 @@ export interface RoundSample extends Omit<RoundResult, "sequences"> {
   readonly ms: number;
   /** When it ended, performance.now(). */
   readonly at: number;
+}
+
+/** A chunk of a prompt: tokens `from` to `to` were stored in `ms` of wall time. */
+export interface PrefillSample {
+  readonly from: number;
+  readonly to: number;
+  readonly ms: number;
 }
 
 /** What happened since the scheduler was made. */
@@ -105,6 +115,8 @@ export interface SchedulerOptions {
   /** Tokens of a prompt between which others are heard; default: as many as a program takes. */
   readonly chunkRows?: number;
   readonly onRound?: (sample: RoundSample) => void;
+  /** Told of every chunk of a prompt. */
+  readonly onPrefill?: (chunk: PrefillSample) => void;
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;
   readonly onWarning?: (line: string) => void;
@@ -114,7 +126,12 @@ export function openScheduler(
   { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
   const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
-  const { onRound = () => {}, costs = () => undefined, onWarning = () => {} } = options;
+  const {
+    onRound = () => {},
+    onPrefill = () => {},
+    costs = () => undefined,
+    onWarning = () => {},
+  } = options;
   const { capacity } = core;
   const pages = sequencePages(core, cache);
   const places = openPlaces<RequestState>(pageBudget(pages, capacity));
@@ -201,7 +218,9 @@ export function openScheduler(
     syncInterval.pause();
     const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
     const { constraint, request: { logprobs: told } } = state;
+    const [from, began] = [sequence.stored, performance.now()];
     const token = await core.prefill(sequence, to, constraint?.mask, told);
+    onPrefill({ from, to, ms: performance.now() - began });
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return tellPrefill(state);
     const { stored } = sequence;
@@ -351,6 +370,8 @@ export function openScheduler(
       proposalGain.brought(tokens / batch, !chosen);
       onRound({
         ...{ ...times, numSteps, drafted: shape.rows - 1, batch, accepted, ms, at },
+        requests: taking.map(({ state }) => state.drafted.id),
+        drafts: taking.map(({ result }) => result.drafts.length),
         together: rounds.length,
       });
       for (const { result, state, at } of taking) {

@@ -15,15 +15,18 @@ const START = 21;
  * Plays recorded acceptance again. A round of k drafts of which a were accepted says of a + 1 tokens
  * whether their drafts are right: a are, and the next is not, unless all k were accepted: nothing was
  * drafted for that one. A policy of the same depths gets the same rounds again, another what follows
- * from the same texts. A request begins at a recorded round that its seed chooses and goes round.
+ * from the same texts. A request begins at a recorded round that its seed chooses and goes round; or
+ * with `own` request n, whose seed is n, has stream n from its beginning, and beyond its end the
+ * mean.
  *
  * @param streams rounds of requests or of places in the batch, each in their order.
  */
 export function replayed(
   streams: readonly (readonly RecordedChain[])[],
-  name = "replay",
+  { name = "replay", own = false }: { readonly name?: string; readonly own?: boolean } = {},
 ): AcceptanceModel {
-  const known = streams.map(graded).filter(({ starts }) => starts.length > 0);
+  const all = streams.map(graded);
+  const known = all.filter(({ starts }) => starts.length > 0);
   const rounds = streams.flat().filter(({ drafted }) => drafted > 0);
   const accepted = rounds.reduce((sum, round) => sum + round.accepted, 0);
   const refused = rounds.filter((round) => round.accepted < round.drafted).length;
@@ -32,6 +35,8 @@ export function replayed(
   return {
     name,
     open(seed, first) {
+      const { chances: its } = own ? all[seed] ?? NONE : NONE;
+      if (own) return { chance: (position) => its[position - first] ?? alpha, told: () => alpha };
       const stream = known[Math.floor(known.length * uniformAt(seed, 0, START))];
       if (stream === undefined) return { chance: () => alpha };
       const { chances, starts } = stream;
@@ -46,6 +51,8 @@ export function replayed(
     },
   };
 }
+
+const NONE: ReturnType<typeof graded> = { chances: [], starts: [] };
 
 /** Chances token by token, undefined where nothing was drafted for it, and where rounds begin. */
 function graded(

@@ -1,3 +1,6 @@
+import { CostError, parseCosts } from "../../speculate/costs/parse.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
+import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import type { RecordedChain } from "../acceptance/replay.ts";
 
 /** A request of a recorded run. */
@@ -6,6 +9,8 @@ export interface RecordedRequest {
   readonly atMs: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
+  /** Of the prompt, those whose keys and values an earlier request had left; absent: 0. */
+  readonly cachedTokens?: number;
 }
 
 /** A round of a recorded run. */
@@ -18,33 +23,47 @@ export interface RecordedRound {
   /** Drafts accepted by each of them. */
   readonly accepted: readonly number[];
   readonly ms: number;
+  /** Drafts verified for each of them; absent: numSteps. */
+  readonly drafted?: readonly number[];
+  /** Which of the requests they are, from 0 in the order of the lines; absent: not known. */
+  readonly requests?: readonly number[];
+}
+
+/** The engine that was recorded. */
+export interface RecordedMachine {
+  /** As `--policies` takes it. */
+  readonly policy: string;
+  readonly maxBatch: number;
+  readonly kvTokens: number;
+  /** Tokens of a prompt between two rounds. */
+  readonly prefillRows: number;
+  readonly roundsPerSync: RoundsPerSync;
+  /** What rounds cost there; null: not known. */
+  readonly costs: CostTable | null;
 }
 
 /**
  * A run as it is recorded: a line of JSON for every request, `{"atMs", "promptTokens",
  * "outputTokens"}`, and for every round, `{"tMs", "batch", "numSteps", "accepted", "ms"}`, each kind
- * in the order of its times.
+ * in the order of its times, and maybe first of all one for the machine, `{"policy", "maxBatch",
+ * "kvTokens", "prefillRows", "roundsPerSync", "costs"}`.
  */
 export interface Recording {
+  readonly machine?: RecordedMachine;
   readonly requests: readonly RecordedRequest[];
   readonly rounds: readonly RecordedRound[];
 }
 
 /** The recording as `readRecording` takes it. */
-export function recordingText({ requests, rounds }: Recording): string {
+export function recordingText({ machine, requests, rounds }: Recording): string {
   const lines = [
-    ...requests.map(({ atMs, promptTokens, outputTokens }) => ({
-      atMs,
-      promptTokens,
-      outputTokens,
-    })),
-    ...rounds.map(({ tMs, batch, numSteps, accepted, ms }) => ({
-      tMs,
-      batch,
-      numSteps,
-      accepted,
-      ms,
-    })),
+    ...machine ? [machine] : [],
+    ...requests.map(({ atMs, promptTokens, outputTokens, cachedTokens }) => (
+      { atMs, promptTokens, outputTokens, cachedTokens }
+    )),
+    ...rounds.map(({ tMs, batch, numSteps, accepted, ms, drafted, requests }) => (
+      { tMs, batch, numSteps, accepted, ms, drafted, requests }
+    )),
   ];
   return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
 }
@@ -58,16 +77,44 @@ export class RecordingError extends Error {
 export function readRecording(text: string): Recording {
   const requests: RecordedRequest[] = [];
   const rounds: RecordedRound[] = [];
+  let machine: RecordedMachine | undefined;
   for (const [at, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;
     const fields = fieldsOf(line);
-    if (isRequest(fields)) requests.push(fields);
+    if ("policy" in fields && machine === undefined) machine = machineOf(fields, at + 1);
+    else if (isRequest(fields)) requests.push(fields);
     else if (isRound(fields)) rounds.push(fields);
     else throw new RecordingError(`line ${at + 1} is neither a request nor a round`);
   }
   if (requests.length === 0) throw new RecordingError("it has no requests");
   if (rounds.length === 0) throw new RecordingError("it has no rounds");
-  return { requests, rounds };
+  const unknown = rounds.flatMap(({ requests = [] }) => requests)
+    .find((request) => request >= requests.length);
+  if (unknown !== undefined) throw new RecordingError(`its rounds have a request ${unknown}`);
+  return { ...machine && { machine }, requests, rounds };
+}
+
+function machineOf(
+  fields: { readonly [Key in keyof RecordedMachine]?: unknown },
+  line: number,
+): RecordedMachine {
+  const { policy, maxBatch, kvTokens, prefillRows, roundsPerSync, costs } = fields;
+  const counts = [maxBatch, kvTokens, prefillRows].every((each) => isCount(each, 1));
+  if (
+    typeof policy !== "string" || !counts || roundsPerSync !== "auto" && !isCount(roundsPerSync, 1)
+  ) throw new RecordingError(`line ${line} is no machine`);
+  return { ...fields as RecordedMachine, costs: costsOf(costs, line) };
+}
+
+function costsOf(costs: unknown, line: number): CostTable | null {
+  if (costs === null || costs === undefined) return null;
+  try {
+    return parseCosts(costs);
+  } catch (error) {
+    if (!(error instanceof CostError)) throw error;
+    const why = `the costs in line ${line} cannot be used: ${error.message}`;
+    throw new RecordingError(why, { cause: error });
+  }
 }
 
 function fieldsOf(line: string): object {
@@ -80,14 +127,19 @@ function fieldsOf(line: string): object {
 }
 
 function isRequest(fields: Partial<RecordedRequest>): fields is RecordedRequest {
-  const { atMs, promptTokens, outputTokens } = fields;
-  return isTime(atMs) && isCount(promptTokens, 1) && isCount(outputTokens, 1);
+  const { atMs, promptTokens, outputTokens, cachedTokens = 0 } = fields;
+  return isTime(atMs) && isCount(promptTokens, 1) && isCount(outputTokens, 1) &&
+    isCount(cachedTokens, 0) && cachedTokens < promptTokens;
 }
 
 function isRound(fields: Partial<RecordedRound>): fields is RecordedRound {
-  const { tMs, batch, numSteps, accepted, ms } = fields;
+  const { tMs, batch, numSteps, accepted, ms, drafted, requests } = fields;
+  const listed = (list: unknown) =>
+    list === undefined || Array.isArray(list) && list.length === accepted?.length &&
+      list.every((each) => isCount(each, 0));
   return isTime(tMs) && isTime(ms) && isCount(batch, 1) && isCount(numSteps, 0) &&
-    Array.isArray(accepted) && accepted.every((each) => isCount(each, 0) && each <= numSteps);
+    Array.isArray(accepted) && listed(drafted) && listed(requests) &&
+    accepted.every((each, i) => isCount(each, 0) && each <= (drafted?.[i] ?? numSteps));
 }
 
 function isTime(value: unknown): value is number {
@@ -98,14 +150,24 @@ function isCount(value: unknown, least: number): value is number {
   return Number.isSafeInteger(value) && Number(value) >= least;
 }
 
-/** What the rounds did place by place of the batch: a request keeps its place while others end. */
-export function streamsOf({ rounds }: Recording): RecordedChain[][] {
-  const streams: RecordedChain[][] = [];
-  for (const { numSteps, accepted } of rounds) {
+/** Whether rounds tell which requests they are of. */
+export function knowsRequests({ rounds }: Pick<Recording, "rounds">): boolean {
+  return rounds.every(({ requests }) => requests !== undefined);
+}
+
+/**
+ * What the rounds did request by request, or where that is not known place by place of the batch: a
+ * request keeps its place while others end.
+ */
+export function streamsOf({ requests: { length }, rounds }: Recording): RecordedChain[][] {
+  const known = knowsRequests({ rounds });
+  const streams: RecordedChain[][] = known ? Array.from({ length }, () => []) : [];
+  for (const { numSteps, accepted, drafted, requests } of rounds) {
     for (const [place, count] of accepted.entries()) {
-      const stream = streams[place] ?? [];
-      streams[place] = stream;
-      stream.push({ drafted: numSteps, accepted: count });
+      const at = (known ? requests?.[place] : undefined) ?? place;
+      const stream = streams[at] ?? [];
+      streams[at] = stream;
+      stream.push({ drafted: drafted?.[place] ?? numSteps, accepted: count });
     }
   }
   return streams;

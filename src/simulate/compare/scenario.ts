@@ -9,7 +9,7 @@ import { batchSource, type Source } from "../run/source.ts";
 
 /** A world for policies: a batch over time and acceptance over time. */
 export interface Scenario {
-  readonly name: ScenarioName;
+  readonly name: string;
   readonly about: string;
   readonly maxBatch: number;
   /** Batch size by time, in plain rounds from the start. */
@@ -45,23 +45,30 @@ const WALK_MOST = 128;
 /** Tokens of a sequence for which a phase lasts where the work is fixed: two a round. */
 const PHASE_TOKENS = 2 * PHASE_ROUNDS;
 
-const fixedBatch = (batch: 1 | 4 | 16 | 64 | 128): Scenario => ({
-  name: `phases-${batch}`,
-  about: `batch ${batch}; acceptance ${PHASES.join(" and ")} in turn`,
-  maxBatch: batch,
-  typicalBatch: batch,
-  batch: () => () => batch,
-  fixed: "work",
-  acceptance: () => spreadOut(phasesOfWork(PHASES, PHASE_TOKENS * batch), SPREAD),
-});
+const phases = (batch: 1 | 4 | 16 | 64 | 128): Scenario & { readonly name: ScenarioName } => {
+  const acceptance = spreadOut(phasesOfWork(PHASES, PHASE_TOKENS * batch), SPREAD);
+  const about = `batch ${batch}; acceptance ${PHASES.join(" and ")} in turn`;
+  return { ...fixedBatch(batch, acceptance), name: `phases-${batch}`, about };
+};
+
+/** A batch and an acceptance that stay: the same work for every policy. */
+export function fixedBatch(batch: number, acceptance: AcceptanceModel): Scenario {
+  return {
+    name: `batch ${batch}`,
+    about: `acceptance ${acceptance.name}`,
+    ...{ maxBatch: batch, typicalBatch: batch, fixed: "work" },
+    batch: () => () => batch,
+    acceptance: () => acceptance,
+  };
+}
 
 /**
  * The seven worlds that `eyrie simulate --scenario` knows. What changes does so after as much work or
  * as much time for every policy: by rounds, a policy with short ones would get through a bad phase
  * sooner. The unit of time is a plain round, so that it suits every machine.
  */
-export const SCENARIOS: readonly Scenario[] = [
-  ...([1, 4, 16, 64, 128] as const).map(fixedBatch),
+export const SCENARIOS: readonly (Scenario & { readonly name: ScenarioName })[] = [
+  ...([1, 4, 16, 64, 128] as const).map(phases),
   {
     name: "walk",
     about: `the batch walks between 1 and ${WALK_MOST}; acceptance ${PHASES.join(" and ")} in turn`,

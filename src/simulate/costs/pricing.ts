@@ -1,4 +1,4 @@
-import { at, catchUpMs, paddedBatch, prefillMs, roundMs } from "../../speculate/costs/lookup.ts";
+import { catchUpMs, prefillMs, roundParts } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 
 /** A round whose time is asked for. */
@@ -32,8 +32,8 @@ export interface Pricing {
   round(round: SimulatedRound): RoundPrice;
   /** The draft's prefill, of tokens missed over all sequences. */
   catchUp(tokens: number): number;
-  /** A chunk of a prompt. */
-  prefill(tokens: number): number;
+  /** A chunk of a prompt, tokens `from` to `to` of it. */
+  prefill(from: number, to: number): number;
 }
 
 /** The prices of a cost table; src/speculate/costs/lookup.ts has the formula. */
@@ -44,18 +44,11 @@ export function tablePricing(table: CostTable): Pricing {
     buckets: table.buckets,
     steps: undefined,
     round(round) {
-      const { batch, steps, roundsPerSync } = round;
       const { drafts, ...whole } = round;
-      const ms = roundMs(table, drafts === undefined ? whole : { ...whole, drafts });
-      const host = table.host / roundsPerSync;
-      if (steps === 0) return { draft: 0, verify: ms - host, extend: 0, host };
-      const padded = paddedBatch(table, batch);
-      const draft = (steps - 1) * at(table.level, padded);
-      const extend = at(table.extend, padded * (steps + 1));
-      return { draft, verify: Math.max(0, ms - draft - extend - host), extend, host };
+      return roundParts(table, drafts === undefined ? whole : { ...whole, drafts });
     },
     catchUp: (tokens) => catchUpMs(table, tokens),
-    prefill: (tokens) => prefillMs(table, tokens),
+    prefill: (from, to) => prefillMs(table, to, from),
   };
 }
 

@@ -100,8 +100,9 @@ export function countedPages(capacity: Capacity): CountedPages {
         request.stored = 0;
         return "no pages";
       }
-      request.stored = found;
-      request.draftStored = Math.min(request.draftStored, found);
+      const { cachedTokens } = request;
+      request.stored = Math.max(found, cachedTokens);
+      request.draftStored = Math.max(Math.min(request.draftStored, found), cachedTokens);
       return "opened";
     },
     missing: (request, rounds) => Math.max(0, pagesFor(request, rounds) - request.pages),

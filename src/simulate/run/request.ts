@@ -8,6 +8,8 @@ export interface SimulatedRequest extends Placed {
   readonly seed: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
+  /** Of its prompt, those that others had stored for it. */
+  readonly cachedTokens: number;
   /** When it came. */
   readonly atMs: number;
   readonly acceptance: RequestAcceptance;
@@ -33,6 +35,8 @@ export interface Coming {
   readonly promptTokens: number;
   /** 1 or more. */
   readonly outputTokens: number;
+  /** Of its prompt, those that others have stored before; default 0. */
+  readonly cachedTokens?: number;
   readonly atMs: number;
 }
 
@@ -41,7 +45,9 @@ export function newRequest(
   coming: Coming,
   acceptance: AcceptanceModel,
 ): SimulatedRequest {
+  const { cachedTokens = 0 } = coming;
   return {
+    cachedTokens,
     ...{ id, ...coming, acceptance: acceptance.open(coming.seed, coming.promptTokens + 1) },
     ...{ tokens: 0, stored: 0, draftStored: 0, pages: 0, decoding: false, done: false },
     ...{ depth: undefined, accepted: [], confidences: [], firstMs: undefined },

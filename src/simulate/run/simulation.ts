@@ -148,7 +148,7 @@ export function simulate(simulation: Simulation): SimulationResult {
     catchUp([request]);
     sync.pause();
     const to = Math.min(lengthOf(request), request.stored + machine.chunkRows);
-    now += pricing.prefill(to - request.stored);
+    now += pricing.prefill(request.stored, to);
     if (request.draftStored === request.stored) request.draftStored = to;
     request.stored = to;
     if (to === lengthOf(request)) begin(request);

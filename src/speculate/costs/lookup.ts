@@ -1,3 +1,4 @@
+import { packedRows } from "./row_buckets.ts";
 import type { CostTable, Point } from "./table.ts";
 
 /** A round to be priced. */
@@ -17,11 +18,12 @@ export interface PricedRound {
 /**
  * Milliseconds of one round:
  *
- *     (K - 1) level(b) + verify(b + drafts) + cells (perCell + (1 + drafts / b) perRowCell)
- *       + extend(b (K + 1)) + host / rounds a sync
+ *     (K - 1) level(b) + verify(rows) + cells (perCell + (1 + drafts / batch) perRowCell)
+ *       + extend(rows) + host / rounds a sync
  *
- * b is the padded batch; without drafts there is neither level nor extend. A verify forward that has
- * rows for all drafts pads them with the batch.
+ * b is the padded batch; without drafts there is neither level nor extend. The rows are b (K + 1), or
+ * of a round that verifies fewer drafts those of its packed round, batch + drafts in the next of the
+ * row buckets.
  */
 export function roundMs(costs: CostTable, round: PricedRound): number {
   const { draft, verify, extend, host } = roundParts(costs, round);
@@ -44,15 +46,16 @@ export function roundParts(costs: CostTable, round: PricedRound): RoundParts {
   const padded = paddedBatch(costs, batch);
   const all = batch * steps;
   const { drafts = all } = round;
-  const fewer = drafts < all;
-  const rows = fewer ? batch + Math.max(0, drafts) : padded * (steps + 1);
-  const rowsEach = fewer ? rows / batch : steps + 1;
+  const kept = batch + Math.max(0, drafts);
+  const packed = drafts < all ? packedRows(kept, { batch: padded, depth: steps }) : undefined;
+  const rows = packed ?? padded * (steps + 1);
+  const rowsEach = packed === undefined ? steps + 1 : kept / batch;
   const perCell = costs.perCell + product(rowsEach, costs.perRowCell ?? 0);
   const ratio = ratioOf(costs, padded, steps);
   return {
     draft: product(steps - 1, at(costs.level, padded)) * ratio,
     verify: (at(costs.verify, rows) + product(cells, perCell)) * ratio,
-    extend: steps > 0 ? at(costs.extend, padded * (steps + 1)) * ratio : 0,
+    extend: steps > 0 ? at(costs.extend, rows) * ratio : 0,
     host: (roundsPerSync > 1 ? costs.host / roundsPerSync : costs.host) * ratio,
   };
 }
@@ -74,9 +77,16 @@ export function catchUpMs({ catchUp, refined }: CostTable, tokens: number): numb
   return tokens > 0 ? at(catchUp, tokens) * (refined?.catchUp ?? 1) : 0;
 }
 
-/** Milliseconds of a prompt's prefill. */
-export function prefillMs({ prefill }: CostTable, tokens: number): number {
-  return tokens > 0 ? at(prefill, tokens) : 0;
+/**
+ * Milliseconds of a prompt's prefill, or of a chunk of it: tokens `from` to `to`, which also attend to
+ * those before them,
+ *
+ *     max(prefill(to - from), prefill(to) - prefill(from))
+ */
+export function prefillMs({ prefill, refined }: CostTable, to: number, from = 0): number {
+  if (!(to > from)) return 0;
+  const before = from > 0 ? at(prefill, from) : 0;
+  return Math.max(at(prefill, to - from), at(prefill, to) - before) * (refined?.prefill ?? 1);
 }
 
 /** The batch size whose programs such a round runs. */

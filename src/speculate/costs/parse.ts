@@ -66,7 +66,7 @@ function pointsOf(json: unknown, name: string, least: 0 | 1): Point[] {
 
 function refinedOf(json: unknown): Refined {
   const fields = objectOf(json, "refined");
-  checkKeys(fields, ["all", "rounds", "catchUp"], "refined");
+  checkKeys(fields, ["all", "rounds", "catchUp", "prefill"], "refined");
   const rounds = arrayOf(fields["rounds"], "refined.rounds").map((each, i): RoundRatio => {
     const where = `refined.rounds[${i}]`;
     const round = objectOf(each, where);
@@ -81,6 +81,9 @@ function refinedOf(json: unknown): Refined {
     all: factorOf(fields["all"], "refined.all"),
     rounds,
     catchUp: factorOf(fields["catchUp"], "refined.catchUp"),
+    ...fields["prefill"] === undefined
+      ? {}
+      : { prefill: factorOf(fields["prefill"], "refined.prefill") },
   };
 }
 

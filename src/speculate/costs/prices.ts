@@ -4,12 +4,16 @@ import type { CostTable } from "./table.ts";
 /** A cost table's lists as a policy that compares many rounds reads them. */
 export interface Prices {
   padded(batch: number): number;
-  /**
-   * Milliseconds of a round but for its verify forward and its host: (K - 1) level + extend.
-   */
+  /** Milliseconds of a round's draft levels, (K - 1) level. */
   drafting(batch: number, steps: number): number;
-  /** Milliseconds of the verify forward at short contexts by rows, at least up to `rows` of them. */
-  verify(rows: number): readonly number[];
+  /** Milliseconds of verify and extend at short contexts of a round that verifies all drafts. */
+  whole(batch: number, steps: number): number;
+  /**
+   * The same of packed rounds by rows, at least up to `rows` of them. The price of their rows alone: by
+   * that of the padded ones, which `roundMs` takes, a search for the best number of drafts stops at the
+   * edge of a row bucket, where one draft more costs the most.
+   */
+  packed(rows: number): readonly number[];
 }
 
 /**
@@ -17,8 +21,10 @@ export interface Prices {
  * the lists are the same (`samePrices`).
  */
 export function pricesOf(costs: CostTable): Prices {
-  const verify: number[] = [];
+  const packed: number[] = [];
   const drafting = new Map<number, number>();
+  const plain = new Map<number, number>();
+  const whole = new Map<number, number>();
   const buckets = new Map<number, number>();
   const padded = (batch: number) => {
     const known = buckets.get(batch);
@@ -27,21 +33,31 @@ export function pricesOf(costs: CostTable): Prices {
     buckets.set(batch, found);
     return found;
   };
+  const forwards = (rows: number) => at(costs.verify, rows) + at(costs.extend, rows);
+  const kept = (of: Map<number, number>, key: number, price: () => number) => {
+    const known = of.get(key);
+    if (known !== undefined) return known;
+    const ms = price();
+    of.set(key, ms);
+    return ms;
+  };
   return {
     padded,
     drafting(batch, steps) {
-      if (steps <= 0) return 0;
-      const rows = padded(batch);
-      const key = rows * 64 + steps;
-      const known = drafting.get(key);
-      if (known !== undefined) return known;
-      const ms = (steps - 1) * at(costs.level, rows) + at(costs.extend, rows * (steps + 1));
-      drafting.set(key, ms);
-      return ms;
+      if (steps <= 1) return 0;
+      const levels = padded(batch);
+      return kept(drafting, levels * 64 + steps, () => (steps - 1) * at(costs.level, levels));
     },
-    verify(rows) {
-      for (let row = verify.length; row <= rows; row++) verify.push(at(costs.verify, row));
-      return verify;
+    whole(batch, steps) {
+      const rows = padded(batch) * (steps + 1);
+      if (steps <= 0) return kept(plain, rows, () => at(costs.verify, rows));
+      return kept(whole, rows, () => forwards(rows));
+    },
+    packed(rows) {
+      for (let row = packed.length; row <= rows; row++) {
+        packed.push(forwards(row));
+      }
+      return packed;
     },
   };
 }

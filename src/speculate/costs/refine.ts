@@ -1,4 +1,4 @@
-import { catchUpMs, paddedBatch, type PricedRound, roundMs } from "./lookup.ts";
+import { catchUpMs, paddedBatch, prefillMs, type PricedRound, roundMs } from "./lookup.ts";
 import type { CostTable, Refined, RoundRatio } from "./table.ts";
 
 /** Shares of an error in the logarithm that the factor of all rounds takes, and that of its kind. */
@@ -22,14 +22,14 @@ const UNREFINED: Refined = { all: 1, rounds: [], catchUp: 1 };
 export function refineRound(costs: CostTable, round: PricedRound, ms: number): CostTable {
   const error = errorOf(ms, roundMs(costs, round));
   if (error === undefined) return costs;
-  const { all, rounds, catchUp } = costs.refined ?? UNREFINED;
+  const { all, rounds, ...prefills } = costs.refined ?? UNREFINED;
   const batch = paddedBatch(costs, round.batch);
   const { steps } = round;
   const at = rounds.findIndex((each) => each.batch === batch && each.steps === steps);
   const ratio = moved(rounds[at]?.ratio ?? 1, SHARE_OWN * error);
   const one: RoundRatio = { batch, steps, ratio };
   const next = at < 0 ? [...rounds, one] : rounds.with(at, one);
-  return { ...costs, refined: { all: moved(all, SHARE_ALL * error), rounds: next, catchUp } };
+  return { ...costs, refined: { all: moved(all, SHARE_ALL * error), rounds: next, ...prefills } };
 }
 
 /** The table after the draft caught up on `tokens`, over all sequences, in `ms`. */
@@ -39,6 +39,56 @@ export function refineCatchUp(costs: CostTable, tokens: number, ms: number): Cos
   const refined = costs.refined ?? UNREFINED;
   const catchUp = moved(refined.catchUp, (SHARE_ALL + SHARE_OWN) * error);
   return { ...costs, refined: { ...refined, catchUp } };
+}
+
+/** The table after tokens `from` to `to` of a prompt were stored in `ms`. */
+export function refinePrefill(
+  costs: CostTable,
+  { from, to }: { readonly from: number; readonly to: number },
+  ms: number,
+): CostTable {
+  const error = errorOf(ms, prefillMs(costs, to, from));
+  if (error === undefined) return costs;
+  const refined = costs.refined ?? UNREFINED;
+  const prefill = moved(refined.prefill ?? 1, (SHARE_ALL + SHARE_OWN) * error);
+  return { ...costs, refined: { ...refined, prefill } };
+}
+
+/** What was measured of a run. */
+export interface RunTimes {
+  readonly rounds: readonly { readonly round: PricedRound; readonly ms: number }[];
+  /** Chunks of prompts: tokens `from` to `to`. */
+  readonly prefills: readonly { readonly from: number; readonly to: number; readonly ms: number }[];
+}
+
+/**
+ * The table with factors that give a run's own mean times, whatever it was refined by before: of all
+ * rounds, of each kind, and of prompts
+ *
+ *     sum of ms / sum of what the lists say
+ */
+export function refinedTo(costs: CostTable, { rounds, prefills }: RunTimes): CostTable {
+  const { refined: { catchUp } = UNREFINED, ...listed } = costs;
+  const ratio = (of: RunTimes["rounds"]) =>
+    ratioOf(of.map(({ round, ms }) => [ms, roundMs(listed, round)]));
+  const all = ratio(rounds);
+  const kinds = Map.groupBy(
+    rounds,
+    ({ round: { batch, steps } }) => `${paddedBatch(costs, batch)} ${steps}`,
+  );
+  const own = [...kinds.values()].map((of): RoundRatio => {
+    const { batch, steps } = (of[0] as RunTimes["rounds"][number]).round;
+    return { batch: paddedBatch(costs, batch), steps, ratio: moved(ratio(of) / all, 0) };
+  });
+  const prefill = ratioOf(prefills.map(({ from, to, ms }) => [ms, prefillMs(listed, to, from)]));
+  return { ...listed, refined: { all, rounds: own, catchUp, prefill } };
+}
+
+/** 1 of nothing. */
+function ratioOf(times: readonly (readonly [ms: number, expected: number])[]): number {
+  const known = times.filter(([ms, expected]) => errorOf(ms, expected) !== undefined);
+  const sum = (at: 0 | 1) => known.reduce((total, each) => total + each[at], 0);
+  return known.length === 0 ? 1 : moved(sum(0) / sum(1), 0);
 }
 
 /** Of the logarithm; undefined where there is none. */

@@ -52,6 +52,8 @@ export interface Refined {
   readonly rounds: readonly RoundRatio[];
   /** Of the draft's prefill. */
   readonly catchUp: number;
+  /** Of prompts; absent: 1. */
+  readonly prefill?: number;
 }
 
 /** A factor on rounds of one padded batch and one number of draft steps. */

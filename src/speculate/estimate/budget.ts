@@ -132,11 +132,11 @@ export interface BudgetPrices {
   readonly depth: number;
   /** Fewest drafts that are to be verified. */
   readonly least: number;
-  /** Milliseconds of all but the verify forward. */
+  /** Milliseconds of all that does not depend on the rows. */
   readonly fixed: number;
-  /** Milliseconds of the verify forward by rows, [batch * (depth + 1) + 1] at least. */
+  /** Milliseconds of the forwards over the verify rows, by rows, [batch * (depth + 1) + 1] at least. */
   readonly verify: readonly number[];
-  /** Milliseconds that a verify row adds to those. */
+  /** Milliseconds that each row adds for the keys and values that it attends to. */
   readonly perRow: number;
   /** Of a round that verifies every draft. */
   readonly whole: number;

@@ -141,7 +141,11 @@ export function fakeLoadCell(
       return count;
     });
     const batch = running.length;
-    rounds.push({ beganMs: now - ms, ms, numSteps, drafted: numSteps, batch, accepted });
+    const requests = running.map((state) => states.indexOf(state));
+    const drafts = running.map(() => numSteps);
+    rounds.push({
+      ...{ beganMs: now - ms, ms, numSteps, drafted: numSteps, batch, requests, drafts, accepted },
+    });
     running = running.filter(({ tokens, outputTokens }) => tokens < outputTokens);
   }
   const switched = rounds.filter(({ numSteps }, i) =>
@@ -153,6 +157,7 @@ export function fakeLoadCell(
       ...{ promptTokens: 10, outputTokens: tokens, outputHash: `${seed}`, complete: true },
     })),
     ...{ rounds, seconds: now / 1000, preemptions: 0 },
+    machine: { maxBatch, kvTokens: 4096, prefillRows: 64, roundsPerSync: 1, costs: null },
     switches: switched.map(({ numSteps }) => ({ round: 1, from: 0, to: numSteps, reason: "" })),
   };
 }

@@ -26,7 +26,10 @@ function record(
 }
 
 function round(beganMs: number, ms: number, numSteps: number, accepted: number[]): LoadRound {
-  return { beganMs, ms, numSteps, drafted: numSteps, batch: accepted.length, accepted };
+  const drafts = accepted.map(() => numSteps);
+  const requests = [...accepted.keys()];
+  const batch = accepted.length;
+  return { beganMs, ms, numSteps, drafted: numSteps, batch, requests, drafts, accepted };
 }
 
 const RESULT: LoadCellResult = {

@@ -39,7 +39,14 @@ function fakeEngineSession(
   const encodePrompt = ({ messages = [] }: { messages?: readonly { content: string }[] }) =>
     [...messages[0]?.content ?? "x"].slice(0, 40).map((letter) => 2 + letter.charCodeAt(0) % 90);
   const costs = { table: undefined, refine: () => {} };
-  const engine = { core, outputs, costs, encodePrompt, algorithm: "EAGLE3" } as const;
+  const engine = {
+    core,
+    outputs,
+    costs,
+    encodePrompt,
+    algorithm: "EAGLE3",
+    chunkRows: 16,
+  } as const;
   const session = loadSession(engine as unknown as Parameters<typeof loadSession>[0], {
     ...{ plan, maxBatch: 3, roundsPerSync: 1 },
   });

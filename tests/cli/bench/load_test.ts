@@ -3,6 +3,7 @@ import type { LoadRow } from "../../../src/bench/load/row.ts";
 import type { OpenLoadRequest } from "../../../src/bench/load/session.ts";
 import { runLoad } from "../../../src/cli/bench/load.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
+import { readRecording } from "../../../src/simulate/compare/recording.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { fakeLoadCell, fakeLoadSession } from "../../bench/load/fake.ts";
 import { type FakeIo, fakeIo } from "../fake.ts";
@@ -49,6 +50,7 @@ async function inFolder(test: (path: (name: string) => string) => Promise<void>)
 }
 
 const QUICK = "--repeat 1 --num-requests 8 --policies static:num_steps=0,ema:candidate_steps=1/3";
+const QUICK_FIRST = "static:num_steps=0";
 const TRACE = `TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:17:03.9799600,480,10
 2023-11-16 18:17:04.0319600,318,8
@@ -100,6 +102,45 @@ Deno.test("rates, schedules and closed loops become cases", async () => {
   assert.ok(arrivals.length > 64 && arrivals.every(({ atMs }) => atMs < 5000));
   const both = await run("--repeat 1 --request-rate 20 --duration 5 --num-prompts 3");
   assert.equal(both.request.plan.cases[0]?.arrivals(1).length, 3);
+});
+
+Deno.test("--record: a recording of each measurement, which simulate reads; a file of a single one", async () => {
+  await inFolder(async (path) => {
+    const { session } = await run(`${QUICK} --request-rate 4,16 --record ${path("runs")}`);
+    const names = [...Deno.readDirSync(path("runs"))].map(({ name }) => name).sort();
+    assert.deepEqual(names, [
+      ...["16", "4"].flatMap((rate) => [
+        `${rate}-req-s_ema-candidate_steps=1-3_1.jsonl`,
+        `${rate}-req-s_static-num_steps=0-A-A_1.jsonl`,
+        `${rate}-req-s_static-num_steps=0_1.jsonl`,
+      ]),
+    ]);
+    for (const name of names) {
+      const { machine, requests, rounds } = readRecording(
+        Deno.readTextFileSync(path(`runs/${name}`)),
+      );
+      assert.equal(machine?.policy, name.includes("ema") ? "ema:candidate_steps=1/3" : QUICK_FIRST);
+      assert.deepEqual([requests.length, machine?.prefillRows], [8, 64]);
+      const tokens = requests.reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+      const brought = rounds.flatMap(({ accepted }) => accepted).reduce((a, b) => a + b + 1, 0);
+      assert.equal(brought, tokens);
+    }
+    assert.ok(session.disposed());
+    const single = "--repeat 1 --num-requests 8 --policies ema";
+    await run(`${single} --record ${path("one.jsonl")}`);
+    const [{ accepted = [] } = {}] = readRecording(Deno.readTextFileSync(path("one.jsonl"))).rounds;
+    assert.ok(accepted.length > 0);
+    const file = `--record ${path("many.jsonl")}`;
+    assert.match(
+      await refused(`${QUICK} --request-rate 4,16 ${file}`),
+      /^Cannot use "--record .*many\.jsonl": a file has one load, policy and block, not 2, 2 and 1; give a folder$/,
+    );
+    assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => name === "many.jsonl"));
+    assert.match(
+      await refused(`${single} --record ${path("one.jsonl")}/x`),
+      /^Cannot use "--record/,
+    );
+  });
 });
 
 Deno.test("a trace is replayed, scaled and cut; prompts of texts are not as long, and it says so", async () => {

@@ -38,9 +38,14 @@ Deno.test("roundMs: the parts of a round add up, the batch padded", () => {
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100, roundsPerSync: 0 }), round + 0.4);
   // Without drafts: the verify forward of the padded batch.
   near(roundMs(SIMPLE, { batch: 8, steps: 0, cells: 0 }), 12.4);
-  // Of 9 drafts 4 are verified: 3 + 4 rows, not padded.
-  const fewer = round - 20 + (10 + 6 * 2 / 7);
+  // Of 9 drafts 4 are verified: 3 + 4 rows, for which there are programs of 8.
+  const fewer = round - (20 + 2 + 0.1 * 15) + (12 + 2 + 0.1 * 7);
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100, drafts: 4 }), fewer + 0.4);
+  // 3 + 8 rows: programs of 12 and a batch of 3 or 4, or 16 rows that hold all drafts.
+  near(
+    roundMs(SIMPLE, { batch: 3, steps: 2, cells: 0, drafts: 6 }),
+    2.4 - 0.7 + (12 + 4 + 2 + 1.1),
+  );
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100, drafts: 99 }), round + 0.4);
 });
 
@@ -71,6 +76,14 @@ Deno.test("prefills: nothing of nothing", () => {
   assert.deepEqual([catchUpMs(SIMPLE, 0), prefillMs(SIMPLE, 0), catchUpMs(SIMPLE, NaN)], [0, 0, 0]);
   near(catchUpMs(SIMPLE, 51), 8);
   near(prefillMs(SIMPLE, 199), 203);
+  // A chunk costs its part of the whole, but never less than it would at the beginning.
+  const curved: CostTable = {
+    ...SIMPLE,
+    prefill: [{ at: 0, ms: 1 }, { at: 64, ms: 8 }, { at: 128, ms: 20 }],
+  };
+  near(prefillMs(curved, 128, 64), 12);
+  near(prefillMs(curved, 64, 32), 4.5);
+  assert.equal(prefillMs(curved, 64, 64), 0);
   const empty: CostTable = { ...SIMPLE, level: [], verify: [], extend: [], catchUp: [] };
   near(roundMs(empty, { batch: 2, steps: 3, cells: 0 }), 0.4);
   assert.equal(catchUpMs(empty, 9), 0);

@@ -5,8 +5,13 @@ import { refineRound } from "../../../src/speculate/costs/refine.ts";
 import { bestBudget } from "../../../src/speculate/estimate/budget.ts";
 import { pricing } from "../../../src/speculate/policies/goodput/pricing.ts";
 import { contextOf } from "../rounds.ts";
-import { pricesOf, samePrices } from "../../../src/speculate/costs/prices.ts";
+import { type PackedOf, packedRows } from "../../../src/speculate/costs/row_buckets.ts";
+import { type Prices, pricesOf, samePrices } from "../../../src/speculate/costs/prices.ts";
 import { costsOf } from "../policies/goodput/costs.ts";
+
+function ofRound(prices: Prices, batch: number, depth: number): PackedOf {
+  return { batch: prices.padded(batch), depth };
+}
 
 Deno.test("prices: the parts of a round add up to what roundMs says, in any order of asking", () => {
   const costs = costsOf({ row: 0.3, host: 0.2 });
@@ -19,8 +24,11 @@ Deno.test("prices: the parts of a round add up to what roundMs says, in any orde
   fc.assert(fc.property(round, ({ batch, steps, part }) => {
     const drafts = Math.floor(batch * steps * part);
     const rows = drafts === batch * steps ? prices.padded(batch) * (steps + 1) : batch + drafts;
-    const verify = prices.verify(rows)[rows] as number;
-    const parts = prices.drafting(batch, steps) + verify + costs.host;
+    if (drafts < batch * steps && packedRows(rows, ofRound(prices, batch, steps)) !== rows) return;
+    const forwards = drafts === batch * steps
+      ? prices.whole(batch, steps)
+      : prices.packed(rows)[rows] as number;
+    const parts = prices.drafting(batch, steps) + forwards + costs.host;
     const whole = roundMs(costs, { batch, steps, drafts, cells: 0 });
     assert(Math.abs(parts - whole) < 1e-9 * whole, `${parts} ${whole}`);
   }));
@@ -44,7 +52,7 @@ Deno.test("prices: policies price rounds as roundMs does, of tables that running
       whole: Infinity,
     });
     const drafts = found.drafts;
-    if (drafts < 5 * steps) {
+    if (packedRows(5 + drafts, ofRound(pricesOf(costs), 5, steps)) === 5 + drafts) {
       const ms = roundMs(costs, { batch: 5, steps, drafts, cells: 100 });
       assert(Math.abs(found.ms * factor - ms) < 1e-9 * ms, `${steps}, ${drafts}`);
     }

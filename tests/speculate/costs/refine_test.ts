@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { catchUpMs, roundMs } from "../../../src/speculate/costs/lookup.ts";
+import { catchUpMs, prefillMs, roundMs } from "../../../src/speculate/costs/lookup.ts";
 import { parseCosts } from "../../../src/speculate/costs/parse.ts";
-import { refineCatchUp, refineRound } from "../../../src/speculate/costs/refine.ts";
+import {
+  refineCatchUp,
+  refinedTo,
+  refinePrefill,
+  refineRound,
+} from "../../../src/speculate/costs/refine.ts";
 import type { CostTable } from "../../../src/speculate/costs/table.ts";
 import { SIMPLE } from "./table.ts";
 
@@ -35,6 +40,40 @@ Deno.test("predictions come to what rounds take, also of two kinds that differ",
     [4, 3],
     [1, 5],
   ]);
+});
+
+Deno.test("prompts have a factor of their own, which rounds leave as it is and files keep", () => {
+  const [chunk, ms] = [{ from: 64, to: 128 }, 3 * prefillMs(SIMPLE, 128, 64)];
+  const found = times(60, SIMPLE, (costs) => refinePrefill(costs, chunk, ms));
+  assert.ok(Math.abs(prefillMs(found, 128, 64) / ms - 1) < 0.02);
+  assert.equal(roundMs(found, ROUND), roundMs(SIMPLE, ROUND));
+  const later = refineRound(found, ROUND, 2 * roundMs(SIMPLE, ROUND));
+  assert.equal(prefillMs(later, 128, 64), prefillMs(found, 128, 64));
+  assert.deepEqual(parseCosts(JSON.parse(JSON.stringify(later))), later);
+  assert.equal(refinePrefill(SIMPLE, chunk, NaN), SIMPLE);
+});
+
+Deno.test("factors of a run: rounds and prompts take its mean times, kinds that it had none of its pace", () => {
+  const [own, other] = [1.5 * roundMs(SIMPLE, ROUND), 3 * roundMs(SIMPLE, OTHER)];
+  const chunk = { from: 0, to: 64 };
+  const found = refinedTo({ ...SIMPLE, refined: { all: 7, rounds: [], catchUp: 2 } }, {
+    rounds: [
+      ...[0.8, 1.2].map((part) => ({ round: ROUND, ms: part * own })),
+      { round: OTHER, ms: other },
+    ],
+    prefills: [{ ...chunk, ms: 2 * prefillMs(SIMPLE, 64) }],
+  });
+  const near = (ms: number, expected: number) =>
+    assert.ok(Math.abs(ms / expected - 1) < 1e-9, `${ms}, not ${expected}`);
+  near(roundMs(found, ROUND), own);
+  near(roundMs(found, OTHER), other);
+  const all = (2 * own + other) / (2 * roundMs(SIMPLE, ROUND) + roundMs(SIMPLE, OTHER));
+  const unseen = { batch: 8, steps: 0, cells: 0 };
+  near(roundMs(found, unseen), all * roundMs(SIMPLE, unseen));
+  near(prefillMs(found, 64), 2 * prefillMs(SIMPLE, 64));
+  near(catchUpMs(found, 8), 2 * catchUpMs(SIMPLE, 8));
+  const nothing = refinedTo(SIMPLE, { rounds: [], prefills: [] });
+  near(roundMs(nothing, ROUND), roundMs(SIMPLE, ROUND));
 });
 
 Deno.test("a slower machine also raises the price of rounds that are not run", () => {

@@ -1,8 +1,8 @@
+import { packedRows } from "../../../speculate/costs/row_buckets.ts";
 import type { VerifyBudget } from "../../../speculate/policy.ts";
 import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
 import { type ChoiceKind, isPlain } from "../choice/choice.ts";
 import type { Programs } from "../programs.ts";
-import { packedRows } from "./row_buckets.ts";
 
 /** How a round gets by with fewer rows than its shape has. */
 export interface Packing {

@@ -1,7 +1,8 @@
 import type { PricedRound } from "../../../speculate/costs/lookup.ts";
-import { refineCatchUp, refineRound } from "../../../speculate/costs/refine.ts";
+import { refineCatchUp, refinePrefill, refineRound } from "../../../speculate/costs/refine.ts";
 import type { RoundContext, RoundOutcome } from "../../../speculate/policy.ts";
 import { isChain } from "../../../speculate/round_shape.ts";
+import type { PrefillSample } from "../../schedule/scheduler.ts";
 import type { Speculation } from "../../schedule/speculation.ts";
 import type { EngineCosts } from "./engine_costs.ts";
 
@@ -38,6 +39,11 @@ export function learningCosts(
       return speculation.report;
     },
   };
+}
+
+/** What the scheduler tells of prompts, from which the costs learn. */
+export function learnPrefill(costs: Pick<EngineCosts, "refine">): (chunk: PrefillSample) => void {
+  return (chunk) => costs.refine((table) => refinePrefill(table, chunk, chunk.ms));
 }
 
 /** Undefined for trees, which have no price. */

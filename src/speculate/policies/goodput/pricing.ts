@@ -92,9 +92,8 @@ function pricesFor(
       fit !== LEARNED ? 0 : DOUBT * Math.exp(-roundsNear(timings, padded, steps) / TRIED),
     budget(depth) {
       const fixed = common + prices.drafting(batchSize, depth);
-      const verify = prices.verify(padded * (depth + 1));
-      const whole = fixed + (verify[padded * (depth + 1)] ?? Infinity) +
-        perRow * batchSize * (depth + 1);
+      const verify = prices.packed(padded * (depth + 1));
+      const whole = fixed + prices.whole(batchSize, depth) + perRow * batchSize * (depth + 1);
       const least = depth > 0 ? Math.ceil(batchSize / LEAST_SHARE) : 0;
       return { batch: batchSize, depth, least, fixed, verify, perRow, whole };
     },
@@ -128,10 +127,13 @@ function priceOf(
   { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
   host: number,
 ): number {
-  const rows = Math.round(Math.min(bucket + drafts, bucket * (steps + 1)));
-  const verify = (prices.verify(rows)[rows] ?? 0) +
-    cells * (costs.perCell + rows / bucket * (costs.perRowCell ?? 0));
-  return (prices.drafting(bucket, steps) + verify + host) * ratioOf(costs, bucket, steps);
+  const all = bucket * (steps + 1);
+  const rows = Math.round(Math.min(bucket + drafts, all));
+  const whole = prices.whole(bucket, steps);
+  const forwards = rows < all ? Math.min(whole, prices.packed(rows)[rows] ?? whole) : whole;
+  const attention = cells * (costs.perCell + rows / bucket * (costs.perRowCell ?? 0));
+  return (prices.drafting(bucket, steps) + forwards + attention + host) *
+    ratioOf(costs, bucket, steps);
 }
 
 /**

@@ -1,0 +1,48 @@
+import { refinedTo } from "../../speculate/costs/refine.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
+import type { Recording } from "../../simulate/compare/recording.ts";
+import type { LoadCellSpec } from "./plan.ts";
+import type { LoadCellResult } from "./session.ts";
+
+/**
+ * A measurement as `eyrie simulate --recorded` reads it; undefined where no rounds were seen.
+ *
+ * @param policy as `--policies` takes it.
+ */
+export function recordingOf(
+  result: LoadCellResult,
+  policy: string,
+): Recording | undefined {
+  const { requests, rounds, machine } = result;
+  if (rounds.length === 0) return undefined;
+  return {
+    ...machine && { machine: { policy, ...machine, costs: costsOf(result) } },
+    requests: requests.map(({ dueMs, promptTokens, outputTokens, cachedTokens }) => (
+      { atMs: dueMs, promptTokens, outputTokens, ...cachedTokens ? { cachedTokens } : {} }
+    )),
+    rounds: rounds.map(({ beganMs, ms, numSteps, batch, requests, drafts, accepted }) => (
+      { tMs: beganMs + ms, batch, numSteps, accepted, ms, drafted: drafts, requests }
+    )),
+  };
+}
+
+/** The table with factors that give this measurement's mean times. */
+function costsOf({ machine, requests, rounds, prefills = [] }: LoadCellResult): CostTable | null {
+  const costs = machine?.costs ?? null;
+  if (costs === null) return null;
+  const positions = requests.map(({ promptTokens }) => promptTokens);
+  const priced = rounds.map(({ batch, numSteps: steps, drafts, requests, accepted, ms }) => {
+    const cells = requests.reduce((sum, request) => sum + (positions[request] ?? 0), 0);
+    for (const [i, request] of requests.entries()) {
+      positions[request] = (positions[request] ?? 0) + (accepted[i] ?? 0) + 1;
+    }
+    return { round: { batch, steps, cells, drafts: drafts.reduce((a, b) => a + b, 0) }, ms };
+  });
+  return refinedTo(costs, { rounds: priced, prefills });
+}
+
+/** Name of a measurement's file: load, policy and block, such as `4-req-s_ema_1.jsonl`. */
+export function recordingName({ one, arm, block }: LoadCellSpec): string {
+  const plain = (text: string) => text.replaceAll(/[^\w.=]+/g, "-").replaceAll(/^-|-$/g, "");
+  return `${plain(one.name)}_${plain(arm.label)}_${block + 1}.jsonl`;
+}
