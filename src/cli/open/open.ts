@@ -3,7 +3,7 @@ import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { relaxing } from "../../speculate/accept_thresholds.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
-import type { ChatOptions } from "../options/options.ts";
+import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { ngramOf, speculationOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
@@ -19,7 +19,10 @@ export interface CommandContext {
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
-  options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
+  options: OpeningOptions & {
+    readonly maxBatch?: number;
+    readonly maxKvTokens?: number | undefined;
+  },
   { open, io }: CommandContext,
   { constrained = false, onProgress, ...speculating }: {
     readonly allSteps?: boolean;

@@ -3,7 +3,7 @@ import type { SpeculationChoice } from "../../engine/schedule/speculation_choice
 import { treeNamed } from "../../speculate/tree_shape.ts";
 import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
 import { UsageError } from "../../errors.ts";
-import type { ChatOptions } from "../options/options.ts";
+import type { OpeningOptions } from "../options/options.ts";
 
 /**
  * What the flags of the speculation group say. The adaptive config is read here, so that a bad one
@@ -13,7 +13,8 @@ import type { ChatOptions } from "../options/options.ts";
  * @throws UsageError for a config that cannot be read or used.
  */
 export function speculationOf(
-  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }: ChatOptions,
+  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }:
+    OpeningOptions,
   { allSteps = false }: { readonly allSteps?: boolean } = {},
 ): SpeculationChoice {
   const given = preset ?? adaptiveConfig;
@@ -34,7 +35,7 @@ export function speculationOf(
 /** How many tokens NGRAM, and HYBRID's, must and may match. */
 export function ngramOf(
   { ngramMin: min = NGRAM_RANGE.min, ngramMax: max = NGRAM_RANGE.max }: Pick<
-    ChatOptions,
+    OpeningOptions,
     "ngramMin" | "ngramMax"
   >,
 ): NgramRange {

@@ -3,6 +3,7 @@ import type { FlagTable } from "./flag.ts";
 export type CommandName =
   | "generate"
   | "chat"
+  | "serve"
   | "bench"
   | "breakeven"
   | "check"

@@ -21,6 +21,7 @@ import {
   TEMPLATE,
 } from "./option_groups.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
+import { SERVE, SERVE_LOAD } from "./option_serve.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
@@ -43,6 +44,9 @@ const MODEL = {
   ...CONTEXT,
   ...CACHE,
 };
+
+/** How requests are sampled that do not say: seed and stops are theirs. */
+const { seed: _seed, stop: _stop, ignoreEos: _ignoreEos, ...SERVE_SAMPLING } = SAMPLING;
 
 /** The models of a command that measures. */
 const MEASURED = {
@@ -90,6 +94,20 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
       Output: TALK,
+    },
+  },
+  serve: {
+    summary: "answer over HTTP: the APIs of OpenAI, Anthropic and ollama",
+    usage: "eyrie serve [flags] [MODEL]",
+    operands: [MODEL_OPERAND],
+    groups: {
+      Server: SERVE,
+      Load: { ...SERVE_LOAD, maxKvTokens: BATCH.maxKvTokens },
+      Model: MODEL,
+      Prompt: TEMPLATE,
+      Speculation: { ...SPECULATION, ...ROUNDS },
+      Sampling: { ...SERVE_SAMPLING, ...PENALTIES },
+      Output: { quiet: TALK.quiet },
     },
   },
   bench: {

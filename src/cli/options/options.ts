@@ -28,6 +28,7 @@ import type {
 import type { CONSTRAINT } from "./option_constraint.ts";
 import type { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import type { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
+import type { SERVE, SERVE_LOAD } from "./option_serve.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -63,6 +64,34 @@ export type ChatOptions =
     "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH | keyof typeof CONSTRAINT
   >
   & Partial<Values<typeof HISTORY>>;
+
+/** Values of a command that opens an engine, as far as that needs them. */
+export type OpeningOptions = Values<
+  & typeof TARGET
+  & typeof DRAFT
+  & typeof QUANTIZE
+  & typeof KV
+  & typeof QUANTIZE_DRAFT
+  & typeof ADAPTER
+  & typeof AUTOTUNE
+  & typeof SPECULATION
+  & typeof ROUNDS
+  & typeof TEMPLATE
+  & typeof CONTEXT
+  & typeof CACHE
+  & Pick<typeof TALK, "quiet">
+>;
+
+/** Values of `eyrie serve`. */
+export type ServeOptions =
+  & OpeningOptions
+  & Values<
+    & typeof SERVE
+    & typeof SERVE_LOAD
+    & Pick<typeof BATCH, "maxKvTokens">
+    & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
+    & typeof PENALTIES
+  >;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<

@@ -18,6 +18,7 @@ import type {
   ModelsOptions,
   PullOptions,
   RemoveOptions,
+  ServeOptions,
   TokenMapOptions,
 } from "./options.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
@@ -33,6 +34,7 @@ export type Invocation =
     readonly options: GenerateOptions;
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
+  | { readonly command: "serve"; readonly options: ServeOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
   | { readonly command: "check"; readonly options: CheckOptions }
@@ -96,7 +98,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   if (name === "bench") refuseImpossibleBench(given);
   else if (name === "breakeven") {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
-  } else refuseImpossible(given);
+  } else refuseImpossible(given, { batched: "batch" in flags });
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
@@ -155,7 +157,7 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
 }
 
 /** Flags that contradict each other. `given` has only what was typed, no defaults. */
-function refuseImpossible(given: Given): void {
+function refuseImpossible(given: Given, { batched }: { readonly batched: boolean }): void {
   const { draft, algorithm, numSteps, model } = given;
   // Two of these draft without a model, HYBRID also with one.
   const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
@@ -204,7 +206,7 @@ function refuseImpossible(given: Given): void {
     clash(`--speculative-num-steps ${numSteps}`, without, "nothing drafts; allowed is 0");
   }
   for (const [key, flag] of [["maxBatch", "--max-batch"], ["output", "--output"]] as const) {
-    if (given[key] === undefined || given["batch"] !== undefined) continue;
+    if (!batched || given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);
   }
   if (given["raw"] === true && given["system"] !== undefined) {

@@ -1,0 +1,17 @@
+import type { Route } from "./service/route.ts";
+import { CHAT_ROUTE } from "./openai/chat.ts";
+import { COMPLETION_ROUTE } from "./openai/completions.ts";
+import { MODEL_ROUTES } from "./openai/models.ts";
+import { HEALTH_ROUTE } from "./status/health.ts";
+import { STATUS_ROUTES } from "./status/server_info.ts";
+import { TOKEN_ROUTES } from "./status/tokenize.ts";
+
+/** Every route but GET /openapi.json, which tells of them. */
+export const ROUTES: readonly Route[] = [
+  CHAT_ROUTE,
+  COMPLETION_ROUTE,
+  ...MODEL_ROUTES,
+  HEALTH_ROUTE,
+  ...STATUS_ROUTES,
+  ...TOKEN_ROUTES,
+];
