@@ -95,6 +95,8 @@ export async function* answer(
       }
     }
   } finally {
+    // Where it is left before its end.
+    end();
     signal.removeEventListener("abort", end);
     service.ends.delete(end);
   }

@@ -50,7 +50,7 @@ function fieldError(issues: readonly z.core.$ZodIssue[]): ApiError {
     return invalid(`Cannot use "${name}": it is not known here`, name);
   }
   const absent = "input" in issue && issue.input === undefined && path !== "";
-  const message = absent && issue.code === "invalid_type"
+  const message = absent
     ? `Cannot do without "${path}": ${issue.message}`
     : `Cannot use "${path || "the body"}": ${issue.message}`;
   return invalid(message, path || null);

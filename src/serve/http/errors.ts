@@ -49,7 +49,7 @@ export function promptTooLong(tokens: number, contextLength: number): ApiError {
 const RETRY_AFTER = { "retry-after": "1" } as const;
 
 export function tooMany(waiting: number): ApiError {
-  const message = `${waiting} requests wait already (--max-queue); try again later`;
+  const message = `${Math.max(0, waiting)} requests wait already (--max-queue); try again later`;
   return new ApiError(429, message, {
     ...{ type: "rate_limit_error", code: "rate_limit_exceeded", headers: RETRY_AFTER },
   });

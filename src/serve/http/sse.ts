@@ -8,6 +8,9 @@ export interface StreamEvent {
 
 const UTF8 = new TextEncoder();
 
+/** A client that takes nothing of what is there for so long is gone. */
+const UNREAD_MS = 300_000;
+
 /** `text/event-stream`: one event is made when the client has read those before it. */
 export function eventStream(events: AsyncGenerator<StreamEvent>, leave: () => void): Response {
   return streamed(events, leave, {
@@ -33,16 +36,24 @@ function streamed<T>(
   leave: () => void,
   { type, text }: { readonly type: string; readonly text: (value: T) => string },
 ): Response {
+  let unread: ReturnType<typeof setTimeout> | undefined;
+  const end = () => {
+    clearTimeout(unread);
+    leave();
+    values.return(undefined).catch(() => {});
+  };
   const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
+      clearTimeout(unread);
       const { value, done } = await values.next();
-      if (done) controller.close();
-      else controller.enqueue(UTF8.encode(text(value)));
+      if (done) return controller.close();
+      controller.enqueue(UTF8.encode(text(value)));
+      unread = setTimeout(() => {
+        controller.error(new Error("nobody reads"));
+        end();
+      }, UNREAD_MS);
     },
-    cancel() {
-      leave();
-      values.return(undefined).catch(() => {});
-    },
+    cancel: end,
   }, { highWaterMark: 0 });
   return new Response(body, {
     headers: { "content-type": type, "cache-control": "no-cache", "x-accel-buffering": "no" },

@@ -43,7 +43,12 @@ const IDS = z.array(z.int().min(0)).min(1);
 
 const COMPLETION: z.ZodType<CompletionRequest> = z.strictObject({
   model: optional(z.string()),
-  prompt: z.union([z.string(), z.array(z.string()).min(1).max(128), IDS, z.array(IDS).max(128)]),
+  prompt: z.union([
+    z.string(),
+    z.array(z.string()).min(1).max(128),
+    IDS,
+    z.array(IDS).min(1).max(128),
+  ]),
   ...SAMPLING_FIELDS,
   ...UNUSED_FIELDS,
   max_tokens: optional(TOKENS),

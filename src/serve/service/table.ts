@@ -1,4 +1,5 @@
 import type { EngineClient } from "../../engine/client.ts";
+import { eventQueue } from "../../engine/schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../../engine/schedule/events.ts";
 import { UsageError } from "../../errors.ts";
 import { ApiError, invalid, tooMany } from "../http/errors.ts";
@@ -34,13 +35,14 @@ export interface RequestTable {
   /** Why no request can be answered any more. */
   readonly failure: Error | undefined;
   /**
-   * Room for `count` requests more.
+   * Room for `count` answers more. Those that were not read to the end have no slot, but take
+   * memory: they count too.
    *
-   * @throws ApiError (429) where too many wait.
+   * @throws ApiError (429) where there are too many.
    */
   checkRoom(count: number): void;
   /**
-   * Runs a request. Leaving the iteration ends it; the signal does so at once.
+   * Runs a request until its end or until its signal aborts. Who reads slowly slows nothing down.
    *
    * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
    */
@@ -60,6 +62,8 @@ export function requestTable(
   let ids = 0;
   let heard = 0;
   let failure: Error | undefined;
+  /** Answers whose clients have not read them to the end. */
+  let undelivered = 0;
 
   function enter(promptTokens: number): LiveRequest {
     if (live.size === 0) heard = now();
@@ -105,6 +109,33 @@ export function requestTable(
     metrics.request({ reason, seconds, perToken, prompt });
   }
 
+  /** Passes on what the engine does as it does it, also to who does not read. */
+  async function run(
+    engine: EngineClient,
+    request: GenerateRequest,
+    entry: LiveRequest,
+    push: (event: EngineEvent) => void,
+  ): Promise<void> {
+    let reason = "abort";
+    try {
+      for await (const event of engine.generate(request)) {
+        note(entry, event);
+        if (event.kind === "finish" && event.result.finishReason !== "interrupt") {
+          reason = event.result.finishReason;
+        }
+        push(event);
+      }
+    } catch (error) {
+      reason = "error";
+      if (!(error instanceof UsageError)) failure ??= error as Error;
+      push({ kind: "error", error: engineError(error, entry) });
+    } finally {
+      live.delete(entry);
+      heard = now();
+      ended(entry, reason);
+    }
+  }
+
   return {
     live,
     get running() {
@@ -122,28 +153,22 @@ export function requestTable(
     checkRoom(count) {
       const most = maxBatch + maxQueue;
       if (count > most) throw invalid(`${count} answers at once: at most ${most} find room`, "n");
-      // Those that find a free slot wait for nobody.
-      if (live.size + count > most) throw tooMany(live.size - maxBatch);
+      if (undelivered + count > most) throw tooMany(undelivered - maxBatch);
     },
     async *generate(engine, request) {
+      const events = eventQueue<EngineEvent>();
       const entry = enter(request.promptIds.length);
-      let reason = "abort";
+      undelivered++;
+      run(engine, request, entry, events.push);
       try {
-        for await (const event of engine.generate(request)) {
-          note(entry, event);
-          if (event.kind === "finish" && event.result.finishReason !== "interrupt") {
-            reason = event.result.finishReason;
-          }
+        while (true) {
+          const event = await events.next();
+          if (event.kind === "error") throw event.error;
           yield event;
+          if (event.kind === "finish") return;
         }
-      } catch (error) {
-        reason = "error";
-        if (!(error instanceof UsageError)) failure ??= error as Error;
-        throw engineError(error, entry);
       } finally {
-        live.delete(entry);
-        heard = now();
-        ended(entry, reason);
+        undelivered--;
       }
     },
   };
