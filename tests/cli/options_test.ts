@@ -269,11 +269,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, serve, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, serve, bench, breakeven, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",
