@@ -109,15 +109,15 @@ const MESSAGE = z.discriminatedUnion("role", [
   z.strictObject({ role: z.literal("system"), content: CONTENT, ...NAME }),
   z.strictObject({ role: z.literal("developer"), content: CONTENT, ...NAME }),
   z.strictObject({ role: z.literal("user"), content: CONTENT, ...NAME }),
-  z.strictObject({
+  // Clients send answers back with what they have made of them: `parsed`, `annotations`.
+  z.looseObject({
     role: z.literal("assistant"),
     content: optional(CONTENT),
     tool_calls: optional(z.array(CALL)),
     reasoning_content: optional(z.string()),
     reasoning: optional(z.string()),
-    ...{ refusal: optional(z.string()), annotations: optional(z.array(z.unknown())), ...NAME },
-    // Messages of OpenAI's have it; clients send them back.
-    audio: optional(z.null("this model has no audio")),
+    refusal: optional(z.string()),
+    ...NAME,
   }),
   z.strictObject({ role: z.literal("tool"), content: CONTENT, tool_call_id: z.string(), ...NAME }),
 ]);
