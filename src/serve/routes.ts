@@ -2,6 +2,7 @@ import type { Route } from "./service/route.ts";
 import { CHAT_ROUTE } from "./openai/chat.ts";
 import { COMPLETION_ROUTE } from "./openai/completions.ts";
 import { MODEL_ROUTES } from "./openai/models.ts";
+import { RESPONSES_ROUTE } from "./responses/responses.ts";
 import { HEALTH_ROUTE } from "./status/health.ts";
 import { STATUS_ROUTES } from "./status/server_info.ts";
 import { TOKEN_ROUTES } from "./status/tokenize.ts";
@@ -10,6 +11,7 @@ import { TOKEN_ROUTES } from "./status/tokenize.ts";
 export const ROUTES: readonly Route[] = [
   CHAT_ROUTE,
   COMPLETION_ROUTE,
+  RESPONSES_ROUTE,
   ...MODEL_ROUTES,
   HEALTH_ROUTE,
   ...STATUS_ROUTES,
