@@ -25,11 +25,13 @@ export function openApp(service: Service, log: (line: string) => void): Handler 
   for (const route of routes) {
     app.on(route.method.toUpperCase(), route.path, async (context) => {
       const request = context.req.raw;
-      if (!route.open) checkKey(request, options);
-      return await route.handle({
-        ...{ service, request, signal: request.signal, arrived: performance.now() },
-        params: context.req.param(),
-      });
+      try {
+        if (!route.open) checkKey(request, options);
+        const call = { service, request, signal: request.signal, arrived: performance.now() };
+        return await route.handle({ ...call, params: context.req.param() });
+      } catch (error) {
+        return refused(error, log, route.errors);
+      }
     });
     app.all(route.path, ({ req }) => refuse(notAllowed(req.method, route)));
   }
@@ -65,13 +67,17 @@ function notAllowed(method: string, { method: allowed, path }: Route): ApiError 
   });
 }
 
-function refused(error: unknown, log: (line: string) => void): Response {
+function refused(
+  error: unknown,
+  log: (line: string) => void,
+  shape: Route["errors"] = errorBody,
+): Response {
   if (!(error instanceof ApiError)) {
     log(error instanceof Error ? error.stack ?? error.message : reason(error));
   }
-  return refuse(asApiError(error));
+  return refuse(asApiError(error), shape);
 }
 
-function refuse(error: ApiError): Response {
-  return Response.json(errorBody(error), { status: error.status, headers: error.headers });
+function refuse(error: ApiError, shape: (error: ApiError) => unknown = errorBody): Response {
+  return Response.json(shape(error), { status: error.status, headers: error.headers });
 }

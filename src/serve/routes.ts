@@ -1,4 +1,6 @@
 import type { Route } from "./service/route.ts";
+import { ANTHROPIC_ROUTES } from "./anthropic/messages.ts";
+import { OLLAMA_ROUTES } from "./ollama/ollama.ts";
 import { CHAT_ROUTE } from "./openai/chat.ts";
 import { COMPLETION_ROUTE } from "./openai/completions.ts";
 import { MODEL_ROUTES } from "./openai/models.ts";
@@ -13,6 +15,8 @@ export const ROUTES: readonly Route[] = [
   COMPLETION_ROUTE,
   RESPONSES_ROUTE,
   ...MODEL_ROUTES,
+  ...ANTHROPIC_ROUTES,
+  ...OLLAMA_ROUTES,
   HEALTH_ROUTE,
   ...STATUS_ROUTES,
   ...TOKEN_ROUTES,

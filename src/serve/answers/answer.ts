@@ -11,7 +11,7 @@ import { callStream, type ToolPiece } from "../tools/call_stream.ts";
 /** What of an answer comes, in order, whichever API it goes to. */
 export type Piece =
   /** Its prompt is being computed. */
-  | { readonly kind: "begin" }
+  | { readonly kind: "begin"; readonly promptTokens: number; readonly cachedTokens: number }
   | { readonly kind: "reasoning"; readonly text: string }
   | ToolPiece
   /** A round's tokens, before their text. */
@@ -72,7 +72,8 @@ export async function* answer(
     for await (const event of events) {
       if (event.kind === "prefill" && began === undefined) {
         began = performance.now();
-        yield { kind: "begin" };
+        const promptTokens = request.promptIds.length;
+        yield { kind: "begin", promptTokens, cachedTokens: event.cached };
       } else if (event.kind === "round") {
         yield {
           kind: "round",

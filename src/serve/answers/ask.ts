@@ -24,21 +24,27 @@ export interface Ask {
 /** Longest text a token may stand for; longer prompts cannot fit and are not tokenized to see it. */
 const MOST_CHARACTERS = 128;
 
+/** Token ids of a prompt. @throws ApiError (400) as `promptTokens`, and where it does not fit. */
+export async function encodePrompt(ready: Ready, prompt: Prompt): Promise<readonly number[]> {
+  const ids = await promptTokens(ready, prompt);
+  const { contextLength } = ready.engine;
+  if (ids.length >= contextLength) throw promptTooLong(ids.length, contextLength);
+  return ids;
+}
+
 /**
- * Token ids of a prompt. The engine's thread is not interrupted where the client leaves meanwhile:
- * that could cost the others their engine.
+ * Token ids of a prompt, also of one that does not fit. The engine's thread is not interrupted where
+ * the client leaves meanwhile: that could cost the others their engine.
  *
- * @throws ApiError (400) for one that the context does not hold or the template refuses.
+ * @throws ApiError (400) for one that is far too long to look at, or that the template refuses.
  */
-export async function encodePrompt({ engine }: Ready, prompt: Prompt): Promise<readonly number[]> {
+export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<readonly number[]> {
   const { contextLength } = engine;
   const length = textLength(prompt);
   if (length > contextLength * MOST_CHARACTERS) {
     throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
   }
-  const ids = "ids" in prompt ? prompt.ids : await encoded(engine, prompt);
-  if (ids.length >= contextLength) throw promptTooLong(ids.length, contextLength);
-  return ids;
+  return "ids" in prompt ? prompt.ids : await encoded(engine, prompt);
 }
 
 async function encoded(engine: Ready["engine"], prompt: PromptInput): Promise<readonly number[]> {

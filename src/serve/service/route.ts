@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { Service } from "./service.ts";
 import { checked, readJson } from "../http/body.ts";
+import type { ApiError } from "../http/errors.ts";
 
 /** A request on its way to a route. */
 export interface Call {
@@ -27,10 +28,12 @@ export interface Route {
   readonly open?: true;
   /** Its answer may be a stream of events. */
   readonly streams?: true;
+  /** Its API's shape of an error; default OpenAI's. */
+  readonly errors?: (error: ApiError) => unknown;
   readonly handle: (call: Call) => Promise<Response> | Response;
 }
 
-type About = Pick<Route, "path" | "summary" | "tag" | "open" | "streams">;
+type About = Pick<Route, "path" | "summary" | "tag" | "open" | "streams" | "errors">;
 
 export function get(about: About, handle: Route["handle"]): Route {
   return { method: "get", ...about, handle };
