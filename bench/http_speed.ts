@@ -90,11 +90,15 @@ for (const clients of values.clients.split(",").map(Number)) {
     const plain = await batch(clients);
     const served = await server(clients);
     ratios.push(served.perSecond / plain.perSecond);
-    console.log(
+    say(
       `${clients} clients: batch ${plain.perSecond.toFixed(1)}, ` +
         `server ${served.perSecond.toFixed(1)} tokens/s, ` +
         `first token ${median(served.first)?.toFixed(0)} ms`,
     );
   }
-  console.log(`${clients} clients: server / batch ${median(ratios)?.toFixed(3)} (median)`);
+  say(`${clients} clients: server / batch ${median(ratios)?.toFixed(3)} (median)`);
+}
+
+function say(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 }
