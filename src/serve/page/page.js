@@ -145,6 +145,7 @@ function answerView() {
         );
       }
       stats.textContent = parts.join(", ");
+      talk.scrollTop = talk.scrollHeight;
     },
     fail(message) {
       stats.className = "stats error";
@@ -164,7 +165,7 @@ function shadesOf({ tokens, accepted }) {
 /** A bar as high as the round's drafts, filled as far as they were accepted. */
 function bar({ accepted, drafted }) {
   const made = element("span", "round");
-  made.style.height = `${Math.min(100, (drafted + 1) * 8)}%`;
+  made.style.height = `${Math.min(12, drafted + 1) * 6}px`;
   made.title = `${accepted} of ${drafted} drafts accepted`;
   const filled = element("i");
   filled.style.height = `${(accepted + 1) / (drafted + 1) * 100}%`;
@@ -205,6 +206,7 @@ async function compare(view) {
   const same = plain.content === view.content ? "the same text" : "ANOTHER TEXT";
   const times = (view.perSecond / plain.perSecond).toFixed(2);
   plain.stats.textContent += `, without drafts: ${same}; with them ${times} times as fast`;
+  talk.scrollTop = talk.scrollHeight;
 }
 
 byId("form").addEventListener("submit", (event) => {
