@@ -70,6 +70,46 @@ for (const fields of LEAVING) {
   });
 }
 
+/** Timers of a minute and more that run, counted while `use` does. */
+async function longTimers(use: (count: () => number) => Promise<void>): Promise<void> {
+  const { setTimeout: set, clearTimeout: clear } = globalThis;
+  const running = new Set<unknown>();
+  globalThis.setTimeout = Object.assign((...args: Parameters<typeof set>) => {
+    const id = set(...args);
+    if ((args[1] ?? 0) >= 60_000) running.add(id);
+    return id;
+  }, set);
+  globalThis.clearTimeout = (id) => {
+    running.delete(id);
+    clear(id);
+  };
+  try {
+    await use(() => running.size);
+  } finally {
+    Object.assign(globalThis, { setTimeout: set, clearTimeout: clear });
+  }
+}
+
+Deno.test("streams whose clients leave at any moment leave no timer and no request behind", () =>
+  longTimers(async (count) => {
+    const engine = fakeEngine({ answer: () => "one two " });
+    await using server = await fakeServer({ maxBatch: 8, maxQueue: 100 }, engine);
+    const body = JSON.stringify({ ...BODY, stream: true });
+    await Promise.all(Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < 40; i++) {
+        const leaving = new AbortController();
+        setTimeout(() => leaving.abort(), 2);
+        const init = { method: "POST", body, signal: leaving.signal };
+        await server.ask(CHAT, undefined, init).then((response) => response.text()).catch(() => {});
+      }
+    }));
+    const { table, ends } = server.server.service;
+    await until(() => table.live.size === 0 && ends.size === 0);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(count(), 0);
+    assert.deepEqual(server.log, []);
+  }));
+
 Deno.test("who does not read a stream holds up nobody, and its answer is made when it reads", async () => {
   const long = "word ".repeat(300);
   const engine = fakeEngine({ answer: () => long });

@@ -47,11 +47,16 @@ function streamed<T>(
       clearTimeout(unread);
       const { value, done } = await values.next();
       if (done) return controller.close();
-      controller.enqueue(UTF8.encode(text(value)));
       unread = setTimeout(() => {
         controller.error(new Error("nobody reads"));
         end();
       }, UNREAD_MS);
+      // Where the client has gone this calls `cancel`, which ends the wait.
+      try {
+        controller.enqueue(UTF8.encode(text(value)));
+      } catch {
+        end();
+      }
     },
     cancel: end,
   }, { highWaterMark: 0 });
