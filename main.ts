@@ -59,6 +59,11 @@ async function run(
       const { historyPath } = await import("./src/cli/terminal/history.ts");
       return await runChat(invocation.options, { open, io, historyFile: historyPath() });
     }
+    case "serve": {
+      const { runServe } = await import("./src/cli/serve/serve.ts");
+      const open = await engineOpener(invocation.options, io);
+      return await runServe(invocation.options, { open, io, version: denoJson.version });
+    }
     case "bench": {
       const { located } = await import("./src/cli/open/locate.ts");
       const { quiet } = invocation.options;

@@ -46,7 +46,15 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: true,
   },
   "src/serve": {
-    from: ["src/engine", "src/model", "src/text", "src/speculate", "src/gpu", "presets"],
+    from: [
+      "src/engine",
+      "src/grammar",
+      "src/model",
+      "src/text",
+      "src/speculate",
+      "src/gpu",
+      "presets",
+    ],
     packages: true,
   },
   "src/bench": {

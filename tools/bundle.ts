@@ -34,13 +34,14 @@ export async function bundle(output: string): Promise<void> {
 }
 
 /**
- * Deno makes a `require` for this file's URL, which may be no file's. All that wants one is linkedom,
- * which does without the package canvas.
+ * Deno makes a `require` for this file's URL, which may be no file's. What wants one is prom-client,
+ * for modules of Node, and linkedom, which does without the package canvas.
  */
 function withoutRequire(code: string): string {
   return code.replace(
     /^import \{ createRequire as (\w+) \} from "node:module";\nvar __require = \1\(.*\);$/m,
-    "var __require = (name) => { throw new Error(`${name} is not in the bundle`); };",
+    "var __require = (name) => { const own = globalThis.process.getBuiltinModule(name); " +
+      "if (own) return own; throw new Error(`${name} is not in the bundle`); };",
   );
 }
 

@@ -14,7 +14,7 @@ import type { TunedReport } from "./tune/tuned.ts";
 
 /** What is known of an engine once it is open. Plain data. */
 export interface EngineFacts
-  extends Pick<EngineText, "hasChatTemplate" | "reasoning" | "generation"> {
+  extends Pick<EngineText, "hasChatTemplate" | "chatTemplate" | "reasoning" | "generation"> {
   /** The target's checkpoint. */
   readonly name: string;
   readonly draftName: string | undefined;
@@ -43,6 +43,15 @@ export interface EngineFacts
 export interface EngineStatus {
   readonly counts: Readonly<SchedulerCounts>;
   readonly speculation: SpeculationReport;
+  /** KV pages of 16 tokens; free are also those that only the prefix cache holds. */
+  readonly pages: { readonly free: number; readonly total: number };
+}
+
+/** Tokens as text. */
+export interface DecodedTokens {
+  readonly text: string;
+  /** Of each token alone; half a character is U+FFFD. */
+  readonly pieces: readonly string[];
 }
 
 /**
@@ -60,10 +69,14 @@ export interface EngineClient extends EngineFacts, AsyncDisposable {
    * @throws UsageError as Engine.encodePrompt; the signal's reason where it aborts first.
    */
   encodePrompt(input: PromptInput, signal?: AbortSignal): Promise<readonly number[]>;
+  /** The text of token ids, special tokens included. @throws UsageError for what is no token. */
+  decode(ids: readonly number[]): Promise<DecodedTokens>;
   /** As Engine.generate. An abort ends it within INTERRUPT_MS, whatever the device is at. */
   generate(request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
   /** As of the last request that ended. */
   readonly status: EngineStatus;
+  /** As of now: the engine answers between two rounds. */
+  readStatus(): Promise<EngineStatus>;
   /** Stops the engine and ends its thread, so that a process with nothing else to do ends. */
   terminate(): Promise<void>;
 }

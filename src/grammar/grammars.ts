@@ -3,6 +3,7 @@ import type { TokenBytes } from "../text/token_bytes.ts";
 import { type Constraint, openConstraint } from "./constraint.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
 import { type Grammar, GrammarError } from "./rules/grammar.ts";
+import { formRules } from "./json/forms.ts";
 import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
@@ -131,6 +132,8 @@ function ebnfOf(grammar: Grammar): string {
       return written(schemaRules({ type: "object" }), "JSON schema");
     case "json schema":
       return written(schemaRules(grammar.schema), "JSON schema");
+    case "forms":
+      return written(formRules(grammar.forms), "form of a call");
   }
 }
 

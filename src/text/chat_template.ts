@@ -11,6 +11,10 @@ export interface ChatMessage {
   readonly reasoning_content?: string;
   /** Functions that the assistant calls, as transformers gives them to templates. */
   readonly tool_calls?: readonly unknown[];
+  /** Of a tool's message: the call that it answers. */
+  readonly tool_call_id?: string;
+  /** Of a tool's message: the function; of others who speaks. */
+  readonly name?: string;
 }
 
 /** Variables that a caller gives a template, by name: `enable_thinking`. JSON values. */

@@ -1,6 +1,7 @@
 import { Tokenizer as HfTokenizer } from "@huggingface/tokenizers";
 import { reason, UsageError } from "../errors.ts";
 import { REASONING_MARKS } from "./reasoning.ts";
+import { TOOL_MARKS } from "./tool_marks.ts";
 
 /** Text to token ids and back, as tokenizer.json says. Ids index the target's vocabulary. */
 export interface Tokenizer {
@@ -136,7 +137,7 @@ function wrap(
   usable: <T>(run: () => T) => T,
 ): Tokenizer {
   // The marks are text for whoever parts reasoning from answer, though some are special tokens.
-  const marks = REASONING_MARKS.flatMap(({ open, close }) => [open, close]);
+  const marks = [...REASONING_MARKS.flatMap(({ open, close }) => [open, close]), ...TOOL_MARKS];
   const skipped = new Set(
     [...inner.get_added_tokens_decoder()]
       .filter(([, { special, content }]) => special && !marks.includes(content))

@@ -166,8 +166,11 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     },
     get status() {
       const counts = { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 };
-      return { counts, speculation: plan.speculation.report };
+      return { counts, speculation: plan.speculation.report, pages: { free: 8, total: 8 } };
     },
+    readStatus: () => Promise.resolve(engine.status),
+    decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
+    chatTemplate: "",
     name: "fake",
     draftName: draft ? "fake-eagle3" : undefined,
     weights: options.weights ??

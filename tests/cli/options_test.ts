@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { BENCH_AXES } from "../../src/cli/options/bench_flags.ts";
+import { BENCH_AXES } from "../../src/cli/options/measure/bench_flags.ts";
 import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
 import { MOST_ROUNDS } from "../../src/engine/device/submit.ts";
@@ -288,11 +288,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, serve, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, serve, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",

@@ -124,8 +124,8 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
       report: () => ({ json: { drawn: { odd: 3 } }, rows: [["drawn", "3 odd ones"]] }),
     },
   }, { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 1, onWarning: () => {} });
-  const { counts } = fakeEngine().status;
-  const engine = { ...fakeEngine(), status: { counts, speculation: speculation.report } };
+  const { status } = fakeEngine();
+  const engine = { ...fakeEngine(), status: { ...status, speculation: speculation.report } };
   const run = async (flag: string) => {
     const io = fakeIo({ stdin: "" });
     const open = () => Promise.resolve(engine);

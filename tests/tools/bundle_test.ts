@@ -26,6 +26,30 @@ async function runIn(folder: string, ...args: string[]): Promise<string> {
   return out;
 }
 
+/** Runs the server there until it has answered. */
+async function servesIn(folder: string): Promise<void> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--no-config", "--cached-only", "eyrie.js", "serve", "--port", "0"],
+    cwd: folder,
+    env: { DENO_DIR: `${folder}/deno` },
+    ...{ stdin: "null", stdout: "piped", stderr: "null" },
+  }).spawn();
+  const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const url = ((await lines.read()).value ?? "").trim();
+  for (const path of ["/", "/metrics", "/openapi.json"]) {
+    const response = await fetch(`${url}${path}`);
+    equal(response.status, 200, path);
+    await response.body?.cancel();
+  }
+  const body = { messages: [{ role: "user", content: PROMPT }], temperature: 0 };
+  const init = { method: "POST", body: JSON.stringify(body) };
+  const { choices } = await (await fetch(`${url}/v1/chat/completions`, init)).json();
+  equal(`${choices[0].message.content}\n`, ANSWER);
+  child.kill("SIGTERM");
+  equal((await child.status).code, 0);
+  await lines.cancel();
+}
+
 Deno.test("the bundle alone in an empty folder runs with its embedded model", async (t) => {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-bundle-test-" });
   try {
@@ -57,6 +81,7 @@ Deno.test("the bundle alone in an empty folder runs with its embedded model", as
       equal(`${text}\n`, ANSWER);
       equal(speculative.algorithm, "EAGLE");
     });
+    await t.step("serve answers, with its page and its metrics", () => servesIn(folder));
     await t.step("a grammar is held to", async () => {
       const flags = ["--quiet", "--temperature", "0", "--regex", "12 \\+ 34 = [0-9]{2}"];
       equal(await runIn(folder, "generate", ...flags, "What is 12 + 34?"), "12 + 34 = 46\n");

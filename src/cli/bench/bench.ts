@@ -8,7 +8,7 @@ import { sweep, type SweepEvent } from "../../bench/sweep.ts";
 import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { checkWritable, openRowFile, readNamed, writeNamed } from "./files.ts";
-import { hasDraft } from "../options/bench_flags.ts";
+import { hasDraft } from "../options/measure/bench_flags.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";

@@ -13,7 +13,7 @@ import type { Case } from "../../bench/runner.ts";
 import { sweep } from "../../bench/sweep.ts";
 import { openWorkload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
-import { hasDraft } from "../options/bench_flags.ts";
+import { hasDraft } from "../options/measure/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";

@@ -2,7 +2,7 @@ import type { OpenCosts } from "../../bench/costs/costs_session.ts";
 import { costsText } from "../../bench/costs/costs_text.ts";
 import { reason, UsageError } from "../../errors.ts";
 import { replaceFile } from "../../engine/tune/replace_file.ts";
-import { hasDraft } from "../options/bench_flags.ts";
+import { hasDraft } from "../options/measure/bench_flags.ts";
 import type { ProfileOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { statusLine } from "../terminal/progress.ts";

@@ -15,7 +15,7 @@ import {
 import type { Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
-import { hasDraft } from "../options/bench_flags.ts";
+import { hasDraft } from "../options/measure/bench_flags.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";

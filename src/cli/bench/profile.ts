@@ -2,7 +2,7 @@ import { profileText } from "../../bench/profile/profile_text.ts";
 import type { OpenProfile, ProfileTable } from "../../bench/profile/profile_session.ts";
 import { checkWritable, writeNamed } from "./files.ts";
 import { modelRequest } from "./bench.ts";
-import { hasDraft } from "../options/bench_flags.ts";
+import { hasDraft } from "../options/measure/bench_flags.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";

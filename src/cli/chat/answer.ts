@@ -3,7 +3,7 @@ import type { ChatMessage } from "../../text/chat_template.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
-import { samplingOf } from "../open/open.ts";
+import { samplingOf } from "../../engine/sampling.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ChatOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";

@@ -17,7 +17,8 @@ import { draftWatch } from "../generate/notes.ts";
 import { thresholdsText } from "../generate/report.ts";
 import { templateArguments } from "../open/template.ts";
 import type { Engine } from "../open/engine.ts";
-import { type CommandContext, openWithProgress, randomSeed } from "../open/open.ts";
+import { randomSeed } from "../../engine/sampling.ts";
+import { type CommandContext, openWithProgress } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
 
 export interface ChatContext extends CommandContext {

@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import type { Engine } from "../open/engine.ts";
-import { type SamplingChoice, samplingChoice } from "../open/sampling.ts";
+import type { SamplingChoice } from "../../engine/sampling.ts";
+import { samplingChoice } from "../open/sampling.ts";
 import type { Think } from "../open/template.ts";
 import { allowed, parseValue } from "../options/flag.ts";
 import { flagNamed } from "../options/commands.ts";

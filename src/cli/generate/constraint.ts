@@ -90,5 +90,7 @@ export function grammarField(grammar: Grammar): Record<string, unknown> {
       return { grammar: grammar.text };
     case "regex":
       return { regex: grammar.pattern };
+    case "forms":
+      throw new Error("no flag and no line of a batch asks for the forms of a call");
   }
 }

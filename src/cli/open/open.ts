@@ -1,9 +1,9 @@
+import type { LoadProgress } from "../../engine/load/load.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { relaxing } from "../../speculate/accept_thresholds.ts";
-import type { Sampling } from "../../speculate/sampling.ts";
 import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
-import type { ChatOptions } from "../options/options.ts";
+import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { namedPolicy, ngramOf, speculationOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
@@ -19,12 +19,17 @@ export interface CommandContext {
 
 /** Opens the engine with a progress bar on stderr; undefined when Ctrl+C came first. */
 export async function openWithProgress(
-  options: ChatOptions & { readonly maxBatch?: number; readonly maxKvTokens?: number | undefined },
+  options: OpeningOptions & {
+    readonly maxBatch?: number;
+    readonly maxKvTokens?: number | undefined;
+  },
   { open, io }: CommandContext,
-  { constrained = false, ...speculating }: {
+  { constrained = false, onProgress, ...speculating }: {
     readonly allSteps?: boolean;
     /** Requests may have a grammar. */
     readonly constrained?: boolean;
+    /** Hears of the loading too. */
+    readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
 ): Promise<Engine | undefined> {
   const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
@@ -68,7 +73,10 @@ export async function openWithProgress(
     ...options.noPrefixCache ? { prefixCache: false } : {},
     ...options.elasticDraft ? { elasticDraft: true } : {},
     signal: io.signal,
-    onProgress: status.load,
+    onProgress: (progress) => {
+      status.load(progress);
+      onProgress?.(progress);
+    },
     onWarning,
   });
   try {
@@ -88,27 +96,4 @@ export async function openWithProgress(
 /** A choice of `--rounds-per-sync`. */
 export function roundsOf(choice: string): RoundsPerSync {
   return choice === "auto" ? choice : Number(choice);
-}
-
-/** Uniform over the seeds that `--seed` takes. */
-export function randomSeed(): number {
-  return crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
-}
-
-/** SGLang's `_SAMPLING_EPS`: below it a temperature is greedy; 1/temperature would overflow. */
-const GREEDY_BELOW = 1e-6;
-
-/** Sampling parameters; a missing seed is drawn. */
-export function samplingOf(
-  values: Omit<Sampling, "seed"> & { readonly seed: number | undefined },
-  drawSeed: () => number,
-): Sampling {
-  const { topK, topP, minP, logitBias } = values;
-  const { repetitionPenalty, frequencyPenalty, presencePenalty } = values;
-  const temperature = values.temperature < GREEDY_BELOW ? 0 : values.temperature;
-  const seed = values.seed ?? (temperature === 0 ? 0 : drawSeed());
-  return {
-    ...{ temperature, topK, topP, minP, seed },
-    ...{ repetitionPenalty, frequencyPenalty, presencePenalty, logitBias },
-  };
 }

@@ -1,14 +1,6 @@
-import { GREEDY, type Sampling } from "../../speculate/sampling.ts";
+import { FALLBACK, type SamplingChoice } from "../../engine/sampling.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import type { Engine } from "./engine.ts";
-
-/** What a request is sampled with besides its seed. */
-export type SamplingChoice = Omit<Sampling, "seed">;
-
-const { seed: _, ...OFF } = GREEDY;
-
-/** Where neither a flag nor generation_config.json says. */
-const FALLBACK: SamplingChoice = { ...OFF, temperature: 0.7 };
 
 /** Tokens of an answer, where nobody says, that no person waits for: one that never ends must end. */
 export const MAX_TOKENS = 512;

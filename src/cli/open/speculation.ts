@@ -3,7 +3,7 @@ import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/specu
 import { treeNamed } from "../../speculate/tree_shape.ts";
 import { NGRAM_RANGE, type NgramRange } from "../../draft/ngram.ts";
 import { UsageError } from "../../errors.ts";
-import type { ChatOptions } from "../options/options.ts";
+import type { ChatOptions, OpeningOptions } from "../options/options.ts";
 import { policyOf } from "../options/policy_option.ts";
 
 /**
@@ -14,7 +14,8 @@ import { policyOf } from "../options/policy_option.ts";
  * @throws UsageError for a config that cannot be read or used.
  */
 export function speculationOf(
-  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }: ChatOptions,
+  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }:
+    OpeningOptions,
   { allSteps = false }: { readonly allSteps?: boolean } = {},
 ): SpeculationChoice {
   const given = preset ?? adaptiveConfig;
@@ -38,7 +39,9 @@ export function speculationOf(
  * @throws UsageError for a policy or options that cannot be used.
  */
 export function namedPolicy(
-  { policy, numSteps, seed }: Pick<ChatOptions, "policy" | "numSteps" | "seed">,
+  { policy, numSteps, seed }:
+    & Pick<OpeningOptions, "policy" | "numSteps">
+    & Partial<Pick<ChatOptions, "seed">>,
 ): NamedPolicy | undefined {
   return policy === undefined ? undefined : {
     ...policyOf(policy),
@@ -50,7 +53,7 @@ export function namedPolicy(
 /** How many tokens NGRAM, and HYBRID's, must and may match. */
 export function ngramOf(
   { ngramMin: min = NGRAM_RANGE.min, ngramMax: max = NGRAM_RANGE.max }: Pick<
-    ChatOptions,
+    OpeningOptions,
     "ngramMin" | "ngramMax"
   >,
 ): NgramRange {

@@ -4,6 +4,7 @@ import type { FlagTable } from "./flag.ts";
 export type CommandName =
   | "generate"
   | "chat"
+  | "serve"
   | "bench"
   | "bench load"
   | "breakeven"

@@ -1,5 +1,11 @@
-import { BENCH_AXES, BENCH_OUTPUT, BENCH_PROFILE, BENCH_RANDOM, BENCH_RUN } from "./bench_flags.ts";
-import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./breakeven_flags.ts";
+import {
+  BENCH_AXES,
+  BENCH_OUTPUT,
+  BENCH_PROFILE,
+  BENCH_RANDOM,
+  BENCH_RUN,
+} from "./measure/bench_flags.ts";
+import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -21,8 +27,9 @@ import {
   TARGET,
   TEMPLATE,
 } from "./option_groups.ts";
-import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./load_flags.ts";
+import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
+import { SERVE, SERVE_LOAD } from "./option_serve.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import {
@@ -31,8 +38,8 @@ import {
   SIMULATE_MACHINE,
   SIMULATE_OUTPUT,
   SIMULATE_RUN,
-} from "./simulate_flags.ts";
-import { PROFILE, PROFILE_OUTPUT } from "./profile_flags.ts";
+} from "./measure/simulate_flags.ts";
+import { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 const MODEL_OPERAND = {
@@ -54,6 +61,9 @@ const MODEL = {
   ...CONTEXT,
   ...CACHE,
 };
+
+/** How requests are sampled that do not say: seed and stops are theirs. */
+const { seed: _seed, stop: _stop, ignoreEos: _ignoreEos, ...SERVE_SAMPLING } = SAMPLING;
 
 /** The models of a command that measures. */
 const MEASURED = {
@@ -104,6 +114,20 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
       Output: TALK,
+    },
+  },
+  serve: {
+    summary: "answer over HTTP: the APIs of OpenAI, Anthropic and ollama",
+    usage: "eyrie serve [flags] [MODEL]",
+    operands: [MODEL_OPERAND],
+    groups: {
+      Server: SERVE,
+      Load: { ...SERVE_LOAD, maxKvTokens: BATCH.maxKvTokens },
+      Model: MODEL,
+      Prompt: TEMPLATE,
+      Speculation: { ...SPECULATION, ...ROUNDS },
+      Sampling: { ...SERVE_SAMPLING, ...PENALTIES },
+      Output: { quiet: TALK.quiet },
     },
   },
   bench: {

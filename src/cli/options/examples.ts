@@ -10,6 +10,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie run Qwen/Qwen3-4B",
     "eyrie chat -m Qwen/Qwen3-4B --draft auto --system 'Answer briefly.'",
   ],
+  serve: [
+    "eyrie serve Qwen/Qwen3-4B --draft auto",
+    "eyrie serve --host 0.0.0.0 --api-key secret --max-batch 32",
+  ],
   bench: [
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
     "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",

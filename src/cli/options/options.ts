@@ -4,9 +4,9 @@ import type {
   BENCH_PROFILE,
   BENCH_RANDOM,
   BENCH_RUN,
-} from "./bench_flags.ts";
-import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./load_flags.ts";
-import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./breakeven_flags.ts";
+} from "./measure/bench_flags.ts";
+import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
+import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
 import type { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
 import type {
@@ -36,8 +36,9 @@ import type {
   SIMULATE_MACHINE,
   SIMULATE_OUTPUT,
   SIMULATE_RUN,
-} from "./simulate_flags.ts";
-import type { PROFILE, PROFILE_OUTPUT } from "./profile_flags.ts";
+} from "./measure/simulate_flags.ts";
+import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
+import type { SERVE, SERVE_LOAD } from "./option_serve.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -74,6 +75,35 @@ export type ChatOptions =
     "raw" | "json" | keyof typeof PROMPT | keyof typeof BATCH | keyof typeof CONSTRAINT
   >
   & Partial<Values<typeof HISTORY>>;
+
+/** Values of a command that opens an engine, as far as that needs them. */
+export type OpeningOptions = Values<
+  & typeof TARGET
+  & typeof DRAFT
+  & typeof QUANTIZE
+  & typeof KV
+  & typeof QUANTIZE_DRAFT
+  & typeof ADAPTER
+  & typeof AUTOTUNE
+  & typeof SPECULATION
+  & typeof ROUNDS
+  & typeof TEMPLATE
+  & typeof CONTEXT
+  & typeof CACHE
+  & typeof COSTS
+  & Pick<typeof TALK, "quiet">
+>;
+
+/** Values of `eyrie serve`. */
+export type ServeOptions =
+  & OpeningOptions
+  & Values<
+    & typeof SERVE
+    & typeof SERVE_LOAD
+    & Pick<typeof BATCH, "maxKvTokens">
+    & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
+    & typeof PENALTIES
+  >;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<

@@ -1,14 +1,14 @@
 import { UsageError } from "../../errors.ts";
-import { refuseImpossibleBench } from "./bench_flags.ts";
-import { refuseImpossibleBreakeven } from "./breakeven_flags.ts";
+import { refuseImpossibleBench } from "./measure/bench_flags.ts";
+import { refuseImpossibleBreakeven } from "./measure/breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
-import { refuseImpossibleLoad } from "./load_flags.ts";
+import { refuseImpossibleLoad } from "./measure/load_flags.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import { refuseBesidePolicy } from "./policy_option.ts";
-import { refuseImpossibleSimulation } from "./simulate_flags.ts";
+import { refuseImpossibleSimulation } from "./measure/simulate_flags.ts";
 import type {
   BenchOptions,
   BreakevenOptions,
@@ -23,10 +23,11 @@ import type {
   ProfileOptions,
   PullOptions,
   RemoveOptions,
+  ServeOptions,
   SimulateOptions,
   TokenMapOptions,
 } from "./options.ts";
-import { refuseImpossibleProfile } from "./profile_flags.ts";
+import { refuseImpossibleProfile } from "./measure/profile_flags.ts";
 import { readFlags, type Typed } from "./read_flags.ts";
 
 /** What `eyrie completion` knows. */
@@ -40,6 +41,7 @@ export type Invocation =
     readonly options: GenerateOptions;
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
+  | { readonly command: "serve"; readonly options: ServeOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "bench load"; readonly options: LoadOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
@@ -130,7 +132,7 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
   } else if (name === "simulate") {
     refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
-  } else refuseImpossible(given);
+  } else refuseImpossible(given, { batched: "batch" in flags });
   const spec = COMMANDS[name].operands ?? [];
   const lacking = spec.find(({ required }, i) => required && operands[i] === undefined);
   if (lacking !== undefined) {
@@ -189,7 +191,7 @@ function withDefaults(flags: FlagTable, given: Given): Record<string, unknown> {
 }
 
 /** Flags that contradict each other. `given` has only what was typed, no defaults. */
-function refuseImpossible(given: Given): void {
+function refuseImpossible(given: Given, { batched }: { readonly batched: boolean }): void {
   const { draft, algorithm, numSteps, model } = given;
   // Two of these draft without a model, HYBRID also with one.
   const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
@@ -239,7 +241,7 @@ function refuseImpossible(given: Given): void {
   }
   refuseBesidePolicy(given);
   for (const [key, flag] of [["maxBatch", "--max-batch"], ["output", "--output"]] as const) {
-    if (given[key] === undefined || given["batch"] !== undefined) continue;
+    if (!batched || given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);
   }
   if (given["raw"] === true && given["system"] !== undefined) {

@@ -2,7 +2,7 @@ import { UsageError } from "../../errors.ts";
 import { pricesOf, type PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { CostError } from "../../speculate/costs/parse.ts";
 import { readNamed } from "../bench/files.ts";
-import { COST_NAMES } from "../options/simulate_flags.ts";
+import { COST_NAMES } from "../options/measure/simulate_flags.ts";
 import { COST_PRESETS } from "./cost_presets.ts";
 
 /** The machine of `--costs`: a preset by its name, or a file. @throws UsageError */

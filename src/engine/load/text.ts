@@ -15,9 +15,20 @@ import { type TokenBytes, tokenBytes } from "../../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
 
 /** A text as it is, or a conversation for the chat template. Plain data. */
-export type PromptInput = { readonly raw: string } | {
+export type PromptInput = {
+  readonly raw: string;
+  /** Run the tokenizer's post-processor, which may put a BOS in front; default true. */
+  readonly addSpecialTokens?: boolean | undefined;
+} | {
   readonly messages: readonly ChatMessage[];
   readonly templateArguments?: TemplateArguments | undefined;
+  /** JSON schemas of the functions that the model may call, as the template takes them. */
+  readonly tools?: readonly unknown[] | undefined;
+  /**
+   * What the answer has to begin with: it is a part of the prompt. Reasoning that the template has
+   * opened is closed before it; "" does that alone.
+   */
+  readonly begin?: string | undefined;
 };
 
 /** What an engine knows of a checkpoint's text. */
@@ -26,6 +37,8 @@ export interface EngineText {
   /** Of every token; made anew at each call. */
   readonly tokens: () => TokenBytes;
   readonly hasChatTemplate: boolean;
+  /** The Jinja text; undefined for a base model. */
+  readonly chatTemplate: string | undefined;
   readonly reasoning: Reasoning;
   /** How the checkpoint wants to be sampled; callers apply it. */
   readonly generation: GenerationDefaults;
@@ -52,6 +65,7 @@ export function noText(name: string): EngineText {
       throw new UsageError(`Cannot constrain the output of "${name}": it has no tokenizer`);
     },
     hasChatTemplate: false,
+    chatTemplate: undefined,
     reasoning: reasoningOf(tokenizer, undefined),
     generation: {},
     encodePrompt: () => tokenizer.encode(""),
@@ -80,14 +94,18 @@ export function openText(
   const jinja = checkpoint.text("chat_template.jinja");
   const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
   const template = chatTemplate(jinja, tokenizerConfig);
+  const reasoning = reasoningOf(tokenizer, template);
   return {
     tokenizer,
     tokens: () => tokenBytes(tokenizerJson, { name: checkpoint.name, vocabSize, tokenizer }),
     hasChatTemplate: template !== undefined,
-    reasoning: reasoningOf(tokenizer, template),
+    chatTemplate: template,
+    reasoning,
     generation: generationDefaults(checkpoint.json("generation_config.json"), onWarning),
     encodePrompt(input: PromptInput): number[] {
-      if ("raw" in input) return tokenizer.encode(input.raw);
+      if ("raw" in input) {
+        return tokenizer.encode(input.raw, { addSpecialTokens: input.addSpecialTokens ?? true });
+      }
       if (template === undefined) {
         throw new UsageError(`Cannot chat with "${checkpoint.name}": no chat template, use --raw`);
       }
@@ -97,8 +115,16 @@ export function openText(
         bosToken,
         eosToken,
         templateArguments: input.templateArguments,
+        ...input.tools && { tools: input.tools },
       });
-      return tokenizer.encode(rendered, { addSpecialTokens: false });
+      const whole = input.begin === undefined ? rendered : begun(rendered, input.begin, reasoning);
+      return tokenizer.encode(whole, { addSpecialTokens: false });
     },
   };
+}
+
+/** A prompt whose answer begins with `begin`, without reasoning before it. */
+function begun(prompt: string, begin: string, { marks }: Reasoning): string {
+  const opened = marks !== undefined && prompt.trimEnd().endsWith(marks.open);
+  return opened ? `${prompt.trimEnd()}\n\n${marks.close}\n\n${begin}` : prompt + begin;
 }

@@ -1,4 +1,4 @@
-import type { ClientOptions, EngineFacts, EngineStatus } from "../client.ts";
+import type { ClientOptions, DecodedTokens, EngineFacts, EngineStatus } from "../client.ts";
 import type { EventQueue } from "../schedule/event_queue.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import { newBell } from "./bell.ts";
@@ -10,12 +10,18 @@ export interface Opened {
   readonly status: EngineStatus;
 }
 
+interface Answer {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
 /** A worker with an engine, and what it owes answers to. */
 export class Channel {
   readonly opened: Promise<Opened>;
   readonly #worker: Worker;
   readonly #ring: () => void;
-  readonly #encoding = new Map<number, PromiseWithResolvers<readonly number[]>>();
+  /** Questions that were not answered yet. */
+  readonly #asked = new Map<number, Answer>();
   readonly #streams = new Map<number, EventQueue<EngineEvent>>();
   /** Requests that were not waited for and have not ended. */
   readonly #left = new Set<number>();
@@ -65,11 +71,24 @@ export class Channel {
   }
 
   encode(input: Extract<ToEngine, { kind: "encode" }>["input"]): Promise<readonly number[]> {
+    return this.#ask((id) => ({ kind: "encode", id, input }));
+  }
+
+  decode(ids: readonly number[]): Promise<DecodedTokens> {
+    return this.#ask((id) => ({ kind: "decode", id, ids }));
+  }
+
+  readStatus(): Promise<EngineStatus> {
+    return this.#ask((id) => ({ kind: "read status", id }));
+  }
+
+  /** @param question whose answer has a value of type T. */
+  #ask<T>(question: (id: number) => ToEngine): Promise<T> {
     const id = this.#id++;
-    const encoded = Promise.withResolvers<readonly number[]>();
-    this.#encoding.set(id, encoded);
-    this.#post({ kind: "encode", id, input });
-    return encoded.promise;
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#asked.set(id, { resolve: (value) => resolve(value as T), reject });
+    this.#post(question(id));
+    return promise;
   }
 
   /** Submits a request whose events go into the queue until it is left. */
@@ -110,9 +129,9 @@ export class Channel {
     this.#failure = error;
     this.#worker.terminate();
     this.#opening.reject(error);
-    for (const { reject } of this.#encoding.values()) reject(error);
+    for (const { reject } of this.#asked.values()) reject(error);
     for (const stream of this.#streams.values()) stream.push({ kind: "error", error });
-    for (const each of [this.#encoding, this.#streams, this.#left]) each.clear();
+    for (const each of [this.#asked, this.#streams, this.#left]) each.clear();
   }
 
   #post(message: ToEngine): void {
@@ -131,8 +150,10 @@ export class Channel {
       case "not opened":
         return this.end(receivedError(message.error));
       case "encoded":
-        this.#encoding.get(message.id)?.resolve(message.ids);
-        return void this.#encoding.delete(message.id);
+      case "decoded":
+      case "status read":
+        this.#asked.get(message.id)?.resolve(message.value);
+        return void this.#asked.delete(message.id);
       case "error":
         return this.#fail(message.id, receivedError(message.error));
       case "events":
@@ -149,8 +170,8 @@ export class Channel {
   }
 
   #fail(id: number, error: Error): void {
-    this.#encoding.get(id)?.reject(error);
-    this.#encoding.delete(id);
+    this.#asked.get(id)?.reject(error);
+    this.#asked.delete(id);
     this.#streams.get(id)?.push({ kind: "error", error });
     this.#streams.delete(id);
     this.#left.delete(id);

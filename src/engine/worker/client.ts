@@ -95,6 +95,8 @@ function client(first: Channel, { facts, status }: Opened, reopen: () => Channel
       };
       return await unlessAborted(current.encode(input), signal, stop);
     },
+    decode: async (ids) => await (await live()).decode(ids),
+    readStatus: async () => await (await live()).readStatus(),
     async terminate() {
       await close();
       channel.end(new Error("the engine is closed"));

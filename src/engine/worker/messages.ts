@@ -1,5 +1,5 @@
 /** What goes between an engine's thread and the thread of its client. */
-import type { EngineFacts, EngineStatus, SentOptions } from "../client.ts";
+import type { DecodedTokens, EngineFacts, EngineStatus, SentOptions } from "../client.ts";
 import type { PromptInput } from "../load/text.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
 import type { LoadProgress } from "../load/load.ts";
@@ -7,6 +7,8 @@ import type { LoadProgress } from "../load/load.ts";
 export type ToEngine =
   | { readonly kind: "open"; readonly options: SentOptions; readonly bell: SharedArrayBuffer }
   | { readonly kind: "encode"; readonly id: number; readonly input: PromptInput }
+  | { readonly kind: "decode"; readonly id: number; readonly ids: readonly number[] }
+  | { readonly kind: "read status"; readonly id: number }
   | {
     readonly kind: "generate";
     readonly id: number;
@@ -27,8 +29,10 @@ export type FromEngine =
   | { readonly kind: "closed" }
   /** The engine could not be opened. */
   | { readonly kind: "not opened"; readonly error: SentError }
-  | { readonly kind: "encoded"; readonly id: number; readonly ids: readonly number[] }
-  /** To `encode` or `generate`. */
+  | { readonly kind: "encoded"; readonly id: number; readonly value: readonly number[] }
+  | { readonly kind: "decoded"; readonly id: number; readonly value: DecodedTokens }
+  | { readonly kind: "status read"; readonly id: number; readonly value: EngineStatus }
+  /** To what has an id. */
   | { readonly kind: "error"; readonly id: number; readonly error: SentError }
   /** All that a step brought, by request; the status where one of them ended. */
   | {

@@ -1,6 +1,7 @@
 import type { Engine } from "../open.ts";
 import type { Job } from "../schedule/scheduler.ts";
-import type { EngineFacts, EngineStatus } from "../client.ts";
+import { UsageError } from "../../errors.ts";
+import type { DecodedTokens, EngineFacts, EngineStatus } from "../client.ts";
 import type { EngineEvent } from "../schedule/events.ts";
 import { heardBell } from "./bell.ts";
 import { sentError } from "./errors.ts";
@@ -57,7 +58,15 @@ function answers(
       case "open":
         throw new Error("the engine is open already");
       case "encode":
-        return post({ kind: "encoded", id: message.id, ids: engine.encodePrompt(message.input) });
+        return post({
+          kind: "encoded",
+          id: message.id,
+          value: engine.encodePrompt(message.input),
+        });
+      case "decode":
+        return post({ kind: "decoded", id: message.id, value: decoded(engine, message.ids) });
+      case "read status":
+        return post({ kind: "status read", id: message.id, value: statusOf(engine) });
       case "generate": {
         const { id, request } = message;
         jobs.set(id, engine.submit(request, (event) => onEvent(id, event)));
@@ -102,23 +111,28 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 export function factsOf(engine: EngineFacts): EngineFacts {
   const { name, draftName, algorithm, weights, tuned, kvDtype, contextLength } = engine;
   const { loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
-  const { acceptThresholds, costsLine } = engine;
+  const { acceptThresholds, costsLine, chatTemplate } = engine;
   return {
-    ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength },
-    ...{
-      acceptThresholds,
-      costsLine,
-      loadMs,
-      device,
-      hasChatTemplate,
-      reasoning,
-      generation,
-      tier,
-      tiers,
-    },
+    ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength, costsLine },
+    ...{ acceptThresholds, loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
+    chatTemplate,
   };
 }
 
-function statusOf({ counts, speculation }: Engine): EngineStatus {
-  return { counts: { ...counts }, speculation: speculation.report };
+function statusOf({ counts, speculation, core: { pool }, cache }: Engine): EngineStatus {
+  const pages = { free: pool.free + cache.evictable, total: pool.total };
+  return { counts: { ...counts }, speculation: speculation.report, pages };
+}
+
+function decoded(
+  { tokenizer, outputs: { vocabSize, name } }: Engine,
+  ids: readonly number[],
+): DecodedTokens {
+  const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
+    );
+  }
+  return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
 }

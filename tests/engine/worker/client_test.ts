@@ -65,6 +65,24 @@ Deno.test("an engine in a worker", async (t) => {
     assert.equal(engine.status.speculation.rounds, result.speculative.rounds);
   });
 
+  await t.step("tokens as text, and what the engine does now", async () => {
+    const text = "<|im_start|>amber, é";
+    const whole = await engine.encodePrompt({ raw: text, addSpecialTokens: false });
+    const { text: again, pieces } = await engine.decode(whole);
+    assert.deepEqual([again, pieces.length, pieces[0]], [text, whole.length, "<|im_start|>"]);
+    await assert.rejects(engine.decode([99_999]), UsageError);
+    const { pages, counts } = await engine.readStatus();
+    assert.ok(pages.free <= pages.total && pages.total > 0);
+    assert.deepEqual(counts, engine.status.counts);
+  });
+
+  await t.step("a prompt that the answer's beginning is a part of", async () => {
+    const begun = await engine.encodePrompt({ ...user("Hello!"), begin: "Sure" });
+    const plain = ids[3] ?? [];
+    assert.deepEqual(begun.slice(0, plain.length), plain);
+    assert.equal((await engine.decode(begun.slice(plain.length))).text, "Sure");
+  });
+
   await t.step("four callers: one leaves, one is refused, two finish", async () => {
     const [left, refused, ...finished] = await Promise.allSettled([
       (async () => {

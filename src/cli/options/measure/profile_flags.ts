@@ -1,4 +1,4 @@
-import { MOST_STEPS } from "../../speculate/round_shape.ts";
+import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
 
 /** What `eyrie profile` measures. */

@@ -1,6 +1,6 @@
-import { UsageError } from "../../errors.ts";
-import { SCENARIO_NAMES } from "../../simulate/compare/scenario_names.ts";
-import { POLICY_NAMES } from "./option_speculation.ts";
+import { UsageError } from "../../../errors.ts";
+import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
+import { POLICY_NAMES } from "../option_speculation.ts";
 
 /** The files of presets/costs. */
 export const COST_NAMES = [

@@ -1,6 +1,6 @@
-import { UsageError } from "../../errors.ts";
-import { POLICY_NAMES, POLICY_TEXT } from "./option_speculation.ts";
-import { MOST_STEPS } from "../../speculate/round_shape.ts";
+import { UsageError } from "../../../errors.ts";
+import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
+import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 
 /** What is measured: all combinations of these. */
 export const BENCH_AXES = {

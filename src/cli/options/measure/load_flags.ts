@@ -1,4 +1,4 @@
-import { UsageError } from "../../errors.ts";
+import { UsageError } from "../../../errors.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
 
 /** When requests arrive. */

@@ -1,4 +1,4 @@
-import { UsageError } from "../../errors.ts";
+import { UsageError } from "../../../errors.ts";
 import { BENCH_AXES, refuseImpossibleBench } from "./bench_flags.ts";
 
 /** The terms of the equation. */

@@ -1,0 +1,62 @@
+import { startServer } from "../../serve/server.ts";
+import { type CommandContext, openWithProgress } from "../open/open.ts";
+import { shownName } from "../open/reference.ts";
+import { samplingChoice } from "../open/sampling.ts";
+import { templateArguments } from "../open/template.ts";
+import type { ServeOptions } from "../options/options.ts";
+import { warn } from "../terminal/warn.ts";
+
+const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
+
+/**
+ * `eyrie serve`: answers HTTP requests until the process is asked to end. It listens before the model
+ * is loaded. Prints its address once it answers. Returns the exit code.
+ */
+export async function runServe(
+  options: ServeOptions,
+  { open, io, version }: CommandContext & { readonly version: string },
+): Promise<number> {
+  // Mistakes are told before anything is opened.
+  const given = templateArguments(options);
+  const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
+  const server = startServer(
+    async (onProgress) =>
+      await openWithProgress(options, { open, io }, { constrained: true, onProgress }),
+    {
+      ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
+      hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],
+      origins: options.allowOrigin,
+      modelName: options.servedModelName,
+      drainMs: options.drainTimeout * 1000,
+      roundMs: options.roundTimeout * 1000,
+      sampling: (engine) => samplingChoice(options, engine),
+      maxTokens: options.maxTokens,
+      templateArguments: given,
+      log: (line) => io.stderr.write(`${line}\n`),
+    },
+  );
+  if (apiKey === undefined && !LOOPBACK.includes(host)) {
+    // Also with --quiet: whoever did not mean it should know.
+    const line = `everybody who reaches ${server.url} may use the model: there is no --api-key`;
+    warn(line, { io });
+  }
+  const say = (line: string) => quiet || io.stderr.write(`${line}\n`);
+  say(`${server.url} listens, the model is being loaded`);
+  await using engine = await server.ready;
+  if (engine !== undefined) {
+    say(`${shownName(engine.name)} answers ${maxBatch} requests at once`);
+    io.stdout.write(`${server.url}\n`);
+    await aborted(io.signal);
+    say(`stopping: requests that run have ${options.drainTimeout} s to end`);
+  }
+  await server.stop();
+  return 0;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve());
+  });
+}

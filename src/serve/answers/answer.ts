@@ -1,0 +1,161 @@
+import type {
+  GenerateRequest,
+  GenerateResult,
+  TextLogprobs,
+} from "../../engine/schedule/events.ts";
+import { type Parted, type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
+import { unavailable } from "../http/errors.ts";
+import type { Ready, Service } from "../service/service.ts";
+import { callStream, type ToolPiece } from "../tools/call_stream.ts";
+
+/** What of an answer comes, in order, whichever API it goes to. */
+export type Piece =
+  /** Its prompt is being computed. */
+  | { readonly kind: "begin"; readonly promptTokens: number; readonly cachedTokens: number }
+  | { readonly kind: "reasoning"; readonly text: string }
+  | ToolPiece
+  /** A round's tokens, before their text. */
+  | {
+    readonly kind: "round";
+    readonly tokens: number;
+    readonly accepted: number;
+    readonly drafted: number;
+    readonly logprobs: readonly TextLogprobs[];
+  }
+  | { readonly kind: "end"; readonly ended: Ended };
+
+export interface Ended {
+  readonly finish: "stop" | "length" | "tool_calls";
+  readonly result: GenerateResult;
+  /** Milliseconds that the request waited for a slot. */
+  readonly waitedMs: number;
+}
+
+/** How an output is read. */
+export interface Reading {
+  /** Part what the model thinks from what it says. */
+  readonly reasoning: boolean;
+  /** Part calls of functions from text. */
+  readonly calls?: {
+    /** What of the answer stands in the prompt already. */
+    readonly begun: string;
+    /** End after this many. */
+    readonly most: number;
+  } | undefined;
+}
+
+/**
+ * Generates an answer. Leaving the iteration, or the signal, ends its computation.
+ *
+ * @throws ApiError as RequestTable.generate; 503 where the server stops first.
+ */
+export async function* answer(
+  service: Service,
+  { ready, request, reading, signal }: {
+    readonly ready: Ready;
+    readonly request: Omit<GenerateRequest, "signal">;
+    readonly reading: Reading;
+    /** The client has gone. */
+    readonly signal: AbortSignal;
+  },
+): AsyncGenerator<Piece, void, void> {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  const reader = openReader(ready, request.promptIds, reading);
+  const started = performance.now();
+  let began: number | undefined;
+  if (signal.aborted) end();
+  signal.addEventListener("abort", end);
+  service.ends.add(end);
+  const events = service.table.generate(ready.engine, { ...request, signal: ending.signal });
+  try {
+    for await (const event of events) {
+      if (event.kind === "prefill" && began === undefined) {
+        began = performance.now();
+        const promptTokens = request.promptIds.length;
+        yield { kind: "begin", promptTokens, cachedTokens: event.cached };
+      } else if (event.kind === "round") {
+        yield {
+          kind: "round",
+          tokens: event.ids.length,
+          accepted: event.accepted,
+          drafted: event.drafts.length,
+          logprobs: event.logprobs ?? [],
+        };
+      } else if (event.kind === "text") {
+        yield* reader.push(event.text);
+        if (reader.enough) end();
+      } else if (event.kind === "finish") {
+        const { result } = event;
+        if (result.finishReason === "interrupt" && !reader.enough) {
+          throw unavailable(signal.aborted ? "the client has left" : "the server is stopping");
+        }
+        yield* reader.end();
+        const waitedMs = (began ?? performance.now()) - started;
+        yield { kind: "end", ended: { finish: reader.finish(result), result, waitedMs } };
+      }
+    }
+  } finally {
+    // Where it is left before its end.
+    end();
+    signal.removeEventListener("abort", end);
+    service.ends.delete(end);
+  }
+}
+
+interface Reader {
+  /** No more calls are wanted. */
+  readonly enough: boolean;
+  push(text: string): Piece[];
+  end(): Piece[];
+  finish(result: GenerateResult): Ended["finish"];
+}
+
+function openReader(
+  { engine, tools }: Ready,
+  promptIds: readonly number[],
+  { reasoning, calls }: Reading,
+): Reader {
+  const thought: ReasoningStream | undefined = reasoning
+    ? reasoningStream(engine.reasoning, promptIds)
+    : undefined;
+  const called = calls && callStream(tools.format);
+  let count = 0;
+  let enough = false;
+
+  /** Without what comes after the last call that is wanted. */
+  function counted(pieces: readonly ToolPiece[]): ToolPiece[] {
+    const most = calls?.most ?? Infinity;
+    const kept = pieces.filter((piece) => piece.kind === "text" ? !enough : piece.index < most);
+    count += kept.filter(({ kind }) => kind === "call").length;
+    enough ||= pieces.some((piece) => piece.kind === "called" && piece.index + 1 >= most);
+    return kept;
+  }
+
+  function parted({ reasoning, text }: Parted): Piece[] {
+    const before: Piece[] = reasoning === "" ? [] : [{ kind: "reasoning", text: reasoning }];
+    if (text === "") return before;
+    if (called === undefined) return [...before, { kind: "text", text }];
+    return [...before, ...counted(called.push(text))];
+  }
+
+  const push = (text: string): Piece[] => (
+    parted(thought === undefined ? { reasoning: "", text } : thought.push(text))
+  );
+  // The beginning makes no text: it is a mark.
+  if (calls !== undefined && calls.begun !== "") called?.push(calls.begun);
+  return {
+    get enough() {
+      return enough;
+    },
+    push,
+    end() {
+      const last = thought === undefined ? [] : parted(thought.end());
+      return called === undefined ? last : [...last, ...counted(called.end())];
+    },
+    finish({ finishReason }) {
+      if (finishReason === "length" && !enough) return "length";
+      return count > 0 ? "tool_calls" : "stop";
+    },
+  };
+}

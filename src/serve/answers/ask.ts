@@ -1,0 +1,92 @@
+import type { GenerateRequest } from "../../engine/schedule/events.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
+import { randomSeed, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
+import { UsageError } from "../../errors.ts";
+import { invalid, promptTooLong } from "../http/errors.ts";
+import type { Ready, ServiceOptions } from "../service/service.ts";
+
+/** A prompt as an API gives it. */
+export type Prompt = PromptInput | { readonly ids: readonly number[] };
+
+/** What one answer is asked for with, whichever API it came by. Absent: the server's default. */
+export interface Ask {
+  readonly sampling: Partial<SamplingChoice> & { readonly seed?: number };
+  readonly maxTokens?: number | undefined;
+  readonly stop: readonly string[];
+  readonly ignoreEos: boolean;
+  readonly grammar?: Grammar | undefined;
+  /** Likeliest tokens to tell of each output token; absent: no log-probabilities. */
+  readonly logprobs?: number | undefined;
+  readonly numSteps?: number | undefined;
+}
+
+/** Longest text a token may stand for; longer prompts cannot fit and are not tokenized to see it. */
+const MOST_CHARACTERS = 128;
+
+/** Token ids of a prompt. @throws ApiError (400) as `promptTokens`, and where it does not fit. */
+export async function encodePrompt(ready: Ready, prompt: Prompt): Promise<readonly number[]> {
+  const ids = await promptTokens(ready, prompt);
+  const { contextLength } = ready.engine;
+  if (ids.length >= contextLength) throw promptTooLong(ids.length, contextLength);
+  return ids;
+}
+
+/**
+ * Token ids of a prompt, also of one that does not fit. The engine's thread is not interrupted where
+ * the client leaves meanwhile: that could cost the others their engine.
+ *
+ * @throws ApiError (400) for one that is far too long to look at, or that the template refuses.
+ */
+export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<readonly number[]> {
+  const { contextLength } = engine;
+  const length = textLength(prompt);
+  if (length > contextLength * MOST_CHARACTERS) {
+    throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
+  }
+  return "ids" in prompt ? prompt.ids : await encoded(engine, prompt);
+}
+
+async function encoded(engine: Ready["engine"], prompt: PromptInput): Promise<readonly number[]> {
+  try {
+    return await engine.encodePrompt(prompt);
+  } catch (error) {
+    if (error instanceof UsageError) throw invalid(error.message, "messages");
+    throw error;
+  }
+}
+
+function textLength(prompt: Prompt): number {
+  if ("ids" in prompt) return prompt.ids.length;
+  if ("raw" in prompt) return prompt.raw.length;
+  return prompt.messages.reduce((sum, { content }) => sum + content.length, 0);
+}
+
+/**
+ * The engine's request for answer number `choice` of a prompt. Of several the seed counts up, so that
+ * the first is the one of a request for one.
+ */
+export function requestOf(
+  { sampling, maxTokens, stop, ignoreEos, grammar, logprobs, numSteps }: Ask,
+  { promptIds, ready, options, choice = 0, drawSeed = randomSeed }: {
+    readonly promptIds: readonly number[];
+    readonly ready: Ready;
+    readonly options: Pick<ServiceOptions, "sampling" | "maxTokens">;
+    readonly choice?: number;
+    readonly drawSeed?: () => number;
+  },
+): Omit<GenerateRequest, "signal"> {
+  const { engine } = ready;
+  const { seed: given, ...own } = sampling;
+  const seed = given === undefined ? undefined : (given + choice) % 2 ** 32;
+  return {
+    promptIds,
+    sampling: samplingOf({ ...options.sampling(engine), ...own, seed }, drawSeed),
+    maxTokens: maxTokens ?? options.maxTokens ?? engine.contextLength,
+    stop,
+    ignoreEos,
+    ...grammar === undefined ? {} : { grammar },
+    ...logprobs === undefined ? {} : { logprobs },
+    ...numSteps === undefined ? {} : { numSteps },
+  };
+}

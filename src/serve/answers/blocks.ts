@@ -1,0 +1,100 @@
+import type { TextLogprobs } from "../../engine/schedule/events.ts";
+import type { Piece } from "./answer.ts";
+
+/** A part of an answer: thoughts, text or a call, one after the other. */
+export interface Block {
+  readonly kind: "reasoning" | "text" | "call";
+  /** Of the function that is called. */
+  readonly name: string;
+  /** Of a call its arguments, JSON. */
+  text: string;
+  readonly logprobs: TextLogprobs[];
+}
+
+/** What happens to the block with this number. */
+export interface BlockEvent {
+  readonly kind: "open" | "delta" | "close";
+  readonly index: number;
+  readonly block: Block;
+  /** What a delta adds. */
+  readonly text: string;
+  readonly logprobs: readonly TextLogprobs[];
+}
+
+/** Turns an answer's pieces into blocks, for the APIs whose answers are lists of them. */
+export interface BlockWriter {
+  readonly blocks: readonly Block[];
+  /** Output tokens of rounds that came before the thoughts ended. */
+  readonly reasoningTokens: number;
+  write(piece: Piece): BlockEvent[];
+}
+
+export function blockWriter(): BlockWriter {
+  const blocks: Block[] = [];
+  let open = false;
+  let tokens = 0;
+  let reasoningTokens = 0;
+  /** Not told yet. */
+  let logprobs: TextLogprobs[] = [];
+
+  function event(
+    kind: BlockEvent["kind"],
+    text = "",
+    told: BlockEvent["logprobs"] = [],
+  ): BlockEvent {
+    const block = blocks.at(-1) as Block;
+    return { kind, index: blocks.length - 1, block, text, logprobs: told };
+  }
+
+  function close(): BlockEvent[] {
+    if (!open) return [];
+    open = false;
+    return [event("close")];
+  }
+
+  function begin(kind: Block["kind"], name = ""): BlockEvent[] {
+    if (kind !== "call" && open && blocks.at(-1)?.kind === kind) return [];
+    const closed = close();
+    blocks.push({ kind, name, text: "", logprobs: [] });
+    open = true;
+    return [...closed, event("open")];
+  }
+
+  function add(text: string): BlockEvent {
+    const block = blocks.at(-1) as Block;
+    const told = logprobs;
+    logprobs = [];
+    block.text += text;
+    block.logprobs.push(...told);
+    return event("delta", text, told);
+  }
+
+  return {
+    blocks,
+    get reasoningTokens() {
+      return reasoningTokens;
+    },
+    write(piece) {
+      switch (piece.kind) {
+        case "round":
+          tokens += piece.tokens;
+          logprobs.push(...piece.logprobs);
+          return [];
+        case "reasoning":
+          reasoningTokens = tokens;
+          return [...begin("reasoning"), add(piece.text)];
+        case "text":
+          return [...begin("text"), add(piece.text)];
+        case "call":
+          return begin("call", piece.name);
+        case "arguments":
+          return [add(piece.text)];
+        case "called":
+        case "end":
+          return close();
+        case "begin":
+          return [];
+      }
+    },
+  };
+}

@@ -1,0 +1,86 @@
+import type { Ended } from "./answer.ts";
+
+/** OpenAI's `usage`. */
+export interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+  readonly prompt_tokens_details: { readonly cached_tokens: number };
+  readonly completion_tokens_details: {
+    readonly accepted_prediction_tokens: number;
+    readonly rejected_prediction_tokens: number;
+  };
+}
+
+/** Of all answers to one prompt: drafts are what OpenAI calls prediction tokens. */
+export function usageOf(answers: readonly Ended[]): Usage {
+  const [first] = answers;
+  const prompt_tokens = first?.result.promptIds.length ?? 0;
+  const sum = (of: (ended: Ended) => number) => answers.reduce((all, each) => all + of(each), 0);
+  const completion_tokens = sum(({ result }) => result.outputIds.length);
+  const drafted = sum(({ result }) => result.speculative.draft_tokens);
+  const accepted = sum(({ result }) => result.speculative.accepted_tokens);
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: { cached_tokens: first?.result.cachedTokens ?? 0 },
+    completion_tokens_details: {
+      accepted_prediction_tokens: accepted,
+      rejected_prediction_tokens: drafted - accepted,
+    },
+  };
+}
+
+/** The usage of several prompts. */
+export function usageSum(parts: readonly Usage[]): Usage {
+  const sum = (of: (usage: Usage) => number) => parts.reduce((all, each) => all + of(each), 0);
+  return {
+    prompt_tokens: sum((each) => each.prompt_tokens),
+    completion_tokens: sum((each) => each.completion_tokens),
+    total_tokens: sum((each) => each.total_tokens),
+    prompt_tokens_details: {
+      cached_tokens: sum((each) => each.prompt_tokens_details.cached_tokens),
+    },
+    completion_tokens_details: {
+      accepted_prediction_tokens: sum((each) =>
+        each.completion_tokens_details.accepted_prediction_tokens
+      ),
+      rejected_prediction_tokens: sum((each) =>
+        each.completion_tokens_details.rejected_prediction_tokens
+      ),
+    },
+  };
+}
+
+/** llama-server's `timings` of one answer; times in milliseconds, the wait for a slot left out. */
+export function timingsOf({ result, waitedMs }: Ended): Readonly<Record<string, number>> {
+  const { timing, promptIds, outputIds, cachedTokens, speculative } = result;
+  const prompt_n = promptIds.length - cachedTokens;
+  const prompt_ms = Math.max(0, timing.prefillMs - waitedMs);
+  const predicted_n = outputIds.length;
+  const predicted_ms = timing.decodeMs;
+  return {
+    cache_n: cachedTokens,
+    prompt_n,
+    prompt_ms: rounded(prompt_ms),
+    prompt_per_token_ms: rounded(ratio(prompt_ms, prompt_n)),
+    prompt_per_second: rounded(ratio(prompt_n * 1000, prompt_ms)),
+    predicted_n,
+    predicted_ms: rounded(predicted_ms),
+    // The prompt's computation chose the first token.
+    predicted_per_token_ms: rounded(ratio(predicted_ms, Math.max(1, predicted_n - 1))),
+    predicted_per_second: rounded(timing.tokensPerSecond),
+    draft_n: speculative.draft_tokens,
+    draft_n_accepted: speculative.accepted_tokens,
+    queue_ms: rounded(waitedMs),
+  };
+}
+
+function ratio(part: number, whole: number): number {
+  return whole > 0 ? part / whole : 0;
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

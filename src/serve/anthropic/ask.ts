@@ -1,0 +1,102 @@
+import { invalid } from "../http/errors.ts";
+import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
+import type { ChatRequest, MessageField, ToolChoice } from "../openai/chat_schema.ts";
+import type { Ready, ServiceOptions } from "../service/service.ts";
+import type {
+  AnthropicMessage,
+  CountRequest,
+  MessageBlock,
+  MessagesRequest,
+  TextBlock,
+} from "./schema.ts";
+
+/**
+ * What the request asks for, by way of the same request for a chat. Where the assistant has the last
+ * word the answer goes on from there.
+ *
+ * @throws ApiError as `chatAsk`.
+ */
+export function anthropicAsk(
+  request: CountRequest & Partial<MessagesRequest>,
+  ready: Ready,
+  options: Pick<ServiceOptions, "templateArguments">,
+): ChatAsk {
+  const { system, messages, tools, output_config: output } = request;
+  const last = messages.at(-1);
+  const begun = last?.role === "assistant" ? textOf(last.content) : undefined;
+  const said = begun === undefined ? messages : messages.slice(0, -1);
+  const format = output?.format;
+  const chat: ChatRequest = {
+    messages: [
+      ...system ? [{ role: "system" as const, content: textOf(system) }] : [],
+      ...said.flatMap(messageFields),
+    ],
+    max_tokens: request.max_tokens,
+    stop: request.stop_sequences,
+    temperature: request.temperature,
+    top_p: request.top_p,
+    top_k: request.top_k,
+    seed: request.seed,
+    tools: tools?.map(({ name, description, input_schema }) => ({
+      type: "function",
+      function: { name, description, parameters: input_schema },
+    })),
+    tool_choice: choiceOf(request),
+    parallel_tool_calls: !request.tool_choice?.disable_parallel_tool_use,
+    reasoning_effort: effortOf(request),
+    response_format: format && { type: "json_schema", json_schema: { schema: format.schema } },
+  };
+  const asked = chatAsk(chat, ready, options);
+  if (begun === undefined) return asked;
+  if (asked.ask.grammar !== undefined) {
+    throw invalid("an answer that a grammar writes cannot go on from what was said", "messages");
+  }
+  return {
+    ...asked,
+    prompt: { ...asked.prompt as Extract<ChatAsk["prompt"], { messages: unknown }>, begin: begun },
+    reading: { ...asked.reading, reasoning: false },
+  };
+}
+
+function choiceOf({ tool_choice: choice }: CountRequest): ToolChoice | undefined {
+  if (!choice) return undefined;
+  if (choice.type === "any") return "required";
+  if (choice.type !== "tool") return choice.type;
+  if (!choice.name) throw invalid('Cannot do without "tool_choice.name"', "tool_choice.name");
+  return { type: "function", function: { name: choice.name } };
+}
+
+function effortOf({ thinking, output_config: output }: CountRequest): string | undefined {
+  if (thinking?.type === "disabled") return "none";
+  if (output?.effort) return output.effort;
+  return thinking?.type === "enabled" ? "high" : undefined;
+}
+
+function messageFields({ role, content }: AnthropicMessage): MessageField[] {
+  if (typeof content === "string") return [{ role, content }];
+  const text = textOf(content);
+  const of = <T extends MessageBlock["type"]>(type: T) =>
+    content.filter((block): block is Extract<MessageBlock, { type: T }> => block.type === type);
+  if (role === "assistant") {
+    const thoughts = of("thinking").map(({ thinking }) => thinking).join("");
+    const calls = of("tool_use").map(({ id, name, input }) => (
+      { id, type: "function" as const, function: { name, arguments: JSON.stringify(input) } }
+    ));
+    return [{
+      ...{ role, content: text },
+      ...thoughts === "" ? {} : { reasoning_content: thoughts },
+      ...calls.length === 0 ? {} : { tool_calls: calls },
+    }];
+  }
+  const results = of("tool_result").map((result): MessageField => ({
+    role: "tool",
+    tool_call_id: result.tool_use_id,
+    content: `${result.is_error ? "Error: " : ""}${textOf(result.content ?? "")}`,
+  }));
+  return text === "" && results.length > 0 ? results : [...results, { role, content: text }];
+}
+
+function textOf(content: string | readonly (MessageBlock | TextBlock)[]): string {
+  if (typeof content === "string") return content;
+  return content.map((block) => block.type === "text" ? block.text : "").join("");
+}

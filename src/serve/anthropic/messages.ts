@@ -1,0 +1,172 @@
+import type { Ended } from "../answers/answer.ts";
+import { promptTokens } from "../answers/ask.ts";
+import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
+import { type Choices, openChoices } from "../answers/choices.ts";
+import { usageOf } from "../answers/usage.ts";
+import { asApiError } from "../http/errors.ts";
+import { eventStream, type StreamEvent } from "../http/sse.ts";
+import { type Call, post, type Route } from "../service/route.ts";
+import { modelNamed, type Ready } from "../service/service.ts";
+import { randomId } from "../tools/family.ts";
+import { anthropicAsk } from "./ask.ts";
+import { anthropicError } from "./errors.ts";
+import { COUNT, type CountRequest, MESSAGES, type MessagesRequest } from "./schema.ts";
+
+const ABOUT = { tag: "Anthropic", errors: anthropicError } as const;
+
+export const ANTHROPIC_ROUTES: readonly Route[] = [
+  post(
+    {
+      path: "/v1/messages",
+      summary: "The next message of a conversation",
+      streams: true,
+      ...ABOUT,
+    },
+    MESSAGES,
+    messages,
+  ),
+  post(
+    { path: "/v1/messages/count_tokens", summary: "Tokens of a conversation", ...ABOUT },
+    COUNT,
+    async (body: CountRequest, { service }) => {
+      const ready = modelNamed(service, body.model);
+      const { prompt } = anthropicAsk(body, ready, service.options);
+      return Response.json({ input_tokens: (await promptTokens(ready, prompt)).length });
+    },
+  ),
+];
+
+async function messages(body: MessagesRequest, { service, signal }: Call): Promise<Response> {
+  const ready = modelNamed(service, body.model);
+  const { prompt, ask, reading } = anthropicAsk(body, ready, service.options);
+  const choices = await openChoices(service, {
+    ...{ ready, prompts: [prompt], ask, reading, count: 1, signal },
+  });
+  const context = { ready, stops: ask.stop };
+  if (body.stream) return eventStream(events(choices, context), choices.leave);
+  const writer = blockWriter();
+  let ended: Ended | undefined;
+  for await (const [, piece] of choices.pieces) {
+    writer.write(piece);
+    if (piece.kind === "end") ended = piece.ended;
+  }
+  return Response.json({
+    ...messageOf(ready, writer.blocks.flatMap((block) => whole(block, ready))),
+    ...await stopOf(ended as Ended, context),
+    usage: usage(ended as Ended),
+  });
+}
+
+interface Context {
+  readonly ready: Ready;
+  readonly stops: readonly string[];
+}
+
+function messageOf({ model }: Ready, content: readonly unknown[]): Record<string, unknown> {
+  return {
+    ...{ id: `msg_${randomId(24)}`, type: "message", role: "assistant", model, content },
+    ...{ stop_reason: null, stop_sequence: null },
+  };
+}
+
+/** The counts of prompt tokens that were computed and those that were cached, apart. */
+function usage(ended: Ended): Record<string, number> {
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = usageOf([ended]);
+  return {
+    ...inputUsage(prompt_tokens, prompt_tokens_details.cached_tokens),
+    output_tokens: completion_tokens,
+  };
+}
+
+function inputUsage(prompt: number, cached: number): Record<string, number> {
+  return {
+    input_tokens: prompt - cached,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cached,
+  };
+}
+
+/** Why it ended. The engine does not tell which stop text: what stands behind the text does. */
+async function stopOf(
+  { finish, result }: Ended,
+  { ready: { engine }, stops }: Context,
+): Promise<{ stop_reason: string; stop_sequence: string | null }> {
+  if (finish === "tool_calls") return { stop_reason: "tool_use", stop_sequence: null };
+  if (finish === "length") return { stop_reason: "max_tokens", stop_sequence: null };
+  const output = stops.length === 0 ? "" : (await engine.decode(result.outputIds)).text;
+  const at = output.indexOf(result.text) + result.text.length;
+  const [found] = stops.filter((stop) => output.startsWith(stop, at))
+    .toSorted((a, b) => b.length - a.length);
+  return found === undefined
+    ? { stop_reason: "end_turn", stop_sequence: null }
+    : { stop_reason: "stop_sequence", stop_sequence: found };
+}
+
+/** A call that the answer's end cut has no input that could be given: it is left out. */
+function whole({ kind, name, text }: Block, ready: Ready): unknown {
+  if (kind === "call") {
+    const input = objectOf(text);
+    return input ? { type: "tool_use", id: ready.tools.callId(), name, input } : [];
+  }
+  return kind === "text"
+    ? { type: "text", text }
+    : { type: "thinking", thinking: text, signature: "" };
+}
+
+function objectOf(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+async function* events(
+  { pieces, leave }: Choices,
+  context: Context,
+): AsyncGenerator<StreamEvent, void, void> {
+  const named = (type: string, fields: Record<string, unknown> = {}): StreamEvent => (
+    { event: type, data: { type, ...fields } }
+  );
+  const writer = blockWriter();
+  try {
+    for await (const [, piece] of pieces) {
+      if (piece.kind === "begin") {
+        const input = inputUsage(piece.promptTokens, piece.cachedTokens);
+        const message = { ...messageOf(context.ready, []), usage: { ...input, output_tokens: 0 } };
+        yield named("message_start", { message });
+      }
+      for (const event of writer.write(piece)) {
+        yield named(...blockEvent(event, context.ready));
+      }
+      if (piece.kind !== "end") continue;
+      const delta = await stopOf(piece.ended, context);
+      yield named("message_delta", { delta, usage: usage(piece.ended) });
+      yield named("message_stop");
+    }
+  } catch (error) {
+    leave();
+    yield { event: "error", data: anthropicError(asApiError(error)) };
+  }
+}
+
+function blockEvent(
+  { kind, index, block, text }: BlockEvent,
+  { tools }: Ready,
+): [type: string, fields: Record<string, unknown>] {
+  if (kind === "close") return ["content_block_stop", { index }];
+  if (kind === "open") {
+    const content_block = block.kind === "call"
+      ? { type: "tool_use", id: tools.callId(), name: block.name, input: {} }
+      : block.kind === "text"
+      ? { type: "text", text: "" }
+      : { type: "thinking", thinking: "", signature: "" };
+    return ["content_block_start", { index, content_block }];
+  }
+  const delta = block.kind === "call"
+    ? { type: "input_json_delta", partial_json: text }
+    : block.kind === "text"
+    ? { type: "text_delta", text }
+    : { type: "thinking_delta", thinking: text };
+  return ["content_block_delta", { index, delta }];
+}

@@ -1,0 +1,133 @@
+import type { z } from "zod";
+import { ApiError, invalid } from "./errors.ts";
+
+/** Largest body, bytes. */
+export const MOST_BYTES: number = 8 * 2 ** 20;
+
+/** Deeper JSON is no request; what walks through it would run out of stack. */
+const MOST_DEPTH = 100;
+
+/** How long a body may take to arrive. */
+const BODY_MS = 60_000;
+
+/**
+ * The request's body as JSON.
+ *
+ * @throws ApiError for a body that is too large (413) or too slow (408), for what is no UTF-8 or no
+ * JSON, and for JSON that is nested too deep.
+ */
+export async function readJson(request: Request): Promise<unknown> {
+  const text = utf8(await readBytes(request));
+  if (depthOf(text) > MOST_DEPTH) {
+    throw invalid(`the body's JSON is nested more than ${MOST_DEPTH} levels deep`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid("the body is not JSON");
+  }
+}
+
+/** @throws ApiError naming the first field that does not fit the schema. */
+export function checked<T>(schema: z.ZodType<T>, value: unknown): T {
+  const { data, error, success } = schema.safeParse(value, { reportInput: true });
+  if (success) return data;
+  throw fieldError(error.issues);
+}
+
+function fieldError(issues: readonly z.core.$ZodIssue[]): ApiError {
+  const [issue] = issues;
+  if (issue === undefined) return invalid("the body cannot be used");
+  if (issue.code === "invalid_union") {
+    const inner = issue.errors.toSorted((a, b) => depthOfIssue(b) - depthOfIssue(a))[0] ?? [];
+    if (inner.some(({ path }) => path.length > 0)) {
+      return fieldError(inner.map((each) => ({ ...each, path: [...issue.path, ...each.path] })));
+    }
+  }
+  const path = pathText(issue.path);
+  if (issue.code === "unrecognized_keys") {
+    const name = pathText([...issue.path, issue.keys[0] ?? ""]);
+    return invalid(`Cannot use "${name}": it is not known here`, name);
+  }
+  const absent = "input" in issue && issue.input === undefined && path !== "";
+  const message = absent
+    ? `Cannot do without "${path}": ${issue.message}`
+    : `Cannot use "${path || "the body"}": ${issue.message}`;
+  return invalid(message, path || null);
+}
+
+function depthOfIssue(issues: readonly z.core.$ZodIssue[]): number {
+  return Math.max(0, ...issues.map(({ path }) => path.length));
+}
+
+/** `messages[0].content`. */
+function pathText(path: readonly PropertyKey[]): string {
+  return path.map((part, i) => (
+    typeof part === "number" ? `[${part}]` : `${i > 0 ? "." : ""}${String(part).slice(0, 100)}`
+  )).join("");
+}
+
+async function readBytes(request: Request): Promise<Uint8Array> {
+  const told = Number(request.headers.get("content-length") ?? 0);
+  if (told > MOST_BYTES) throw tooLarge();
+  if (request.body === null) return new Uint8Array();
+  const reader = request.body.getReader();
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new ApiError(408, "the body took too long")), BODY_MS);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    while (true) {
+      const { value, done } = await Promise.race([reader.read(), late]);
+      if (done) return joined(chunks, size);
+      chunks.push(value);
+      size += value.length;
+      if (size > MOST_BYTES) throw tooLarge();
+    }
+  } catch (error) {
+    reader.cancel().catch(() => {});
+    if (error instanceof ApiError) throw error;
+    throw invalid("the body did not arrive whole");
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function tooLarge(): ApiError {
+  return new ApiError(413, `the body has more than ${MOST_BYTES} bytes`);
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+function utf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw invalid("the body is not UTF-8");
+  }
+}
+
+/** Most brackets that are open at once, outside of strings. */
+export function depthOf(json: string): number {
+  let [depth, most, inString] = [0, 0, false];
+  for (let i = 0; i < json.length; i++) {
+    const code = json.charCodeAt(i);
+    if (inString) {
+      if (code === BACKSLASH) i++;
+      else if (code === QUOTE) inString = false;
+    } else if (code === QUOTE) inString = true;
+    else if (code === BRACE || code === BRACKET) most = Math.max(most, ++depth);
+    else if (code === BRACE + 2 || code === BRACKET + 2) depth--;
+  }
+  return most;
+}
+
+const [QUOTE, BACKSLASH, BRACE, BRACKET] = [0x22, 0x5c, 0x7b, 0x5b];

@@ -1,0 +1,92 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { isIP } from "node:net";
+import { ApiError } from "./errors.ts";
+
+/** Who may ask. */
+export interface Access {
+  /** Without one everybody who reaches the port may ask. */
+  readonly apiKey: string | undefined;
+  /** Names of this server besides IP addresses and localhost. */
+  readonly hosts: readonly string[];
+  /** Other origins whose pages may ask; "*" is any. */
+  readonly origins: readonly string[];
+}
+
+/**
+ * @throws ApiError for a request that a page of another origin makes a browser send: its Origin is
+ * another, or its Host is a name that somebody else's DNS points here (DNS rebinding).
+ */
+export function checkSource(request: Request, { apiKey, hosts, origins }: Access): void {
+  const host = request.headers.get("host") ?? "";
+  // Who has the key is no page that was lured here.
+  if (apiKey === undefined && !isOwnHost(host, hosts)) {
+    throw new ApiError(
+      403,
+      `the host "${shown(host)}" is not one of this server's (--allow-host)`,
+      {
+        ...{ type: "permission_error", code: "host_not_allowed" },
+      },
+    );
+  }
+  const origin = request.headers.get("origin");
+  if (origin !== null && !isOwnOrigin(origin, host) && !allowsOrigin(origin, origins)) {
+    throw new ApiError(403, `pages of "${shown(origin)}" may not ask here (--allow-origin)`, {
+      ...{ type: "permission_error", code: "origin_not_allowed" },
+    });
+  }
+}
+
+/** @throws ApiError without the server's key, as `Authorization: Bearer KEY` or `x-api-key: KEY`. */
+export function checkKey(request: Request, { apiKey }: Pick<Access, "apiKey">): void {
+  if (apiKey === undefined) return;
+  const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+  const given = bearer ?? request.headers.get("x-api-key") ?? "";
+  if (sameText(given, apiKey)) return;
+  const message = given === ""
+    ? "the API key is missing: give it as Authorization: Bearer KEY"
+    : "the API key is wrong";
+  throw new ApiError(401, message, {
+    ...{ type: "authentication_error", code: "invalid_api_key" },
+    headers: { "www-authenticate": "Bearer" },
+  });
+}
+
+/** Takes as long whatever the texts have in common: digests of one length are compared whole. */
+export function sameText(a: string, b: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+/** Headers with which a browser lets a page of another origin read the answer. */
+export function originHeaders(
+  request: Request,
+  { origins }: Pick<Access, "origins">,
+): Record<string, string> {
+  const origin = request.headers.get("origin");
+  if (origin === null || !allowsOrigin(origin, origins)) return {};
+  return {
+    "access-control-allow-origin": origin,
+    "access-control-allow-methods": "GET, POST, OPTIONS",
+    "access-control-allow-headers": request.headers.get("access-control-request-headers") ?? "*",
+    "vary": "origin",
+  };
+}
+
+function allowsOrigin(origin: string, origins: readonly string[]): boolean {
+  return origins.includes("*") || origins.includes(origin);
+}
+
+function isOwnOrigin(origin: string, host: string): boolean {
+  return origin === `http://${host}` || origin === `https://${host}`;
+}
+
+/** An address cannot be rebound; of the names there is only ours. */
+function isOwnHost(host: string, hosts: readonly string[]): boolean {
+  const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
+  if (isIP(name) !== 0 || name === "localhost" || name.endsWith(".localhost")) return true;
+  return hosts.some((each) => each.toLowerCase() === name);
+}
+
+function shown(text: string): string {
+  return text.slice(0, 100);
+}

@@ -1,0 +1,66 @@
+/** One event of a stream. */
+export interface StreamEvent {
+  /** Anthropic's streams and those of Responses name their events. */
+  readonly event?: string;
+  /** Sent as JSON, a text as it is. */
+  readonly data: unknown;
+}
+
+const UTF8 = new TextEncoder();
+
+/** A client that takes nothing of what is there for so long is gone. */
+const UNREAD_MS = 300_000;
+
+/** `text/event-stream`: one event is made when the client has read those before it. */
+export function eventStream(events: AsyncGenerator<StreamEvent>, leave: () => void): Response {
+  return streamed(events, leave, {
+    type: "text/event-stream; charset=utf-8",
+    text: ({ event, data }) => {
+      const json = typeof data === "string" ? data : JSON.stringify(data);
+      return `${event === undefined ? "" : `event: ${event}\n`}data: ${json}\n\n`;
+    },
+  });
+}
+
+/** `application/x-ndjson`, a JSON value a line: ollama's streams. */
+export function lineStream(values: AsyncGenerator<unknown>, leave: () => void): Response {
+  return streamed(values, leave, {
+    type: "application/x-ndjson",
+    text: (value) => `${JSON.stringify(value)}\n`,
+  });
+}
+
+/** @param leave called where the client goes before the end. */
+function streamed<T>(
+  values: AsyncGenerator<T>,
+  leave: () => void,
+  { type, text }: { readonly type: string; readonly text: (value: T) => string },
+): Response {
+  let unread: ReturnType<typeof setTimeout> | undefined;
+  const end = () => {
+    clearTimeout(unread);
+    leave();
+    values.return(undefined).catch(() => {});
+  };
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      clearTimeout(unread);
+      const { value, done } = await values.next();
+      if (done) return controller.close();
+      unread = setTimeout(() => {
+        controller.error(new Error("nobody reads"));
+        end();
+      }, UNREAD_MS);
+      // Where the client has gone this calls `cancel`, which ends the wait.
+      try {
+        controller.enqueue(UTF8.encode(text(value)));
+      } catch {
+        end();
+      }
+    },
+    cancel: end,
+  }, { highWaterMark: 0 });
+  return new Response(body, {
+    headers: { "content-type": type, "cache-control": "no-cache", "x-accel-buffering": "no" },
+  });
+}

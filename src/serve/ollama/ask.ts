@@ -1,0 +1,76 @@
+import { invalid } from "../http/errors.ts";
+import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
+import type { ChatRequest, FormatField, MessageField } from "../openai/chat_schema.ts";
+import type { Ready, ServiceOptions } from "../service/service.ts";
+import type { OllamaChat, OllamaGenerate, OllamaMessage } from "./schema.ts";
+
+type Options = Pick<ServiceOptions, "templateArguments">;
+
+/** What a chat asks for, by way of OpenAI's. @throws ApiError as `chatAsk`. */
+export function ollamaChatAsk(request: OllamaChat, ready: Ready, options: Options): ChatAsk {
+  const messages = request.messages.map(messageField);
+  return chatAsk({ ...common(request, ready), messages, tools: request.tools }, ready, options);
+}
+
+/** What a prompt asks for; with `raw`, or where there is no chat template, it goes in as it is. */
+export function ollamaGenerateAsk(
+  request: OllamaGenerate,
+  ready: Ready,
+  options: Options,
+): Omit<ChatAsk, "prompt"> & { readonly prompt: ChatAsk["prompt"] } {
+  const { prompt, system, raw } = request;
+  const system_: MessageField[] = system ? [{ role: "system", content: system }] : [];
+  const messages: MessageField[] = [...system_, { role: "user", content: prompt }];
+  if (!raw && ready.engine.hasChatTemplate) {
+    return chatAsk({ ...common(request, ready), messages }, ready, options);
+  }
+  if (system) throw invalid('Cannot use "system" with a raw prompt', "system");
+  const templated = { ...ready, engine: { ...ready.engine, hasChatTemplate: true } };
+  const asked = chatAsk({ ...common(request, ready), messages }, templated, options);
+  return { ...asked, prompt: { raw: prompt }, reading: { reasoning: false } };
+}
+
+function common(
+  { options, format, think }: Omit<OllamaChat, "messages" | "tools">,
+  { engine: { contextLength } }: Ready,
+): Omit<ChatRequest, "messages"> {
+  const { num_predict: most, num_ctx, repeat_penalty, ...sampling } = options ?? {};
+  if (num_ctx && num_ctx > contextLength) {
+    const message = `Cannot use "options.num_ctx": the context holds ${contextLength} tokens`;
+    throw invalid(message, "options.num_ctx");
+  }
+  return {
+    ...sampling,
+    repetition_penalty: repeat_penalty,
+    max_tokens: most && most > 0 ? most : undefined,
+    response_format: formatOf(format),
+    reasoning_effort: effortOf(think),
+  };
+}
+
+function effortOf(think: OllamaChat["think"]): string | undefined {
+  if (typeof think === "string") return think;
+  if (think === true) return "high";
+  return think === false ? "none" : undefined;
+}
+
+function formatOf(format: OllamaChat["format"]): FormatField | undefined {
+  if (!format) return undefined;
+  if (typeof format === "string") return { type: "json_object" };
+  return { type: "json_schema", json_schema: { schema: format } };
+}
+
+function messageField(
+  { role, content, thinking, tool_calls: calls, tool_name: name }: OllamaMessage,
+): MessageField {
+  if (role === "tool") return { role, content, tool_call_id: "", name };
+  if (role !== "assistant") return { role, content };
+  return {
+    ...{ role, content, reasoning_content: thinking },
+    tool_calls: calls?.map(({ function: { name, arguments: given } }, i) => ({
+      id: `call_${i}`,
+      type: "function",
+      function: { name, arguments: JSON.stringify(given) },
+    })),
+  };
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { type Maybe, optional } from "../openai/fields.ts";
+
+/** ollama's `options`, as far as they are known here. */
+export interface OllamaOptions {
+  readonly temperature?: Maybe<number>;
+  readonly top_k?: Maybe<number>;
+  readonly top_p?: Maybe<number>;
+  readonly min_p?: Maybe<number>;
+  readonly seed?: Maybe<number>;
+  readonly stop?: Maybe<readonly string[]>;
+  readonly num_predict?: Maybe<number>;
+  readonly num_ctx?: Maybe<number>;
+  readonly repeat_penalty?: Maybe<number>;
+  readonly presence_penalty?: Maybe<number>;
+  readonly frequency_penalty?: Maybe<number>;
+}
+
+interface Common {
+  readonly model: string;
+  readonly stream?: Maybe<boolean>;
+  readonly format?: Maybe<string | Readonly<Record<string, unknown>>>;
+  readonly options?: Maybe<OllamaOptions>;
+  readonly think?: Maybe<boolean | string>;
+}
+
+export interface OllamaMessage {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string;
+  readonly thinking?: Maybe<string>;
+  readonly tool_calls?: Maybe<
+    readonly { readonly function: { readonly name: string; readonly arguments: unknown } }[]
+  >;
+  readonly tool_name?: Maybe<string>;
+}
+
+export interface OllamaTool {
+  readonly type: "function";
+  readonly function: {
+    readonly name: string;
+    readonly description?: Maybe<string>;
+    readonly parameters?: Maybe<Readonly<Record<string, unknown>>>;
+  };
+}
+
+/** Body of POST /api/chat. */
+export interface OllamaChat extends Common {
+  readonly messages: readonly OllamaMessage[];
+  readonly tools?: Maybe<readonly OllamaTool[]>;
+}
+
+/** Body of POST /api/generate. */
+export interface OllamaGenerate extends Common {
+  readonly prompt: string;
+  readonly system?: Maybe<string>;
+  readonly raw?: Maybe<boolean>;
+}
+
+const number = (min: number, max: number) => z.number().min(min).max(max);
+const NO_IMAGES = z.array(z.never("this model reads text alone"));
+
+const OPTIONS: z.ZodType<OllamaOptions> = z.strictObject({
+  temperature: optional(number(0, 100)),
+  top_k: optional(z.int().min(-1).max(1_000_000)),
+  top_p: optional(z.number().gt(0).max(1)),
+  min_p: optional(number(0, 1)),
+  seed: optional(z.int().min(0).max(2 ** 32 - 1)),
+  stop: optional(z.array(z.string().min(1)).max(16)),
+  // -1 and -2: until the model or the context ends it.
+  num_predict: optional(z.int().min(-2).max(1_000_000)),
+  num_ctx: optional(z.int().min(1)),
+  repeat_penalty: optional(z.number().gt(0).max(10)),
+  presence_penalty: optional(number(-2, 2)),
+  frequency_penalty: optional(number(-2, 2)),
+});
+
+const COMMON = {
+  model: z.string(),
+  stream: optional(z.boolean()),
+  format: optional(z.union([z.enum(["", "json"]), z.record(z.string(), z.unknown())])),
+  options: optional(OPTIONS),
+  think: optional(z.union([z.boolean(), z.enum(["low", "medium", "high"])])),
+  // The model stays as long as the server runs.
+  keep_alive: optional(z.union([z.string(), z.number()])),
+};
+
+const CALL = z.looseObject({
+  function: z.looseObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()) }),
+});
+
+export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.strictObject({
+  ...COMMON,
+  messages: z.array(z.strictObject({
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: z.string().default(""),
+    thinking: optional(z.string()),
+    images: optional(NO_IMAGES),
+    tool_calls: optional(z.array(CALL)),
+    tool_name: optional(z.string()),
+    tool_call_id: optional(z.string()),
+  })).min(1),
+  tools: optional(
+    z.array(z.looseObject({
+      type: z.literal("function"),
+      function: z.looseObject({
+        name: z.string().regex(/^[\w.-]{1,64}$/),
+        description: optional(z.string()),
+        parameters: optional(z.record(z.string(), z.unknown())),
+      }),
+    })).max(128),
+  ),
+});
+
+export const OLLAMA_GENERATE: z.ZodType<OllamaGenerate> = z.strictObject({
+  ...COMMON,
+  prompt: z.string(),
+  system: optional(z.string()),
+  raw: optional(z.boolean()),
+  images: optional(NO_IMAGES),
+  suffix: optional(z.literal("", "this model does not fill in the middle")),
+  template: optional(z.literal("", "the model's own template is used")),
+  context: optional(z.array(z.never("send the text: allowed is no token"))),
+});

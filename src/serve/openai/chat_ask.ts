@@ -1,0 +1,211 @@
+import type { PromptInput } from "../../engine/load/text.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
+import { thinkArguments } from "../../text/reasoning.ts";
+import type { Reading } from "../answers/answer.ts";
+import type { Ask } from "../answers/ask.ts";
+import { invalid } from "../http/errors.ts";
+import type { Ready, ServiceOptions } from "../service/service.ts";
+import type { ForcedCall, Tool } from "../tools/family.ts";
+import { GENERIC, withoutToolRoles } from "../tools/generic.ts";
+import { type CallField, type ChatRequest, contentText, type MessageField } from "./chat_schema.ts";
+import { askOf } from "./fields.ts";
+
+/** A conversation's next message, as it is asked for. */
+export interface ChatAsk {
+  readonly prompt: PromptInput;
+  readonly ask: Ask;
+  readonly reading: Reading;
+}
+
+/**
+ * What a chat request asks for.
+ *
+ * @throws ApiError (400) for fields that contradict each other or that this model has nothing for.
+ */
+export function chatAsk(
+  request: ChatRequest,
+  ready: Ready,
+  options: Pick<ServiceOptions, "templateArguments">,
+): ChatAsk {
+  if (!ready.engine.hasChatTemplate) {
+    throw invalid(
+      `"${ready.model}" has no chat template; POST /v1/completions goes without`,
+      "messages",
+    );
+  }
+  if (request.prediction) {
+    throw invalid('Cannot use "prediction": this server does not draft from it', "prediction");
+  }
+  const tools = toolsOf(request);
+  const forced = forcedCall(request, tools, ready);
+  const grammar = oneGrammar(request, forced);
+  const { max_completion_tokens, max_tokens } = request;
+  const ask: Ask = {
+    ...askOf(request),
+    grammar,
+    maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
+    ...logprobsOf(request),
+  };
+  const parallel = request.parallel_tool_calls ?? true;
+  return {
+    prompt: promptOf(request, { ready, tools, forced, grammar, options }),
+    ask,
+    reading: {
+      // A grammar leaves no room for thoughts.
+      reasoning: grammar === undefined,
+      calls: tools.length > 0 && (grammar === undefined || forced !== undefined)
+        ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1 }
+        : undefined,
+    },
+  };
+}
+
+/** The tools that may be called. */
+function toolsOf({ tools, tool_choice: choice }: ChatRequest): Tool[] {
+  if (choice === "none") return [];
+  const listed = (tools ?? []).map(({ function: { name, description, parameters } }) => ({
+    name,
+    ...description ? { description } : {},
+    ...parameters ? { parameters } : {},
+  }));
+  const twice = listed.find(({ name }, i) => listed.findIndex((each) => each.name === name) < i);
+  if (twice !== undefined) throw invalid(`two tools have the name "${twice.name}"`, "tools");
+  return listed;
+}
+
+function forcedCall(
+  { tool_choice: choice }: ChatRequest,
+  tools: readonly Tool[],
+  { tools: family, engine }: Ready,
+): ForcedCall | undefined {
+  if (!choice || choice === "none" || choice === "auto") return undefined;
+  if (tools.length === 0) {
+    throw invalid('Cannot use "tool_choice": it needs tools', "tool_choice");
+  }
+  const allowed = choice === "required"
+    ? tools
+    : tools.filter(({ name }) => name === choice.function.name);
+  if (allowed.length === 0 && choice !== "required") {
+    throw invalid(`there is no tool "${choice.function.name}"`, "tool_choice.function.name");
+  }
+  return family.forced(allowed, engine.chatTemplate ?? "");
+}
+
+/** @throws ApiError where there are two: an output has one. */
+function oneGrammar(request: ChatRequest, forced: ForcedCall | undefined): Grammar | undefined {
+  const given: [string, Grammar | undefined][] = [
+    ["response_format", formatGrammar(request)],
+    ["grammar or regex", askOf(request).grammar],
+    ["tool_choice", forced && { kind: "forms", forms: forced.forms }],
+  ];
+  if (request.grammar && request.regex) {
+    throw invalid('Cannot use "grammar" with "regex": the output has one grammar', "regex");
+  }
+  const [first, second] = given.filter(([, grammar]) => grammar !== undefined);
+  if (first && second) {
+    throw invalid(`Cannot use "${second[0]}" with "${first[0]}": the output has one grammar`);
+  }
+  return first?.[1];
+}
+
+function formatGrammar({ response_format: format }: ChatRequest): Grammar | undefined {
+  if (format?.type === "json_object") return { kind: "json object" };
+  if (format?.type !== "json_schema") return undefined;
+  return { kind: "json schema", schema: format.json_schema.schema ?? {} };
+}
+
+function logprobsOf({ logprobs, top_logprobs: top }: ChatRequest): Pick<Ask, "logprobs"> {
+  if (logprobs) return { logprobs: top ?? 0 };
+  if (top === undefined || top === null) return {};
+  throw invalid('Cannot use "top_logprobs": it needs "logprobs": true', "top_logprobs");
+}
+
+function promptOf(
+  request: ChatRequest,
+  { ready: { engine, tools: family }, tools, forced, grammar, options }: {
+    readonly ready: Ready;
+    readonly tools: readonly Tool[];
+    readonly forced: ForcedCall | undefined;
+    readonly grammar: Grammar | undefined;
+    readonly options: Pick<ServiceOptions, "templateArguments">;
+  },
+): PromptInput {
+  const messages = request.messages.map((message, i) => messageOf(message, i, family.argumentsAs));
+  const begin = forced?.begin ?? (grammar && "");
+  const generic = family.name === GENERIC.name;
+  return {
+    messages: generic ? withoutToolRoles(messages, tools) : messages,
+    templateArguments: { ...options.templateArguments, ...templateArguments(request, engine) },
+    ...generic || tools.length === 0
+      ? {}
+      : { tools: tools.map((tool) => ({ type: "function", function: tool })) },
+    ...begin === undefined ? {} : { begin },
+  };
+}
+
+/** Those that the conversation itself has. */
+const TAKEN = ["messages", "add_generation_prompt", "tools"];
+
+function templateArguments(
+  { chat_template_kwargs: given, reasoning_effort: effort }: ChatRequest,
+  { chatTemplate, reasoning }: Ready["engine"],
+): Record<string, unknown> {
+  const taken = Object.keys(given ?? {}).find((name) => TAKEN.includes(name));
+  if (taken !== undefined) {
+    throw invalid(`Cannot use "${taken}": it is what is said`, `chat_template_kwargs.${taken}`);
+  }
+  if (!effort) return { ...given };
+  const spoken = /\breasoning_effort\b/.test(chatTemplate ?? "");
+  if (!spoken && !reasoning.switchable && effort !== "none") {
+    const why = "the model's chat template has no switch for thinking";
+    throw invalid(`Cannot use "reasoning_effort": ${why}`, "reasoning_effort");
+  }
+  const think = reasoning.switchable ? thinkArguments(effort === "none" ? "off" : "on") : {};
+  return { ...think, ...spoken ? { reasoning_effort: effort } : {}, ...given };
+}
+
+function messageOf(
+  message: MessageField,
+  at: number,
+  argumentsAs: "object" | "text",
+): ChatMessage {
+  const content = contentText(message.content);
+  const name = message.name ? { name: message.name } : {};
+  switch (message.role) {
+    case "developer":
+      return { role: "system", content, ...name };
+    case "tool":
+      return { role: "tool", content, tool_call_id: message.tool_call_id, ...name };
+    case "assistant": {
+      const reasoning = message.reasoning_content ?? message.reasoning;
+      const calls = message.tool_calls ?? [];
+      return {
+        ...{ role: "assistant", content: content || (message.refusal ?? ""), ...name },
+        ...reasoning ? { reasoning_content: reasoning } : {},
+        ...calls.length === 0 ? {} : {
+          tool_calls: calls.map((call, i) =>
+            callOf(call, `messages[${at}].tool_calls[${i}]`, argumentsAs)
+          ),
+        },
+      };
+    }
+    default:
+      return { role: message.role, content, ...name };
+  }
+}
+
+function callOf(
+  { id, type, function: { name, arguments: given } }: CallField,
+  path: string,
+  argumentsAs: "object" | "text",
+): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(given === "" ? "{}" : given);
+  } catch {
+    throw invalid("the arguments of an earlier call are not JSON", `${path}.function.arguments`);
+  }
+  const sent = argumentsAs === "text" ? JSON.stringify(value) : value;
+  return { id, type, function: { name, arguments: sent } };
+}

@@ -1,0 +1,194 @@
+import { z } from "zod";
+import {
+  type Fields,
+  type Maybe,
+  optional,
+  SAMPLING_FIELDS,
+  type SamplingValues,
+  TOKENS,
+  UNUSED_FIELDS,
+  type UnusedValues,
+} from "./fields.ts";
+
+/** A text, or parts that are texts. */
+export type Content = string | readonly { readonly type: "text"; readonly text: string }[];
+
+/** A call that the assistant made earlier; `arguments` is JSON. */
+export interface CallField {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+export type MessageField =
+  | {
+    readonly role: "system" | "developer" | "user";
+    readonly content: Content;
+    readonly name?: Maybe<string>;
+  }
+  | {
+    readonly role: "assistant";
+    readonly content?: Maybe<Content>;
+    readonly tool_calls?: Maybe<readonly CallField[]>;
+    readonly reasoning_content?: Maybe<string>;
+    readonly reasoning?: Maybe<string>;
+    readonly refusal?: Maybe<string>;
+    readonly name?: Maybe<string>;
+  }
+  | {
+    readonly role: "tool";
+    readonly content: Content;
+    readonly tool_call_id: string;
+    readonly name?: Maybe<string>;
+  };
+
+export interface ToolField {
+  readonly type: "function";
+  readonly function: {
+    readonly name: string;
+    readonly description?: Maybe<string>;
+    readonly parameters?: Maybe<Readonly<Record<string, unknown>>>;
+    readonly strict?: Maybe<boolean>;
+  };
+}
+
+export type ToolChoice =
+  | "none"
+  | "auto"
+  | "required"
+  | { readonly type: "function"; readonly function: { readonly name: string } };
+
+export type FormatField = { readonly type: "text" } | { readonly type: "json_object" } | {
+  readonly type: "json_schema";
+  readonly json_schema: { readonly schema?: Maybe<Readonly<Record<string, unknown>> | boolean> };
+};
+
+/** Body of POST /v1/chat/completions. */
+export interface ChatRequest extends SamplingValues, UnusedValues {
+  readonly model?: Maybe<string>;
+  readonly messages: readonly MessageField[];
+  readonly max_tokens?: Maybe<number>;
+  readonly max_completion_tokens?: Maybe<number>;
+  readonly n?: Maybe<number>;
+  readonly logprobs?: Maybe<boolean>;
+  readonly top_logprobs?: Maybe<number>;
+  readonly stream?: Maybe<boolean>;
+  readonly stream_options?: Maybe<StreamOptions>;
+  readonly response_format?: Maybe<FormatField>;
+  readonly tools?: Maybe<readonly ToolField[]>;
+  readonly tool_choice?: Maybe<ToolChoice>;
+  readonly parallel_tool_calls?: Maybe<boolean>;
+  readonly reasoning_effort?: Maybe<string>;
+  readonly chat_template_kwargs?: Maybe<Readonly<Record<string, unknown>>>;
+  readonly prediction?: Maybe<{ readonly type: "content"; readonly content: Content }>;
+  readonly modalities?: Maybe<readonly string[]>;
+  /** Tell of each round how many tokens it drafted and accepted: the page shows it. */
+  readonly return_rounds?: Maybe<boolean>;
+}
+
+export interface StreamOptions {
+  readonly include_usage?: Maybe<boolean>;
+  readonly include_obfuscation?: Maybe<false>;
+}
+
+const TEXT_PART = z.looseObject({ type: z.literal("text"), text: z.string() });
+const CONTENT = z.union([
+  z.string(),
+  z.array(z.discriminatedUnion("type", [TEXT_PART], "this model reads text alone")),
+]);
+
+const CALL = z.looseObject({
+  id: z.string(),
+  type: z.literal("function"),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+});
+
+const NAME = { name: optional(z.string().max(256)) };
+
+const MESSAGE = z.discriminatedUnion("role", [
+  z.strictObject({ role: z.literal("system"), content: CONTENT, ...NAME }),
+  z.strictObject({ role: z.literal("developer"), content: CONTENT, ...NAME }),
+  z.strictObject({ role: z.literal("user"), content: CONTENT, ...NAME }),
+  // Clients send answers back with what they have made of them: `parsed`, `annotations`.
+  z.looseObject({
+    role: z.literal("assistant"),
+    content: optional(CONTENT),
+    tool_calls: optional(z.array(CALL)),
+    reasoning_content: optional(z.string()),
+    reasoning: optional(z.string()),
+    refusal: optional(z.string()),
+    ...NAME,
+  }),
+  z.strictObject({ role: z.literal("tool"), content: CONTENT, tool_call_id: z.string(), ...NAME }),
+]);
+
+const TOOL = z.strictObject({
+  type: z.literal("function"),
+  function: z.strictObject({
+    name: z.string().regex(/^[\w.-]{1,64}$/, "1 to 64 letters, digits, _, - and ."),
+    description: optional(z.string()),
+    parameters: optional(z.record(z.string(), z.unknown())),
+    strict: optional(z.boolean()),
+  }),
+});
+
+const TOOL_CHOICE = z.union([
+  z.enum(["none", "auto", "required"]),
+  z.strictObject({
+    type: z.literal("function"),
+    function: z.strictObject({ name: z.string() }),
+  }),
+]);
+
+const RESPONSE_FORMAT = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text") }),
+  z.strictObject({ type: z.literal("json_object") }),
+  z.strictObject({
+    type: z.literal("json_schema"),
+    json_schema: z.strictObject({
+      name: optional(z.string()),
+      description: optional(z.string()),
+      schema: optional(z.union([z.record(z.string(), z.unknown()), z.boolean()])),
+      strict: optional(z.boolean()),
+    }),
+  }),
+]);
+
+const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
+
+export const STREAM_OPTIONS: z.ZodType<Maybe<StreamOptions>> = optional(z.strictObject(
+  {
+    include_usage: optional(z.boolean()),
+    include_obfuscation: optional(z.literal(false, "allowed is false")),
+  } satisfies Fields<StreamOptions>,
+));
+
+/** POST /v1/chat/completions. */
+export const CHAT: z.ZodType<ChatRequest> = z.strictObject({
+  model: optional(z.string()),
+  messages: z.array(MESSAGE).min(1),
+  ...SAMPLING_FIELDS,
+  ...UNUSED_FIELDS,
+  max_tokens: optional(TOKENS),
+  max_completion_tokens: optional(TOKENS),
+  n: optional(z.int().min(1).max(128)),
+  logprobs: optional(z.boolean()),
+  top_logprobs: optional(z.int().min(0).max(20)),
+  stream: optional(z.boolean()),
+  stream_options: STREAM_OPTIONS,
+  response_format: optional(RESPONSE_FORMAT),
+  tools: optional(z.array(TOOL).max(128)),
+  tool_choice: optional(TOOL_CHOICE),
+  parallel_tool_calls: optional(z.boolean()),
+  reasoning_effort: optional(z.enum(EFFORTS)),
+  chat_template_kwargs: optional(z.record(z.string(), z.unknown())),
+  prediction: optional(z.strictObject({ type: z.literal("content"), content: CONTENT })),
+  modalities: optional(z.array(z.literal("text", "this model writes text alone"))),
+  return_rounds: optional(z.boolean()),
+});
+
+/** The text of a content that is a text or a list of them. */
+export function contentText(content: Maybe<Content>): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map(({ text }) => text).join("");
+}

@@ -1,0 +1,180 @@
+import { z } from "zod";
+import type { TextLogprobs } from "../../engine/schedule/events.ts";
+import type { Ended } from "../answers/answer.ts";
+import type { Prompt } from "../answers/ask.ts";
+import { type Choices, gather, openChoices } from "../answers/choices.ts";
+import { timingsOf, usageOf, usageSum } from "../answers/usage.ts";
+import { invalid } from "../http/errors.ts";
+import { type Call, post, type Route } from "../service/route.ts";
+import { eventStream, type StreamEvent } from "../http/sse.ts";
+import { modelNamed } from "../service/service.ts";
+import { randomId } from "../tools/family.ts";
+import { STREAM_OPTIONS, type StreamOptions } from "./chat_schema.ts";
+import { streamError } from "./stream_error.ts";
+import {
+  askOf,
+  type Maybe,
+  optional,
+  SAMPLING_FIELDS,
+  type SamplingValues,
+  TOKENS,
+  UNUSED_FIELDS,
+  type UnusedValues,
+} from "./fields.ts";
+import { completionLogprobs } from "./logprobs.ts";
+import { checkStreamOptions } from "./stream_options.ts";
+
+/** Body of POST /v1/completions. */
+interface CompletionRequest extends SamplingValues, UnusedValues {
+  readonly model?: Maybe<string>;
+  /** A text, token ids, or several of either. */
+  readonly prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
+  readonly max_tokens?: Maybe<number>;
+  readonly n?: Maybe<number>;
+  readonly best_of?: Maybe<number>;
+  readonly echo?: Maybe<boolean>;
+  readonly suffix?: Maybe<string>;
+  readonly logprobs?: Maybe<number>;
+  readonly stream?: Maybe<boolean>;
+  readonly stream_options?: Maybe<StreamOptions>;
+}
+
+const IDS = z.array(z.int().min(0)).min(1);
+
+const COMPLETION: z.ZodType<CompletionRequest> = z.strictObject({
+  model: optional(z.string()),
+  prompt: z.union([
+    z.string(),
+    z.array(z.string()).min(1).max(128),
+    IDS,
+    z.array(IDS).min(1).max(128),
+  ]),
+  ...SAMPLING_FIELDS,
+  ...UNUSED_FIELDS,
+  max_tokens: optional(TOKENS),
+  n: optional(z.int().min(1).max(128)),
+  best_of: optional(z.int().min(1)),
+  echo: optional(z.literal(false, "the prompt is not repeated: allowed is false")),
+  suffix: optional(z.literal("", "this model does not fill in the middle")),
+  logprobs: optional(z.int().min(0).max(20)),
+  stream: optional(z.boolean()),
+  stream_options: STREAM_OPTIONS,
+});
+
+/** OpenAI's. */
+const MAX_TOKENS = 16;
+
+export const COMPLETION_ROUTE: Route = post(
+  {
+    path: "/v1/completions",
+    summary: "A text's continuation, without the chat template",
+    tag: "OpenAI",
+    streams: true,
+  },
+  COMPLETION,
+  complete,
+);
+
+async function complete(body: CompletionRequest, { service, signal }: Call): Promise<Response> {
+  const ready = modelNamed(service, body.model);
+  checkStreamOptions(body);
+  const { n, logprobs, max_tokens: maxTokens } = body;
+  const count = n ?? 1;
+  if (body.best_of && body.best_of !== count) {
+    throw invalid('Cannot use "best_of": allowed is what "n" is', "best_of");
+  }
+  const prompts = promptsOf(body.prompt);
+  const choices = await openChoices(service, {
+    ...{ ready, prompts, count, signal, reading: { reasoning: false } },
+    ask: {
+      ...askOf(body),
+      maxTokens: maxTokens ?? service.options.maxTokens ?? MAX_TOKENS,
+      ...logprobs === undefined || logprobs === null ? {} : { logprobs },
+    },
+  });
+  const head = {
+    id: `cmpl-${randomId(24)}`,
+    object: "text_completion",
+    created: Math.floor(Date.now() / 1000),
+    model: ready.model,
+    system_fingerprint: `eyrie-${service.options.version}`,
+  };
+  if (body.stream) {
+    const total = prompts.length * count;
+    return eventStream(
+      streamError(chunks(choices, { body, head, total, count }), choices),
+      choices.leave,
+    );
+  }
+  const answers = await gather(choices);
+  return Response.json({
+    ...head,
+    choices: answers.map(({ text, ended, logprobs: told }, index) => ({
+      ...{ text, index, finish_reason: ended.finish },
+      logprobs: tells(body) ? completionLogprobs(told, 0) : null,
+    })),
+    usage: usage(answers.map(({ ended }) => ended), count),
+    timings: timingsOf(answers[0]?.ended as Ended),
+  });
+}
+
+function tells({ logprobs }: CompletionRequest): boolean {
+  return logprobs !== undefined && logprobs !== null;
+}
+
+function promptsOf(prompt: CompletionRequest["prompt"]): Prompt[] {
+  if (typeof prompt === "string") return [{ raw: prompt }];
+  if (typeof prompt[0] === "number") return [{ ids: prompt as readonly number[] }];
+  return (prompt as readonly (string | readonly number[])[]).map((each) =>
+    typeof each === "string" ? { raw: each } : { ids: each }
+  );
+}
+
+/** @param count answers to each prompt, which come together. */
+function usage(ended: readonly Ended[], count: number): ReturnType<typeof usageOf> {
+  const prompts = Array.from(
+    { length: ended.length / count },
+    (_, i) => ended.slice(i * count, (i + 1) * count),
+  );
+  return usageSum(prompts.map(usageOf));
+}
+
+async function* chunks(
+  { pieces }: Choices,
+  { body, head, total, count }: {
+    readonly body: CompletionRequest;
+    readonly head: Readonly<Record<string, unknown>>;
+    readonly total: number;
+    readonly count: number;
+  },
+): AsyncGenerator<StreamEvent, void, void> {
+  const includeUsage = body.stream_options?.include_usage ?? false;
+  const told: TextLogprobs[][] = Array.from({ length: total }, () => []);
+  const offsets: number[] = Array(total).fill(0);
+  const ended: Ended[] = [];
+  let left = total;
+  const chunk = (choices: unknown[], more: Record<string, unknown> = {}): StreamEvent => (
+    { data: { ...head, choices, ...includeUsage ? { usage: null } : {}, ...more } }
+  );
+  for await (const [index, piece] of pieces) {
+    if (piece.kind === "round") told[index]?.push(...piece.logprobs);
+    if (piece.kind !== "text" && piece.kind !== "end") continue;
+    const text = piece.kind === "text" ? piece.text : "";
+    const tokens = told[index]?.splice(0) ?? [];
+    const from = offsets[index] ?? 0;
+    offsets[index] = from + tokens.reduce((sum, token) => sum + token.text.length, 0);
+    const logprobs = tells(body) && tokens.length > 0 ? completionLogprobs(tokens, from) : null;
+    if (piece.kind === "text") {
+      yield chunk([{ text, index, logprobs, finish_reason: null }]);
+      continue;
+    }
+    ended[index] = piece.ended;
+    const last = --left === 0 && !includeUsage;
+    yield chunk([{ text, index, logprobs, finish_reason: piece.ended.finish }], {
+      timings: timingsOf(piece.ended),
+      ...last ? { usage: usage(ended, count) } : {},
+    });
+  }
+  if (includeUsage) yield chunk([], { usage: usage(ended, count) });
+  yield { data: "[DONE]" };
+}

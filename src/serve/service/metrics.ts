@@ -1,0 +1,104 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** What is counted for GET /metrics: vLLM's names with the prefix `eyrie:`. */
+export interface Metrics {
+  /** Seconds from a request's arrival to its first token. */
+  firstToken(seconds: number): void;
+  tokens(count: number): void;
+  /** A round of a request, with the drafts that it verified and accepted. */
+  round(drafted: number, accepted: number): void;
+  request(ended: EndedRequest): void;
+  /** The text that Prometheus reads. */
+  text(live: LiveNumbers): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface EndedRequest {
+  /** A finish reason, "abort" or "error". */
+  readonly reason: string;
+  readonly seconds: number;
+  /** Seconds a token after the first. */
+  readonly perToken: number | undefined;
+  /** Undefined where it ended before its prompt was begun. */
+  readonly prompt: { readonly promptTokens: number; readonly cachedTokens: number } | undefined;
+}
+
+/** What is read when it is asked for. */
+export interface LiveNumbers {
+  readonly running: number;
+  readonly waiting: number;
+  /** Share of the KV pages in use, 0 to 1. */
+  readonly kvUsage: number;
+  readonly preemptions: number;
+}
+
+/** Upper ends, seconds. */
+const FAST = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
+const SLOW = [...FAST.slice(5), 20, 40, 80, 160, 320, 640, 1280];
+const PER_TOKEN = [0.001, 0.0025, 0.005, ...FAST.slice(2, 13)];
+
+/** @param modelName of the model, a label of every number. */
+export function openMetrics(modelName: () => string): Metrics {
+  const registry = new Registry();
+  const made = { registers: [registry] };
+  const counter = (name: string, help: string, labelNames: readonly string[] = []) =>
+    new Counter({ name: `eyrie:${name}`, help, labelNames, ...made });
+  const gauge = (name: string, help: string) => new Gauge({ name: `eyrie:${name}`, help, ...made });
+  const histogram = (name: string, help: string, buckets: number[]) =>
+    new Histogram({ name: `eyrie:${name}`, help, buckets, ...made });
+  const running = gauge("num_requests_running", "Requests that have a slot.");
+  const waiting = gauge("num_requests_waiting", "Requests that wait for a slot.");
+  const kvUsage = gauge("kv_cache_usage_perc", "Share of the KV pages in use; 1 is all.");
+  const preemptions = gauge("num_preemptions_total", "Requests that gave their slot back.");
+  const prompt = counter("prompt_tokens_total", "Prompt tokens, cached ones included.");
+  const generated = counter("generation_tokens_total", "Output tokens.");
+  const queries = counter("prefix_cache_queries_total", "Prompt tokens looked up in the cache.");
+  const hits = counter("prefix_cache_hits_total", "Prompt tokens found in the cache.");
+  const drafts = counter("spec_decode_num_drafts_total", "Rounds that verified drafts.");
+  const drafted = counter("spec_decode_num_draft_tokens_total", "Tokens drafted.");
+  const accepted = counter("spec_decode_num_accepted_tokens_total", "Drafts accepted.");
+  const acceptedAt = counter(
+    "spec_decode_num_accepted_tokens_per_pos_total",
+    "Drafts accepted at each position of a chain, from 0.",
+    ["position"],
+  );
+  const success = counter("request_success_total", "Requests by how they ended.", [
+    "finished_reason",
+  ]);
+  const first = histogram("time_to_first_token_seconds", "From arrival to the first token.", SLOW);
+  const perToken = histogram(
+    "time_per_output_token_seconds",
+    "A token after the first, mean of each request.",
+    PER_TOKEN,
+  );
+  const whole = histogram("e2e_request_latency_seconds", "From arrival to the end.", SLOW);
+  return {
+    firstToken: (seconds) => first.observe(seconds),
+    tokens: (count) => generated.inc(count),
+    round(proposed, kept) {
+      if (proposed === 0) return;
+      drafts.inc();
+      drafted.inc(proposed);
+      accepted.inc(kept);
+      for (let position = 0; position < kept; position++) acceptedAt.inc({ position });
+    },
+    request(ended) {
+      success.inc({ finished_reason: ended.reason });
+      whole.observe(ended.seconds);
+      if (ended.perToken !== undefined) perToken.observe(ended.perToken);
+      if (ended.prompt === undefined) return;
+      prompt.inc(ended.prompt.promptTokens);
+      queries.inc(ended.prompt.promptTokens);
+      hits.inc(ended.prompt.cachedTokens);
+    },
+    async text(live) {
+      registry.setDefaultLabels({ model_name: modelName() });
+      running.set(live.running);
+      waiting.set(live.waiting);
+      kvUsage.set(live.kvUsage);
+      preemptions.set(live.preemptions);
+      return await registry.metrics();
+    },
+    contentType: registry.contentType,
+  };
+}

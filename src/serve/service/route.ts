@@ -1,0 +1,52 @@
+import type { z } from "zod";
+import type { Service } from "./service.ts";
+import { checked, readJson } from "../http/body.ts";
+import type { ApiError } from "../http/errors.ts";
+
+/** A request on its way to a route. */
+export interface Call {
+  readonly service: Service;
+  readonly request: Request;
+  /** Aborts when the client goes. */
+  readonly signal: AbortSignal;
+  /** Of the path, by name. */
+  readonly params: Readonly<Record<string, string>>;
+  /** When it arrived, performance.now(). */
+  readonly arrived: number;
+}
+
+/** One route: what GET /openapi.json says of it, and what it does. */
+export interface Route {
+  readonly method: "get" | "post";
+  /** As hono has it: `/v1/models/:id`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly tag: string;
+  /** What its body has to be; absent: it has none. */
+  readonly body?: z.ZodType;
+  /** Answers without the key. */
+  readonly open?: true;
+  /** Its answer may be a stream of events. */
+  readonly streams?: true;
+  /** Its API's shape of an error; default OpenAI's. */
+  readonly errors?: (error: ApiError) => unknown;
+  readonly handle: (call: Call) => Promise<Response> | Response;
+}
+
+type About = Pick<Route, "path" | "summary" | "tag" | "open" | "streams" | "errors">;
+
+export function get(about: About, handle: Route["handle"]): Route {
+  return { method: "get", ...about, handle };
+}
+
+/** A route whose body is checked before `handle` is called. */
+export function post<T>(
+  about: About,
+  body: z.ZodType<T>,
+  handle: (body: T, call: Call) => Promise<Response> | Response,
+): Route {
+  return {
+    ...{ method: "post", ...about, body },
+    handle: async (call) => await handle(checked(body, await readJson(call.request)), call),
+  };
+}

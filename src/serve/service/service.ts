@@ -1,0 +1,104 @@
+import type { EngineClient } from "../../engine/client.ts";
+import type { LoadProgress } from "../../engine/load/load.ts";
+import type { SamplingChoice } from "../../engine/sampling.ts";
+import { type RequestTable, requestTable } from "./table.ts";
+import { ApiError, unavailable } from "../http/errors.ts";
+import type { Access } from "../http/guard.ts";
+import { type Metrics, openMetrics } from "./metrics.ts";
+import { toolFamily } from "../tools/families.ts";
+import type { ToolFamily } from "../tools/family.ts";
+
+/** How a server answers. */
+export interface ServiceOptions extends Access {
+  /** Requests in flight. */
+  readonly maxBatch: number;
+  /** Requests that may wait for a slot. */
+  readonly maxQueue: number;
+  /** A request that computes for longer without a sign of life is a fault. */
+  readonly roundMs: number;
+  /** The model's name in requests and answers; default the checkpoint's. */
+  readonly modelName: string | undefined;
+  /** How a request is sampled that does not say. */
+  readonly sampling: (engine: EngineClient) => SamplingChoice;
+  /** Most tokens of an answer where a request does not say; default what the context has left. */
+  readonly maxTokens: number | undefined;
+  /** Template variables of requests that do not give their own. */
+  readonly templateArguments: Readonly<Record<string, unknown>>;
+  readonly version: string;
+  /** A name of the model for people. */
+  readonly shownName: (name: string) => string;
+}
+
+/** An engine that answers, and what is known of its model. */
+export interface Ready {
+  readonly engine: EngineClient;
+  /** Its name in requests and answers. */
+  readonly model: string;
+  /** How the model calls tools. */
+  readonly tools: ToolFamily;
+}
+
+export type Phase =
+  | { readonly kind: "loading"; readonly progress?: LoadProgress }
+  | { readonly kind: "ready"; readonly ready: Ready }
+  | { readonly kind: "failed"; readonly error: Error };
+
+/** What all routes share. */
+export interface Service {
+  readonly options: ServiceOptions;
+  readonly started: Date;
+  readonly metrics: Metrics;
+  readonly table: RequestTable;
+  phase: Phase;
+  /** No request is taken any more. */
+  draining: boolean;
+  /** Ends each of the answers that run. */
+  readonly ends: Set<() => void>;
+}
+
+export function openService(options: ServiceOptions): Service {
+  const { maxBatch, maxQueue } = options;
+  const metrics = openMetrics(() => nameOf(service) ?? "");
+  const service: Service = {
+    options,
+    started: new Date(),
+    metrics,
+    table: requestTable({ maxBatch, maxQueue, metrics }),
+    phase: { kind: "loading" },
+    draining: false,
+    ends: new Set(),
+  };
+  return service;
+}
+
+/** The service has an engine now. */
+export function setReady(service: Service, engine: EngineClient): void {
+  const { modelName, shownName } = service.options;
+  const model = modelName ?? shownName(engine.name);
+  service.phase = { kind: "ready", ready: { engine, model, tools: toolFamily(engine) } };
+}
+
+/** @throws ApiError (503) while there is no engine that answers. */
+export function readyOf({ phase, draining, table }: Service): Ready {
+  if (draining) throw unavailable("the server is stopping");
+  const failure = phase.kind === "failed" ? phase.error : table.failure;
+  if (failure !== undefined) {
+    throw new ApiError(503, `the engine has failed: ${failure.message}`, { code: 503 });
+  }
+  if (phase.kind !== "ready") throw unavailable("Loading model");
+  return phase.ready;
+}
+
+/** The model that a request names. @throws ApiError (404) for another than the one that is served. */
+export function modelNamed(service: Service, name: string | null | undefined): Ready {
+  const ready = readyOf(service);
+  if (name === undefined || name === null || name === ready.model) return ready;
+  const message = `the model "${
+    name.slice(0, 200)
+  }" does not exist here; served is "${ready.model}"`;
+  throw new ApiError(404, message, { param: "model", code: "model_not_found" });
+}
+
+function nameOf({ phase }: Service): string | undefined {
+  return phase.kind === "ready" ? phase.ready.model : undefined;
+}

@@ -1,0 +1,191 @@
+import type { EngineClient } from "../../engine/client.ts";
+import { eventQueue } from "../../engine/schedule/event_queue.ts";
+import type { EngineEvent, GenerateRequest } from "../../engine/schedule/events.ts";
+import { UsageError } from "../../errors.ts";
+import { ApiError, invalid, tooMany } from "../http/errors.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** A request that the engine has. Times are performance.now(). */
+export interface LiveRequest {
+  readonly id: number;
+  readonly promptTokens: number;
+  readonly arrived: number;
+  state: "waiting" | "prompt" | "decoding";
+  /** Its place among those that run: 0 to max batch - 1. */
+  slot: number | undefined;
+  admitted: number | undefined;
+  firstToken: number | undefined;
+  cachedTokens: number;
+  promptDone: number;
+  outputTokens: number;
+  rounds: number;
+  draftTokens: number;
+  acceptedTokens: number;
+  /** Draft steps of its last round. */
+  depth: number;
+}
+
+/** All requests that the engine has, and the only way to give it one. */
+export interface RequestTable {
+  readonly live: ReadonlySet<LiveRequest>;
+  readonly running: number;
+  readonly waiting: number;
+  /** Milliseconds since the engine gave a sign of life; 0 while nobody waits for one. */
+  readonly silentMs: number;
+  /** Why no request can be answered any more. */
+  readonly failure: Error | undefined;
+  /**
+   * Room for `count` answers more. Those that were not read to the end have no slot, but take
+   * memory: they count too.
+   *
+   * @throws ApiError (429) where there are too many.
+   */
+  checkRoom(count: number): void;
+  /**
+   * Runs a request until its end or until its signal aborts. Who reads slowly slows nothing down.
+   *
+   * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
+   */
+  generate(engine: EngineClient, request: GenerateRequest): AsyncGenerator<EngineEvent, void, void>;
+}
+
+export function requestTable(
+  { maxBatch, maxQueue, metrics, now = () => performance.now() }: {
+    readonly maxBatch: number;
+    /** Requests that may wait for a slot. */
+    readonly maxQueue: number;
+    readonly metrics: Metrics;
+    readonly now?: () => number;
+  },
+): RequestTable {
+  const live = new Set<LiveRequest>();
+  let ids = 0;
+  let heard = 0;
+  let failure: Error | undefined;
+  /** Answers whose clients have not read them to the end. */
+  let undelivered = 0;
+
+  function enter(promptTokens: number): LiveRequest {
+    if (live.size === 0) heard = now();
+    const entry: LiveRequest = {
+      ...{ id: ids++, promptTokens, arrived: now(), state: "waiting", slot: undefined },
+      ...{ admitted: undefined, firstToken: undefined, cachedTokens: 0, promptDone: 0 },
+      ...{ outputTokens: 0, rounds: 0, draftTokens: 0, acceptedTokens: 0, depth: 0 },
+    };
+    live.add(entry);
+    return entry;
+  }
+
+  function note(entry: LiveRequest, event: EngineEvent): void {
+    heard = now();
+    if (event.kind === "prefill") {
+      entry.admitted ??= heard;
+      entry.slot ??= freeSlot(live);
+      entry.state = "prompt";
+      entry.cachedTokens = event.cached;
+      entry.promptDone = event.done;
+    } else if (event.kind === "round") {
+      if (entry.firstToken === undefined) metrics.firstToken((heard - entry.arrived) / 1000);
+      entry.firstToken ??= heard;
+      entry.state = "decoding";
+      entry.outputTokens += event.ids.length;
+      metrics.tokens(event.ids.length);
+      if (event.tier === undefined) return;
+      entry.rounds++;
+      entry.draftTokens += event.drafts.length;
+      entry.acceptedTokens += event.accepted;
+      entry.depth = event.tier.depth;
+      metrics.round(event.drafts.length, event.accepted);
+    }
+  }
+
+  function ended(entry: LiveRequest, reason: string): void {
+    const { firstToken, arrived, outputTokens, promptTokens, cachedTokens } = entry;
+    const perToken = firstToken === undefined || outputTokens < 2
+      ? undefined
+      : (now() - firstToken) / 1000 / (outputTokens - 1);
+    const seconds = (now() - arrived) / 1000;
+    const prompt = entry.admitted === undefined ? undefined : { promptTokens, cachedTokens };
+    metrics.request({ reason, seconds, perToken, prompt });
+  }
+
+  /** Passes on what the engine does as it does it, also to who does not read. */
+  async function run(
+    engine: EngineClient,
+    request: GenerateRequest,
+    entry: LiveRequest,
+    push: (event: EngineEvent) => void,
+  ): Promise<void> {
+    let reason = "abort";
+    try {
+      for await (const event of engine.generate(request)) {
+        note(entry, event);
+        if (event.kind === "finish" && event.result.finishReason !== "interrupt") {
+          reason = event.result.finishReason;
+        }
+        push(event);
+      }
+    } catch (error) {
+      reason = "error";
+      if (!(error instanceof UsageError)) failure ??= error as Error;
+      push({ kind: "error", error: engineError(error, entry) });
+    } finally {
+      live.delete(entry);
+      heard = now();
+      ended(entry, reason);
+    }
+  }
+
+  return {
+    live,
+    get running() {
+      return [...live].filter(({ state }) => state !== "waiting").length;
+    },
+    get waiting() {
+      return [...live].filter(({ state }) => state === "waiting").length;
+    },
+    get silentMs() {
+      return live.size === 0 ? 0 : now() - heard;
+    },
+    get failure() {
+      return failure;
+    },
+    checkRoom(count) {
+      const most = maxBatch + maxQueue;
+      if (count > most) throw invalid(`${count} answers at once: at most ${most} find room`, "n");
+      if (undelivered + count > most) throw tooMany(undelivered - maxBatch);
+    },
+    async *generate(engine, request) {
+      const events = eventQueue<EngineEvent>();
+      const entry = enter(request.promptIds.length);
+      undelivered++;
+      run(engine, request, entry, events.push);
+      try {
+        while (true) {
+          const event = await events.next();
+          if (event.kind === "error") throw event.error;
+          yield event;
+          if (event.kind === "finish") return;
+        }
+      } finally {
+        undelivered--;
+      }
+    },
+  };
+}
+
+/** What the engine threw, as an answer: before a request was admitted it is the request's mistake. */
+function engineError(error: unknown, { admitted }: LiveRequest): ApiError {
+  if (error instanceof ApiError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof UsageError && admitted === undefined) return invalid(message);
+  return new ApiError(500, message);
+}
+
+/** The lowest number that no running request has. */
+function freeSlot(live: ReadonlySet<LiveRequest>): number {
+  const taken = new Set([...live].map(({ slot }) => slot));
+  let slot = 0;
+  while (taken.has(slot)) slot++;
+  return slot;
+}

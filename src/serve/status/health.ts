@@ -1,0 +1,51 @@
+import { errorBody, unavailable } from "../http/errors.ts";
+import { get, type Route } from "../service/route.ts";
+import type { Service } from "../service/service.ts";
+
+export const HEALTH_ROUTE: Route = get(
+  {
+    path: "/health",
+    summary: "200 when requests are answered, else 503",
+    tag: "Status",
+    open: true,
+  },
+  ({ service }) => {
+    const { status, body } = health(service);
+    return Response.json(body, { status });
+  },
+);
+
+/** What GET /health answers: llama-server's bodies, while loading with the progress. */
+export function health(service: Service): { readonly status: number; readonly body: unknown } {
+  const fault = faultOf(service);
+  if (fault !== undefined) return { status: 503, body: { status: "error", ...fault } };
+  const { phase, draining } = service;
+  if (phase.kind === "loading") {
+    const { label, bytes = 0, total = 0 } = phase.progress ?? {};
+    const progress = label === undefined
+      ? null
+      : { label, bytes, total, share: total > 0 ? bytes / total : 0 };
+    const loading = errorBody(unavailable("Loading model"));
+    return { status: 503, body: { status: "loading", progress, ...loading } };
+  }
+  if (!draining) return { status: 200, body: { status: "ok" } };
+  const left = service.table.live.size;
+  return {
+    status: 503,
+    body: {
+      status: "draining",
+      requests: left,
+      ...errorBody(unavailable("the server is stopping")),
+    },
+  };
+}
+
+/** Why no answer can be expected, though a model is loaded. */
+function faultOf({ phase, table, options: { roundMs } }: Service): unknown {
+  const failure = phase.kind === "failed" ? phase.error : table.failure;
+  if (failure !== undefined) return errorBody(unavailable(failure.message));
+  if (table.silentMs <= roundMs) return undefined;
+  const seconds = Math.round(table.silentMs / 1000);
+  const message = `the engine has given no sign of life for ${seconds} s (--round-timeout)`;
+  return errorBody(unavailable(message)) as object;
+}

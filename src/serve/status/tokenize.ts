@@ -1,0 +1,87 @@
+import { z } from "zod";
+import type { PromptInput } from "../../engine/load/text.ts";
+import { UsageError } from "../../errors.ts";
+import { encodePrompt } from "../answers/ask.ts";
+import { invalid } from "../http/errors.ts";
+import { post, type Route } from "../service/route.ts";
+import { modelNamed, readyOf } from "../service/service.ts";
+import { type Maybe, optional } from "../openai/fields.ts";
+
+/** Body of POST /tokenize: llama-server's `content`, or vLLM's `prompt`. */
+interface TokenizeRequest {
+  readonly model?: Maybe<string>;
+  readonly content?: Maybe<string>;
+  readonly prompt?: Maybe<string>;
+  readonly add_special?: Maybe<boolean>;
+  readonly add_special_tokens?: Maybe<boolean>;
+  readonly with_pieces?: Maybe<boolean>;
+}
+
+const TOKENIZE: z.ZodType<TokenizeRequest> = z.strictObject({
+  model: optional(z.string()),
+  content: optional(z.string()),
+  prompt: optional(z.string()),
+  add_special: optional(z.boolean()),
+  add_special_tokens: optional(z.boolean()),
+  with_pieces: optional(z.boolean()),
+});
+
+interface DetokenizeRequest {
+  readonly model?: Maybe<string>;
+  readonly tokens: readonly number[];
+}
+
+const DETOKENIZE: z.ZodType<DetokenizeRequest> = z.strictObject({
+  model: optional(z.string()),
+  tokens: z.array(z.int().min(0)),
+});
+
+export const TOKEN_ROUTES: readonly Route[] = [
+  post(
+    { path: "/tokenize", summary: "Token ids of a text", tag: "Tokens" },
+    TOKENIZE,
+    async (body, { service }) => {
+      const ready = modelNamed(service, body.model);
+      const ids = await encodePrompt(ready, textOf(body));
+      const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
+      return Response.json({
+        tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
+        count: ids.length,
+        max_model_len: ready.engine.contextLength,
+      });
+    },
+  ),
+  post(
+    { path: "/detokenize", summary: "The text of token ids", tag: "Tokens" },
+    DETOKENIZE,
+    async ({ model, tokens }, { service }) => {
+      modelNamed(service, model);
+      const text = await decoded(readyOf(service).engine, tokens);
+      return Response.json({ content: text, prompt: text });
+    },
+  ),
+];
+
+/** llama-server adds no special tokens unless asked, vLLM does unless asked not to. */
+function textOf(body: TokenizeRequest): Extract<PromptInput, { raw: string }> {
+  const { content, prompt } = body;
+  if (typeof content === "string" && typeof prompt !== "string") {
+    return { raw: content, addSpecialTokens: body.add_special ?? false };
+  }
+  if (typeof prompt === "string" && typeof content !== "string") {
+    return { raw: prompt, addSpecialTokens: body.add_special_tokens ?? body.add_special ?? true };
+  }
+  throw invalid('Cannot tokenize: give one of "content" and "prompt"', "content");
+}
+
+async function decoded(
+  engine: ReturnType<typeof readyOf>["engine"],
+  tokens: readonly number[],
+): Promise<string> {
+  try {
+    return (await engine.decode(tokens)).text;
+  } catch (error) {
+    if (error instanceof UsageError) throw invalid(error.message, "tokens");
+    throw error;
+  }
+}

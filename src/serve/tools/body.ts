@@ -1,0 +1,226 @@
+/** What a call's text tells, in order: the name once, then its arguments as JSON in pieces. */
+export type BodyEvent =
+  | { readonly kind: "name"; readonly name: string }
+  | { readonly kind: "arguments"; readonly text: string };
+
+/** Reads the text of one call, a character at a time. */
+export interface BodyReader {
+  /** "end": this character was its last. "bad": it is no call. */
+  push(character: string): "more" | "end" | "bad";
+  /** What came of the characters until now, each once. */
+  take(): BodyEvent[];
+}
+
+/** Finds the end of one JSON value that is an object, an array or a string. */
+interface ValueEnd {
+  /** True at the value's last character. */
+  push(character: string): boolean;
+}
+
+function valueEnd(): ValueEnd {
+  let [depth, inString, escaped] = [0, false, false];
+  return {
+    push(character) {
+      if (inString) {
+        if (escaped) escaped = false;
+        else if (character === "\\") escaped = true;
+        else if (character === '"') inString = false;
+        return !inString && depth === 0;
+      }
+      if (character === '"') inString = true;
+      else if (character === "{" || character === "[") depth++;
+      else if (character === "}" || character === "]") depth--;
+      return !inString && depth <= 0;
+    },
+  };
+}
+
+/** Keeps the events of a reader; arguments wait for the name. */
+function collector() {
+  let events: BodyEvent[] = [];
+  let named = false;
+  let held = "";
+  return {
+    name(name: string) {
+      named = true;
+      events.push({ kind: "name", name });
+    },
+    arguments(text: string) {
+      held += text;
+    },
+    get named() {
+      return named;
+    },
+    take(): BodyEvent[] {
+      if (named && held !== "") {
+        events.push({ kind: "arguments", text: held });
+        held = "";
+      }
+      const taken = events;
+      events = [];
+      return taken;
+    },
+  };
+}
+
+/** The keys under which models write a call's arguments. */
+const ARGUMENT_KEYS = ["arguments", "parameters"];
+
+/** `{"name": "f", "arguments": {...}}`, in any order; Llama says "parameters". */
+export function jsonCall(): BodyReader {
+  const events = collector();
+  let expected: "{" | "key" | ":" | "value" | "," = "{";
+  let key = "";
+  let value = "";
+  let end: ValueEnd | undefined;
+  let given = false;
+
+  /** The value of `key` is whole. */
+  function take(): boolean {
+    end = undefined;
+    expected = ",";
+    if (ARGUMENT_KEYS.includes(key)) {
+      // Some write the object as a text.
+      if (value.startsWith('"')) events.arguments(textOf(value) ?? value);
+      given = true;
+    } else if (key === "name") {
+      const name = textOf(value);
+      if (name === undefined) return false;
+      events.name(name);
+    }
+    return true;
+  }
+
+  function pushValue(character: string): "more" | "bad" {
+    if (value === "" && isSpace(character)) return "more";
+    end ??= valueEnd();
+    value += character;
+    const whole = end.push(character);
+    if (ARGUMENT_KEYS.includes(key) && !value.startsWith('"')) events.arguments(character);
+    return !whole || take() ? "more" : "bad";
+  }
+
+  return {
+    take: events.take,
+    push(character) {
+      if (expected === "value" && !isScalarEnd(value, character)) {
+        // A number or a word of no interest, which ends at the next comma or brace.
+        if (isScalar(value, character)) {
+          value += character;
+          return ARGUMENT_KEYS.includes(key) ? "bad" : "more";
+        }
+        return pushValue(character);
+      }
+      if (expected === "value") {
+        if (key === "name") return "bad";
+        expected = ",";
+      }
+      if (expected !== "key" && isSpace(character)) return "more";
+      switch (expected) {
+        case "{":
+          if (character !== "{") return "bad";
+          expected = "key";
+          key = "";
+          return "more";
+        case "key":
+          return pushKey(character);
+        case ":":
+          if (character !== ":") return "bad";
+          expected = "value";
+          value = "";
+          return "more";
+        default:
+          if (character === ",") {
+            expected = "key";
+            key = "";
+            return "more";
+          }
+          if (character !== "}" || !events.named) return "bad";
+          if (!given) events.arguments("{}");
+          return "end";
+      }
+    },
+  };
+
+  function pushKey(character: string): "more" | "bad" {
+    if (key === "" && isSpace(character)) return "more";
+    if (key === "" && character !== '"') return "bad";
+    end ??= valueEnd();
+    key += character;
+    if (!end.push(character)) return "more";
+    end = undefined;
+    key = textOf(key) ?? "";
+    expected = ":";
+    return "more";
+  }
+}
+
+/**
+ * A name, then what parts it from its arguments, then these: `f[ARGS]{...}`.
+ *
+ * @param of.separators what may stand between name and arguments, besides white space.
+ * @param of.prefixes what may stand before the name.
+ */
+export function namedCall(
+  { separators, prefixes = [] }: {
+    readonly separators: readonly string[];
+    readonly prefixes?: readonly string[];
+  },
+): BodyReader {
+  const events = collector();
+  let head = "";
+  let end: ValueEnd | undefined;
+  return {
+    take: events.take,
+    push(character) {
+      if (end === undefined && character !== "{") {
+        head += character;
+        return head.length > LONGEST_HEAD ? "bad" : "more";
+      }
+      if (end === undefined) {
+        const name = nameIn(head, separators, prefixes);
+        if (name === undefined) return "bad";
+        events.name(name);
+        end = valueEnd();
+      }
+      events.arguments(character);
+      return end.push(character) ? "end" : "more";
+    },
+  };
+}
+
+const LONGEST_HEAD = 400;
+
+function nameIn(
+  head: string,
+  separators: readonly string[],
+  prefixes: readonly string[],
+): string | undefined {
+  let name = head;
+  for (const separator of [...prefixes, ...separators]) name = name.replaceAll(separator, "\n");
+  const words = name.split("\n").map((word) => word.trim()).filter((word) => word !== "");
+  return words.length === 1 && /^[\w.-]{1,256}$/.test(words[0] as string) ? words[0] : undefined;
+}
+
+/** The text that a JSON string stands for. */
+function textOf(json: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSpace(character: string): boolean {
+  return /\s/.test(character);
+}
+
+/** Does a value that is neither object, array nor text begin or go on here? */
+function isScalar(value: string, character: string): boolean {
+  return value === "" ? !/[\s"{[]/.test(character) : !/^["{[]/.test(value);
+}
+
+function isScalarEnd(value: string, character: string): boolean {
+  return value !== "" && !/^["{[]/.test(value) && /[\s,}]/.test(character);
+}

@@ -1,0 +1,168 @@
+import type { BodyReader } from "./body.ts";
+
+/** How calls stand in an output. */
+export interface CallFormat {
+  /** Texts that a call's body follows ("call"), and ones that mean nothing ("drop"). */
+  readonly marks: Readonly<Record<string, "call" | "drop">>;
+  /** What stands behind a call besides white space: it is dropped. */
+  readonly after: readonly string[];
+  /** Behind a call a brace begins the next. */
+  readonly listed: boolean;
+  /** An output that begins with a brace is a call, if it turns out to be one. */
+  readonly bare: boolean;
+  readonly body: () => BodyReader;
+}
+
+/** An output, parted. */
+export type ToolPiece =
+  | { readonly kind: "text"; readonly text: string }
+  /** A call begins: number `index` of the answer. */
+  | { readonly kind: "call"; readonly index: number; readonly name: string }
+  /** Of its arguments, JSON. */
+  | { readonly kind: "arguments"; readonly index: number; readonly text: string }
+  | { readonly kind: "called"; readonly index: number };
+
+/** Parts an output that arrives in pieces; the result does not depend on how it is cut. */
+export interface CallStream {
+  push(piece: string): ToolPiece[];
+  /** The output ended: what was held back. */
+  end(): ToolPiece[];
+}
+
+/**
+ * Parts calls from text. White space around calls is dropped; what looked like a call and is none is
+ * text.
+ */
+export function callStream(format: CallFormat): CallStream {
+  const marks = Object.keys(format.marks).toSorted((a, b) => b.length - a.length);
+  const after = format.after.toSorted((a, b) => b.length - a.length);
+  let state: "start" | "text" | "body" | "after" = "start";
+  /** Not parted yet. */
+  let held = "";
+  /** White space that is text only if text follows. */
+  let space = "";
+  let body: BodyReader | undefined;
+  /** The body's text and the mark before it, should it be no call. */
+  let raw = "";
+  let index = -1;
+  let named = false;
+  let pieces: ToolPiece[] = [];
+
+  function text(piece: string): void {
+    const whole = space + piece;
+    const kept = whole.trimEnd();
+    space = whole.slice(kept.length);
+    if (kept !== "") pieces.push({ kind: "text", text: kept });
+  }
+
+  function begin(mark: string): void {
+    [state, raw, named, body] = ["body", mark, false, format.body()];
+  }
+
+  function collect(): void {
+    for (const event of body?.take() ?? []) {
+      if (event.kind === "name") {
+        [named, space] = [true, ""];
+        pieces.push({ kind: "call", index: ++index, name: event.name });
+      } else pieces.push({ kind: "arguments", index, text: event.text });
+    }
+  }
+
+  /** One step; false where more of the output is needed. */
+  function step(ended: boolean): boolean {
+    if (held === "") return false;
+    if (state === "body") return readBody();
+    if (state === "start") return start();
+    if (state === "after") return skip(ended);
+    return readText(ended);
+  }
+
+  function start(): boolean {
+    const trimmed = held.trimStart();
+    if (trimmed === "") return false;
+    state = "text";
+    if (!format.bare || !trimmed.startsWith("{")) return true;
+    begin(held.slice(0, held.length - trimmed.length));
+    held = trimmed;
+    return true;
+  }
+
+  function readBody(): boolean {
+    for (let i = 0; i < held.length; i++) {
+      const result = (body as BodyReader).push(held[i] as string);
+      if (result === "more") continue;
+      const read = held.slice(0, i + 1);
+      held = held.slice(i + 1);
+      collect();
+      body = undefined;
+      // A call that was begun cannot be taken back.
+      state = named ? "after" : "text";
+      if (named) pieces.push({ kind: "called", index });
+      else text(raw + read);
+      return true;
+    }
+    raw += held;
+    held = "";
+    collect();
+    return false;
+  }
+
+  function skip(ended: boolean): boolean {
+    held = held.trimStart();
+    const dropped = after.find((each) => held.startsWith(each));
+    if (dropped !== undefined) held = held.slice(dropped.length);
+    else if (held.startsWith("{") && format.listed) begin("");
+    else if (ended || ![...after, ...marks].some((each) => each.startsWith(held))) state = "text";
+    else return false;
+    return true;
+  }
+
+  function readText(ended: boolean): boolean {
+    const found = marks.map((mark) => ({ mark, at: held.indexOf(mark) }))
+      .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
+    if (found !== undefined) {
+      text(held.slice(0, found.at));
+      held = held.slice(found.at + found.mark.length);
+      if (format.marks[found.mark] === "call") begin(found.mark);
+      return true;
+    }
+    const kept = ended ? 0 : openTail(held, marks);
+    text(held.slice(0, held.length - kept));
+    held = held.slice(held.length - kept);
+    return false;
+  }
+
+  function taken(ended: boolean): ToolPiece[] {
+    while (step(ended));
+    const made = pieces;
+    pieces = [];
+    return made;
+  }
+
+  return {
+    push(piece) {
+      held += piece;
+      return taken(false);
+    },
+    end() {
+      const made = taken(true);
+      if (state === "body" && !named) {
+        const rest = space + raw;
+        if (rest !== "") made.push({ kind: "text", text: rest });
+      } else if (state !== "body" && index < 0 && space + held !== "") {
+        made.push({ kind: "text", text: space + held });
+      }
+      return made;
+    },
+  };
+}
+
+/** Length of the longest end of `text` that begins a mark. */
+function openTail(text: string, marks: readonly string[]): number {
+  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
+  for (let length = Math.min(longest, text.length); length > 0; length--) {
+    const tail = text.slice(-length);
+    if (marks.some((mark) => mark.startsWith(tail))) return length;
+  }
+  return 0;
+}

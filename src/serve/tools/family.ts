@@ -1,0 +1,56 @@
+import type { CallForm } from "../../grammar/rules/grammar.ts";
+import type { CallFormat } from "./call_stream.ts";
+
+/** A function that the model may call. */
+export interface Tool {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** JSON schema of its arguments. */
+  readonly parameters?: unknown;
+}
+
+/** How the models of one family call functions. */
+export interface ToolFamily {
+  readonly name: string;
+  /** Does a chat template speak so? */
+  readonly speaks: (template: string) => boolean;
+  readonly format: CallFormat;
+  /** How an output that is one call of these begins, and what has to follow. */
+  readonly forced: (tools: readonly Tool[], template: string) => ForcedCall;
+  /** How the template wants the arguments of earlier calls. */
+  readonly argumentsAs: "object" | "text";
+  /** Of a call; Mistral's templates want nine letters and digits. */
+  readonly callId: () => string;
+}
+
+export interface ForcedCall {
+  /** A part of the prompt. */
+  readonly begin: string;
+  /** The output is one of these. */
+  readonly forms: readonly CallForm[];
+}
+
+/** What a tool takes where it does not say. */
+export const ANY_ARGUMENTS = { type: "object" } as const;
+
+const LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+export function randomId(length: number): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(length));
+  return Array.from(bytes, (byte) => LETTERS[byte % LETTERS.length]).join("");
+}
+
+export const openAiCallId = (): string => `call_${randomId(24)}`;
+
+/** `{"name": "f", "KEY": ARGUMENTS}`, the spaces as Python's json has them. */
+export function jsonForms(
+  tools: readonly Tool[],
+  key: string,
+  around: readonly [before: string, after: string] = ["", ""],
+): CallForm[] {
+  return tools.map(({ name, parameters }) => ({
+    before: `${around[0]}{"name": ${JSON.stringify(name)}, "${key}": `,
+    schema: parameters ?? ANY_ARGUMENTS,
+    after: `}${around[1]}`,
+  }));
+}

@@ -1,0 +1,37 @@
+import type { ChatMessage } from "../../text/chat_template.ts";
+import { HERMES } from "./hermes.ts";
+import type { Tool, ToolFamily } from "./family.ts";
+
+/** For templates that know no tools: Hermes's format, told in a system message. */
+export const GENERIC: ToolFamily = { ...HERMES, name: "generic", speaks: () => true };
+
+/** The messages of a conversation with tools in words that any template takes. */
+export function withoutToolRoles(
+  messages: readonly ChatMessage[],
+  tools: readonly Tool[],
+): ChatMessage[] {
+  const told = messages.map(plain);
+  if (tools.length === 0) return told;
+  const [first] = told;
+  const instructions = instructionsFor(tools);
+  if (first?.role !== "system") return [{ role: "system", content: instructions }, ...told];
+  return [{ ...first, content: `${first.content}\n\n${instructions}` }, ...told.slice(1)];
+}
+
+function instructionsFor(tools: readonly Tool[]): string {
+  const listed = tools.map((tool) => JSON.stringify(tool)).join("\n");
+  return `You may call functions. These there are:\n${listed}\n` +
+    'To call one, write <tool_call>\n{"name": NAME, "arguments": OBJECT}\n</tool_call>';
+}
+
+function plain({ role, content, tool_calls: calls, ...rest }: ChatMessage): ChatMessage {
+  if (role === "tool") {
+    return { role: "user", content: `<tool_response>\n${content}\n</tool_response>` };
+  }
+  if (calls === undefined) return { role, content, ...rest };
+  const written = calls.map((call) => {
+    const called = (call as { readonly function?: unknown }).function ?? call;
+    return `<tool_call>\n${JSON.stringify(called)}\n</tool_call>`;
+  });
+  return { role, content: [content, ...written].filter((each) => each !== "").join("\n"), ...rest };
+}

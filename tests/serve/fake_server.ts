@@ -1,0 +1,23 @@
+import { fakeEngine } from "../cli/fake.ts";
+import { type Server, type ServerOptions, startServer } from "../../src/serve/server.ts";
+import { DEFAULTS, testClient, type TestServer } from "./server.ts";
+
+type FakeEngine = ReturnType<typeof fakeEngine>;
+
+/** A server of an engine that plays back a script. */
+export async function fakeServer(
+  options: Partial<ServerOptions> = {},
+  engine: FakeEngine = fakeEngine(),
+): Promise<TestServer & { readonly engine: FakeEngine }> {
+  const log: string[] = [];
+  const server: Server = startServer(() => Promise.resolve(engine), {
+    ...DEFAULTS,
+    log: (line) => void log.push(line),
+    ...options,
+  });
+  await server.ready;
+  return {
+    ...testClient(server.url),
+    ...{ server, log, engine, [Symbol.asyncDispose]: () => server.stop() },
+  };
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { fakeEngine } from "../cli/fake.ts";
+import { fakeServer } from "./fake_server.ts";
+import { type Json, user } from "./server.ts";
+
+const CHAT = "/v1/chat/completions";
+const TOOLS = ["f", "g"].map((name) => ({ type: "function", function: { name } }));
+const CALLS = '<tool_call> {"name": "f", "arguments": {"a": "b c"}} </tool_call> ' +
+  '<tool_call> {"name": "g", "arguments": {}} </tool_call>';
+
+/** A server of a model that says this, with a template that speaks Hermes's format. */
+function saying(answer: string, chatTemplate = "{{ tools }}<tool_call>") {
+  return fakeServer({}, Object.assign(fakeEngine({ answer: () => answer }), { chatTemplate }));
+}
+
+Deno.test("calls that the model chooses to make, after thoughts and text", async () => {
+  await using server = await saying(`<think>which one? </think>I look. ${CALLS}`);
+  const body = { ...user("hi"), tools: TOOLS };
+  const { choices: [choice] } = await server.json(CHAT, body);
+  assert.equal(choice.finish_reason, "tool_calls");
+  const { content, reasoning_content, tool_calls } = choice.message;
+  assert.deepEqual([content, reasoning_content], ["I look.", "which one?"]);
+  const called = tool_calls.map((
+    call: Json,
+  ) => [call.function.name, JSON.parse(call.function.arguments)]);
+  assert.deepEqual(called, [["f", { a: "b c" }], ["g", {}]]);
+  assert.equal(new Set(tool_calls.map(({ id }: Json) => id)).size, 2);
+
+  const events = await server.stream(CHAT, { ...body, stream: true });
+  const deltas = events.slice(0, -1).map(({ choices }) => choices[0]);
+  const joined = (of: (delta: Json) => string | undefined) =>
+    deltas.map(({ delta }) => of(delta) ?? "").join("");
+  assert.equal(joined((delta) => delta.content), "I look.");
+  assert.equal(joined((delta) => delta.reasoning_content), "which one?");
+  const parts = deltas.flatMap(({ delta }) => delta.tool_calls ?? []);
+  for (const [index, call] of tool_calls.entries()) {
+    const own = parts.filter((part) => part.index === index);
+    assert.equal(own[0].function.name, call.function.name);
+    assert.equal(own.map((part) => part.function.arguments).join(""), call.function.arguments);
+  }
+  assert.equal(deltas.at(-1).finish_reason, "tool_calls");
+});
+
+Deno.test("parallel_tool_calls: false ends the answer after one", async () => {
+  await using server = await saying(`${CALLS} and more`);
+  const body = { ...user("hi"), tools: TOOLS, parallel_tool_calls: false };
+  const { choices: [choice] } = await server.json(CHAT, body);
+  assert.equal(choice.finish_reason, "tool_calls");
+  assert.deepEqual(choice.message.tool_calls.map((call: Json) => call.function.name), ["f"]);
+  assert.equal(choice.message.content, null);
+});
+
+Deno.test("without tools what looks like a call is text", async () => {
+  await using server = await saying(CALLS);
+  const { choices: [choice] } = await server.json(CHAT, user("hi"));
+  assert.equal(choice.message.content, CALLS);
+  assert.equal(choice.finish_reason, "stop");
+});
+
+Deno.test("templates get tools, calls and results as they want them", async () => {
+  const messages = [
+    { role: "user", content: "hi" },
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
+      reasoning_content: "hm",
+    },
+    { role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "2" }] },
+  ];
+  const expected = {
+    "{{ tools }}<tool_call>": { a: 1 },
+    "{{ tools }}[TOOL_CALLS]": { a: 1 },
+    "{{ tools }}<｜tool▁calls▁begin｜>": '{"a":1}',
+  };
+  for (const [template, sent] of Object.entries(expected)) {
+    await using server = await saying("fine", template);
+    await server.json(CHAT, { messages, tools: TOOLS });
+    const [, call, result] = server.engine.prompts.at(-1) as Json[];
+    assert.deepEqual(call.tool_calls[0].function, { name: "f", arguments: sent }, template);
+    assert.equal(call.reasoning_content, "hm");
+    assert.deepEqual(result, { role: "tool", content: "2", tool_call_id: "c1" });
+  }
+  // A template that knows no tools gets words.
+  await using server = await saying("fine", "");
+  await server.json(CHAT, { messages, tools: TOOLS });
+  const [system, , call, result] = server.engine.prompts.at(-1) as Json[];
+  assert.equal(system.role, "system");
+  assert.match(system.content, /"name":"f"[^]*"name":"g"[^]*<tool_call>/);
+  assert.match(call.content, /^<tool_call>\n\{"name":"f","arguments":\{"a":1\}\}\n<\/tool_call>$/);
+  assert.deepEqual(result, { role: "user", content: "<tool_response>\n2\n</tool_response>" });
+});
+
+Deno.test("reasoning_effort and chat_template_kwargs reach the template", async () => {
+  await using server = await saying("fine");
+  const sent = async (fields: Json) => {
+    const response = await server.ask(CHAT, { ...user("hi"), ...fields });
+    assert.equal(response.status, 200);
+    await response.body?.cancel();
+    return server.engine.templateArguments.at(-1);
+  };
+  assert.deepEqual(await sent({}), {});
+  assert.deepEqual(await sent({ reasoning_effort: "none" }), {
+    enable_thinking: false,
+    thinking: false,
+  });
+  assert.deepEqual(await sent({ reasoning_effort: "high" }), {
+    enable_thinking: true,
+    thinking: true,
+  });
+  const kwargs = { enable_thinking: false, custom: [1] };
+  assert.deepEqual(await sent({ reasoning_effort: "high", chat_template_kwargs: kwargs }), {
+    ...{ enable_thinking: false, thinking: true, custom: [1] },
+  });
+  await using spoken = await saying("fine", "{{ reasoning_effort }}");
+  await spoken.json(CHAT, { ...user("hi"), reasoning_effort: "low" });
+  assert.equal(spoken.engine.templateArguments.at(-1)?.["reasoning_effort"], "low");
+});

@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { depthOf } from "../../src/serve/http/body.ts";
+import { sameText } from "../../src/serve/http/guard.ts";
+import type { ServerOptions } from "../../src/serve/server.ts";
+import { fakeServer } from "./fake_server.ts";
+import { rawHttp } from "./raw.ts";
+import { user } from "./server.ts";
+
+const CHAT = "/v1/chat/completions";
+
+/** The status of an answer to a request as it is typed. */
+async function statusOf(url: string, request: string | Uint8Array): Promise<number> {
+  const answer = await rawHttp(url, request);
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+}
+
+function getWith(path: string, headers: Record<string, string>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `GET ${path} HTTP/1.1\r\n${lines.join("")}Connection: close\r\n\r\n`;
+}
+
+async function withServer(
+  options: Partial<ServerOptions>,
+  use: (server: Awaited<ReturnType<typeof fakeServer>>) => Promise<void>,
+): Promise<void> {
+  await using server = await fakeServer(options);
+  await use(server);
+}
+
+Deno.test("the Host header: addresses, localhost and names that were told, nobody else's", () =>
+  withServer({ hosts: ["models.example.org"] }, async ({ url }) => {
+    const own = ["localhost:8000", "127.0.0.1", "[::1]:80", "a.localhost", "Models.example.org:1"];
+    for (const Host of own) {
+      assert.equal(await statusOf(url, getWith("/v1/models", { Host })), 200, Host);
+    }
+    const other = [
+      "evil.example.com",
+      "models.example.org.evil.com",
+      "localhost.evil.com",
+      "127.0.0.1.evil.com",
+    ];
+    for (const Host of other) {
+      assert.equal(await statusOf(url, getWith("/v1/models", { Host })), 403, Host);
+      assert.equal(await statusOf(url, getWith("/health", { Host })), 403, Host);
+    }
+  }));
+
+Deno.test("pages of other origins may not ask; of those that were told, browsers may read", () =>
+  withServer({ origins: ["http://app.example.org"] }, async ({ url, ask }) => {
+    const { host } = new URL(url);
+    for (const origin of ["http://evil.example.com", "null", `http://${host}.evil.com`]) {
+      for (const method of ["GET", "OPTIONS"]) {
+        const response = await ask("/v1/models", undefined, { method, headers: { origin } });
+        assert.equal(response.status, 403, origin);
+        assert.equal(response.headers.get("access-control-allow-origin"), null);
+        await response.body?.cancel();
+      }
+      const chat = await ask(CHAT, user("hi"), { method: "POST", headers: { origin } });
+      assert.equal(chat.status, 403);
+      await chat.body?.cancel();
+    }
+    const own = await ask("/v1/models", undefined, { headers: { origin: url } });
+    assert.equal(own.status, 200);
+    await own.body?.cancel();
+    const headers = {
+      origin: "http://app.example.org",
+      "access-control-request-headers": "authorization",
+    };
+    const asked = await ask(CHAT, undefined, { method: "OPTIONS", headers });
+    assert.equal(asked.status, 204);
+    assert.equal(asked.headers.get("access-control-allow-origin"), headers.origin);
+    assert.equal(asked.headers.get("access-control-allow-headers"), "authorization");
+  }));
+
+Deno.test("the key: every route but /health needs it, whatever the path's spelling", () =>
+  withServer({ apiKey: "right" }, async ({ url, ask }) => {
+    const paths = [
+      "/v1/models",
+      "/metrics",
+      "/server_info",
+      "/slots",
+      "/props",
+      "/openapi.json",
+      "/nowhere",
+    ];
+    const keys: Record<string, string>[] = [{}, { authorization: "Bearer wrong" }, {
+      "x-api-key": "righ",
+    }, {
+      authorization: "Basic right",
+    }, { authorization: "right" }];
+    for (const path of paths) {
+      for (const headers of keys) {
+        const response = await ask(path, undefined, { headers });
+        assert.equal(response.status, 401, `${path} ${JSON.stringify(headers)}`);
+        assert.equal((await response.json()).error.code, "invalid_api_key");
+      }
+    }
+    const tricks = [
+      "//v1/models",
+      "/health/../v1/models",
+      "/health/%2e%2e/v1/models",
+      "/%76%31/models",
+      "/V1/models",
+      "/v1/models/",
+      "/health/v1/models",
+      "/v1/models?/health",
+      "/v1\\models",
+    ];
+    for (const path of tricks) {
+      assert.equal(await statusOf(url, getWith(path, { Host: "localhost" })), 401, path);
+    }
+    for (const headers of [{ authorization: "Bearer right" }, { "x-api-key": "right" }]) {
+      const response = await ask("/v1/models", undefined, { headers });
+      assert.equal(response.status, 200);
+      await response.body?.cancel();
+    }
+    assert.equal((await ask("/health")).status, 200);
+    // Who has the key may come by any name.
+    const named = getWith("/v1/models", {
+      Host: "proxy.example.com",
+      authorization: "Bearer right",
+    });
+    assert.equal(await statusOf(url, named), 200);
+  }));
+
+Deno.test("keys are compared whole", () => {
+  assert.ok(sameText("a key", "a key"));
+  for (const other of ["", "a", "a keyy", "A key", "b key"]) assert.ok(!sameText("a key", other));
+});
+
+Deno.test("paths and methods that are none", () =>
+  withServer({}, async ({ url, ask }) => {
+    for (const path of ["/v1", "/v1/chat", "/etc/passwd", "/v1/chat/completions/x"]) {
+      const response = await ask(path);
+      assert.equal(response.status, 404, path);
+      assert.match((await response.json()).error.message, /^there is no GET/);
+    }
+    for (
+      const path of [
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/..%2f..%2fetc/passwd",
+        "/%00",
+        "/%ff",
+      ]
+    ) {
+      assert.equal(await statusOf(url, getWith(path, { Host: "localhost" })), 404, path);
+    }
+    const wrong = await ask(CHAT);
+    assert.deepEqual([wrong.status, wrong.headers.get("allow")], [405, "POST"]);
+    await wrong.body?.cancel();
+    assert.equal(await statusOf(url, "BOGUS / HTTP/9.9\r\n\r\n"), 400);
+    assert.equal(await statusOf(url, "GET\r\n\r\n"), 400);
+  }));
+
+Deno.test("bodies: too large, too deep, no UTF-8, half", () =>
+  withServer({}, async ({ url, ask, server }) => {
+    const large = await ask(CHAT, "x".repeat(9 * 2 ** 20));
+    assert.equal(large.status, 413);
+    await large.body?.cancel();
+    // Without a length it is counted as it comes.
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new Uint8Array(2 ** 20)),
+    });
+    const streamed = await ask(CHAT, undefined, { method: "POST", body: endless }).catch(() =>
+      undefined
+    );
+    assert.ok(streamed === undefined || streamed.status === 413);
+    await streamed?.body?.cancel();
+    for (
+      const deep of ["[".repeat(10_000), `{"messages":${"[".repeat(10_000)}${"]".repeat(10_000)}}`]
+    ) {
+      const { error } = await (await ask(CHAT, deep)).json();
+      assert.match(error.message, /nested more than 100 levels/);
+    }
+    const bytes = Uint8Array.of(0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d);
+    const { error } = await (await ask(CHAT, undefined, { method: "POST", body: bytes })).json();
+    assert.match(error.message, /not UTF-8/);
+    const head =
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n";
+    const half = await rawHttp(url, `${head}{"mess`, { closeWrite: true });
+    assert.match(half, /^HTTP\/1.1 400 [^]*did not arrive whole/);
+    assert.equal(server.service.table.live.size, 0);
+    assert.equal((await ask("/health")).status, 200);
+  }));
+
+Deno.test("the depth of JSON is counted outside of its texts", () => {
+  assert.equal(depthOf("[[{}]]"), 3);
+  assert.equal(depthOf('["[[[", "\\"[[", {"{": 1}]'), 2);
+  assert.equal(depthOf("7"), 0);
+});
+
+Deno.test("floods of headers, requests in a row, and clients that are slow to begin", () =>
+  withServer({}, async ({ url, ask }) => {
+    const flood = Array.from({ length: 5000 }, (_, i) => `x-${i}: ${"a".repeat(100)}\r\n`).join("");
+    const answer = await rawHttp(url, `GET /health HTTP/1.1\r\nHost: localhost\r\n${flood}\r\n`)
+      .catch(() => "");
+    assert.ok(!answer.startsWith("HTTP/1.1 200"), answer.slice(0, 50));
+    const one = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
+    const row = await rawHttp(url, `${one}\r\n${one}\r\n${one}Connection: close\r\n\r\n`);
+    assert.equal(row.split("HTTP/1.1 200").length - 1, 3);
+    // A hundred that never end their headers keep nobody from an answer.
+    const { hostname, port } = new URL(url);
+    const slow = await Promise.all(Array.from({ length: 100 }, async () => {
+      const connection = await Deno.connect({ hostname, port: Number(port) });
+      await connection.write(new TextEncoder().encode(one));
+      return connection;
+    }));
+    assert.equal((await ask("/health")).status, 200);
+    assert.equal((await ask(CHAT, { ...user("hi"), max_tokens: 2 })).status, 200);
+    slow.forEach((connection) => connection.close());
+  }));

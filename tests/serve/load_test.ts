@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { fakeEngine } from "../cli/fake.ts";
+import { fakeServer } from "./fake_server.ts";
+import { user } from "./server.ts";
+
+const CHAT = "/v1/chat/completions";
+const BODY = { ...user("hi"), max_tokens: 400 };
+
+/** An engine whose answers stop before each word until `open` is called. */
+function gated(answer = "one two three four ") {
+  let gate = Promise.withResolvers<void>();
+  const engine = fakeEngine({ answer: () => answer, beforeWord: () => gate.promise });
+  return {
+    engine,
+    open: () => gate.resolve(),
+    close: () => void (gate = Promise.withResolvers()),
+  };
+}
+
+const REQUEST = { promptIds: [1], sampling: GREEDY, maxTokens: 9, stop: [], ignoreEos: false };
+
+async function until(is: () => boolean): Promise<void> {
+  while (!is()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+Deno.test("more requests than may wait are refused with 429, and find room later", async () => {
+  const { engine, open } = gated();
+  await using server = await fakeServer({ maxBatch: 2, maxQueue: 1 }, engine);
+  const { table } = server.server.service;
+  const first = [1, 2, 3].map(() => server.json(CHAT, BODY));
+  await until(() => table.live.size === 3);
+  const refused = await server.ask(CHAT, BODY);
+  assert.equal(refused.status, 429);
+  assert.equal(refused.headers.get("retry-after"), "1");
+  assert.equal((await refused.json()).error.code, "rate_limit_exceeded");
+  assert.equal((await server.ask(CHAT, { ...BODY, n: 4 })).status, 400, "more than ever find room");
+  open();
+  for (const { choices } of await Promise.all(first)) {
+    assert.equal(choices[0].message.content, "one two three four ");
+  }
+  const again = await server.ask(CHAT, BODY);
+  assert.equal(again.status, 200);
+  await again.body?.cancel();
+});
+
+const LEAVING: readonly { stream?: true; n?: number }[] = [{}, { stream: true }, { n: 2 }, {
+  n: 2,
+  stream: true,
+}];
+
+for (const fields of LEAVING) {
+  Deno.test(`a client that leaves: ${JSON.stringify(fields)}`, async () => {
+    const { engine, open } = gated();
+    await using server = await fakeServer({}, engine);
+    const { table } = server.server.service;
+    const leaving = new AbortController();
+    const asked = server.ask(CHAT, undefined, {
+      ...{ method: "POST", body: JSON.stringify({ ...BODY, ...fields }), signal: leaving.signal },
+    });
+    await until(() => table.live.size === (fields.n ?? 1));
+    if (fields.stream) await (await asked).body?.getReader().read();
+    leaving.abort();
+    await asked.catch(() => {});
+    await until(() => engine.requests.every(({ signal }) => signal?.aborted));
+    open();
+    await until(() => table.live.size === 0);
+    assert.deepEqual(server.log, []);
+  });
+}
+
+/** Timers of a minute and more that run, counted while `use` does. */
+async function longTimers(use: (count: () => number) => Promise<void>): Promise<void> {
+  const { setTimeout: set, clearTimeout: clear } = globalThis;
+  const running = new Set<unknown>();
+  globalThis.setTimeout = Object.assign((...args: Parameters<typeof set>) => {
+    const id = set(...args);
+    if ((args[1] ?? 0) >= 60_000) running.add(id);
+    return id;
+  }, set);
+  globalThis.clearTimeout = (id) => {
+    running.delete(id);
+    clear(id);
+  };
+  try {
+    await use(() => running.size);
+  } finally {
+    Object.assign(globalThis, { setTimeout: set, clearTimeout: clear });
+  }
+}
+
+Deno.test("streams whose clients leave at any moment leave no timer and no request behind", () =>
+  longTimers(async (count) => {
+    const engine = fakeEngine({ answer: () => "one two " });
+    await using server = await fakeServer({ maxBatch: 8, maxQueue: 100 }, engine);
+    const body = JSON.stringify({ ...BODY, stream: true });
+    await Promise.all(Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < 40; i++) {
+        const leaving = new AbortController();
+        setTimeout(() => leaving.abort(), 2);
+        const init = { method: "POST", body, signal: leaving.signal };
+        await server.ask(CHAT, undefined, init).then((response) => response.text()).catch(() => {});
+      }
+    }));
+    const { table, ends } = server.server.service;
+    await until(() => table.live.size === 0 && ends.size === 0);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.equal(count(), 0);
+    assert.deepEqual(server.log, []);
+  }));
+
+Deno.test("who does not read a stream holds up nobody, and its answer is made when it reads", async () => {
+  const long = "word ".repeat(300);
+  const engine = fakeEngine({ answer: () => long });
+  await using server = await fakeServer({ maxBatch: 1 }, engine);
+  const idle = await server.ask(CHAT, { ...BODY, stream: true });
+  const { choices } = await server.json(CHAT, BODY);
+  assert.equal(choices[0].message.content, long);
+  const { table } = server.server.service;
+  assert.deepEqual([table.live.size, table.silentMs], [0, 0], "the engine has nothing to do");
+  const text = await idle.text();
+  assert.equal(text.match(/"content":"word "/g)?.length, 300);
+});
+
+Deno.test("the watchdog: /health is 503 while the engine gives no sign of life", async () => {
+  const { engine, open } = gated();
+  await using server = await fakeServer({ roundMs: 30 }, engine);
+  assert.equal((await server.json("/health")).status, "ok");
+  const answer = server.json(CHAT, BODY);
+  await until(() => server.server.service.table.silentMs > 40);
+  const response = await server.ask("/health");
+  const body = await response.json();
+  assert.deepEqual([response.status, body.status], [503, "error"]);
+  assert.match(body.error.message, /no sign of life/);
+  open();
+  await answer;
+  assert.equal((await server.json("/health")).status, "ok");
+});
+
+Deno.test("stopping: what runs is finished, nothing more is taken", async () => {
+  const { engine, open } = gated();
+  const server = await fakeServer({}, engine);
+  const stream = await server.ask(CHAT, { ...BODY, stream: true });
+  const kept = new TextDecoder();
+  const reader = stream.body?.getReader();
+  const first = kept.decode((await reader?.read())?.value);
+  const stopped = server.server.stop();
+  assert.ok(server.server.service.draining);
+  open();
+  let text = first;
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+    text += kept.decode(part.value);
+  }
+  assert.match(text, /four [^]*"finish_reason":"stop"[^]*\[DONE\]/);
+  await stopped;
+  await assert.rejects(server.ask("/health"), "nobody listens");
+});
+
+Deno.test("stopping: what runs longer than that is ended, and told", async () => {
+  const { engine } = gated();
+  // The script ends at the signal alone.
+  engine.generate = async function* ({ signal, promptIds }) {
+    yield { kind: "prefill", done: 0, total: promptIds.length, cached: 0 };
+    await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+    const { generate } = fakeEngine();
+    yield* generate({ ...REQUEST, promptIds, signal: AbortSignal.abort() });
+  };
+  const server = await fakeServer({ drainMs: 20 }, engine);
+  const asked = server.ask(CHAT, BODY);
+  await until(() => server.server.service.table.live.size === 1);
+  const stopped = server.server.stop();
+  const response = await asked;
+  assert.equal(response.status, 503);
+  assert.match((await response.json()).error.message, /the server is stopping/);
+  await stopped;
+});
+
+Deno.test("one request whose computation fails ends alone, with 500", async () => {
+  const { engine, open } = gated();
+  const { generate } = engine;
+  const message = 'Cannot generate with "fake": the logits at position 7 are not numbers';
+  engine.generate = (request) => request.stop.includes("broken") ? broken() : generate(request);
+  async function* broken(): ReturnType<typeof generate> {
+    yield { kind: "prefill", done: 3, total: 3, cached: 0 };
+    yield { kind: "round", ids: [1], accepted: 0, drafts: [], tier: undefined };
+    yield { kind: "text", text: "so " };
+    await Promise.resolve();
+    throw new UsageError(message);
+  }
+  await using server = await fakeServer({}, engine);
+  const other = server.json(CHAT, BODY);
+  const response = await server.ask(CHAT, { ...BODY, stop: "broken" });
+  assert.equal(response.status, 500);
+  assert.deepEqual((await response.json()).error.message, message);
+  const events = await server.stream(CHAT, { ...BODY, stop: "broken", stream: true });
+  assert.equal(events.at(-1).error.message, message);
+  assert.equal(events.at(-2).choices[0].delta.content, "so ");
+  assert.equal((await server.ask("/health")).status, 200);
+  open();
+  assert.equal((await other).choices[0].finish_reason, "stop");
+});
+
+Deno.test("an engine that has failed answers nothing more, and /health says so", async () => {
+  const engine = fakeEngine();
+  engine.generate = () => {
+    throw new Error("the device is lost");
+  };
+  await using server = await fakeServer({}, engine);
+  assert.equal((await server.ask(CHAT, BODY)).status, 500);
+  const health = await server.ask("/health");
+  assert.equal(health.status, 503);
+  assert.match((await health.json()).error.message, /the device is lost/);
+  const next = await server.ask(CHAT, BODY);
+  assert.equal(next.status, 503);
+  assert.match((await next.json()).error.message, /the engine has failed/);
+});

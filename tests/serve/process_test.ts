@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { user } from "./server.ts";
+
+const MAIN = new URL("../../main.ts", import.meta.url).pathname;
+
+/** `eyrie serve` as a process of its own. */
+function spawn(...flags: readonly string[]) {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", MAIN, "serve", "--port", "0", "--max-batch", "2", ...flags],
+    stdout: "piped",
+    stderr: "piped",
+    env: { EYRIE_API_KEY: "" },
+  }).spawn();
+  const errors = lines(child.stderr);
+  return { child, errors, output: lines(child.stdout) };
+}
+
+/** The lines of a stream as they come. */
+async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  let held = "";
+  for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
+    const parts = (held + piece).split("\n");
+    held = parts.pop() ?? "";
+    yield* parts;
+  }
+}
+
+async function next(of: AsyncGenerator<string>): Promise<string> {
+  const { value } = await of.next();
+  return value ?? "";
+}
+
+Deno.test("eyrie serve: 503 with progress while it loads, then answers; SIGTERM ends it with 0", async () => {
+  const { child, errors, output } = spawn();
+  const url = /^(http:\S+) listens/.exec(await next(errors))?.[1] ?? assert.fail();
+  const loading = await fetch(`${url}/health`);
+  assert.deepEqual([loading.status, (await loading.json()).status], [503, "loading"]);
+  const early = await fetch(`${url}/v1/models`);
+  assert.deepEqual([early.status, early.headers.get("retry-after")], [503, "1"]);
+  assert.equal((await early.json()).error.message, "Loading model");
+  assert.equal(await next(output), url);
+  assert.deepEqual(await (await fetch(`${url}/health`)).json(), { status: "ok" });
+  // A stream that runs when the signal comes is finished.
+  const body = JSON.stringify({ ...user("Count from 3 to 20."), max_tokens: 40, stream: true });
+  const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", body });
+  child.kill("SIGTERM");
+  const text = await response.text();
+  assert.match(text, /"finish_reason":"(stop|length)"[^]*\[DONE\]/);
+  const { code, signal } = await child.status;
+  assert.deepEqual([code, signal], [0, null]);
+  const rest = [...await Array.fromAsync(errors)];
+  assert.ok(!rest.some((line) => /abort|Deno.serve|at file/.test(line)), rest.join("\n"));
+  await Array.fromAsync(output);
+});
+
+Deno.test("eyrie serve beyond this machine without a key says so, also when quiet", async () => {
+  const { child, errors, output } = spawn("--host", "0.0.0.0", "--quiet");
+  assert.match(
+    await next(errors),
+    /^warning: everybody who reaches http:\/\/0\.0\.0\.0:\d+ may use/,
+  );
+  child.kill("SIGTERM");
+  assert.equal((await child.status).code, 0);
+  await Array.fromAsync(errors);
+  await Array.fromAsync(output);
+});
+
+Deno.test("eyrie serve where somebody else listens, and a model that is none: exit 2", async () => {
+  using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = taken.addr as Deno.NetAddr;
+  for (const flags of [["--port", String(port)], ["--model", "/no/such/model"]]) {
+    const { child, errors, output } = spawn(...flags);
+    const said = await Array.fromAsync(errors);
+    assert.match(said.at(-1) ?? "", /^eyrie: Cannot (listen on|open)/);
+    assert.equal((await child.status).code, 2);
+    await Array.fromAsync(output);
+  }
+});

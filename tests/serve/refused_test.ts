@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { type Json, serve, user } from "./server.ts";
+
+const CHAT = "/v1/chat/completions";
+const HELLO = user("Hello!");
+
+/** Requests that are refused: the fields, and what is said of which. */
+const REFUSED: readonly (readonly [fields: unknown, param: string | null, message: RegExp])[] = [
+  [{}, "messages", /^Cannot do without "messages"/],
+  [{ messages: [] }, "messages", /^Cannot use "messages"/],
+  [{ messages: [{ role: "boss", content: "x" }] }, "messages[0].role", /"messages\[0\]\.role"/],
+  [{ messages: [{ role: "user", content: 7 }] }, "messages[0].content", /content/],
+  [
+    { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "x" } }] }] },
+    "messages[0].content[0].type",
+    /text alone/,
+  ],
+  [{ ...HELLO, colour: "red" }, "colour", /^Cannot use "colour": it is not known here/],
+  [{ ...HELLO, temperature: -1 }, "temperature", /^Cannot use "temperature"/],
+  [{ ...HELLO, temperature: "hot" }, "temperature", /^Cannot use "temperature"/],
+  [{ ...HELLO, top_p: 0 }, "top_p", /top_p/],
+  [{ ...HELLO, seed: -1 }, "seed", /seed/],
+  [{ ...HELLO, seed: 1.5 }, "seed", /seed/],
+  [{ ...HELLO, n: 0 }, "n", /"n"/],
+  [{ ...HELLO, n: 13 }, "n", /at most 12/],
+  [{ ...HELLO, max_tokens: 0 }, "max_tokens", /max_tokens/],
+  [{ ...HELLO, stop: "" }, "stop", /stop/],
+  [{ ...HELLO, logit_bias: { "the": 1 } }, "logit_bias.the", /logit_bias/],
+  [{ ...HELLO, logit_bias: { "9999": 1 } }, null, /Cannot bias token id 9999/],
+  [{ ...HELLO, logprobs: true, top_logprobs: 21 }, "top_logprobs", /top_logprobs/],
+  [{ ...HELLO, top_logprobs: 2 }, "top_logprobs", /needs "logprobs"/],
+  [{ ...HELLO, stream_options: { include_usage: true } }, "stream_options", /needs "stream"/],
+  [{ ...HELLO, response_format: { type: "xml" } }, "response_format.type", /response_format/],
+  [
+    {
+      ...HELLO,
+      response_format: { type: "json_schema", json_schema: { schema: { type: "no" } } },
+    },
+    null,
+    /^Cannot constrain the output: JSON schema/,
+  ],
+  [{ ...HELLO, grammar: "root ::= nothing" }, null, /^Cannot constrain the output/],
+  [{ ...HELLO, regex: "(" }, null, /^Cannot constrain the output/],
+  [{ ...HELLO, regex: "a", response_format: { type: "json_object" } }, null, /one grammar/],
+  [{ ...HELLO, regex: "a", grammar: 'root ::= "a"' }, "regex", /one grammar/],
+  [{ ...HELLO, reasoning_effort: "high" }, "reasoning_effort", /no switch for thinking/],
+  [{ ...HELLO, chat_template_kwargs: { messages: 1 } }, "chat_template_kwargs.messages", /is said/],
+  [{ ...HELLO, tool_choice: "required" }, "tool_choice", /it needs tools/],
+  [
+    {
+      ...HELLO,
+      tools: [{ type: "function", function: { name: "f" } }],
+      tool_choice: { type: "function", function: { name: "g" } },
+    },
+    "tool_choice.function.name",
+    /no tool "g"/,
+  ],
+  [{ ...HELLO, tools: [{ type: "retrieval" }] }, "tools[0].type", /tools/],
+  [{ ...HELLO, functions: [] }, "functions", /not known/],
+  [{ ...HELLO, store: true }, "store", /not stored/],
+  [{ ...HELLO, modalities: ["audio"] }, "modalities[0]", /text alone/],
+  [{ ...HELLO, num_steps: 60 }, null, /draft steps/],
+  [{ ...HELLO, model: "gpt-5" }, "model", /does not exist/],
+  ["[1]", null, /the body/],
+  ["{", null, /not JSON/],
+  ["null", null, /the body/],
+];
+
+Deno.test("what is refused", async (t) => {
+  await using server = await serve();
+
+  await t.step("fields of a chat, each with its name and OpenAI's shape", async () => {
+    for (const [fields, param, message] of REFUSED) {
+      const response = await server.ask(CHAT, fields);
+      const { error } = await response.json();
+      const told = JSON.stringify(fields).slice(0, 200);
+      assert.equal(response.status, param === "model" ? 404 : 400, `${told}: ${error?.message}`);
+      assert.match(error.message, message, told);
+      assert.equal(error.param, param, told);
+      assert.ok(typeof error.type === "string" && "code" in error, told);
+    }
+  });
+
+  await t.step("the same before a stream begins", async () => {
+    for (const fields of [{ regex: "(" }, { logit_bias: { "9999": 1 } }, { num_steps: 60 }]) {
+      const response = await server.ask(CHAT, { ...HELLO, ...fields, stream: true });
+      assert.equal(response.status, 400);
+      assert.match((await response.json()).error.message, /^Cannot/);
+    }
+  });
+
+  await t.step("completions", async () => {
+    const fields: readonly (readonly [Json, RegExp])[] = [
+      [{}, /Cannot do without "prompt"/],
+      [{ prompt: "a", echo: true }, /echo/],
+      [{ prompt: "a", suffix: "b" }, /suffix/],
+      [{ prompt: "a", best_of: 2 }, /best_of/],
+      [{ prompt: [99999] }, /token id 99999/],
+      [{ prompt: [] }, /prompt/],
+      [{ prompt: "" }, /prompt is empty/],
+      [{ prompt: "a", messages: [] }, /messages/],
+      [{ prompt: "a", logprobs: true }, /logprobs/],
+    ];
+    for (const [body, message] of fields) {
+      const response = await server.ask("/v1/completions", body);
+      assert.equal(response.status, 400, JSON.stringify(body));
+      assert.match((await response.json()).error.message, message, JSON.stringify(body));
+    }
+  });
+
+  await t.step("a server that has refused all this answers on, and logged nothing", async () => {
+    assert.equal((await server.ask("/health")).status, 200);
+    const { choices } = await server.json(CHAT, { ...HELLO, max_tokens: 1 });
+    assert.equal(choices.length, 1);
+    assert.deepEqual(server.log, []);
+    assert.equal(server.server.service.table.live.size, 0);
+  });
+});

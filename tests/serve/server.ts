@@ -1,0 +1,89 @@
+import type { ClientOptions } from "../../src/engine/client.ts";
+import { presetConfig } from "../../src/engine/schedule/presets.ts";
+import { FALLBACK } from "../../src/engine/sampling.ts";
+import { type Server, type ServerOptions, startServer } from "../../src/serve/server.ts";
+import { open } from "../engine/worker/open.ts";
+
+const SPECULATE: NonNullable<ClientOptions["speculate"]> = {
+  ...{ adaptive: false, config: presetConfig("conservative"), configGiven: false },
+  ...{ eagleTopk: undefined, numSteps: 3, numDraftTokens: undefined, allSteps: false },
+};
+
+/** A server of the embedded model on the software adapter, on a port of its own. */
+export interface TestServer extends AsyncDisposable {
+  readonly url: string;
+  readonly server: Server;
+  /** What the server's log was told. */
+  readonly log: readonly string[];
+  /** A request with a JSON body; without one a GET. */
+  ask(path: string, body?: unknown, init?: RequestInit): Promise<Response>;
+  /** The answer's JSON. */
+  json(path: string, body?: unknown, init?: RequestInit): Promise<Json>;
+  /** The data of a stream's events; `[DONE]` as a text. */
+  stream(path: string, body: unknown): Promise<Json[]>;
+}
+
+// deno-lint-ignore no-explicit-any -- what a server answers, which assertions look at
+export type Json = any;
+
+export const DEFAULTS: ServerOptions = {
+  ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [] },
+  ...{ maxBatch: 4, maxQueue: 8, roundMs: 60_000, drainMs: 5000, maxTokens: undefined },
+  modelName: "fledgling",
+  sampling: () => ({ ...FALLBACK, temperature: 0 }),
+  templateArguments: {},
+  version: "0.0.0",
+  shownName: (name) => name,
+  log: () => {},
+};
+
+export async function serve(
+  options: Partial<ServerOptions> = {},
+  engine: ClientOptions = {},
+): Promise<TestServer> {
+  const log: string[] = [];
+  const { maxBatch } = { ...DEFAULTS, ...options };
+  const server = startServer(
+    (onProgress) =>
+      open({ maxBatch, constrained: true, speculate: SPECULATE, onProgress, ...engine }),
+    { ...DEFAULTS, log: (line) => void log.push(line), ...options },
+  );
+  const opened = await server.ready;
+  return {
+    ...testClient(server.url),
+    ...{ server, log },
+    async [Symbol.asyncDispose]() {
+      await server.stop();
+      await opened?.terminate();
+    },
+  };
+}
+
+/** Requests to a server at `url`. */
+export function testClient(url: string): Pick<TestServer, "url" | "ask" | "json" | "stream"> {
+  const ask: TestServer["ask"] = (path, body, init = {}) =>
+    fetch(`${url}${path}`, {
+      ...body === undefined ? {} : {
+        method: "POST",
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      },
+      ...init,
+    });
+  return {
+    url,
+    ask,
+    json: async (path, body, init) => await (await ask(path, body, init)).json(),
+    async stream(path, body) {
+      const text = await (await ask(path, body)).text();
+      return text.split("\n\n").filter((block) => block !== "").map((block) => {
+        const data = block.replace(/^event: .*\n/, "").replace(/^data: /, "");
+        return data === "[DONE]" ? data : JSON.parse(data);
+      });
+    },
+  };
+}
+
+/** A conversation of one message. */
+export function user(content: string): { messages: unknown[] } {
+  return { messages: [{ role: "user", content }] };
+}

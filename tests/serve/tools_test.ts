@@ -1,0 +1,141 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts";
+import { DEEPSEEK } from "../../src/serve/tools/deepseek.ts";
+import { toolFamily } from "../../src/serve/tools/families.ts";
+import type { ToolFamily } from "../../src/serve/tools/family.ts";
+import { HERMES } from "../../src/serve/tools/hermes.ts";
+import { LLAMA3 } from "../../src/serve/tools/llama3.ts";
+import { MISTRAL } from "../../src/serve/tools/mistral.ts";
+
+/** An output, and the text and the calls in it. */
+type Case = readonly [output: string, text: string, calls: readonly [string, unknown][]];
+
+const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
+  [HERMES, [
+    ["Hello.\n", "Hello.\n", []],
+    ['<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', "", [["f", { a: 1 }]]],
+    [
+      'I look.\n\n<tool_call>\n{"name": "f", "arguments": {"a": "}\\"{"}}\n</tool_call>\n' +
+      '<tool_call>\n{"arguments": {"b": [1, {"c": null}]}, "name": "g"}\n</tool_call>',
+      "I look.",
+      [["f", { a: '}"{' }], ["g", { b: [1, { c: null }] }]],
+    ],
+    ['<tool_call>{"name": "f"}</tool_call> Done.', "Done.", [["f", {}]]],
+    // The arguments as a text, as some fine-tunes have it.
+    ['<tool_call>{"name": "f", "arguments": "{\\"a\\": 1}"}</tool_call>', "", [["f", { a: 1 }]]],
+    // What is no call stays text.
+    ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
+    ["a <tool b", "a <tool b", []],
+    ['<tool_call>{"id": 7, "name": "f", "arguments": {}}</tool_call>', "", [["f", {}]]],
+  ]],
+  [LLAMA3, [
+    ['{"name": "f", "parameters": {"a": 1}}', "", [["f", { a: 1 }]]],
+    ['<|python_tag|>{"name": "f", "parameters": {}}', "", [["f", {}]]],
+    [
+      '{"name": "f", "parameters": {"a": 1}}; {"name": "g", "parameters": {}}',
+      "",
+      [["f", { a: 1 }], ["g", {}]],
+    ],
+    ['{"answer": 42}', '{"answer": 42}', []],
+    [
+      'The JSON is {"name": "f", "parameters": {}}',
+      'The JSON is {"name": "f", "parameters": {}}',
+      [],
+    ],
+  ]],
+  [MISTRAL, [
+    ['[TOOL_CALLS][{"name": "f", "arguments": {"a": [1, 2]}}]', "", [["f", { a: [1, 2] }]]],
+    [
+      '[TOOL_CALLS] [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {"b": "]"}}]',
+      "",
+      [["f", {}], ["g", { b: "]" }]],
+    ],
+    ['Text[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}', "Text", [["f", { a: 1 }], ["g", {}]]],
+    ["[TOOL", "[TOOL", []],
+  ]],
+  [DEEPSEEK, [
+    [
+      "Yes.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n" +
+      '{"a": 1}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n' +
+      "{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+      "Yes.",
+      [["f", { a: 1 }], ["g", {}]],
+    ],
+    [
+      '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": "x"}<｜tool▁call▁end｜>' +
+      "<｜tool▁calls▁end｜>",
+      "",
+      [["f", { a: "x" }]],
+    ],
+  ]],
+];
+
+/** What comes of an output in pieces. */
+function read(family: ToolFamily, pieces: readonly string[]): { text: string; calls: unknown[] } {
+  const stream = callStream(family.format);
+  const events: ToolPiece[] = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()];
+  let text = "";
+  const calls: { name: string; json: string }[] = [];
+  for (const event of events) {
+    if (event.kind === "text") text += event.text;
+    else if (event.kind === "call") {
+      equal(event.index, calls.length);
+      calls.push({ name: event.name, json: "" });
+    } else if (event.kind === "arguments") {
+      const call = calls[event.index];
+      if (call) call.json += event.text;
+    }
+  }
+  return { text, calls: calls.map(({ name, json }) => [name, JSON.parse(json)]) };
+}
+
+for (const [family, cases] of CASES) {
+  Deno.test(`calls of ${family.name}: whole, letter by letter and cut in two anywhere`, () => {
+    for (const [output, text, calls] of cases) {
+      const expected = { text, calls };
+      deepEqual(read(family, [output]), expected, output);
+      deepEqual(read(family, [...output]), expected, output);
+      for (let at = 1; at < output.length; at++) {
+        deepEqual(read(family, [output.slice(0, at), output.slice(at)]), expected, output);
+      }
+    }
+  });
+}
+
+Deno.test("a call's name and arguments come before its end", () => {
+  const stream = callStream(HERMES.format);
+  const pieces = stream.push('<tool_call>{"name": "f", "arguments": {"long": "text');
+  deepEqual(pieces, [
+    { kind: "call", index: 0, name: "f" },
+    { kind: "arguments", index: 0, text: '{"long": "text' },
+  ]);
+  deepEqual(stream.push(' more"}'), [{ kind: "arguments", index: 0, text: ' more"}' }]);
+});
+
+Deno.test("a family is known by the template; templates without tools get the generic one", () => {
+  const of = (chatTemplate: string | undefined) => toolFamily({ chatTemplate }).name;
+  equal(of("{{ tools }}<tool_call>"), "hermes");
+  equal(of("{% if tools %}[TOOL_CALLS]"), "mistral");
+  equal(of("{{ tools }}<｜tool▁calls▁begin｜>"), "deepseek");
+  equal(of('{{ tools }}<|start_header_id|>"parameters"'), "llama3");
+  equal(of("{{ tools }}"), "generic");
+  equal(of("<tool_call>"), "generic");
+  equal(of(undefined), "generic");
+});
+
+Deno.test("a forced call is read from what begins it and what the grammar writes", () => {
+  const tools = [{ name: "f", parameters: { type: "object" } }, { name: "g" }];
+  const templates = { hermes: "", llama3: "", mistral: "", deepseek: "```json" };
+  for (const family of [HERMES, LLAMA3, MISTRAL, DEEPSEEK]) {
+    for (const template of [templates[family.name as keyof typeof templates], "[ARGS]"]) {
+      for (const some of [tools, tools.slice(0, 1)]) {
+        const { begin, forms } = family.forced(some, template);
+        equal(forms.length, some.length);
+        const form = forms.at(-1);
+        const output = `${begin}${form?.before}{"a": 1}${form?.after}`;
+        const expected = { text: "", calls: [[some.at(-1)?.name, { a: 1 }]] };
+        deepEqual(read(family, [output]), expected, output);
+      }
+    }
+  }
+});
