@@ -96,7 +96,7 @@ Deno.test("selection bias: policies do cut drafts here, and a wrong rank of them
 });
 
 /** Rows are so dear that few drafts are worth one. */
-const DEAR = costsOf({ row: 0.2, level: 0.01, catchUp: 0 });
+const DEAR = costsOf({ row: 0.3, level: 0.01, catchUp: 0 });
 
 function shallow(name: string): Policy {
   const kind = POLICIES[name];

@@ -10,7 +10,7 @@ import type { Choice, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import type { Evidence } from "./evidence.ts";
 import type { RoundPrices } from "./pricing.ts";
-import { survivalByConfidence, survivalByHistory } from "./survival.ts";
+import { anchored, survivalByConfidence, survivalByHistory } from "./survival.ts";
 
 /** Drafts that a round may verify. */
 export interface Candidates {
@@ -71,7 +71,7 @@ export function choiceOf(
   // Until chains have told of themselves, every draft is verified where they will.
   if (drafts >= batchSize * steps || ranks && !told) return { tier };
   if (!ranks) return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
-  const { slope, intercepts } = evidence.window.at;
+  const { slope, intercepts } = anchored(evidence);
   const verify = { drafts, slope, intercepts: intercepts.slice(0, steps), leastConfidence: 0 };
   return { tier, verify };
 }

@@ -1,4 +1,4 @@
-import { type Calibration, sigmoid } from "../../estimate/calibration.ts";
+import { type Calibration, logit, sigmoid } from "../../estimate/calibration.ts";
 import { meanRate, positionRates } from "../../estimate/positions.ts";
 import { oddsRatio, type RequestCounts, shifted } from "../../estimate/requests.ts";
 import type { RoundContext } from "../../policy.ts";
@@ -39,10 +39,12 @@ export function survivalByHistory(
  * @returns [chains * depth].
  */
 export function survivalByConfidence(
-  { positions, told, window: { at } }: Evidence,
+  evidence: Evidence,
   depth: number,
 ): Float64Array {
+  const { positions, told } = evidence;
   const rates = positionRates(positions);
+  const at = anchored(evidence);
   const survivals = new Float64Array(told.length * depth);
   let place = 0;
   for (const logits of told) {
@@ -54,6 +56,33 @@ export function survivalByConfidence(
     }
   }
   return survivals;
+}
+
+/** By how much the log-odds of a position's mean chance may differ from those of its history. */
+const NEAR_HISTORY = 0.25;
+
+/**
+ * The calibration, with each intercept moved so far that the mean chance of the last chains at its
+ * position is near what their history says: before it has learned, confidences of a draft that is
+ * surer or less sure than most would decide alone whether anything is drafted, and what is not drafted
+ * teaches nothing.
+ */
+export function anchored({ positions, told, window: { at } }: Evidence): Calibration {
+  const rates = positionRates(positions);
+  const intercepts = at.intercepts.map((intercept, k) => {
+    let [sum, count] = [0, 0];
+    for (const logits of told) {
+      const x = logits[k];
+      if (x === undefined) continue;
+      sum += calibrated(at, x, k);
+      count++;
+    }
+    const rate = rates[k];
+    if (count === 0 || rate === undefined) return intercept;
+    const off = logit(rate) - logit(sum / count);
+    return intercept + Math.sign(off) * Math.max(0, Math.abs(off) - NEAR_HISTORY);
+  });
+  return { slope: at.slope, intercepts };
 }
 
 /** The chance that a draft is accepted, of the logit of its confidence at a position. */
