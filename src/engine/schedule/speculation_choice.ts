@@ -86,9 +86,10 @@ export function namedPlan(
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as TierShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
-  const { costs = false, confident = false, packs = confident } = policy;
+  const { costs, confident = false, packs = confident } = policy;
   return {
-    ...{ tier, tiers, warmed: tiers, costs, speculation },
+    ...{ tier, tiers, warmed: tiers, speculation },
+    ...costs && { costs },
     ...confident && { confident },
     ...packs && { packs },
   };
