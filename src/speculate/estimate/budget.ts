@@ -147,17 +147,19 @@ export interface Budget {
  *
  * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
  * their own.
+ *
+ * @param options.least the fewest drafts that are verified.
  */
 export function bestBudget(
   accepted: Float64Array,
   { batch, fixed, verify, perRow, whole }: BudgetPrices,
-  near = 0.005,
+  { near = 0.005, least = 0 }: { readonly near?: number; readonly least?: number } = {},
 ): Budget {
   const all = accepted.length - 1;
   let drafts = all;
   let ms = whole;
   let rate = (batch + (accepted[all] as number)) / whole * (1 + near);
-  for (let n = 0; n < all; n++) {
+  for (let n = least; n < all; n++) {
     const takes = fixed + (verify[batch + n] as number) + (batch + n) * perRow;
     const tokens = batch + (accepted[n] as number);
     if (tokens > rate * takes) {

@@ -33,6 +33,9 @@ export function candidates(
   return { batches: [first as RankedDrafts, ...others], told };
 }
 
+/** A round verifies a draft of one request in so many at least: without any it would teach nothing. */
+const LEAST_SHARE = 8;
+
 /** A depth with its best budget. */
 export interface Option extends Budget {
   readonly steps: number;
@@ -50,28 +53,25 @@ export function optionsOf(
 ): Option[] {
   return steps.map((depth) => {
     const priced = prices.budget(depth);
-    const budget = bestBudget(expectedAccepted(batches, priced), priced);
+    const least = Math.ceil(priced.batch / LEAST_SHARE);
+    const budget = bestBudget(expectedAccepted(batches, priced), priced, { least });
     const factor = prices.factor(depth);
     const ms = budget.ms * factor;
     return { ...budget, steps: depth, ms, rate: budget.tokens / ms, whole: priced.whole * factor };
   });
 }
 
-/** A round verifies a draft of one request in so many at least: without any it would teach nothing. */
-const LEAST_SHARE = 8;
-
 /**
  * The round that verifies the most likely drafts: which they are the device says where it ranks, and
  * else the requests' history.
  */
 export function choiceOf(
-  { steps, drafts: wanted }: { readonly steps: number; readonly drafts: number },
+  { steps, drafts }: { readonly steps: number; readonly drafts: number },
   { batches: [ranked], told }: Candidates,
   { evidence, context }: { readonly evidence: Evidence; readonly context: RoundContext },
 ): Choice {
   const tier = chain(steps);
   const { batchSize, ranks } = context;
-  const drafts = Math.max(wanted, Math.ceil(batchSize / LEAST_SHARE));
   // Until chains have told of themselves, every draft is verified where they will.
   if (drafts >= batchSize * steps || ranks && !told) return { tier };
   if (!ranks) return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
