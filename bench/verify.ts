@@ -12,7 +12,7 @@ import { markdownTable } from "markdown-table";
 import { median } from "../src/bench/statistics.ts";
 import type { RoundsAsked } from "../src/engine/device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../src/engine/device/direct.ts";
-import { packedRows } from "../src/engine/device/packed/row_buckets.ts";
+import { packedRows } from "../src/speculate/costs/row_buckets.ts";
 import type { RoundResult } from "../src/engine/device/round_result.ts";
 import { rewind } from "../src/engine/device/sequence.ts";
 import { openEngine } from "../src/engine/open.ts";
