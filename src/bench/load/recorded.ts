@@ -31,12 +31,14 @@ function costsOf({ machine, requests, rounds, prefills = [] }: LoadCellResult): 
   const costs = machine?.costs ?? null;
   if (costs === null) return null;
   const positions = requests.map(({ promptTokens }) => promptTokens);
-  const priced = rounds.map(({ batch, numSteps: steps, drafts, requests, accepted, ms }) => {
+  const priced = rounds.map((round) => {
+    const { batch, numSteps: steps, together: roundsPerSync, requests, accepted, ms } = round;
+    const drafts = round.drafts.reduce((a, b) => a + b, 0);
     const cells = requests.reduce((sum, request) => sum + (positions[request] ?? 0), 0);
     for (const [i, request] of requests.entries()) {
       positions[request] = (positions[request] ?? 0) + (accepted[i] ?? 0) + 1;
     }
-    return { round: { batch, steps, cells, drafts: drafts.reduce((a, b) => a + b, 0) }, ms };
+    return { round: { batch, steps, cells, drafts, roundsPerSync }, ms };
   });
   return refinedTo(costs, { rounds: priced, prefills });
 }

@@ -31,6 +31,8 @@ export interface LoadRound {
   readonly numSteps: number;
   /** Drafts of each sequence that there were rows for. */
   readonly drafted: number;
+  /** Rounds that were submitted at once, this one among them. */
+  readonly together: number;
   /** Sequences that it brought tokens for. */
   readonly batch: number;
   /** Which they are, in the order of the arrivals. */
@@ -181,10 +183,10 @@ async function runCell(
       learn(chunk);
       if (start < Infinity) prefills.push(chunk);
     },
-    onRound: ({ at, ms, numSteps, drafted, batch, requests, drafts, accepted }) => {
+    onRound: ({ at, ms, numSteps, drafted, together, batch, requests, drafts, accepted }) => {
       if (at < start) return;
       rounds.push({
-        ...{ beganMs: at - ms - start, ms, numSteps, drafted, batch, drafts, accepted },
+        ...{ beganMs: at - ms - start, ms, numSteps, drafted, together, batch, drafts, accepted },
         requests: requests.map((request) => request - warmup),
       });
     },

@@ -144,7 +144,8 @@ export function fakeLoadCell(
     const requests = running.map((state) => states.indexOf(state));
     const drafts = running.map(() => numSteps);
     rounds.push({
-      ...{ beganMs: now - ms, ms, numSteps, drafted: numSteps, batch, requests, drafts, accepted },
+      ...{ beganMs: now - ms, ms, numSteps, drafted: numSteps, together: 1 },
+      ...{ batch, requests, drafts, accepted },
     });
     running = running.filter(({ tokens, outputTokens }) => tokens < outputTokens);
   }

@@ -29,7 +29,10 @@ function round(beganMs: number, ms: number, numSteps: number, accepted: number[]
   const drafts = accepted.map(() => numSteps);
   const requests = [...accepted.keys()];
   const batch = accepted.length;
-  return { beganMs, ms, numSteps, drafted: numSteps, batch, requests, drafts, accepted };
+  return {
+    ...{ beganMs, ms, numSteps, drafted: numSteps, together: 1 },
+    ...{ batch, requests, drafts, accepted },
+  };
 }
 
 const RESULT: LoadCellResult = {
