@@ -2,7 +2,8 @@
 //   1 / sum over slices s of sum_s exp(M_s - M), M the largest logit of all
 // without temperature, in the slot's drafts beside the token; 0 where logits are no numbers.
 //
-// One workgroup per place in the batch. Slot: next, as in draft_choose.wgsl.
+// One workgroup per place in the batch. Slot:
+//   next: as in draft_choose.wgsl.
 
 //use fragments/rows
 //use fragments/drafts
