@@ -168,6 +168,15 @@ Deno.test("simulate: fixed batches by acceptance, over plain decoding", async ()
   );
 });
 
+Deno.test("simulate: hybrid does not go on with drafts that are a little worse than none", async () => {
+  const line = "--policies hybrid --costs a100-13b --batches 64 --acceptance geometric:0.05";
+  const { tables: [table] } = await tablesOf(`${line} --rounds 2500 --repeat 1`);
+  const rate = (name: string) =>
+    table?.rows.find(({ policy }) => policy === name)?.throughput ?? NaN;
+  const ratio = rate("hybrid") / rate("static:0");
+  assert.ok(ratio > 0.995, `${ratio}`);
+});
+
 Deno.test("simulate: what cannot be used is one line", async () => {
   const lines = {
     "--scenario quiet": 'Cannot use "--scenario quiet": allowed is all, phases-1,',

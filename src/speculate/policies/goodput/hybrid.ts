@@ -168,7 +168,9 @@ function bestOf(
   const worth = ({ steps, tokens, ms }: Option) => {
     const rate = tokens / (ms + (steps > 0 ? now : later));
     const blind = drafting && steps === 0 ? INFORMED * course.returns : 0;
-    return rate * (1 + priced.doubt(steps) + (steps === course.steps ? stickiness : 0) - blind);
+    // What stopping costs later is counted: drafting needs no more than to be better than none.
+    const stays = steps === course.steps || drafting && steps === 0;
+    return rate * (1 + priced.doubt(steps) + (stays ? stickiness : 0) - blind);
   };
   const [first, ...others] = all as [Option, ...Option[]];
   let best = first;
