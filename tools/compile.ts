@@ -1,20 +1,26 @@
-/** `deno task compile`: one executable with shaders, presets and the embedded model inside. */
+/**
+ * `deno task compile [--target linux-x64]`: one executable with shaders, presets and the embedded
+ * model inside.
+ */
+import { parseArgs } from "node:util";
+import { UsageError } from "../src/errors.ts";
+import { outputOf, TARGETS } from "./release/targets.ts";
+import { runTool } from "./tool.ts";
 
 const ROOT = new URL("../", import.meta.url);
-const OUTPUT = "dist/eyrie";
 
 // Shaders and the presets that are imported are in the module graph; what is read from disk at run
 // time has to be named.
 const INCLUDED = ["models", "presets"];
 
 /** Advice for a `deno compile` that failed with `stderr`; undefined where its own message suffices. */
-export function compileAdvice(stderr: string): string | undefined {
+export function compileAdvice(stderr: string, output = "dist/eyrie"): string | undefined {
   const url = /https:\/\/\S*denort\S*?\.zip/.exec(stderr)?.[0];
   if (url === undefined || !/error sending request|Setting up base binary/.test(stderr)) {
     return undefined;
   }
   return [
-    `Cannot compile "${OUTPUT}": the runtime base could not be downloaded`,
+    `Cannot compile "${output}": the runtime base could not be downloaded`,
     `  from ${url}`,
     "  Everything up to that download went well. Put a denort of the same version on this machine",
     "  and name it: DENORT_BIN=/path/to/denort deno task compile",
@@ -22,15 +28,26 @@ export function compileAdvice(stderr: string): string | undefined {
   ].join("\n");
 }
 
-async function compile(): Promise<number> {
+/** What `--target` says. @throws UsageError */
+export function targetIn(args: readonly string[]): string | undefined {
+  const { target } = parseArgs({ args: [...args], options: { target: { type: "string" } } }).values;
+  if (target === undefined || Object.hasOwn(TARGETS, target)) return target;
+  const names = Object.keys(TARGETS).join(", ");
+  throw new UsageError(`Cannot compile for "${target}": allowed is one of ${names}`);
+}
+
+async function compile(args: readonly string[]): Promise<number> {
+  const target = targetIn(args);
+  const output = outputOf(target);
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "compile",
       "-A",
       "--exclude-unused-npm",
+      ...target === undefined ? [] : ["--target", TARGETS[target] ?? target],
       ...await includeFlags(),
       "--output",
-      OUTPUT,
+      output,
       "main.ts",
     ],
     cwd: ROOT,
@@ -38,7 +55,7 @@ async function compile(): Promise<number> {
     stderr: "piped",
   }).spawn();
   const [stderr, { code }] = await Promise.all([passOn(child.stderr), child.status]);
-  const advice = code === 0 ? undefined : compileAdvice(stderr);
+  const advice = code === 0 ? undefined : compileAdvice(stderr, output);
   if (advice !== undefined) await Deno.stderr.write(new TextEncoder().encode(`\n${advice}\n`));
   return code;
 }
@@ -60,4 +77,4 @@ async function passOn(stream: ReadableStream<Uint8Array>): Promise<string> {
   return text.replaceAll(/\x1b\[[0-9;]*m/g, "");
 }
 
-if (import.meta.main) Deno.exit(await compile());
+if (import.meta.main) await runTool(compile);
