@@ -45,6 +45,11 @@ async function run(
     case "print":
       io.stdout.write(invocation.text);
       return 0;
+    case "topic": {
+      const { helpTopic } = await import("./src/cli/help/help_topic.ts");
+      io.stdout.write(helpTopic(invocation.topic));
+      return 0;
+    }
     case "version":
       io.stdout.write(`eyrie ${denoJson.version}\n`);
       return 0;

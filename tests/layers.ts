@@ -41,6 +41,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "src/speculate",
       "src/gpu",
       "presets",
+      "docs",
       "deno.json",
     ],
     packages: true,

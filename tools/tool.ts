@@ -28,5 +28,7 @@ export async function say(output: typeof Deno.stdout, line: string): Promise<voi
 export function operandIn(args: readonly string[], tool: string, name: string): string {
   const [operand, ...more] = args;
   if (operand !== undefined && operand !== "" && more.length === 0) return operand;
-  throw new UsageError(`Cannot run "${[tool, ...args].join(" ")}": ${name} is missing or not alone`);
+  throw new UsageError(
+    `Cannot run "${[tool, ...args].join(" ")}": ${name} is missing or not alone`,
+  );
 }

@@ -15,8 +15,13 @@ const workflows = new Map(
 const RELEASE = workflows.get("release.yml") ?? "";
 
 /** Of https://github.com/actions/runner-images; the linter's own list ends in 2022. */
-const RUNNERS =
-  ["ubuntu-24.04", "ubuntu-24.04-arm", "macos-15", "macos-15-intel", "windows-2025"] as const;
+const RUNNERS = [
+  "ubuntu-24.04",
+  "ubuntu-24.04-arm",
+  "macos-15",
+  "macos-15-intel",
+  "windows-2025",
+] as const;
 
 /** What actionlint finds: keys, types, expressions, jobs that are needed, inputs of actions. */
 async function faults(name: string, text: string): Promise<string[]> {

@@ -13,7 +13,9 @@ const NAME = "SHA256SUMS";
 export async function checksums(folder: string): Promise<string> {
   const entries = (await Array.fromAsync(Deno.readDir(folder))).filter(({ name }) => name !== NAME);
   const inner = entries.find(({ isFile }) => !isFile);
-  if (inner !== undefined) throw new UsageError(`Cannot sum "${folder}": "${inner.name}" is no file`);
+  if (inner !== undefined) {
+    throw new UsageError(`Cannot sum "${folder}": "${inner.name}" is no file`);
+  }
   if (entries.length === 0) throw new UsageError(`Cannot sum "${folder}": it holds no files`);
   const lines: string[] = [];
   for (const name of entries.map(({ name }) => name).toSorted()) {

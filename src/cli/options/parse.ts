@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { type Topic, TOPIC_NAMES } from "../help/topics.ts";
 import { refuseImpossibleBench } from "./measure/bench_flags.ts";
 import { refuseImpossibleBreakeven } from "./measure/breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
@@ -61,6 +62,7 @@ export type Invocation =
   | { readonly command: "token-map"; readonly options: TokenMapOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   | { readonly command: "completion"; readonly shell: Shell }
+  | { readonly command: "topic"; readonly topic: Topic }
   /** Help: print the text and exit. */
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
@@ -72,22 +74,31 @@ export function parseArguments(args: readonly string[]): Invocation {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") return print(overview());
   if (first === "--version" || first === "-V") return { command: "version" };
-  if (first === "help") {
-    return print(rest[0] === undefined ? overview() : commandHelp(commandIn(rest).name));
-  }
+  if (first === "help") return helpOn(rest);
   const { name, args: flags } = commandIn(args);
   return parseCommand(name, flags);
 }
 
+/** `eyrie help`, with nothing, with a topic, or with a command: that is its `--help`. */
+function helpOn(words: readonly string[]): Invocation {
+  const [word, ...more] = words.filter((word) => word !== "--help" && word !== "-h");
+  if (word === undefined) return print(overview());
+  if (TOPIC_NAMES.includes(word)) {
+    if (more.length === 0) return { command: "topic", topic: word as Topic };
+    throw new UsageError(`Cannot use "${more.join(" ")}" after "help ${word}": allowed is nothing`);
+  }
+  return print(commandHelp(commandIn([word, ...more], TOPIC_NAMES).name));
+}
+
 /** The command that the words begin with, of one word or of two, and the words after it. */
-function commandIn([first = "", ...rest]: readonly string[]): {
-  readonly name: CommandName;
-  readonly args: readonly string[];
-} {
+function commandIn(
+  [first = "", ...rest]: readonly string[],
+  others: readonly string[] = [],
+): { readonly name: CommandName; readonly args: readonly string[] } {
   const [second] = rest;
   const longer = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
   if (second === undefined || second.startsWith("-") || longer.length === 0) {
-    return { name: commandNamed(first), args: rest };
+    return { name: commandNamed(first, others), args: rest };
   }
   const typed = `${first} ${second}`;
   if (longer.includes(typed)) return { name: typed as CommandName, args: rest.slice(1) };
@@ -102,7 +113,8 @@ function print(text: string): Invocation {
   return { command: "print", text };
 }
 
-function commandNamed(name: string): CommandName {
+/** @param others what else could have stood there, and been meant. */
+function commandNamed(name: string, others: readonly string[]): CommandName {
   if (Object.hasOwn(COMMANDS, name)) return name as CommandName;
   if (name.startsWith("-")) {
     throw new UsageError(`Cannot use "${name}" here: a command comes first, see eyrie --help`);
@@ -110,10 +122,11 @@ function commandNamed(name: string): CommandName {
   const specs = Object.entries(COMMANDS);
   const found = specs.find(([, { alias }]) => alias === name);
   if (found !== undefined) return found[0] as CommandName;
-  const near = nearest(name, specs.flatMap(([name, { alias }]) => [name, alias ?? name]));
+  const names = specs.flatMap(([name, { alias }]) => [name, alias ?? name]);
+  const near = nearest(name, [...names, ...others]);
   throw new UsageError(
     near.length > 0
-      ? `Cannot run "${name}": no such command${
+      ? `Cannot run "${name}": no such command${others.length > 0 ? " or topic" : ""}${
         didYouMean([...new Set(near)])
       } (eyrie --help lists them)`
       : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}; see eyrie --help`,
