@@ -23,11 +23,11 @@ eyrie chat
 | food  | when          | how much |
 | ----- | ------------- | -------- |
 | mice  | at _night_    | a lot    |
-| a\\|b  |               | \`x | y\`  |
+| a\\|b  |               | \`x \\| y\`  |
 
 ### Seldom
 
-- Grapes, which hang so high that this item has to go on in a second line of it.
+- Grapes, which hang so high that this item has to go on in a second line of its own.
 - Cheese.
 
 ## Where
@@ -60,7 +60,7 @@ Deno.test("Markdown becomes plain text of 80 columns", () => {
 Seldom:
 
 - Grapes, which hang so high that this item has to go on in a second line of
-  it.
+  its own.
 - Cheese.`,
   );
 });

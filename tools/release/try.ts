@@ -75,7 +75,7 @@ export async function tryProgram(program: Program, adapter: boolean): Promise<st
 
 /** Whether Deno finds a WebGPU adapter. */
 export async function hasAdapter(): Promise<boolean> {
-  return await navigator.gpu?.requestAdapter() != null;
+  return Boolean(await navigator.gpu?.requestAdapter());
 }
 
 if (import.meta.main) {
