@@ -59,8 +59,8 @@ Deno.test("Markdown becomes plain text of 80 columns", () => {
 
 Seldom:
 
-- Grapes, which hang so high that this item has to go on in a second line of
-  its own.
+- Grapes, which hang so high that this item has to go on in a second line of its
+  own.
 - Cheese.`,
   );
 });
