@@ -1,5 +1,6 @@
-/** The licences of the packages that are bundled, which must go along with their code. */
+/** `deno task licences`: those of the packages that are bundled, which must go along with their code. */
 import { fileURLToPath } from "node:url";
+import { runTool, say } from "../tool.ts";
 
 /** What `deno info --json` says of a program. */
 interface Info {
@@ -31,14 +32,17 @@ export async function thirdParty(root: URL): Promise<string> {
 }
 
 async function infoOf(root: URL): Promise<Info> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["info", "--json", "main.ts"],
-    cwd: fileURLToPath(root),
-    stderr: "inherit",
-  });
+  // What is listed need not have been downloaded.
+  await deno(root, ["cache", "--quiet", "main.ts"]);
+  return JSON.parse(await deno(root, ["info", "--json", "main.ts"])) as Info;
+}
+
+async function deno(root: URL, args: string[]): Promise<string> {
+  const cwd = fileURLToPath(root);
+  const child = new Deno.Command(Deno.execPath(), { args, cwd, stdin: "null", stderr: "inherit" });
   const { code, stdout } = await child.output();
-  if (code !== 0) throw new Error(`Cannot list packages: deno info ended with code ${code}`);
-  return JSON.parse(new TextDecoder().decode(stdout)) as Info;
+  if (code !== 0) throw new Error(`Cannot list packages: deno ${args[0]} ended with code ${code}`);
+  return new TextDecoder().decode(stdout);
 }
 
 /** Packages that the program imports, and theirs; types are no code. */
@@ -70,4 +74,12 @@ function personOf(author: unknown): string {
   return typeof author === "string"
     ? author
     : (author as { name?: string } | undefined)?.name ?? "";
+}
+
+if (import.meta.main) {
+  await runTool(async () => {
+    const text = await thirdParty(new URL("../../", import.meta.url));
+    await say(Deno.stdout, text.trimEnd());
+    return 0;
+  });
 }
