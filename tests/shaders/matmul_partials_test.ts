@@ -308,20 +308,33 @@ Deno.test("matmul partials: as many as a measured launch has workgroups", async 
   assert.deepEqual(counts, [13 + 7, 13 + 7, 7 + 4, 7 + 4, 4 + 2, 4 + 2]);
 });
 
-for (const [cols, kind] of [[256, "staged"], [264, "cached"]] as const) {
+for (
+  const [cols, kind, counts] of [
+    [256, "staged", [1, 2, 5, 8, 33]],
+    [264, "cached", [2, 33]],
+  ] as const
+) {
   Deno.test(`matmul partials: the confidence of the logits, shards, padding, 1 to 33 rows, ${kind}`, async () => {
     const n = 240;
-    for (const [scale, shards] of [[0.5, [n]], [4, [34, 2, n - 36]]] as const) {
-      const values = weights("bf16", n, cols).map((value) => value * scale);
+    for (const [i, rows] of counts.entries()) {
+      const values = weights("bf16", n, cols).map((value) => value * (i % 2 ? 0.5 : 4));
       values.fill(100, (n - 7) * cols); // padding that would win
-      const matrix = matrixOf(values, cols, shards);
-      for (const rows of [1, 2, 5, 8, 33]) {
-        const x = numbers(rows * cols, rows).map(Math.abs);
-        await assertConfident({ matrix, x, vocab: n - 7 }, `${shards}, ${rows} rows`);
-      }
+      const shards = i === 2 ? [n] : [34, n - 34];
+      const x = numbers(rows * cols, rows).map(Math.abs);
+      const of = { matrix: matrixOf(values, cols, shards), x, vocab: n - 7 };
+      await assertConfident(of, `${shards}, ${rows} rows`);
     }
   });
 }
+
+Deno.test("matmul partials: the confidence of the logits of a q4 matrix, 2 lanes", async () => {
+  const [format, cols] = ["q4", 64] as const;
+  const matrix = quantized(numbers(150 * cols, 1), { format, cols, shards: [150] });
+  assert.equal(matrix.lanes, 2);
+  for (const rows of [1, 9]) {
+    await assertConfident({ matrix, x: numbers(rows * cols, rows), vocab: 149 }, `${rows} rows`);
+  }
+});
 
 Deno.test("matmul partials: the confidence in one of equal logits", async () => {
   const [cols, n] = [256, 140];
