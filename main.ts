@@ -5,7 +5,7 @@ import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
-import { UsageError, withoutPermission } from "./src/errors.ts";
+import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
@@ -19,7 +19,8 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    say(mistake || error instanceof OutputError ? `eyrie: ${error.message}` : stackOf(error), io);
+    const told = mistake || error instanceof OutputError || error instanceof RemoteError;
+    say(told ? `eyrie: ${error.message}` : stackOf(error), io);
     return mistake ? 2 : 1;
   }
 }
