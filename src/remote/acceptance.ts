@@ -37,6 +37,21 @@ export function acceptanceRate(
     : acceptedTokens / draftTokens;
 }
 
+/** Of several answers; undefined where one does not tell. */
+export function total(answers: readonly (Acceptance | undefined)[]): Acceptance | undefined {
+  const told = answers.filter((each) => each !== undefined);
+  if (told.length === 0 || told.length < answers.length) return undefined;
+  const sum = (of: (each: Acceptance) => number | undefined) =>
+    told.reduce<number | undefined>((all, each) => {
+      const value = of(each);
+      return all === undefined || value === undefined ? undefined : all + value;
+    }, 0);
+  const draftTokens = sum((each) => each.draftTokens);
+  const acceptedTokens = sum((each) => each.acceptedTokens);
+  if (draftTokens === undefined || acceptedTokens === undefined) return undefined;
+  return counted("answer", { drafts: sum((each) => each.drafts), draftTokens, acceptedTokens });
+}
+
 /** What was told with the answer, with what only the server counts. */
 export function together(
   answer: Acceptance | undefined,
