@@ -162,7 +162,9 @@ function acceptanceOf({ rounds, metrics, timings, usage }: Told): Acceptance | u
   const accepted = numberOf(details["accepted_prediction_tokens"]);
   const rejected = numberOf(details["rejected_prediction_tokens"]);
   // OpenAI's own are of the field `prediction`, which is not sent: 0 there says nothing of drafts.
-  if (accepted === undefined || rejected === undefined || accepted + rejected === 0) return undefined;
+  if (accepted === undefined || rejected === undefined || accepted + rejected === 0) {
+    return undefined;
+  }
   return counted("answer", { draftTokens: accepted + rejected, acceptedTokens: accepted });
 }
 

@@ -156,4 +156,3 @@ export function told(json: Json): string {
   if (isObject(error)) return textOf(error["message"]) ?? JSON.stringify(error);
   return [error, json["message"], json["detail"]].map(textOf).find(Boolean) ?? "";
 }
-

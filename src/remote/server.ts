@@ -28,7 +28,11 @@ export async function openServer(
   { model, signal }: { readonly model?: string | undefined; readonly signal: AbortSignal },
 ): Promise<Server> {
   const url = `${endpoint.api}/models`;
-  const response = await ask(endpoint, { url, absent: model === undefined ? [] : [404, 405], signal });
+  const response = await ask(endpoint, {
+    url,
+    absent: model === undefined ? [] : [404, 405],
+    signal,
+  });
   const text = await response.text();
   const json = parsed(text);
   if (response.ok && !isObject(json)) {
@@ -52,11 +56,15 @@ function onlyOne(served: readonly Json[], { shown }: Endpoint): string {
   const names = served.filter(({ parent }) => !parent).flatMap(({ id }) => textOf(id) ?? []);
   const [first, ...others] = names;
   if (first === undefined) {
-    throw new UsageError(`Cannot use "${shown}": it does not say which model it serves; give --model`);
+    throw new UsageError(
+      `Cannot use "${shown}": it does not say which model it serves; give --model`,
+    );
   }
   if (others.length === 0) return first;
   const more = names.length > 8 ? ", ..." : "";
   throw new UsageError(
-    `Cannot use "${shown}": it serves several models; give --model ${names.slice(0, 8).join(", ")}${more}`,
+    `Cannot use "${shown}": it serves several models; give --model ${
+      names.slice(0, 8).join(", ")
+    }${more}`,
   );
 }

@@ -133,4 +133,3 @@ function promptOf({ prompt, promptTokens }: LoadRequest): RemotePrompt {
   const ids = randomIds(promptTokens, { vocabulary: IDS.count, seed: prompt.seed });
   return { raw: ids.map((id) => IDS.first + id) };
 }
-

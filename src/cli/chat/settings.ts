@@ -123,7 +123,9 @@ export function withSetting(settings: Settings, name: string, value: string): Se
   }
   if (isChoice(name)) {
     if (!CHOICES[name].includes(value)) {
-      throw new UsageError(`Cannot use "${spelled} ${value}": allowed is ${settingAllows(name, settings)}`);
+      throw new UsageError(
+        `Cannot use "${spelled} ${value}": allowed is ${settingAllows(name, settings)}`,
+      );
     }
     return { ...settings, [name]: name === "think" ? value : value === "on" };
   }
@@ -156,7 +158,7 @@ export function settingTexts(settings: Settings): Record<string, string> {
     [name, key],
   ) => [name, String(shown[key] ?? unsetWord(key, settings))]);
   const onOff = (on: boolean) => on ? "on" : "off";
-  const texts = {
+  const texts: Record<string, string> = {
     ...Object.fromEntries(numbers),
     stop: stop.length === 0 ? NONE : JSON.stringify(stop.length === 1 ? stop[0] : stop),
     ...{ think, draft: onOff(draft), stats: onOff(stats) },

@@ -30,6 +30,25 @@ export function knownDraft(
   return { why: `no ${kind} for "${target}" is known` };
 }
 
+/**
+ * A pair that is known: the first of the target, or one of the draft where that is named.
+ *
+ * @param draft `org/name`; absent: the first one for the target.
+ */
+export function knownPair(
+  target: string,
+  { draft, algorithm }: {
+    readonly draft?: string | undefined;
+    readonly algorithm?: string | undefined;
+  },
+): Pick<Pair, "draft" | "algorithm"> | undefined {
+  const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+  return PAIRS.find((pair) =>
+    (draft === undefined ? same(pair.target, target) : same(pair.draft, draft)) &&
+    (algorithm === undefined || pair.algorithm === algorithm)
+  );
+}
+
 /** Says how to name a draft. */
 export function unknownDraft(why: string): UsageError {
   return new UsageError(

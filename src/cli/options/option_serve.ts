@@ -121,7 +121,13 @@ export const SERVE_COMMAND_MODEL = {
 
 /** Where it is to listen; what is not given is left to it. */
 export const SERVE_COMMAND = {
-  host: { ...SERVE.host, help: "address to listen on", absent: "the engine's own" },
+  host: {
+    flag: "--host",
+    type: "text",
+    help: "address to listen on",
+    absent: "the engine's own",
+    example: "--host 0.0.0.0",
+  },
   port: {
     flag: "--port",
     type: "integer",
@@ -131,7 +137,13 @@ export const SERVE_COMMAND = {
     absent: "the engine's own: 30000 of SGLang, 8000 of vLLM",
     example: "--port 8000",
   },
-  servedModelName: SERVE.servedModelName,
+  servedModelName: {
+    flag: "--served-model-name",
+    type: "text",
+    help: "the model's name in requests and answers",
+    absent: "what --model says",
+    example: "--served-model-name assistant",
+  },
   maxBatch: {
     flag: "--max-batch",
     type: "integer",

@@ -1,7 +1,7 @@
 import type { RemotePrompt } from "../../remote/complete.ts";
 import type { Json } from "../../remote/json.ts";
 import { openServer, type Server } from "../../remote/server.ts";
-import { partedWriter, type PartedWriter } from "../generate/answer_writer.ts";
+import { type PartedWriter, partedWriter } from "../generate/answer_writer.ts";
 import { grammarOf } from "../generate/constraint.ts";
 import { readPrompt } from "../generate/prompt.ts";
 import { MAX_TOKENS } from "../open/sampling.ts";

@@ -47,7 +47,10 @@ export function remoteStatsTable(server: Server, answer: RemoteAnswer): string {
     ["model", server.model],
     ["server", serverText(server)],
     ["speculation", speculationText(reading.speculation) ?? "not told"],
-    ["prompt", promptTokens === undefined ? "not counted" : `${promptTokens} tokens, ${cachedTokens} cached`],
+    [
+      "prompt",
+      promptTokens === undefined ? "not counted" : `${promptTokens} tokens, ${cachedTokens} cached`,
+    ],
     ...firstMs === undefined ? [] : [["first token", seconds(firstMs)] as [string, string]],
     [
       "output",

@@ -11,24 +11,23 @@ export function remoteEndpoint(remote: string): Endpoint {
 }
 
 /** What an answer is to be like, as the flags or the settings of a chat say. */
-export interface Wishes
-  extends
-    Pick<
-      ChatOptions,
-      | "temperature"
-      | "topK"
-      | "topP"
-      | "minP"
-      | "repetitionPenalty"
-      | "frequencyPenalty"
-      | "presencePenalty"
-      | "seed"
-      | "maxTokens"
-      | "stop"
-      | "ignoreEos"
-      | "think"
-      | "templateArg"
-    > {
+export interface Wishes extends
+  Pick<
+    ChatOptions,
+    | "temperature"
+    | "topK"
+    | "topP"
+    | "minP"
+    | "repetitionPenalty"
+    | "frequencyPenalty"
+    | "presencePenalty"
+    | "seed"
+    | "maxTokens"
+    | "stop"
+    | "ignoreEos"
+    | "think"
+    | "templateArg"
+  > {
   readonly logitBias?: ChatOptions["logitBias"] | undefined;
 }
 
