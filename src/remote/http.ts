@@ -73,14 +73,14 @@ async function send(endpoint: Endpoint, { url, body, signal }: Sent): Promise<Re
   }
 }
 
-/** Deno's report of a failed fetch, without the address that the message has already. */
+/** What lies at the ground of a failed fetch, without the address that the message has already. */
 function networkReason(error: unknown): string {
+  const { cause } = error instanceof Error ? error : { cause: undefined };
+  if (cause !== undefined) return networkReason(cause);
   const text = error instanceof Error ? error.message : String(error);
-  const [last = text] = text.split(/: (?=[^:]*$)/).slice(-1);
   if (/connection refused/i.test(text)) return "nothing listens there";
-  if (/dns|lookup|resolve/i.test(text)) return "there is no such host";
-  if (/certificate|tls|handshake/i.test(text)) return `TLS failed (${last})`;
-  return last.replace(/ \(os error \d+\)$/, "");
+  if (/dns error/i.test(text)) return "there is no such host";
+  return text.replace(/^.*client error \(\w+\): /, "").replace(/ \(os error \d+\)$/, "");
 }
 
 async function textIn(response: Response, signal: AbortSignal): Promise<string> {

@@ -81,13 +81,21 @@ export function acceptanceBetween(before: Reading, after: Reading): Acceptance |
 
 /** `EAGLE3 with org/head, 3 steps`; undefined where nothing is told. */
 export function speculationText(speculation: ServerSpeculation | undefined): string | undefined {
+  const setting = settingText(speculation);
+  const { draft } = speculation ?? {};
+  return draft === undefined ? setting : setting?.replace(/^[^,]+/, `$& with ${draft}`);
+}
+
+/** The same without the draft's name. */
+export function settingText(speculation: ServerSpeculation | undefined): string | undefined {
   if (speculation === undefined) return undefined;
-  const { algorithm, draft, numSteps, eagleTopk, numDraftTokens, adaptive } = speculation;
+  const { algorithm, numSteps, eagleTopk, numDraftTokens, adaptive } = speculation;
   if (algorithm === undefined) return "no drafts";
+  if (adaptive) return `${algorithm}, adaptive`;
   const tree = eagleTopk !== undefined && eagleTopk > 1;
   return [
-    draft === undefined ? algorithm : `${algorithm} with ${draft}`,
-    ...numSteps === undefined ? [] : [`${numSteps} steps${adaptive ? " now, adaptive" : ""}`],
+    algorithm,
+    ...numSteps === undefined ? [] : [`${numSteps} steps`],
     ...tree ? [`topk ${eagleTopk}`, `${numDraftTokens ?? "?"} draft tokens`] : [],
   ].join(", ");
 }

@@ -2,12 +2,7 @@ import { createHash } from "node:crypto";
 import { together, total } from "../../remote/acceptance.ts";
 import { complete, type Completed, type RemotePrompt } from "../../remote/complete.ts";
 import type { Endpoint } from "../../remote/endpoint.ts";
-import {
-  acceptanceBetween,
-  type Reading,
-  readServer,
-  speculationText,
-} from "../../remote/reading.ts";
+import { acceptanceBetween, type Reading, readServer, settingText } from "../../remote/reading.ts";
 import { openServer, type Server } from "../../remote/server.ts";
 import { randomIds } from "../workload/draw.ts";
 import { drive, REAL_CLOCK } from "./drive.ts";
@@ -43,7 +38,7 @@ function draftText({ speculation, counters }: Reading): string | undefined {
 }
 
 function servedBy({ kind }: Server, { speculation, maxRunning }: Reading): Served {
-  const label = speculationText(speculation) ?? "as it is served";
+  const label = settingText(speculation) ?? "as it is served";
   const arm: LoadArm = { label, policy: { policy: "served" }, again: false };
   return { arm, backend: kind === "other" ? "openai" : kind, maxBatch: maxRunning ?? null };
 }

@@ -11,6 +11,14 @@ import { vllmCommand } from "./vllm.ts";
 /** The file that the printed command writes itself. */
 const CONFIG_FILE = "eyrie-adaptive.json";
 
+/** A line for each entry. */
+function configText(config: Readonly<Record<string, unknown>>): string {
+  const lines = Object.entries(config).map(([key, value]) =>
+    `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`
+  );
+  return `{\n${lines.join(",\n")}\n}`;
+}
+
 /**
  * `eyrie serve-command`: prints what a shell has to run so that SGLang or vLLM speculates alike, and
  * tells on stderr what has no equivalent there. Returns the exit code.
@@ -32,7 +40,7 @@ export function runServeCommand(options: ServeCommandOptions, io: Io): number {
         "--preset, --speculative-adaptive and --policy ema make one of SGLang's",
     );
   }
-  const text = config && JSON.stringify(config, null, 2);
+  const text = config && configText(config);
   if (configFile !== undefined) writeNamed(configFile, `${text}\n`);
   const named: Flag[] = text === undefined ? [] : [[CONFIG_FLAG, configFile ?? CONFIG_FILE]];
   const written = text !== undefined && configFile === undefined;
