@@ -1,4 +1,4 @@
-/** Servers that play recorded answers back; the recordings have the shapes of vLLM 0.27 and SGLang 0.5. */
+/** Servers that play answers back, written from the documented formats of vLLM 0.27 and SGLang 0.5. */
 
 /** A request as it came. */
 export interface Heard {
