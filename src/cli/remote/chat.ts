@@ -68,10 +68,15 @@ async function answer(
     seed: seed === undefined ? undefined : (seed + attempt) >>> 0,
   };
   const writer = partedWriter({ io, shown: { reasoning: !quiet, answer: true }, layout: true });
+  let written = "";
+  const put: typeof writer.put = (parted) => {
+    written += parted.text;
+    writer.put(parted);
+  };
   try {
     const fields = fieldsOf(wishes, server.endpoint);
     const prompt = { messages: allMessages(asked) };
-    const result = await answerRemotely(server, { prompt, fields, signal }, writer);
+    const result = await answerRemotely(server, { prompt, fields, signal }, { ...writer, put });
     const { text, reasoning, promptTokens = 0, outputTokens = 0 } = result;
     const stopped = result.finishReason === "interrupt";
     return {
@@ -82,6 +87,8 @@ async function answer(
       stats: remoteStatsLine(result),
     };
   } catch (error) {
+    // What is said of it has a line of its own.
+    if (written !== "" && !written.endsWith("\n")) io.stdout.write("\n");
     if (!signal.aborted || error !== signal.reason) throw error;
     if (interactive) say("Stopped.");
     return undefined;
