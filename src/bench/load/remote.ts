@@ -9,7 +9,7 @@ import { drive, REAL_CLOCK } from "./drive.ts";
 import { earlyRequests } from "./early.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
-import type { LoadCellResult, LoadSession, OpenLoad, Served } from "./session.ts";
+import type { LoadCellResult, OpenLoad, Served } from "./session.ts";
 
 /** Measures the server at `endpoint`; the plan's policies are not used. */
 export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {

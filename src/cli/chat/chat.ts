@@ -27,7 +27,6 @@ export interface ChatContext extends CommandContext {
 
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
-  const { io } = context;
   templateArguments(options); // a mistake is told before anything is opened
   // `/set num-steps` may ask for any of them.
   await using engine = await openWithProgress(options, context, { allSteps: true });

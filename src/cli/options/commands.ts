@@ -30,13 +30,8 @@ import {
 import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
-import {
-  SERVE,
-  SERVE_COMMAND,
-  SERVE_COMMAND_MODEL,
-  SERVE_ENGINE,
-  SERVE_LOAD,
-} from "./option_serve.ts";
+import { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import {

@@ -15,8 +15,8 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie serve --host 0.0.0.0 --api-key secret --max-batch 32",
   ],
   "serve-command": [
-    "eyrie serve-command --engine sglang -m Qwen/Qwen3-8B --draft auto --preset conservative",
-    "eyrie serve-command --engine vllm -m Qwen/Qwen3-8B --draft auto --num-steps 3",
+    "eyrie serve-command --engine sglang -m Qwen/Qwen3-8B --draft auto",
+    "eyrie serve-command --engine vllm -m ./model --speculative-algorithm NGRAM",
   ],
   bench: [
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",

@@ -39,13 +39,8 @@ import type {
 } from "./measure/simulate_flags.ts";
 import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
 import type { REMOTE } from "./option_remote.ts";
-import type {
-  SERVE,
-  SERVE_COMMAND,
-  SERVE_COMMAND_MODEL,
-  SERVE_ENGINE,
-  SERVE_LOAD,
-} from "./option_serve.ts";
+import type { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */

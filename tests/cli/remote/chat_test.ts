@@ -82,7 +82,7 @@ Deno.test("chat --remote at a terminal: Ctrl+C stops the answer, what came stays
   await io.seen(">>> ");
   io.type("/bye\r");
   assert.equal((await running).code, 0);
-  assert.match(io.out(), /^one two /);
+  assert.match(io.out(), /^one two\n/);
   assert.doesNotMatch(io.out(), /three/);
 });
 
