@@ -30,6 +30,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     from: [
       "src/serve",
       "src/bench",
+      "src/remote",
       "src/simulate",
       "src/arrivals",
       "src/engine",
@@ -59,7 +60,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: true,
   },
   "src/bench": {
-    from: ["src/simulate", "src/arrivals", "src/engine", "src/text", "src/speculate"],
+    from: ["src/simulate", "src/arrivals", "src/engine", "src/remote", "src/text", "src/speculate"],
     packages: true,
   },
   "src/simulate": {
@@ -84,6 +85,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/draft": { from: ["src/speculate"], packages: false },
   "src/model": { from: ["src/text", "src/speculate", "src/gpu", "shaders"], packages: true },
   "src/hub": { from: [], packages: true },
+  "src/remote": { from: [], packages: true },
   "src/text": { from: [], packages: true },
   "src/speculate": { from: [], packages: false },
   "shaders": { from: ["src/gpu"], packages: false },

@@ -39,6 +39,25 @@ export function knownLike(text: string): string[] {
   return nearest(text, [...known]).toSorted((a, b) => end(a) - end(b)).slice(0, 3);
 }
 
+/**
+ * A pair that is known: the first of the target, or one of the draft where that is named.
+ *
+ * @param draft `org/name`; absent: the first one for the target.
+ */
+export function knownPair(
+  target: string,
+  { draft, algorithm }: {
+    readonly draft?: string | undefined;
+    readonly algorithm?: string | undefined;
+  },
+): Pick<Pair, "draft" | "algorithm"> | undefined {
+  const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+  return PAIRS.find((pair) =>
+    (draft === undefined ? same(pair.target, target) : same(pair.draft, draft)) &&
+    (algorithm === undefined || pair.algorithm === algorithm)
+  );
+}
+
 /** Says how to name a draft. */
 export function unknownDraft(why: string): UsageError {
   return new UsageError(

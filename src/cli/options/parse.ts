@@ -8,6 +8,7 @@ import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
+import { refuseBesideRemote } from "./option_remote.ts";
 import { refuseBesidePolicy } from "./policy_option.ts";
 import { refuseImpossibleSimulation } from "./measure/simulate_flags.ts";
 import type {
@@ -24,6 +25,7 @@ import type {
   ProfileOptions,
   PullOptions,
   RemoveOptions,
+  ServeCommandOptions,
   ServeOptions,
   SimulateOptions,
   TokenMapOptions,
@@ -43,6 +45,7 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "serve"; readonly options: ServeOptions }
+  | { readonly command: "serve-command"; readonly options: ServeCommandOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "bench load"; readonly options: LoadOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
@@ -138,7 +141,9 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const { given: typed, operands } = readFlags(name, args);
   if (typed["help"] === true) return print(commandHelp(name));
   const given = withModel(name, typed, operands);
-  if (name === "bench") refuseImpossibleBench(given);
+  refuseBesideRemote(name, given, flags);
+  if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
+  else if (name === "bench") refuseImpossibleBench(given);
   else if (name === "bench load") refuseImpossibleLoad(given);
   else if (name === "profile") refuseImpossibleProfile(given);
   else if (name === "breakeven") {
@@ -257,6 +262,14 @@ function refuseImpossible(given: Given, { batched }: { readonly batched: boolean
     if (!batched || given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);
   }
+  refuseImpossibleRequest(given);
+}
+
+/** Flags of a request that contradict each other, whoever answers it. */
+function refuseImpossibleRequest(given: Given): void {
+  const clash = (flag: string, other: string, allowed: string) => {
+    throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
+  };
   if (given["raw"] === true && given["system"] !== undefined) {
     clash("--system", "--raw", "a raw prompt has no system message; write it into the prompt");
   }
