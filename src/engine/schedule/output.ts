@@ -65,16 +65,33 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   let text = "";
   let finished: FinishReason | undefined;
 
-  /** Adds one token; its text if any. */
-  function add(id: number, constraint: Constraint | undefined): string {
+  /** Counts one token. */
+  function count(id: number, constraint: Constraint | undefined): void {
     if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
     tokens++;
     constraint?.take(id);
-    const ended = constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id));
-    const { text: piece, stopped } = scanner.push(stream.push([id]));
-    if (ended || stopped) finished = "stop";
+    if (constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id))) finished = "stop";
     else if (tokens >= most) finished = "length";
+  }
+
+  /** What tokens make visible, if anything. */
+  function show(ids: readonly number[]): string {
+    const { text: piece, stopped } = scanner.push(stream.push(ids));
+    if (stopped) finished = "stop";
     return piece;
+  }
+
+  /** Adds a round's tokens up to the one that ends the output. */
+  function add(ids: readonly number[], constraint: Constraint | undefined): string {
+    const before = tokens;
+    let piece = "";
+    for (const id of ids) {
+      if (finished) break;
+      count(id, constraint);
+      // A stop text ends the output at the token that completes it.
+      if (request.stop.length > 0) piece += show([id]);
+    }
+    return request.stop.length > 0 ? piece : show(ids.slice(0, tokens - before));
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
@@ -105,11 +122,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     },
     take(round, constraint) {
       const before = tokens;
-      let piece = "";
-      for (const id of round.ids) {
-        if (finished) break;
-        piece += add(id, constraint);
-      }
+      const piece = add(round.ids, constraint);
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
       const { tier, drafts } = round;
