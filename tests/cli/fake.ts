@@ -293,6 +293,7 @@ function result(
       tokensPerSecond: 88.8888888,
     },
     cachedTokens: 0,
+    reasoningTokens: 0,
     speculative: {
       algorithm: "EAGLE3",
       num_steps: request.numSteps,

@@ -22,7 +22,9 @@ export async function runServe(
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = startServer(
     async (onProgress) =>
-      await openWithProgress(options, { open, io }, { constrained: true, onProgress }),
+      await openWithProgress(options, { open, io }, {
+        ...{ constrained: true, predictions: true, onProgress },
+      }),
     {
       ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],

@@ -1,9 +1,9 @@
 import type { Choice } from "../../speculate/policy.ts";
 import type { RoundsAsked } from "../device/core.ts";
-import type { HostDrafter } from "../../draft/host_drafter.ts";
+import type { HostDrafter, HostProposal } from "../../draft/host_drafter.ts";
 import { UsageError } from "../../errors.ts";
 import { isChain, MOST_ROWS, type TierShape } from "../../speculate/round_shape.ts";
-import { depthsOf, NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import { depthsOf, NO_PROPOSAL } from "../../speculate/trees.ts";
 import { proposalFault } from "../device/proposals.ts";
 import type { RequestState } from "./request_state.ts";
 
@@ -25,7 +25,7 @@ export function proposalOf(
     readonly device: number;
     readonly most?: number | undefined;
   },
-): Proposal {
+): HostProposal {
   const shape = shapes.at(-1) as TierShape;
   const depth = Math.min(shape.depth, output.left - 1, most);
   if (drafter === undefined || request.numSteps === 0 || depth < 1) return NO_PROPOSAL;
@@ -45,9 +45,14 @@ export function deviceSteps(
 
 /** What is drafted for a sequence: by the host where there is a proposal, else by the device. */
 interface Drafts {
-  readonly proposal: Proposal;
+  readonly proposal: HostProposal;
   /** Tokens that the device drafts otherwise. */
   readonly device: number;
+}
+
+/** A round as a host drafts for it. */
+export interface HostRound extends RoundsAsked {
+  readonly proposals?: readonly (HostProposal | undefined)[];
 }
 
 /**
@@ -57,7 +62,7 @@ interface Drafts {
 export function proposedRound(
   { shapes }: Pick<HostDrafter, "shapes">,
   drafts: readonly Drafts[],
-): RoundsAsked {
+): HostRound {
   const proposals = drafts.map(({ proposal }) => proposal.tokens.length > 0 ? proposal : undefined);
   const chains = shapes.every(isChain);
   const steps = drafts.map(({ device }, i) => chains && !proposals[i] ? device : 0);
