@@ -5,6 +5,7 @@ import { samplingChoice } from "../open/sampling.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
+import { withoutAbortWarning } from "./abort_warning.ts";
 
 const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
 
@@ -19,6 +20,7 @@ export async function runServe(
   // Mistakes are told before anything is opened.
   const given = templateArguments(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = startServer(
     async (onProgress) =>

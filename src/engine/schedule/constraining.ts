@@ -44,7 +44,7 @@ function drafted(
       if (proposal === undefined) return undefined;
       const kept = state.constraint?.pruned(proposal) ?? proposal;
       if (kept.tokens.length === 0) return forcedOf(state, depth);
-      return { ...kept, predicted: proposal.predicted };
+      return { ...kept, ...proposal.predicted && { predicted: true } };
     });
     return { ...asked, proposals };
   }
