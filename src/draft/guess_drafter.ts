@@ -83,7 +83,10 @@ function requestDrafter(sources: readonly Source[], device: TrackRecord): Reques
           chances.map((chance) => record.rate(kindOfClaim(chance), chance)),
         );
         if (expected.sum <= most) continue;
-        [found, most] = [{ ...chainOf(tokens, expected.count), ...predicted && { predicted } }, expected.sum];
+        [found, most] = [
+          { ...chainOf(tokens, expected.count), ...predicted && { predicted } },
+          expected.sum,
+        ];
       }
       return found;
     },
