@@ -1,9 +1,9 @@
-import { type Guess, NO_GUESS, type TextGuesser } from "./guess.ts";
+import { NO_GUESS, type TextGuesser } from "./guess.ts";
 
 /** Tokens that may match. */
 const MOST = 12;
-/** Matched tokens that the word of whoever predicted the text is worth. */
-const SAID = 3;
+/** Matched tokens that it is worth that the output has come as predicted since the last guess. */
+const FOLLOWED = 3;
 
 /**
  * Guesses that an output goes on as it was predicted to: finds its last tokens in the prediction, the
@@ -28,15 +28,14 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
       const output = ids.slice(Math.max(promptTokens, ids.length - MOST));
       const { length, end } = nearestMatch(prediction, output, reached);
       if (length === 0) return NO_GUESS;
+      const followed = other < 0 && end === reached;
       reached = end;
-      return guessFrom(prediction.slice(end, end + most), length);
+      const worth = length + (followed ? FOLLOWED : 0);
+      const tokens = prediction.slice(end, end + most);
+      // n tokens that match say as much as n rounds that were right of n + 1.
+      return { tokens, chances: tokens.map((_, i) => 1 - 1 / (worth + i + 1)) };
     },
   };
-}
-
-/** n tokens that match say as much as n + SAID rounds that were right of n + SAID + 1. */
-function guessFrom(tokens: readonly number[], length: number): Guess {
-  return { tokens, chances: tokens.map((_, i) => 1 - 1 / (SAID + length + i + 1)) };
 }
 
 /** Of the last of `ids` as many as occur in `text`, and of such places the end of the first from `to`. */

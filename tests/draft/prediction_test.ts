@@ -48,6 +48,16 @@ Deno.test("the longest match is followed, of equal ones the first from where the
   assert.deepEqual(guesses(text, [15], [9], [10])[2], [5, 11, 12, 5]);
 });
 
+Deno.test("a match claims more where the output has followed the prediction than where it is found again", () => {
+  const text = run(100, 12);
+  const guesser = predictedText(text, 0);
+  const first = (ids: readonly number[]) => guesser.guess(ids, 3).chances[0];
+  assert.equal(first([100]), 1 - 1 / 5);
+  assert.equal(first([100, 101]), 1 - 1 / 6);
+  assert.equal(first([100, 101, 7, 104]), 1 - 1 / 2);
+  assert.equal(first([100, 101, 7, 104, 105]), 1 - 1 / 6);
+});
+
 Deno.test("the prompt is no part of what is looked up", () => {
   assert.deepEqual(guesses([3, 50, 51], [9]), [[]]);
   assert.deepEqual(guesses([], [9]), [[]]);
