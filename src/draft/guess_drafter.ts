@@ -38,7 +38,7 @@ export function guessDrafter(
     name,
     shapes: [...DEPTHS.filter((each) => each < depth), depth].map(chain),
     meanwhile: () => guessers.forEach(({ meanwhile }) => meanwhile?.()),
-    predicts: true,
+    predicts: guessers.length > 0 || "only",
     open(promptIds, prediction) {
       const sources = guessers.map((guesser, i): Source => ({
         text: guesser.open(promptIds),
@@ -52,7 +52,6 @@ export function guessDrafter(
           predicted: true,
         });
       }
-      if (sources.length === 0) return undefined;
       return requestDrafter(sources, trackRecord(deviceRecord));
     },
   };

@@ -23,17 +23,14 @@ export interface HostDrafter {
    * the first that holds what is proposed for it, and the last holds the most.
    */
   readonly shapes: readonly TierShape[];
-  /** Whether it drafts from what an output is predicted to be; default false. */
-  readonly predicts?: boolean;
+  /** Whether it drafts from what an output is predicted to be, "only" from that; default false. */
+  readonly predicts?: boolean | "only";
   /**
-   * Begins with a request; undefined where it has nothing to draft it from.
+   * Begins with a request; one that predicts only is not asked for others.
    *
    * @param prediction token ids, where the request has some and the drafter `predicts`.
    */
-  open(
-    promptIds: readonly number[],
-    prediction?: readonly number[],
-  ): RequestDrafter | undefined;
+  open(promptIds: readonly number[], prediction?: readonly number[]): RequestDrafter;
   /** Called while the device works: what does not have to be done between two rounds. */
   readonly meanwhile?: () => void;
 }

@@ -1,3 +1,4 @@
+// deno-lint-ignore-file no-console -- it is what Deno itself calls
 const WARNING = "Deno.serve: request.signal aborts on successful responses";
 
 /**
@@ -6,7 +7,6 @@ const WARNING = "Deno.serve: request.signal aborts on successful responses";
  * client that leaves aborts it either way, and of an answer that was sent there is nothing to end.
  */
 export function withoutAbortWarning(): Disposable {
-  // deno-lint-ignore no-console -- what Deno itself calls
   const { warn } = console;
   console.warn = (...said) => {
     if (!String(said[0]).startsWith(WARNING)) warn(...said);

@@ -11,13 +11,13 @@ import { cellsAtEnd } from "./sequence_pages.ts";
  * @throws UsageError for a prompt or prediction with what is no token of the target, and for a request
  * that no slot could ever hold or that the tiers cannot run.
  *
- * @param host.predicts as in HostDrafter.
+ * @param host.predicts whether a prediction can be drafted from.
  */
 export function checkRequest(
   capacity: Capacity,
   outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
-  { predicts = false }: { readonly predicts?: boolean | undefined } = {},
+  { predicts = false }: { readonly predicts?: boolean } = {},
 ): void {
   const { name, contextLength, vocabSize } = outputs;
   const { promptIds, maxTokens, numSteps, prediction } = request;

@@ -16,7 +16,13 @@ import type { RoundResult } from "../device/round_result.ts";
 import { constrained } from "./constraining.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import { openProposalGain } from "./proposal_gain.ts";
-import { deviceSteps, type HostRound, proposalOf, proposedRound } from "./proposing.ts";
+import {
+  deviceSteps,
+  type HostRound,
+  proposalOf,
+  proposedRound,
+  requestDrafter,
+} from "./proposing.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import type { ResidencyOptions } from "./residency.ts";
@@ -405,7 +411,7 @@ export function openScheduler(
   return {
     counts,
     submit(request, onEvent) {
-      checkRequest(capacity, outputs, request, { predicts: drafter?.predicts });
+      checkRequest(capacity, outputs, request, { predicts: Boolean(drafter?.predicts) });
       const state: RequestState = {
         request,
         sequence: newSequence(request.promptIds),
@@ -419,7 +425,7 @@ export function openScheduler(
         cancelled: false,
         done: false,
         drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
-        drafter: drafter?.open(request.promptIds, request.prediction),
+        drafter: requestDrafter(drafter, request),
       };
       places.enqueue(state);
       return {
