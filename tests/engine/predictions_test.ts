@@ -132,8 +132,23 @@ for (const [name, options] of CASES) {
   });
 }
 
+Deno.test("beside chains that are verified by rejection sampling greedy text stays", async () => {
+  using engine = await openEngine({
+    ...{ draft: `${FLEDGLING}target`, algorithm: "STANDALONE", rejection: "token" },
+    ...{ speculate: statically(2), predictions: true, maxBatch: 2 },
+  });
+  for (const predicted of [outputOf(0), edited(outputOf(0))]) {
+    const [first, second] = await Promise.all([
+      { ...request(engine, 0), prediction: predicted },
+      request(engine, 2),
+    ].map((asked) => resultOf(engine.generate(asked))));
+    assert.deepEqual([first?.outputIds, second?.outputIds], [outputOf(0), outputOf(2)]);
+    assert.ok((first?.prediction?.accepted ?? 0) > 10);
+  }
+});
+
 Deno.test("few pages: what is preempted is drafted for as before", async () => {
-  const pages = { maxKvTokens: 224, contextLength: 192 };
+  const pages = { maxKvTokens: 144, contextLength: 112 };
   using engine = await openEngine({
     ...{ speculate: statically(3), predictions: true, maxBatch: 4, ...pages },
   });
