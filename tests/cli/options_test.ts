@@ -160,6 +160,7 @@ Deno.test("defaults of generate", () => {
       autotune: undefined,
       costs: undefined,
       promptFile: undefined,
+      prediction: undefined,
       system: undefined,
       think: undefined,
       templateArg: [],

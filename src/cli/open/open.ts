@@ -24,10 +24,12 @@ export async function openWithProgress(
     readonly maxKvTokens?: number | undefined;
   },
   { open, io }: CommandContext,
-  { constrained = false, onProgress, ...speculating }: {
+  { constrained = false, predictions = false, onProgress, ...speculating }: {
     readonly allSteps?: boolean;
     /** Requests may have a grammar. */
     readonly constrained?: boolean;
+    /** Requests may have a prediction. */
+    readonly predictions?: boolean;
     /** Hears of the loading too. */
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
@@ -69,6 +71,7 @@ export async function openWithProgress(
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
     ...constrained ? { constrained } : {},
+    ...predictions ? { predictions } : {},
     ...acceptThresholds ? { acceptThresholds } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
     ...options.elasticDraft ? { elasticDraft: true } : {},

@@ -56,7 +56,7 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
-  & Pick<typeof PROMPT, "promptFile">
+  & Pick<typeof PROMPT, "promptFile" | "prediction">
   & typeof PENALTIES
   & typeof CONSTRAINT
   & typeof SYSTEM

@@ -6,6 +6,7 @@ import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
+import { withoutAbortWarning } from "./abort_warning.ts";
 
 const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
 
@@ -21,10 +22,13 @@ export async function runServe(
   const given = templateArguments(options);
   speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = startServer(
     async (onProgress) =>
-      await openWithProgress(options, { open, io }, { constrained: true, onProgress }),
+      await openWithProgress(options, { open, io }, {
+        ...{ constrained: true, predictions: true, onProgress },
+      }),
     {
       ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],

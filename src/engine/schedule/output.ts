@@ -3,6 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
+import { type Reasoning, reasoningCounter } from "../../text/reasoning.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
@@ -23,7 +24,11 @@ export interface Outputs {
   readonly contextLength: number;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;
+  /** How the target reasons; absent: not at all. */
+  readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
 }
+
+const NO_REASONING: Pick<Reasoning, "marks" | "openings"> = { marks: undefined, openings: [] };
 
 /** What a round adds to it. */
 export interface Taken {
@@ -32,6 +37,8 @@ export interface Taken {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly tier: TierShape | undefined;
+  /** As in RoundRecord. */
+  readonly predicted?: boolean | undefined;
   /** Of each of `ids`: at least what the request asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
@@ -55,8 +62,9 @@ export interface Output {
 
 /** @throws UsageError (from take) when the device chose from broken logits. */
 export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
-  const { tokenizer, eosTokenIds, contextLength } = outputs;
+  const { tokenizer, eosTokenIds, contextLength, reasoning = NO_REASONING } = outputs;
   const stream = textStream(tokenizer);
+  const reasoned = reasoningCounter(reasoning, request.promptIds);
   const scanner = stopScanner(request.stop);
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
   let tokens = 0;
@@ -76,22 +84,28 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
 
   /** What tokens make visible, if anything. */
   function show(ids: readonly number[]): string {
-    const { text: piece, stopped } = scanner.push(stream.push(ids));
+    const added = stream.push(ids);
+    reasoned.push(added);
+    const { text: piece, stopped } = scanner.push(added);
     if (stopped) finished = "stop";
     return piece;
   }
 
-  /** Adds a round's tokens up to the one that ends the output. */
+  /**
+   * Adds a round's tokens up to the one that ends the output. Together, which decodes them once, unless
+   * a stop text or the end of the reasoning is to be found at its token.
+   */
   function add(ids: readonly number[], constraint: Constraint | undefined): string {
-    const before = tokens;
+    let shown = 0;
+    let taken = 0;
     let piece = "";
-    for (const id of ids) {
-      if (finished) break;
-      count(id, constraint);
-      // A stop text ends the output at the token that completes it.
-      if (request.stop.length > 0) piece += show([id]);
+    while (taken < ids.length && !finished) {
+      count(ids[taken++] as number, constraint);
+      if (request.stop.length === 0 && reasoned.over) continue;
+      piece += show(ids.slice(shown, taken));
+      shown = taken;
     }
-    return request.stop.length > 0 ? piece : show(ids.slice(0, tokens - before));
+    return shown < taken ? piece + show(ids.slice(shown, taken)) : piece;
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
@@ -125,13 +139,19 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       const piece = add(round.ids, constraint);
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { tier, drafts } = round;
-      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier });
+      const { tier, drafts, predicted } = round;
+      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier, predicted });
       text += piece;
       const told = toldOf(round, kept.length);
       logprobs.push(...told?.logprobs ?? []);
+      const { tokens: reasoningTokens } = reasoned;
+      const more = {
+        ...predicted && { predicted },
+        ...reasoningTokens > 0 && { reasoningTokens },
+        ...told,
+      };
       const events: EngineEvent[] = [
-        { kind: "round", ids: kept, accepted, drafts, tier, ...told },
+        { kind: "round", ids: kept, accepted, drafts, tier, ...more },
       ];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
@@ -142,7 +162,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
       const told = request.logprobs === undefined ? {} : { logprobs };
-      const got = { ...ended, finishReason, text: text + rest, rounds, ...told };
+      const { tokens: reasoningTokens } = reasoned;
+      const got = { ...ended, finishReason, text: text + rest, rounds, reasoningTokens, ...told };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];
