@@ -140,7 +140,7 @@ Deno.test("pipelining: one request of a connection after the other, each with it
   );
   assert.deepEqual(
     bodies.map(({ choices }) => choices[0].message.content),
-    ["answer 0 ", "answer 1 ", "answer 2 "],
+    ["answer 1 ", "answer 2 ", "answer 3 "],
   );
   assert.deepEqual(
     engine.prompts.map((prompt) => typeof prompt === "string" ? prompt : prompt[0]?.content),
