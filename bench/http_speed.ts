@@ -1,5 +1,5 @@
 /**
- * `deno run -A bench/http_speed.ts [--clients 1,8,32] [--pairs 3] [--tokens 48] [--each 3]
+ * `deno run -A bench/http_speed.ts [--clients 1,8,32] [--pairs 3] [--tokens 128] [--each 3]
  * [--waiting 0] [--whole]`: tokens a second of `eyrie serve` with so many clients that ask at once,
  * beside `eyrie generate --batch` at the same batch and requests. Both run in turn, each in a fresh
  * process; who is first alternates. Also the time to the first token, and on Linux what the thread
@@ -14,7 +14,7 @@ const { values } = parseArgs({
   options: {
     clients: { type: "string", default: "1,8,32" },
     pairs: { type: "string", default: "3" },
-    tokens: { type: "string", default: "48" },
+    tokens: { type: "string", default: "128" },
     each: { type: "string", default: "3" },
     waiting: { type: "string", default: "0" },
     whole: { type: "boolean", default: false },

@@ -173,3 +173,53 @@ Deno.test("pipelining: who leaves takes along what waits behind; too many are cl
   await until(() => table.live.size === 0);
   assert.deepEqual(server.log, []);
 });
+
+Deno.test("who reads nothing of a stream for five minutes is gone", async () => {
+  const engine = fakeEngine({ answer: () => `${"a".repeat(50_000)} `.repeat(400) });
+  await using server = await fakeServer({ maxBatch: 1, maxQueue: 0 }, engine);
+  using timers = heldTimers(300_000);
+  using connection = await connect(server.url, { reads: false });
+  await connection.send(chat("hi", { stream: true }));
+  await until(() => engine.requests.length === 1 && server.server.service.table.live.size === 0);
+  // Until the socket takes no more.
+  for (let before = -1; timers.made > before; await pause(50)) before = timers.made;
+  const status = async () => {
+    const response = await server.ask(CHAT, user("hi"));
+    await response.body?.cancel();
+    return response.status;
+  };
+  assert.equal(await status(), 429, "its answer takes the only place");
+  timers.fire();
+  assert.equal(await status(), 200);
+});
+
+/** Timers of so many milliseconds and more wait for `fire`. */
+function heldTimers(from: number): Disposable & { readonly made: number; fire(): void } {
+  const { setTimeout: set, clearTimeout: clear } = globalThis;
+  const held = new Map<unknown, () => void>();
+  let made = 0;
+  globalThis.setTimeout = Object.assign((...[callback, ms = 0]: Parameters<typeof set>) => {
+    const id = set(callback, ms);
+    if (ms < from) return id;
+    made++;
+    held.set(id, callback as () => void);
+    return id;
+  }, set);
+  globalThis.clearTimeout = (id) => {
+    held.delete(id);
+    clear(id);
+  };
+  return {
+    get made() {
+      return made;
+    },
+    fire() {
+      for (const [id, callback] of held) {
+        clearTimeout(id as number);
+        callback();
+      }
+    },
+    [Symbol.dispose]: () =>
+      void Object.assign(globalThis, { setTimeout: set, clearTimeout: clear }),
+  };
+}

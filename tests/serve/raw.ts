@@ -7,7 +7,8 @@ export interface RawConnection extends Disposable {
   closeWrite(): Promise<void>;
 }
 
-export async function connect(url: string): Promise<RawConnection> {
+/** @param of.reads false: leaves what comes unread. */
+export async function connect(url: string, of = { reads: true }): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   const connection = await Deno.connect({ hostname, port: Number(port) });
   return {
@@ -15,7 +16,7 @@ export async function connect(url: string): Promise<RawConnection> {
       const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
       for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
     },
-    received: received(connection),
+    received: of.reads ? received(connection) : Promise.resolve(""),
     closeWrite: () => connection.closeWrite(),
     [Symbol.dispose]: () => connection.close(),
   };
