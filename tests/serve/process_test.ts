@@ -76,3 +76,12 @@ Deno.test("eyrie serve where somebody else listens, and a model that is none: ex
     await Array.fromAsync(output);
   }
 });
+
+Deno.test("eyrie serve with a policy that is none: exit 2, and nothing listens before", async () => {
+  const { child, errors, output } = spawn("--policy", "hybird");
+  const said = await Array.fromAsync(errors);
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? "", /^eyrie: Cannot use "--policy hybird": .* did you mean hybrid\?/);
+  assert.equal((await child.status).code, 2);
+  await Array.fromAsync(output);
+});

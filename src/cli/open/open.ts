@@ -5,7 +5,7 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { namedPolicy, ngramOf, speculationOf } from "./speculation.ts";
+import { ngramOf, speculateOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -47,7 +47,7 @@ export async function openWithProgress(
   }
   const opening = open({
     maxBatch,
-    speculate: namedPolicy(options) ?? speculationOf(options, speculating),
+    speculate: speculateOf(options, speculating),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },

@@ -3,6 +3,7 @@ import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
 import { samplingChoice } from "../open/sampling.ts";
+import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
@@ -17,8 +18,9 @@ export async function runServe(
   options: ServeOptions,
   { open, io, version }: CommandContext & { readonly version: string },
 ): Promise<number> {
-  // Mistakes are told before anything is opened.
+  // Mistakes are told before it listens.
   const given = templateArguments(options);
+  speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = await startServer(
