@@ -7,8 +7,9 @@
  */
 import { parseArgs } from "node:util";
 import { max, median, min } from "d3-array";
-import type { EngineClient } from "../src/engine/client.ts";
+import type { ClientOptions, EngineClient } from "../src/engine/client.ts";
 import { FALLBACK } from "../src/engine/sampling.ts";
+import { presetConfig } from "../src/engine/schedule/presets.ts";
 import { resultOf } from "../src/engine/schedule/events.ts";
 import { engineInWorker } from "../src/engine/worker/client.ts";
 import { GREEDY } from "../src/speculate/sampling.ts";
@@ -25,6 +26,11 @@ const { values } = parseArgs({
 });
 const tokens = Number(values.tokens);
 const openEngine = engineInWorker(new URL("../main.ts", import.meta.url));
+/** Three draft steps, always: how requests are drafted does not depend on the load. */
+const speculate: NonNullable<ClientOptions["speculate"]> = {
+  ...{ adaptive: false, config: presetConfig("conservative"), configGiven: false },
+  ...{ eagleTopk: undefined, numSteps: 3, numDraftTokens: undefined, allSteps: false },
+};
 
 interface Asked {
   readonly messages: readonly { readonly role: "user"; readonly content: string }[];
@@ -65,7 +71,9 @@ async function served(url: string, clients: number, requests: readonly Asked[]):
 }
 
 async function measure(clients: number): Promise<void> {
-  const server = await startServer((onProgress) => openEngine({ maxBatch: clients, onProgress }), {
+  const open = (onProgress: NonNullable<ClientOptions["onProgress"]>) =>
+    openEngine({ maxBatch: clients, speculate, onProgress });
+  const server = await startServer(open, {
     ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [], version: "" },
     ...{ maxBatch: clients, maxQueue: clients, roundMs: 60_000, drainMs: 1000 },
     ...{ maxTokens: undefined, modelName: "m", templateArguments: {}, shownName: String },
