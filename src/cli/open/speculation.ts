@@ -22,8 +22,16 @@ export function speculateOf(
  * @throws UsageError for a config that cannot be read or used.
  */
 export function speculationOf(
-  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }:
+  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }: Pick<
     OpeningOptions,
+    | "adaptive"
+    | "preset"
+    | "adaptiveConfig"
+    | "eagleTopk"
+    | "numSteps"
+    | "numDraftTokens"
+    | "draftTree"
+  >,
   { allSteps = false }: { readonly allSteps?: boolean } = {},
 ): SpeculationChoice {
   const given = preset ?? adaptiveConfig;
