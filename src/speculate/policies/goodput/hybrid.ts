@@ -58,8 +58,6 @@ const LEAST_KEPT = 0.05;
 /** Looks may take that part of `looking` where none finds drafts worth it, and so much more where all do. */
 const LEAST_LOOKING = 0.25;
 const EAGER = 6;
-/** What rounds with drafts are worth beside their tokens where drafting tends to come back: they teach. */
-const INFORMED = 0.03;
 /** Chains of a look at drafts after a rest. */
 const LOOK_CHAINS = 16;
 
@@ -167,10 +165,9 @@ function bestOf(
   const drafting = (course.steps ?? 0) > 0;
   const worth = ({ steps, tokens, ms }: Option) => {
     const rate = tokens / (ms + (steps > 0 ? now : later));
-    const blind = drafting && steps === 0 ? INFORMED * course.returns : 0;
     // What stopping costs later is counted: drafting needs no more than to be better than none.
     const stays = steps === course.steps || drafting && steps === 0;
-    return rate * (1 + priced.doubt(steps) + (stays ? stickiness : 0) - blind);
+    return rate * (1 + priced.doubt(steps) + (stays ? stickiness : 0));
   };
   const [first, ...others] = all as [Option, ...Option[]];
   let best = first;
