@@ -12,7 +12,7 @@ const PROMPTS = [16, 64, 256, 1024] as const;
 /** What was measured, to read: parts by batch, rounds by steps, what catching up and prompts cost. */
 export function costsText(measured: MeasuredCosts): string {
   const { table } = measured;
-  const { model, draft, adapter, host, perCell, perRowCell = 0, fitError } = table;
+  const { model, draft, adapter, host, perCell, perRowCell = 0, packing = 0, fitError } = table;
   const drafts = table.extend.length > 0;
   return [
     `model ${model}, draft ${draft ?? "none"}\nadapter ${adapter}`,
@@ -47,9 +47,11 @@ export function costsText(measured: MeasuredCosts): string {
         row("tokens", PROMPTS, (tokens) => prefillMs(table, tokens)),
       ]
       : [],
-    `host ${digits(host)} ms a group of rounds; keys and values ${
-      us(1000 * perCell)
-    } a 1000 tokens ` +
+    `host ${digits(host)} ms a group of rounds; ${
+      packing > 0
+        ? `packing ${digits(packing)} ms a round that verifies a part of its drafts; `
+        : ""
+    }keys and values ${us(1000 * perCell)} a 1000 tokens ` +
     `and ${us(1000 * perRowCell)} more for each verify row of a request; ` +
     `fit error at most ${percentText(fitError)}`,
   ].join("\n\n") + "\n";

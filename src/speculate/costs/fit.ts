@@ -1,11 +1,14 @@
 import { at } from "./lookup.ts";
 import { COST_FORMAT, type CostTable, type Point } from "./table.ts";
 
+/** What a table has one number of. It is a difference of times, so that readings may be negative. */
+type Lone = "host" | "packing";
+
 /** How long one run of something took. */
 export interface Reading {
-  /** A list of the table, or its number `host`. */
-  readonly part: "level" | "verify" | "extend" | "catchUp" | "prefill" | "host";
-  /** As in that list; of the host 0. */
+  /** A list of the table, or its number `host` or `packing`. */
+  readonly part: "level" | "verify" | "extend" | "catchUp" | "prefill" | Lone;
+  /** As in that list; of a number 0. */
   readonly at: number;
   /** Sequences that it ran for. */
   readonly batch: number;
@@ -20,11 +23,11 @@ export type TableNames = Pick<CostTable, "adapter" | "model" | "draft" | "bucket
 /**
  * A table of repeated readings: the median of each (part, at, batch, cells), made monotone.
  * `perCell` and `perRowCell` are fitted to verify readings that differ by their cells alone. Readings that are no
- * numbers or below 0 are left out; of the host a negative one counts, as what two clocks disagree by.
+ * numbers or below 0 are left out; of the host and of packing a negative one counts, as what clocks disagree by.
  */
 export function fitCosts(readings: readonly Reading[], names: TableNames): CostTable {
   const usable = readings.filter(({ part, ms }) =>
-    Number.isFinite(ms) && (ms >= 0 || part === "host")
+    Number.isFinite(ms) && (ms >= 0 || isLone(part))
   );
   const groups = [...Map.groupBy(usable, groupKey).values()].map(groupOf);
   const of = (part: Reading["part"]) => groups.filter((group) => group.part === part);
@@ -40,15 +43,21 @@ export function fitCosts(readings: readonly Reading[], names: TableNames): CostT
     catchUp: isotonic(of("catchUp")),
     prefill: isotonic(of("prefill")),
   };
-  const host = Math.max(0, median(of("host").map(({ ms }) => ms)) ?? 0);
+  const number = (part: Lone) => Math.max(0, median(of(part).map(({ ms }) => ms)) ?? 0);
+  const [host, packing] = [number("host"), number("packing")];
   const errors = groups.map((group) => {
     const { part, ms } = group;
-    if (part === "host" || ms <= 0) return 0;
+    if (isLone(part) || ms <= 0) return 0;
     const more = part === "verify" ? attentionMs(attention, group) : 0;
     return Math.abs(at(lists[part], group.at) + more - ms) / ms;
   });
   const fitError = Math.max(0, ...errors);
-  return { format: COST_FORMAT, ...names, ...lists, ...attention, host, fitError };
+  const numbers = { ...attention, host, ...packing > 0 ? { packing } : {} };
+  return { format: COST_FORMAT, ...names, ...lists, ...numbers, fitError };
+}
+
+function isLone(part: Reading["part"]): part is Lone {
+  return part === "host" || part === "packing";
 }
 
 /** The readings of one thing. */

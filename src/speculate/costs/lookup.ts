@@ -19,11 +19,11 @@ export interface PricedRound {
  * Milliseconds of one round:
  *
  *     (K - 1) level(b) + verify(rows) + cells (perCell + (1 + drafts / batch) perRowCell)
- *       + extend(rows) + host / rounds a sync
+ *       + extend(rows) + host / rounds a sync (+ packing)
  *
  * b is the padded batch; without drafts there is neither level nor extend. The rows are b (K + 1), or
  * of a round that verifies fewer drafts those of its packed round, batch + drafts in the next of the
- * row buckets.
+ * row buckets; it has `packing` too.
  */
 export function roundMs(costs: CostTable, round: PricedRound): number {
   const { draft, verify, extend, host } = roundParts(costs, round);
@@ -36,7 +36,7 @@ export interface RoundParts {
   readonly draft: number;
   readonly verify: number;
   readonly extend: number;
-  /** Of its group an equal part. */
+  /** Of its group an equal part; with `packing`. */
   readonly host: number;
 }
 
@@ -56,7 +56,8 @@ export function roundParts(costs: CostTable, round: PricedRound): RoundParts {
     draft: product(steps - 1, at(costs.level, padded)) * ratio,
     verify: (at(costs.verify, rows) + product(cells, perCell)) * ratio,
     extend: steps > 0 ? at(costs.extend, rows) * ratio : 0,
-    host: (roundsPerSync > 1 ? costs.host / roundsPerSync : costs.host) * ratio,
+    host: (product(1 / Math.max(1, roundsPerSync), costs.host) +
+      (packed === undefined ? 0 : costs.packing ?? 0)) * ratio,
   };
 }
 

@@ -11,7 +11,7 @@ const LISTS = ["level", "verify", "extend", "catchUp", "prefill"] as const;
 const KNOWN: readonly string[] = [
   ...["format", "adapter", "model", "draft", "buckets"],
   ...LISTS,
-  ...["perCell", "perRowCell", "host", "fitError", "refined"],
+  ...["perCell", "perRowCell", "host", "packing", "fitError", "refined"],
 ];
 
 /**
@@ -24,7 +24,7 @@ export function parseCosts(json: unknown): CostTable {
   const fields = objectOf(json, "it");
   if (fields["format"] !== COST_FORMAT) fail(`its format is not "${COST_FORMAT}"`);
   checkKeys(fields, KNOWN, "it");
-  const { draft, perRowCell, refined } = fields;
+  const { draft, perRowCell, packing, refined } = fields;
   const list = (name: typeof LISTS[number], least: 0 | 1) => pointsOf(fields[name], name, least);
   const buckets = arrayOf(fields["buckets"], "buckets").map((each, i) =>
     integerOf(each, `buckets[${i}]`, 1)
@@ -45,6 +45,7 @@ export function parseCosts(json: unknown): CostTable {
     perCell: numberOf(fields["perCell"], "perCell"),
     ...perRowCell === undefined ? {} : { perRowCell: numberOf(perRowCell, "perRowCell") },
     host: numberOf(fields["host"], "host"),
+    ...packing === undefined ? {} : { packing: numberOf(packing, "packing") },
     fitError: numberOf(fields["fitError"], "fitError"),
     ...refined === undefined ? {} : { refined: refinedOf(refined) },
   };

@@ -10,8 +10,8 @@ export interface Prices {
   /** Milliseconds of verify and extend at short contexts of a round that verifies all drafts. */
   whole(batch: number, steps: number): number;
   /**
-   * The same of packed rounds by rows, at least up to `rows` of them: what the row bucket costs that
-   * holds so many, so that the drafts that fill it cost nothing more.
+   * The same of packed rounds by rows, at least up to `rows` of them, with `packing`: what the row bucket
+   * costs that holds so many, so that the drafts that fill it cost nothing more.
    */
   packed(rows: number): readonly number[];
 }
@@ -55,7 +55,7 @@ export function pricesOf(costs: CostTable): Prices {
     },
     packed(rows) {
       for (let row = packed.length; row <= rows; row++) {
-        packed.push(forwards(paddedRows(row)));
+        packed.push(forwards(paddedRows(row)) + (costs.packing ?? 0));
       }
       return packed;
     },
@@ -65,5 +65,5 @@ export function pricesOf(costs: CostTable): Prices {
 /** Whether the lists of two tables are the same. Tables that running refined have their lists in common. */
 export function samePrices(a: CostTable, b: CostTable): boolean {
   return a.verify === b.verify && a.level === b.level && a.extend === b.extend &&
-    a.buckets === b.buckets;
+    a.buckets === b.buckets && a.packing === b.packing;
 }

@@ -38,6 +38,11 @@ export interface CostTable {
   readonly prefill: readonly Point[];
   /** The host's work and waiting for one group of rounds. */
   readonly host: number;
+  /**
+   * What a packed round takes beyond its levels and rows: choosing its drafts, and the host's part of
+   * that. Absent: 0.
+   */
+  readonly packing?: number;
   /** Largest part by which the table differs from a median that it was made of. */
   readonly fitError: number;
   /** What running has shown since (refine.ts); absent: nothing yet. */

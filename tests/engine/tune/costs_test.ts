@@ -68,6 +68,8 @@ Deno.test("measured costs: every list has its ends, and nothing is left taken or
   assert.deepEqual(ends(table.level), [1, 2]);
   assert.deepEqual(ends(table.catchUp), [1, 32]);
   assert.deepEqual(ends(table.prefill), [8, 64]);
+  const packings = found.readings.filter(({ part }) => part === "packing");
+  assert.ok(packings.length >= repeats, `${packings.length}`);
   assert.ok(repeats >= 3 && skipped.length > 0, "more than fits into so little time");
   assert.ok(progress.length === repeats - 1 && progress.every((done) => done > 0 && done <= 1));
   const round = { batch: 2, steps: 3, cells: 40 };

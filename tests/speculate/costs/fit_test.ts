@@ -140,3 +140,18 @@ Deno.test("fitCosts: more cells never cost less, and absurd readings are left ou
   const clocks = [-2, -1, -1].map((ms) => reading("host", { ms }));
   assert.equal(fitCosts(clocks, NAMES).host, 0);
 });
+
+Deno.test("fitCosts: packing is the median of differences, and none where clocks make it negative", () => {
+  const reading = (part: Reading["part"], ms: number): Reading => ({
+    ...{ part, at: part === "verify" ? 1 : 0, batch: 1, cells: 0, ms },
+  });
+  const fitted = (...differences: readonly number[]) =>
+    fitCosts([
+      reading("verify", 1),
+      ...differences.map((ms) => reading("packing", ms)),
+    ], NAMES);
+  assert.equal(fitted(-0.1, 0.2, 0.3).packing, 0.2);
+  assert.equal(fitted(-0.1, -0.2, 0.3).packing, undefined);
+  assert.equal(fitted().packing, undefined);
+  assert.equal(fitted(-0.1, 0.2, 0.3).fitError, 0);
+});

@@ -58,6 +58,15 @@ Deno.test("roundMs: attention's arithmetic, by the rows of a sequence", () => {
   near(more({ batch: 4, steps: 3, cells: 100, drafts: 4 }), 100 * 2 * 0.01);
 });
 
+Deno.test("roundMs: packing, once a round that verifies a part of its drafts", () => {
+  const more = (round: Parameters<typeof roundMs>[1]) =>
+    roundMs({ ...SIMPLE, packing: 0.5 }, round) - roundMs(SIMPLE, round);
+  near(more({ batch: 4, steps: 3, cells: 0 }), 0);
+  near(more({ batch: 4, steps: 3, drafts: 12, cells: 0 }), 0);
+  near(more({ batch: 4, steps: 3, drafts: 4, cells: 0 }), 0.5);
+  near(more({ batch: 4, steps: 3, drafts: 4, cells: 0, roundsPerSync: 4 }), 0.5);
+});
+
 Deno.test("what running has shown multiplies rounds of that kind, and all rounds", () => {
   const refined = { all: 1.5, rounds: [{ batch: 4, steps: 3, ratio: 2 }], catchUp: 3 };
   const costs: CostTable = { ...SIMPLE, refined };

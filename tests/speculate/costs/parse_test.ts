@@ -4,6 +4,7 @@ import { SIMPLE } from "./table.ts";
 
 Deno.test("a cost file is read as it was written", () => {
   assert.deepEqual(parseCosts(JSON.parse(JSON.stringify(SIMPLE))), SIMPLE);
+  assert.deepEqual(parseCosts({ ...SIMPLE, packing: 0.1 }), { ...SIMPLE, packing: 0.1 });
   const { draft: _, ...undrafted } = SIMPLE;
   assert.equal(parseCosts(undrafted).draft, undefined);
   assert.equal(parseCosts({ ...SIMPLE, draft: null, level: [], extend: [] }).draft, undefined);
@@ -42,7 +43,7 @@ Deno.test("what is wrong with a cost file is one line", () => {
     [
       { ...SIMPLE, speed: 1 },
       'it has "speed", known is format, adapter, model, draft, buckets, level, verify, extend, ' +
-      "catchUp, prefill, perCell, perRowCell, host, fitError, refined",
+      "catchUp, prefill, perCell, perRowCell, host, packing, fitError, refined",
     ],
     [{ ...SIMPLE, refined: { all: 0, rounds: [], catchUp: 1 } }, "refined.all must be above 0"],
   ];

@@ -14,7 +14,7 @@ function ofRound(prices: Prices, batch: number, depth: number): PackedOf {
 }
 
 Deno.test("prices: the parts of a round add up to what roundMs says, in any order of asking", () => {
-  const costs = costsOf({ row: 0.3, host: 0.2 });
+  const costs = { ...costsOf({ row: 0.3, host: 0.2 }), packing: 0.7 };
   const prices = pricesOf(costs);
   const round = fc.record({
     batch: fc.integer({ min: 1, max: 200 }),
@@ -35,7 +35,12 @@ Deno.test("prices: the parts of a round add up to what roundMs says, in any orde
 });
 
 Deno.test("prices: policies price rounds as roundMs does, of tables that running refined too", () => {
-  const table = { ...costsOf({ row: 0.3, host: 0.2 }), perCell: 0.01, perRowCell: 0.002 };
+  const table = {
+    ...costsOf({ row: 0.3, host: 0.2 }),
+    perCell: 0.01,
+    perRowCell: 0.002,
+    packing: 0.4,
+  };
   const costs = refineRound(refineRound(table, { batch: 5, steps: 3, cells: 0 }, 40), {
     ...{ batch: 5, steps: 0, cells: 0 },
   }, 1);

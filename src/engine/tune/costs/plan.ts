@@ -1,7 +1,14 @@
 import { reservedCells } from "../../device/buffers.ts";
 import { batchBuckets } from "../../device/programs.ts";
 import { WINDOW } from "./lanes.ts";
-import { catchUpProbe, prefillProbe, type Probe, type ProbeParts, roundProbe } from "./probes.ts";
+import {
+  catchUpProbe,
+  packingProbe,
+  prefillProbe,
+  type Probe,
+  type ProbeParts,
+  roundProbe,
+} from "./probes.ts";
 
 /** What is to be known. */
 export interface PlanAsked {
@@ -20,6 +27,9 @@ export const SHORT_CONTEXT = 24;
 
 /** Contexts that attention's cost is seen at: the longest that can be made in time. */
 export const LONG_CONTEXTS = [2056, 1032, 520, 264, 136, 72] as const;
+
+/** Requests of the round that packing is measured of, where there may be as many. */
+const USUAL_BATCH = 8;
 
 /** Tokens that a draft has missed of each sequence. */
 const LAGS = [1, 4, 16, 64] as const;
@@ -41,6 +51,7 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
 export function costProbes(parts: ProbeParts, asked: PlanAsked): Probe[] {
   const probes = [
     ...roundProbes(parts, asked),
+    ...packingProbes(parts, asked),
     ...catchUpProbes(parts, asked),
     ...prefillProbes(parts, asked),
   ];
@@ -63,6 +74,14 @@ function roundProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanA
     ends.map((steps) => roundProbe(parts, { batch, steps, context: longContext }, 1 + 2 * i))
   );
   return [...short, ...long];
+}
+
+/** Of a batch of some: the device's choice takes longer with more, the host's part does not. */
+function packingProbes(parts: ProbeParts, { maxBatch, depths }: PlanAsked): Probe[] {
+  const steps = depths.at(-1) ?? 0;
+  const batch = Math.min(maxBatch, USUAL_BATCH);
+  if (steps === 0 || !parts.core.programs.packs) return [];
+  return [packingProbe(parts, { batch, steps, context: SHORT_CONTEXT }, 0)];
 }
 
 function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {

@@ -1,4 +1,5 @@
 import type { Reading } from "../../../speculate/costs/fit.ts";
+import { packedRows } from "../../../speculate/costs/row_buckets.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
 import type { Core } from "../../device/core.ts";
@@ -74,6 +75,55 @@ export function roundProbe(
           ? [{ part: "level", at: batch, ...at, ms: draft / (steps - 1) } as const]
           : [],
       ];
+    },
+  };
+}
+
+/**
+ * What packing adds to a round that verifies half of its drafts, and to its host: two such rounds, of
+ * which one verifies all, without the device's times of their verify rows. Undefined where no round is packed.
+ */
+export function packingProbe(
+  { core, lanes, timer }: ProbeParts,
+  { batch, steps, context }: ProbedRound,
+  rank: number,
+): Probe {
+  const shape = chain(steps);
+  const drafts = Math.floor(batch * steps / 2);
+  const packed = packedRows(batch + drafts, { batch, depth: steps });
+  const intercepts = Array<number>(steps).fill(0);
+  const half = core.ranks
+    ? { verify: { drafts, slope: 1, intercepts, leastConfidence: 0 } }
+    : { depths: Array.from({ length: batch }, (_, i) => (steps + i % 2) >> 1) };
+  /** Milliseconds of a round beside its forwards over the verify rows. */
+  const beside = async (packed: number | undefined) => {
+    const sequences = await lanes.at(batch, context, 3 * (steps + 1));
+    if (sequences === undefined) return undefined;
+    const kind = { ...shape, batch, cells: mostCells(sequences) };
+    const parts = await core.programs.round(
+      packed === undefined ? kind : { ...kind, packed, allocates: core.ranks },
+    );
+    const asked = { shape, count: 1, ...packed === undefined ? {} : half };
+    if (!core.gpu.info.software) await core.rounds(sequences, asked);
+    const started = performance.now();
+    const [result] = await core.rounds(sequences, asked);
+    const wall = performance.now() - started;
+    const stamped = result !== undefined && result.verifyMs > 0;
+    const [verify = 0, extend = 0] = stamped
+      ? [result.verifyMs, result.extendMs]
+      : await timer.time([parts.verify, parts.extend]);
+    return wall - verify - extend;
+  };
+  return {
+    name: `packing rounds of ${batch} with ${steps} steps`,
+    rank,
+    context,
+    async run() {
+      if (!core.programs.packs || packed === undefined) return undefined;
+      const [whole, half] = [await beside(undefined), await beside(packed)];
+      if (whole === undefined || half === undefined) return undefined;
+      const cells = batch * (context + WINDOW / 2);
+      return [{ part: "packing", at: 0, batch, cells, ms: half - whole }];
     },
   };
 }
