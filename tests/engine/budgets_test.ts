@@ -121,7 +121,7 @@ const CASES: readonly Case[] = [
   { name: "HYBRID", options: { algorithm: "HYBRID", maxBatch: 4, roundsPerSync: 2 } },
 ];
 
-for (const { name, options, tiers = CHAINS, requests = 12, all = false } of CASES) {
+for (const { name, options, tiers = CHAINS, requests = 8, all = false } of CASES) {
   Deno.test(`budgets, ${name}: every text is that of plain decoding`, async () => {
     const { maxKvTokens: _, algorithm: _by, ...roomy } = options;
     const plain = await together({ ...roomy, speculate: statically(0) }, requests, all);

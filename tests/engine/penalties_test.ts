@@ -140,11 +140,15 @@ Deno.test("penalties: a bias on what is no token is refused", async () => {
 
 Deno.test("penalties: trees from the device", async () => {
   for (
-    const speculate of [
-      statically({ depth: 4, width: 4, rows: 12 }),
-      statically({ depth: 7, width: 10, rows: 60 }),
-    ]
+    const [tree, which] of [
+      [{ depth: 4, width: 4, rows: 12 }, ALL],
+      [{ depth: 7, width: 10, rows: 60 }, ALL.slice(0, 4)],
+    ] as const
   ) {
-    using _ = await assertSame({ maxBatch: 4, maxKvTokens: 320, roundsPerSync: 3, speculate }, ALL);
+    const speculate = statically(tree);
+    using _ = await assertSame(
+      { maxBatch: 4, maxKvTokens: 320, roundsPerSync: 3, speculate },
+      which,
+    );
   }
 });

@@ -213,7 +213,7 @@ Deno.test("a quantized draft of a quantized target keeps its text", async () => 
 Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
   using random = await tiny();
   const expected = await plain({}, 3);
-  const seeds = [1, 2, 3, 4, 5, 6];
+  const seeds = [1, 2, 3];
   const lengths = [];
   const cases = [TARGET, random.path].flatMap((draft) =>
     REJECTION_RULES.map((rule) => [draft, rule] as const)

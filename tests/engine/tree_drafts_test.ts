@@ -43,7 +43,7 @@ function request(engine: Engine, n: number): GenerateRequest {
   return {
     promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
-    maxTokens: [40, 23, 64, 9][n % 4] ?? 1,
+    maxTokens: [28, 17, 40, 9][n % 4] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
     ignoreEos: n % 5 === 4,
   };
@@ -83,9 +83,9 @@ function inTurn(tiers: readonly TierShape[]): Speculation & { readonly picked: S
 
 const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
   ["EAGLE3, one at a time", { algorithm: "EAGLE3" }, 4],
-  ["EAGLE3, 8 at once, several rounds a sync", {
-    ...{ algorithm: "EAGLE3", maxBatch: 8, roundsPerSync: 3 },
-  }, 12],
+  ["EAGLE3, 5 at once, several rounds a sync", {
+    ...{ algorithm: "EAGLE3", maxBatch: 5, roundsPerSync: 3 },
+  }, 7],
   ["EAGLE, 3 at once, bf16 keys and values", {
     ...{ algorithm: "EAGLE", maxBatch: 3, kvDtype: "bf16" },
   }, 6],
