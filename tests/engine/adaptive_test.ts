@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";

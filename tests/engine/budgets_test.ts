@@ -1,6 +1,6 @@
 // A policy that leaves depths to the device by budgets drawn anew, beside depths, trees and no drafts.
 import assert from "node:assert/strict";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import {
   type GenerateRequest,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "../../src/engine/open.ts";
+import { type Engine, openEngine } from "./open.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";

@@ -4,7 +4,7 @@ import { storageBuffer } from "../../src/engine/device/buffers.ts";
 import { type Core, openCore } from "../../src/engine/device/core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";

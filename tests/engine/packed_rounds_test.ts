@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import type { VerifyBudget } from "../../src/speculate/policy.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";

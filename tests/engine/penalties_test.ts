@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { UsageError } from "../../src/errors.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 import { generatedPrompt } from "../prompts.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { openEngine, type OpenOptions } from "./open.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";

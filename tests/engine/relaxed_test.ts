@@ -1,7 +1,7 @@
 // Relaxed acceptance in the engine; its law is that of tests/shaders/relax_test.ts.
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";

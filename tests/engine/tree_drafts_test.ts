@@ -4,7 +4,7 @@ import { openCore } from "../../src/engine/device/core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -12,7 +12,7 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { chain, type TierShape, tierText } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

@@ -41,6 +41,7 @@ export interface CheckReport {
  * final norm) and compares. `greedy_ids`, where present, begins with a part of `input_ids`; the
  * rest is decoded greedily.
  *
+ * @param open opens the adapter; tests have their own.
  * @throws UsageError when the file does not hold what is compared.
  */
 export async function checkModel(options: {
@@ -54,7 +55,7 @@ export async function checkModel(options: {
   readonly adapter?: AdapterChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
-}): Promise<CheckReport> {
+}, open: typeof openGpu = openGpu): Promise<CheckReport> {
   const { model, expected: path, tolerance, adapter } = options;
   using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
@@ -62,7 +63,7 @@ export async function checkModel(options: {
   using file = openTensorFile(path);
   const ids = readIds(file, path, "input_ids");
   const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
-  using gpu = await openGpu(adapter);
+  using gpu = await open(adapter);
   const { config } = models.target;
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);
