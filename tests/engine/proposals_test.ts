@@ -258,7 +258,7 @@ for (const algorithm of ["EAGLE", "EAGLE3"] as const) {
     const alone = await deviceDrafts(algorithm, Infinity);
     assert.ok(alone.rounds.every(({ numSteps }) => numSteps === 2));
     let compared = 0;
-    for (const every of [3, 4]) {
+    for (const every of [3, 4, 5]) {
       const { drafts, rounds } = await deviceDrafts(algorithm, every);
       assert.ok(rounds.some(({ numSteps }) => numSteps === SHAPE.depth));
       for (const [place, tokens] of drafts) {

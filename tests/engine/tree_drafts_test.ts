@@ -43,7 +43,7 @@ function request(engine: Engine, n: number): GenerateRequest {
   return {
     promptIds: engine.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
-    maxTokens: [28, 17, 40, 9][n % 4] ?? 1,
+    maxTokens: [40, 23, 64, 9][n % 4] ?? 1,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
     ignoreEos: n % 5 === 4,
   };

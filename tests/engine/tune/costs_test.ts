@@ -79,7 +79,7 @@ Deno.test("measured costs: every list has its ends, and nothing is left taken or
 });
 
 Deno.test("measured costs: with time, every number of steps at every batch, and long contexts", async () => {
-  const small = { ...ASKED, depths: [0, 1], seconds: 10, maxBatch: 1, now: ticking() };
+  const small = { ...ASKED, depths: [0, 1], seconds: 1.5, maxBatch: 1, now: ticking() };
   const { table, readings, repeats, skipped } = await measureCosts(core, small);
   assert.deepEqual([repeats, skipped], [15, []]);
   assert.deepEqual(table.verify.map(({ at }) => at), [1, 2]);
@@ -196,7 +196,7 @@ Deno.test("a policy that goes by costs: measured at the first start, then found,
   const again = await answer({ speculate: { policy: frugal([]) } });
   assert.deepEqual([again.text, again.line], [plain.text, undefined]);
   assert.deepEqual(again.table?.verify, first.table?.verify);
-  const more = await answer({ maxBatch: 8, speculate: { policy: frugal([]) }, costs: "off" });
+  const more = await answer({ maxBatch: 3, speculate: { policy: frugal([]) }, costs: "off" });
   assert.deepEqual([more.text, more.line, more.table], [plain.text, undefined, undefined]);
 });
 
