@@ -1,10 +1,13 @@
+import { connectionLimits } from "../../serve/http/listener.ts";
 import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
 import { samplingChoice } from "../open/sampling.ts";
+import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
+import { withoutAbortWarning } from "./abort_warning.ts";
 
 const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
 
@@ -16,19 +19,24 @@ export async function runServe(
   options: ServeOptions,
   { open, io, version }: CommandContext & { readonly version: string },
 ): Promise<number> {
-  // Mistakes are told before anything is opened.
+  // Mistakes are told before it listens.
   const given = templateArguments(options);
+  speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
-  const server = startServer(
+  const server = await startServer(
     async (onProgress) =>
-      await openWithProgress(options, { open, io }, { constrained: true, onProgress }),
+      await openWithProgress(options, { open, io }, {
+        ...{ constrained: true, predictions: true, onProgress },
+      }),
     {
       ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],
       origins: options.allowOrigin,
       modelName: options.servedModelName,
       drainMs: options.drainTimeout * 1000,
+      limits: connectionLimits(maxBatch + maxQueue),
       roundMs: options.roundTimeout * 1000,
       sampling: (engine) => samplingChoice(options, engine),
       maxTokens: options.maxTokens,

@@ -3,6 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
+import { type Reasoning, reasoningCounter } from "../../text/reasoning.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
@@ -23,7 +24,11 @@ export interface Outputs {
   readonly contextLength: number;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;
+  /** How the target reasons; absent: not at all. */
+  readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
 }
+
+const NO_REASONING: Pick<Reasoning, "marks" | "openings"> = { marks: undefined, openings: [] };
 
 /** What a round adds to it. */
 export interface Taken {
@@ -32,6 +37,8 @@ export interface Taken {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly tier: TierShape | undefined;
+  /** As in RoundRecord. */
+  readonly predicted?: boolean | undefined;
   /** Of each of `ids`: at least what the request asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
@@ -55,8 +62,9 @@ export interface Output {
 
 /** @throws UsageError (from take) when the device chose from broken logits. */
 export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
-  const { tokenizer, eosTokenIds, contextLength } = outputs;
+  const { tokenizer, eosTokenIds, contextLength, reasoning = NO_REASONING } = outputs;
   const stream = textStream(tokenizer);
+  const reasoned = reasoningCounter(reasoning, request.promptIds);
   const scanner = stopScanner(request.stop);
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
   let tokens = 0;
@@ -65,16 +73,39 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   let text = "";
   let finished: FinishReason | undefined;
 
-  /** Adds one token; its text if any. */
-  function add(id: number, constraint: Constraint | undefined): string {
+  /** Counts one token. */
+  function count(id: number, constraint: Constraint | undefined): void {
     if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
     tokens++;
     constraint?.take(id);
-    const ended = constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id));
-    const { text: piece, stopped } = scanner.push(stream.push([id]));
-    if (ended || stopped) finished = "stop";
+    if (constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id))) finished = "stop";
     else if (tokens >= most) finished = "length";
+  }
+
+  /** What tokens make visible, if anything. */
+  function show(ids: readonly number[]): string {
+    const added = stream.push(ids);
+    reasoned.push(added);
+    const { text: piece, stopped } = scanner.push(added);
+    if (stopped) finished = "stop";
     return piece;
+  }
+
+  /**
+   * Adds a round's tokens up to the one that ends the output. Together, which decodes them once, unless
+   * a stop text or the end of the reasoning is to be found at its token.
+   */
+  function add(ids: readonly number[], constraint: Constraint | undefined): string {
+    let shown = 0;
+    let taken = 0;
+    let piece = "";
+    while (taken < ids.length && !finished) {
+      count(ids[taken++] as number, constraint);
+      if (request.stop.length === 0 && reasoned.over) continue;
+      piece += show(ids.slice(shown, taken));
+      shown = taken;
+    }
+    return shown < taken ? piece + show(ids.slice(shown, taken)) : piece;
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
@@ -105,20 +136,22 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     },
     take(round, constraint) {
       const before = tokens;
-      let piece = "";
-      for (const id of round.ids) {
-        if (finished) break;
-        piece += add(id, constraint);
-      }
+      const piece = add(round.ids, constraint);
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { tier, drafts } = round;
-      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier });
+      const { tier, drafts, predicted } = round;
+      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier, predicted });
       text += piece;
       const told = toldOf(round, kept.length);
       logprobs.push(...told?.logprobs ?? []);
+      const { tokens: reasoningTokens } = reasoned;
+      const more = {
+        ...predicted && { predicted },
+        ...reasoningTokens > 0 && { reasoningTokens },
+        ...told,
+      };
       const events: EngineEvent[] = [
-        { kind: "round", ids: kept, accepted, drafts, tier, ...told },
+        { kind: "round", ids: kept, accepted, drafts, tier, ...more },
       ];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
@@ -129,7 +162,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
       const told = request.logprobs === undefined ? {} : { logprobs };
-      const got = { ...ended, finishReason, text: text + rest, rounds, ...told };
+      const { tokens: reasoningTokens } = reasoned;
+      const got = { ...ended, finishReason, text: text + rest, rounds, reasoningTokens, ...told };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];

@@ -9,19 +9,20 @@ import type { Evidence } from "./evidence.ts";
  *
  *     s_j = product over k <= j of shifted(c_k, odds ratio of the request)
  *
- * @returns [batchSize * depth].
+ * @param stride of every so many requests only, which stand for all.
+ * @returns [ceil(batchSize / stride) * depth].
  */
 export function survivalByHistory(
   { positions, requests }: Evidence,
   { batchSize, sequences }: RoundContext,
-  depth: number,
+  { depth, stride = 1 }: { readonly depth: number; readonly stride?: number },
 ): Float64Array {
   const rates = positionRates(positions);
   const alpha = meanRate(positions);
   const known = new Map<number, RequestCounts>(requests.map((each) => [each.id, each]));
-  const survivals = new Float64Array(batchSize * depth);
+  const survivals = new Float64Array(Math.ceil(batchSize / stride) * depth);
   let at = 0;
-  for (let i = 0; i < batchSize; i++) {
+  for (let i = 0; i < batchSize; i += stride) {
     const ratio = oddsRatio(known.get(sequences[i]?.id ?? -1), alpha);
     let survival = 1;
     for (let j = 0; j < depth; j++) {
@@ -47,7 +48,7 @@ export function survivalByConfidence(
   const at = anchored(evidence);
   const survivals = new Float64Array(told.length * depth);
   let place = 0;
-  for (const logits of told) {
+  for (const { logits } of told) {
     let survival = 1;
     for (let j = 0; j < depth; j++) {
       const x = logits[j];
@@ -65,15 +66,16 @@ const NEAR_HISTORY = 0.25;
  * The calibration, with each intercept moved so far that the mean chance of the last chains at its
  * position is near what their history says: before it has learned, confidences of a draft that is
  * surer or less sure than most would decide alone whether anything is drafted, and what is not drafted
- * teaches nothing.
+ * teaches nothing. The mean is of graded drafts, as history is: those that are verified are surer than
+ * the others.
  */
 export function anchored({ positions, told, window: { at } }: Evidence): Calibration {
   const rates = positionRates(positions);
   const intercepts = at.intercepts.map((intercept, k) => {
     let [sum, count] = [0, 0];
-    for (const logits of told) {
+    for (const { logits, depth, accepted } of told) {
       const x = logits[k];
-      if (x === undefined) continue;
+      if (x === undefined || k > accepted || k >= depth) continue;
       sum += calibrated(at, x, k);
       count++;
     }
