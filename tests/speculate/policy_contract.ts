@@ -133,6 +133,8 @@ function forAll<T>({ arbitrary, samples }: Drawing<T>, holds: (sample: T) => voi
  * @param make makes the policy with a seed for what it draws by chance.
  */
 export function policyContract<State>(name: string, make: (seed: number) => Policy<State>): void {
+  const played = remembered((all: readonly Drawn[]) => play(make(1), all));
+
   Deno.test(`policy contract: ${name} has its tiers rising and distinct`, () => {
     const steps = make(1).tiers.map(({ depth }) => depth);
     assert(steps.length > 0);
@@ -140,7 +142,7 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
   });
 
   Deno.test(`policy contract: ${name} picks what it says, touches nothing, after any outcomes`, () => {
-    forAll(drawnRounds, (all) => void play(make(1), all));
+    forAll(drawnRounds, (all) => void played(all));
   });
 
   Deno.test(`policy contract: ${name} does the same again, for any seed`, () => {
@@ -151,7 +153,7 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
 
   Deno.test(`policy contract: ${name} has a state that can be written down`, () => {
     forAll(drawnRounds, (all) => {
-      const state = play(make(1), all).states.at(-1);
+      const state = played(all).states.at(-1);
       assert.deepEqual(structuredClone(state), state);
     });
   });
@@ -159,7 +161,7 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
   Deno.test(`policy contract: ${name} reports plain data without NaN`, () => {
     forAll(drawnRounds, (all) => {
       const policy = make(1);
-      for (const state of [policy.start, ...play(policy, all).states]) {
+      for (const state of [policy.start, ...played(all).states]) {
         const { json, rows } = policy.report(state);
         assertFinite(json);
         assert.deepEqual(JSON.parse(JSON.stringify(json)), json);
@@ -176,24 +178,30 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
       const policy = make(1);
       let state = policy.start;
       for (const each of all) {
-        const before = policy.pick(state, each.context).tier.depth;
-        const { state: next, change } = policy.learn(state, outcomeOf(policy, state, each));
-        const after = policy.pick(next, each.context).tier.depth;
-        if (change) assert.deepEqual([change.from, change.to], [before, after]);
+        const before = policy.pick(state, each.context);
+        const { state: next, change } = policy.learn(state, outcomeFor(before, each));
+        if (change) {
+          const after = policy.pick(next, each.context);
+          assert.deepEqual([change.from, change.to], [before.tier.depth, after.tier.depth]);
+        }
         state = next;
       }
     });
   });
 
-  holdsContract(name, make);
+  holdsContract(name, make, played);
 }
 
 /** What `holds` promises. */
-function holdsContract<State>(name: string, make: (seed: number) => Policy<State>): void {
+function holdsContract<State>(
+  name: string,
+  make: (seed: number) => Policy<State>,
+  played: (all: readonly Drawn[]) => Played<State>,
+): void {
   Deno.test(`policy contract: ${name} holds what it picks, whatever the rounds come to`, () => {
     forAll(drawnRounds, (all) => {
       const policy = make(1);
-      const { states } = play(policy, all);
+      const { states } = played(all);
       for (const [at, { context }] of all.entries()) {
         let state = states[at] ?? policy.start;
         const pick = policy.pick(state, context);
@@ -202,7 +210,7 @@ function holdsContract<State>(name: string, make: (seed: number) => Policy<State
         for (const each of all.slice(at, at + Math.min(holds, 12))) {
           assert.deepEqual(policy.pick(state, context), pick);
           const round = { ...each, context, off: 0 };
-          state = policy.learn(state, outcomeOf(policy, state, round)).state;
+          state = policy.learn(state, outcomeFor(pick, round)).state;
         }
       }
     });
@@ -217,11 +225,20 @@ function holdsContract<State>(name: string, make: (seed: number) => Policy<State
   });
 }
 
-/** Frozen inputs all the way; what was picked, and each state. */
-function play<State>(
-  policy: Policy<State>,
-  all: readonly Drawn[],
-): { picks: Choice[]; states: State[] } {
+/** What was picked in each round, and the state after it. */
+interface Played<State> {
+  readonly picks: readonly Choice[];
+  readonly states: readonly State[];
+}
+
+/** Of the same argument, the same result. */
+function remembered<Key extends object, Value>(of: (key: Key) => Value): (key: Key) => Value {
+  const known = new WeakMap<Key, Value>();
+  return (key) => known.getOrInsertComputed(key, of);
+}
+
+/** Frozen inputs all the way. */
+function play<State>(policy: Policy<State>, all: readonly Drawn[]): Played<State> {
   const picks: Choice[] = [];
   const states: State[] = [];
   let state = deepFreeze(policy.start);
@@ -231,7 +248,7 @@ function play<State>(
     assertKnown(policy, context, pick);
     assert.deepEqual(policy.pick(state, context), pick);
     picks.push(pick);
-    state = deepFreeze(policy.learn(state, deepFreeze(outcomeOf(policy, state, each))).state);
+    state = deepFreeze(policy.learn(state, deepFreeze(outcomeFor(pick, each))).state);
     states.push(state);
   }
   return { picks, states };
@@ -289,10 +306,6 @@ function playGroups<State>(
     }
   }
   return { picks, state };
-}
-
-function outcomeOf<State>(policy: Policy<State>, state: State, each: Drawn): RoundOutcome {
-  return outcomeFor(policy.pick(state, each.context), each);
 }
 
 function outcomeFor(
