@@ -1,4 +1,5 @@
-import { type Core, openCore, type RoundsAsked } from "../../src/engine/device/core.ts";
+import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";

@@ -1,6 +1,6 @@
 /** Checkpoints whose q, k and v, or gate and up, are of several types: all become float32, exactly. */
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";

@@ -1,7 +1,8 @@
 // A row's logits are the same bits whether the rows of its sequence are padded to a number or packed.
 import assert from "node:assert/strict";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
-import { type Core, openCore } from "../../src/engine/device/core.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";

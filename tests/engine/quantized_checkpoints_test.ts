@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import { type Core, openCore } from "../../src/engine/device/core.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";

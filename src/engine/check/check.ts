@@ -8,7 +8,8 @@ import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files
 import { widen } from "../../model/files/widen.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
-import { type Core, openCore } from "../device/core.ts";
+import type { Core } from "../device/core.ts";
+import { openCore } from "../device/device_core.ts";
 import { checkMemory, loadOrAdvise } from "../load/fits.ts";
 import { forward, hidden } from "../device/forward.ts";
 import { capacityOf } from "../load/sizes.ts";
