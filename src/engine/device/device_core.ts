@@ -20,7 +20,7 @@ import {
   batchBuckets,
   enginePrograms,
   type Programs,
-  type RoundPrograms,
+  withoutDraft,
 } from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
@@ -79,8 +79,7 @@ class DeviceCore implements Core {
   readonly programs: Programs;
   readonly ranks: boolean;
   readonly elastic: ElasticMemory | undefined;
-  /** Rounds that go without the draft's part, by those that have it. */
-  readonly #without = new WeakMap<RoundPrograms, RoundPrograms>();
+  readonly #withoutDraft = withoutDraft();
   readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
   readonly #submitter: Submitter;
   readonly pool: PagePool;
@@ -228,16 +227,6 @@ class DeviceCore implements Core {
     const id = words[RESULT_CHOICES] ?? 0;
     ids.push(id);
     return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
-  }
-
-  /** A round without draft-extend; the host's drafts may be in it. */
-  #withoutDraft(work: RoundPrograms): RoundPrograms {
-    const known = this.#without.get(work);
-    if (known) return known;
-    const extend = { steps: [] };
-    const without = { ...work, extend, programs: [work.draft, work.verify, extend] };
-    this.#without.set(work, without);
-    return without;
   }
 
   /** What the choice of these sequences takes. */
