@@ -20,8 +20,11 @@ import { CHECK, RECORD, RECORD_FOLDER } from "./wgsl/processes.ts";
 
 const ROOT = new URL("..", import.meta.url);
 const CORES = navigator.hardwareConcurrency;
-/** `deno test --parallel` heeds DENO_JOBS too. More than a few would fill a GPU's memory. */
-const PROCESSES = Number(Deno.env.get("DENO_JOBS")) || Math.min(CORES, 4);
+/**
+ * `deno test --parallel` heeds DENO_JOBS too. One more than cores, as each waits for its device now and
+ * then; more than a few would fill a GPU's memory.
+ */
+const PROCESSES = Number(Deno.env.get("DENO_JOBS")) || Math.min(CORES + 1, 4);
 
 const ENV = {
   // The loader of OpenGL complains on stderr where this is unset.

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
-import { type Core, openCore } from "../../src/engine/device/core.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
@@ -45,7 +46,7 @@ for (const [name, files] of Object.entries(GOLDENS)) {
     Deno.test(`${name} computes what transformers does: ${file}`, async () => {
       const model = folderOf(name);
       const expected = `${model}/${file}.safetensors`;
-      const report = await checkModel({ model, expected, tolerance: TOLERANCE });
+      const report = await checkModel({ model, expected, tolerance: TOLERANCE }, openGpu);
       const past = report.tensors.filter(({ ok }) => !ok);
       assert.deepEqual(past.map(({ name, relToStd }) => ({ name, relToStd })), []);
       const { argmaxAgreement: argmax, greedyAgreement: greedy } = report;
@@ -72,7 +73,10 @@ Deno.test("gemma3 with images beside it computes what its text model does", asyn
     const expected = `${folderOf("gemma3")}/expected.safetensors`;
     const warnings: string[] = [];
     const onWarning = (line: string) => warnings.push(line);
-    const report = await checkModel({ model: folder, expected, tolerance: TOLERANCE, onWarning });
+    const report = await checkModel(
+      { model: folder, expected, tolerance: TOLERANCE, onWarning },
+      openGpu,
+    );
     assert.ok(report.ok);
     assert.deepEqual(warnings, []);
   } finally {

@@ -1,6 +1,6 @@
 // A policy that leaves depths to the device by budgets drawn anew, beside depths, trees and no drafts.
 import assert from "node:assert/strict";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import {
   type GenerateRequest,
@@ -121,7 +121,7 @@ const CASES: readonly Case[] = [
   { name: "HYBRID", options: { algorithm: "HYBRID", maxBatch: 4, roundsPerSync: 2 } },
 ];
 
-for (const { name, options, tiers = CHAINS, requests = 12, all = false } of CASES) {
+for (const { name, options, tiers = CHAINS, requests = 8, all = false } of CASES) {
   Deno.test(`budgets, ${name}: every text is that of plain decoding`, async () => {
     const { maxKvTokens: _, algorithm: _by, ...roomy } = options;
     const plain = await together({ ...roomy, speculate: statically(0) }, requests, all);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "../../src/engine/open.ts";
+import { type Engine, openEngine } from "./open.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -28,8 +28,8 @@ async function alone(conversations: readonly (readonly Message[])[]): Promise<st
   return texts;
 }
 
-Deno.test("75 texts, all asked for at once", async () => {
-  const prompts = Array.from({ length: 75 }, (_, n): Message[] => [
+Deno.test("40 texts, all asked for at once", async () => {
+  const prompts = Array.from({ length: 40 }, (_, n): Message[] => [
     { role: "user", content: generatedPrompt(n) },
   ]);
   using engine = await openEngine({ speculate: statically(3), maxBatch: 4 });
@@ -68,9 +68,9 @@ Deno.test("conversations go on side by side where pages are short", async () => 
   assertNothingHeld(engine);
 });
 
-Deno.test("20 prompts behind one long system message share its pages", async () => {
+Deno.test("12 prompts behind one long system message share its pages", async () => {
   const system: Message = { role: "system", content: "Answer in few words, please. ".repeat(24) };
-  const prompts = Array.from({ length: 20 }, (_, n): Message[] => [
+  const prompts = Array.from({ length: 12 }, (_, n): Message[] => [
     system,
     { role: "user", content: generatedPrompt(n) },
   ]);
@@ -89,7 +89,7 @@ Deno.test("20 prompts behind one long system message share its pages", async () 
   }
   assert.deepEqual(texts[0], texts[1]);
   const [shared = [], none = []] = cached;
-  assert.deepEqual(none, Array(20).fill(0));
+  assert.deepEqual(none, Array(12).fill(0));
   assert.equal(shared[0], 0);
   assert.ok(shared.slice(1).every((tokens) => tokens > 150 && tokens % PAGE === 0), `${shared}`);
 });

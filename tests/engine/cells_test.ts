@@ -1,7 +1,8 @@
 // Attention has workgroups for the cells that slots have pages for, not for those of a whole context.
 
 import assert from "node:assert/strict";
-import { type Core, openCore } from "../../src/engine/device/core.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { mostCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
@@ -67,17 +68,21 @@ async function prompted(core: Core, ids: readonly number[]): Promise<OpenSequenc
   return sequence;
 }
 
-/** Tokens of two sequences, whose pages grow from under 256 cells to over 512. */
+/** Tokens of two sequences, whose pages grow from under 256 cells to more, and to over 512. */
 async function decode(core: Core): Promise<{ tokens: number[][]; cells: Set<number> }> {
-  using short = await prompted(core, prompt(40, 5));
-  using long = await prompted(core, prompt(200, 11));
+  const tokens: number[][] = [];
   const cells = new Set<number>();
-  while (long.stored < 530) {
-    for (const each of [short, long]) assert.ok(core.reserve(each, each.stored + 8 * 4));
-    cells.add(mostCells([short, long]));
-    await core.rounds([short, long], { shape: chain(3), count: 8 });
+  for (const [from, to] of [[200, 290], [460, 530]] as const) {
+    using short = await prompted(core, prompt(40, 5));
+    using long = await prompted(core, prompt(from, 11));
+    while (long.stored < to) {
+      for (const each of [short, long]) assert.ok(core.reserve(each, each.stored + 8 * 4));
+      cells.add(mostCells([short, long]));
+      await core.rounds([short, long], { shape: chain(3), count: 8 });
+    }
+    tokens.push(...[short, long].map(({ ids, stored }) => ids.slice(0, stored)));
   }
-  return { tokens: [short, long].map(({ ids, stored }) => ids.slice(0, stored)), cells };
+  return { tokens, cells };
 }
 
 /** The one number of workgroups for cells that a program's steps have. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { checkDraft } from "../../src/engine/check/check_draft.ts";
-import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { openEngine, type OpenOptions } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { embeddedHead, safetensorsFiles } from "../model/draft_formats.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

@@ -4,9 +4,10 @@
  * drafts as they were, and nothing but the variant's own steps could have done it.
  */
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import {

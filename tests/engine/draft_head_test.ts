@@ -6,7 +6,7 @@ import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts"
 import type { Core } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
 import { eagleDrafter } from "../../src/engine/device/eagle_drafter.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";

@@ -1,8 +1,10 @@
-import { type Core, openCore, type RoundsAsked } from "../../src/engine/device/core.ts";
+import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";

@@ -7,7 +7,7 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine } from "../../src/engine/open.ts";
+import { type Engine, openEngine } from "./open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { EOS } from "./fledgling.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { inverseFrequencies } from "../../src/model/plan/rope.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";

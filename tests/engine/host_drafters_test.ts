@@ -6,15 +6,15 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
 
 /** Tokens of an output, and of one that is to grow. */
-const MOST = 40;
-const LONG = 96;
+const MOST = 28;
+const LONG = 72;
 /** Counting and tables repeat, words and numbers do not. */
 const PROMPTS = [0, 5, 8, 12, 9, 6];
 
@@ -82,7 +82,7 @@ for (const [name, options] of CASES) {
   Deno.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
     const { engine, rounds } = await open({ ...options, maxBatch: 4 });
     using _ = engine;
-    for (const which of [[0], [1, 2], [2, 3, 4], [0, 1, 4, 5], [1, 3, 5, 2]]) {
+    for (const which of [[0], [1, 2], [2, 3, 4], [0, 1, 4, 5]]) {
       const results = await together(engine, which);
       assertSame(results, which);
       assert.ok(results.every(({ speculative }) => speculative.algorithm === options.algorithm));

@@ -4,7 +4,7 @@ import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 

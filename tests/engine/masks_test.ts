@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { Core, RoundsAsked } from "../../src/engine/device/core.ts";
 import type { Sequence } from "../../src/engine/device/sequence.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";

@@ -1,11 +1,11 @@
 /** Checkpoints whose q, k and v, or gate and up, are of several types: all become float32, exactly. */
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
 import { weightReport } from "../../src/engine/load/quantize.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";

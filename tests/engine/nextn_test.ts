@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";

@@ -1,10 +1,11 @@
 // A row's logits are the same bits whether the rows of its sequence are padded to a number or packed.
 import assert from "node:assert/strict";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
-import { type Core, openCore } from "../../src/engine/device/core.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { openEngine, type OpenOptions } from "./open.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
@@ -56,8 +56,9 @@ async function texts(options: OpenOptions) {
   return { texts: results.map(({ text }) => text), results, report: engine.speculation.report };
 }
 
+const plain = await texts({ speculate: statically(0) });
+
 Deno.test("a policy with a depth for each sequence: every text is that of plain decoding", async () => {
-  const plain = await texts({ speculate: statically(0) });
   for (const profile of [false, true]) {
     const heard: Heard = { picks: [], outcomes: [] };
     const policy = scattered(7, heard);
@@ -107,7 +108,6 @@ function assertHeard({ picks, outcomes }: Heard): void {
 
 Deno.test("a registered policy is asked for by its name", async () => {
   const options = { "1": { candidate_steps: [1, 3] }, warmup_batches: 0, update_interval: 2 };
-  const plain = await texts({ speculate: statically(0) });
   const found = await texts({ speculate: { policy: "ema", options, numSteps: 1 } });
   assert.deepEqual(found.texts, plain.texts);
   const { policy, rounds, tier_ms } = found.report;
@@ -120,7 +120,6 @@ Deno.test("a registered policy is asked for by its name", async () => {
 });
 
 Deno.test("a policy that throws: the engine goes on, every text is that of plain decoding", async () => {
-  const plain = await texts({ speculate: statically(0) });
   const warnings: string[] = [];
   const policy: Policy<number> = {
     ...scattered(3),

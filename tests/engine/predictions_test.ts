@@ -7,7 +7,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { NO_PROPOSAL } from "../../src/speculate/trees.ts";

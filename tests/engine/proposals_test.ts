@@ -7,10 +7,10 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, type Machine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, type Machine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { UsageError } from "../../src/errors.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { gpuMemory } from "../../src/gpu/memory.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { chain } from "../../src/speculate/round_shape.ts";

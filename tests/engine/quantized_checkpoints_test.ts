@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { assertClose } from "../gpu/numbers.ts";
 import { openSequence } from "../../src/engine/device/direct.ts";
-import { type Core, openCore } from "../../src/engine/device/core.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { forward } from "../../src/engine/device/forward.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
-import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";

@@ -8,7 +8,7 @@ import {
   resultOf,
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { openEngine } from "../../src/engine/open.ts";
+import { openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { chain } from "../../src/speculate/round_shape.ts";

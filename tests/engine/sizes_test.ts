@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { waysToFit } from "../../src/engine/load/fits.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";

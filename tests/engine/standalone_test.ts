@@ -1,10 +1,10 @@
 // A whole model as the draft of another: the text of plain decoding, whatever the draft.
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -13,7 +13,7 @@ import {
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../src/errors.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { chain, chains, type TierShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -213,7 +213,7 @@ Deno.test("a quantized draft of a quantized target keeps its text", async () => 
 Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at any temperature", async () => {
   using random = await tiny();
   const expected = await plain({}, 3);
-  const seeds = [1, 2, 3, 4, 5, 6];
+  const seeds = [1, 2, 3];
   const lengths = [];
   const cases = [TARGET, random.path].flatMap((draft) =>
     REJECTION_RULES.map((rule) => [draft, rule] as const)

@@ -1,7 +1,7 @@
 // FR-Spec: an EAGLE-1 draft that scores some tokens only.
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
-import { openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { openEngine, type OpenOptions } from "./open.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";

@@ -1,10 +1,10 @@
 // Trees that the device drafts: the text of plain decoding, whatever their shape.
 import assert from "node:assert/strict";
-import { openCore } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
 import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import { type Engine, openEngine, type OpenOptions } from "../../src/engine/open.ts";
+import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import {
   type GenerateRequest,
   type GenerateResult,
@@ -12,7 +12,7 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import type { Speculation } from "../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { chain, type TierShape, tierText } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
@@ -83,9 +83,9 @@ function inTurn(tiers: readonly TierShape[]): Speculation & { readonly picked: S
 
 const CASES: readonly [name: string, options: OpenOptions, requests: number][] = [
   ["EAGLE3, one at a time", { algorithm: "EAGLE3" }, 4],
-  ["EAGLE3, 8 at once, several rounds a sync", {
-    ...{ algorithm: "EAGLE3", maxBatch: 8, roundsPerSync: 3 },
-  }, 12],
+  ["EAGLE3, 5 at once, several rounds a sync", {
+    ...{ algorithm: "EAGLE3", maxBatch: 5, roundsPerSync: 3 },
+  }, 7],
   ["EAGLE, 3 at once, bf16 keys and values", {
     ...{ algorithm: "EAGLE", maxBatch: 3, kvDtype: "bf16" },
   }, 6],

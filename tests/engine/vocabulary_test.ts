@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { type Machine, openEngine } from "../../src/engine/open.ts";
+import { type Machine, openEngine } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
-import { openGpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../gpu/shared.ts";
 
 const TARGET = new URL("../../models/fledgling/target/", import.meta.url);
 

@@ -137,7 +137,7 @@ async function rounds(
   });
 }
 
-const COUNT = 12_000;
+const COUNT = 4000;
 
 /** Of texts of two tokens; shorter ones are continued by the law itself. */
 function pairs(emitted: readonly (readonly number[])[], p: Model): number[] {

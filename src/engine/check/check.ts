@@ -8,7 +8,8 @@ import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files
 import { widen } from "../../model/files/widen.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
-import { type Core, openCore } from "../device/core.ts";
+import type { Core } from "../device/core.ts";
+import { openCore } from "../device/device_core.ts";
 import { checkMemory, loadOrAdvise } from "../load/fits.ts";
 import { forward, hidden } from "../device/forward.ts";
 import { capacityOf } from "../load/sizes.ts";
@@ -41,6 +42,7 @@ export interface CheckReport {
  * final norm) and compares. `greedy_ids`, where present, begins with a part of `input_ids`; the
  * rest is decoded greedily.
  *
+ * @param open opens the adapter; tests have their own.
  * @throws UsageError when the file does not hold what is compared.
  */
 export async function checkModel(options: {
@@ -54,7 +56,7 @@ export async function checkModel(options: {
   readonly adapter?: AdapterChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
-}): Promise<CheckReport> {
+}, open: typeof openGpu = openGpu): Promise<CheckReport> {
   const { model, expected: path, tolerance, adapter } = options;
   using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
@@ -62,7 +64,7 @@ export async function checkModel(options: {
   using file = openTensorFile(path);
   const ids = readIds(file, path, "input_ids");
   const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
-  using gpu = await openGpu(adapter);
+  using gpu = await open(adapter);
   const { config } = models.target;
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);

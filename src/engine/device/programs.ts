@@ -245,3 +245,13 @@ function once<T>(make: (...key: number[]) => Promise<T>): (...key: number[]) => 
   const made = new Map<string, Promise<T>>();
   return (...key) => made.getOrInsertComputed(key.join(), () => make(...key));
 }
+
+/** Makes rounds without draft-extend of those that have it, each once; the host's drafts may be in them. */
+export function withoutDraft(): (work: RoundPrograms) => RoundPrograms {
+  const known = new WeakMap<RoundPrograms, RoundPrograms>();
+  return (work) =>
+    known.getOrInsertComputed(work, ({ draft, verify }) => {
+      const extend = { steps: [] };
+      return { ...work, extend, programs: [draft, verify, extend] };
+    });
+}

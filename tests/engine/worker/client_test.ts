@@ -3,7 +3,7 @@ import { UsageError } from "../../../src/errors.ts";
 import type { ClientOptions } from "../../../src/engine/client.ts";
 import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
 import { statically } from "../../../src/engine/drafting.ts";
-import { openEngine } from "../../../src/engine/open.ts";
+import { openEngine } from "../open.ts";
 import { open } from "./open.ts";
 import { engineInWorker } from "../../../src/engine/worker/client.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";

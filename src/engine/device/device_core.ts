@@ -1,0 +1,301 @@
+import type { Gpu } from "../../gpu/device.ts";
+import { type Created, submit } from "../../gpu/program.ts";
+import { PAGE, RESULT_CHOICES, resultWords } from "../../model/plan/rows_layout.ts";
+import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
+import type { Sampling } from "../../speculate/sampling.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
+import { type Capacity, mostRows, type RoundBuffers, roundBuffers, tablePages } from "./buffers.ts";
+import { type Choice, type ChoiceKind, openChoice, PLAIN_CHOICE } from "./choice/choice.ts";
+import { type Inputs, openInputs } from "./inputs.ts";
+import { lagGroups } from "./lag.ts";
+import { readLogprobs, toldLogprobs } from "./choice/logprobs.ts";
+import { openRelaxed } from "./choice/relax.ts";
+import { maskedRound } from "./choice/masked_round.ts";
+import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
+import { type PagePool, pagePool } from "./pages.ts";
+import { packing } from "./packed/packing.ts";
+import { partialRounds } from "./packed/row_buckets.ts";
+import {
+  batchBucket,
+  batchBuckets,
+  enginePrograms,
+  type Programs,
+  withoutDraft,
+} from "./programs.ts";
+import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
+import { type RoundResult, roundResult } from "./round_result.ts";
+import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
+import { throwDeviceErrors } from "./event_loop.ts";
+import { openSubmitter, type Submitter } from "./submit.ts";
+import type { Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
+
+export async function openCore(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  capacity: Capacity,
+  { profile = false, acceptance, thresholds, mail, meanwhile }: {
+    readonly profile?: boolean;
+    readonly mail?: () => boolean;
+    /** What the host does while the device works. */
+    readonly meanwhile?: (() => void) | undefined;
+    /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
+    readonly acceptance?: readonly number[];
+    /** Of relaxed acceptance; absent: it is lossless. */
+    readonly thresholds?: AcceptThresholds | undefined;
+  } = {},
+): Promise<Core> {
+  const buffers = roundBuffers(gpu, capacity);
+  const models = prepareModels(gpu, loaded, capacity, buffers);
+  // A buffer that could not be allocated would be used from here on.
+  await throwDeviceErrors(gpu);
+  const choice = openChoice(gpu, models.target, capacity);
+  const relaxed = thresholds && openRelaxed(gpu, thresholds, capacity);
+  const programs = enginePrograms(gpu, {
+    ...{ models, buffers, choice, capacity, acceptance, relaxed },
+  });
+  const words = capacity.batch * resultWords(mostRows(capacity));
+  const submitter = await openSubmitter(gpu, buffers.results.buffer, {
+    ...{ words, profile, meanwhile },
+    ...mail ? { mail } : {},
+  });
+  return new DeviceCore({ gpu, models, capacity, buffers, choice, programs, submitter, profile });
+}
+
+interface Parts {
+  readonly gpu: Gpu;
+  readonly models: Models;
+  readonly capacity: Capacity;
+  readonly buffers: RoundBuffers;
+  readonly choice: Choice;
+  readonly programs: Programs;
+  readonly submitter: Submitter;
+  readonly profile: boolean;
+}
+
+class DeviceCore implements Core {
+  readonly gpu: Gpu;
+  readonly models: Models;
+  readonly capacity: Capacity;
+  readonly programs: Programs;
+  readonly ranks: boolean;
+  readonly elastic: ElasticMemory | undefined;
+  readonly #withoutDraft = withoutDraft();
+  readonly #device: Pick<Parts, "gpu" | "submitter" | "profile" | "buffers" | "capacity">;
+  readonly #submitter: Submitter;
+  readonly pool: PagePool;
+  /** Slots that no sequence has; the last is given next. */
+  readonly #free: number[];
+  readonly #inputs: Inputs;
+  readonly #choice: Choice;
+  constructor(parts: Parts) {
+    const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
+    this.gpu = gpu;
+    this.models = models;
+    this.capacity = capacity;
+    this.programs = programs;
+    this.ranks = programs.ranks;
+    this.#submitter = submitter;
+    this.pool = pagePool(capacity.pages);
+    this.#free = Array.from({ length: capacity.batch }, (_, i) => capacity.batch - 1 - i);
+    this.#inputs = openInputs(gpu, buffers, capacity);
+    this.#device = { gpu, submitter, profile, buffers, capacity };
+    this.#choice = choice;
+    this.elastic = models.elastic && elasticMemory(gpu, models.elastic, {
+      pages: capacity.pages,
+      replace: (from, to) => {
+        submitter.forget();
+        programs.replace(from, to);
+      },
+    });
+  }
+
+  /** The draft is on the GPU. */
+  get #drafts(): boolean {
+    return this.draft !== "none" && !this.elastic?.away;
+  }
+
+  get created(): Readonly<Created> {
+    return this.programs.created;
+  }
+
+  get draft(): DraftKind {
+    const { draft, standalone } = this.models;
+    if (standalone) return "catches up";
+    return draft === undefined ? "none" : draft.store === undefined ? "always" : "catches up";
+  }
+
+  openSlot(sequence: Sequence): boolean {
+    const slot = this.#free.pop();
+    if (slot === undefined) return false;
+    sequence.slot = slot;
+    this.#inputs.writePages(sequence, 0);
+    return true;
+  }
+
+  closeSlot(sequence: Sequence): void {
+    this.#free.push(slotOf(sequence));
+    this.#choice.setPenalties(slotOf(sequence));
+    sequence.slot = undefined;
+    this.pool.release(sequence.pages.splice(0));
+    rewind(sequence, 0);
+  }
+
+  async warmUp(
+    shapes: readonly TierShape[],
+    proposed = false,
+    beside: readonly TierShape[] = [],
+  ): Promise<void> {
+    this.#inputs.setBatch([]);
+    for (const batch of batchBuckets(this.capacity.batch)) {
+      for (const { depth } of beside.filter(({ depth }) => depth > 1)) {
+        submit(this.gpu, await this.programs.levels(depth, batch));
+      }
+      for (const shape of shapes) {
+        await this.#submitter.run(await this.programs.round({ ...shape, batch, proposed }));
+      }
+    }
+    await this.programs.makePrompts();
+    const { body, draft } = await this.programs.prompt(1);
+    await this.#submitter.run({ programs: [body, draft], words: 0 });
+  }
+
+  async warmUpPacked(shapes: readonly TierShape[]): Promise<void> {
+    if (!this.programs.packs) return;
+    this.#inputs.setBatch([]);
+    for (const of of partialRounds(shapes, this.capacity.batch, this.ranks)) {
+      const { pipelines } = this.created;
+      const work = await this.programs.round(of);
+      if (this.created.pipelines > pipelines) await this.#submitter.run(work);
+    }
+  }
+
+  reserve(sequence: Sequence, cells: number): boolean {
+    const { pages } = sequence;
+    const missing = Math.ceil(cells / PAGE) - pages.length;
+    if (missing <= 0) return true;
+    const most = tablePages(this.capacity);
+    if (pages.length + missing > most) {
+      throw new Error(`a sequence holds ${most * PAGE} cells, not ${cells}`);
+    }
+    if (missing > this.pool.free) return false;
+    const first = pages.length;
+    for (let i = 0; i < missing; i++) pages.push(this.pool.take() as number);
+    this.#inputs.writePages(sequence, first);
+    return true;
+  }
+
+  setPages(sequence: Sequence, pages: readonly number[]): void {
+    if (pages.every((page, i) => page === sequence.pages[i])) return;
+    sequence.pages.splice(0, pages.length, ...pages);
+    this.#inputs.writePages(sequence, 0);
+  }
+
+  setSampling(
+    sequence: Sequence,
+    sampling: Sampling,
+    stopIds: readonly number[] = [],
+    promptTokens = Infinity,
+  ): void {
+    this.#inputs.writeSampling(sequence, sampling, stopIds);
+    this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
+  }
+
+  async prefill(
+    sequence: Sequence,
+    to: number,
+    mask?: Uint32Array,
+    logprobs?: number,
+  ): Promise<FirstToken | undefined> {
+    const { ids, stored: from } = sequence;
+    const done = to === ids.length;
+    const kind = done ? this.#kind([sequence], { mask, logprobs }) : PLAIN_CHOICE;
+    const cells = mostCells([sequence]);
+    const { body, head, draft, draftHead } = await this.programs.prompt(to - from, cells, kind);
+    if (done && mask) this.#choice.setMasks(mask, 1);
+    if (kind.penalized) this.#choice.setCounts(slotOf(sequence), ids);
+    this.#inputs.writePrompt(sequence, from, to);
+    const drafts = this.#drafts;
+    const own = drafts ? [draft] : [];
+    const { words, extra } = await this.#submitter.run({
+      programs: done ? [body, head, ...own, ...drafts ? [draftHead] : []] : [body, ...own],
+      words: resultWords(1),
+      ...this.#choice.read(kind, 1),
+    });
+    if (drafts && sequence.draftStored === from) sequence.draftStored = to;
+    sequence.stored = to;
+    if (!done) return undefined;
+    const id = words[RESULT_CHOICES] ?? 0;
+    ids.push(id);
+    return { id, logprobs: readLogprobs(extra, [id], kind.logprobs)?.[0] };
+  }
+
+  /** What the choice of these sequences takes. */
+  #kind(
+    sequences: readonly Sequence[],
+    { mask, logprobs }: { readonly mask: unknown; readonly logprobs: number | undefined },
+  ): ChoiceKind {
+    return {
+      masked: mask !== undefined,
+      penalized: sequences.some((sequence) => this.#choice.isPenalized(slotOf(sequence))),
+      logprobs: toldLogprobs(logprobs),
+    };
+  }
+
+  async catchUp(sequences: readonly Sequence[], chunks = Infinity): Promise<void> {
+    for (const group of lagGroups(sequences, this.capacity.prefillRows).slice(0, chunks)) {
+      const rows = group.reduce((sum, { from, to }) => sum + to - from, 0);
+      const most = mostCells(group.map(({ sequence }) => sequence));
+      const { body, head } = await this.programs.catchUp(rows, group.length, most);
+      this.#inputs.writeLags(group);
+      await this.#submitter.run({ programs: [body, head], words: 0 });
+      for (const { sequence, to } of group) sequence.draftStored = to;
+    }
+  }
+
+  async rounds(sequences: readonly Sequence[], asked: RoundsAsked): Promise<RoundResult[]> {
+    const { shape, count, proposals, deviceDepth = 0, masks, maskFor, logprobs } = asked;
+    const cells = mostCells(sequences);
+    const proposed = proposals !== undefined;
+    const choice = this.#kind(sequences, { mask: masks ?? maskFor, logprobs });
+    if ((proposed || choice.masked) && count !== 1) {
+      throw new Error(`${count} rounds of the same proposals`);
+    }
+    const batch = sequences.length;
+    const bucket = batchBucket(batch, this.capacity.batch);
+    const packed = packing(asked, { batch, bucket, choice, rounds: this.programs });
+    const whole = await this.programs.round({
+      ...{ ...shape, batch, proposed, choice, cells, packed: packed.packed },
+      allocates: packed.budget !== undefined,
+    });
+    const work = this.elastic?.away ? this.#withoutDraft(whole) : whole;
+    const levels = deviceDepth > 1
+      ? await this.programs.levels(deviceDepth, batch, cells)
+      : undefined;
+    const depths =
+      proposals?.map((one, i) => one?.tokens.length ?? asked.depths?.[i] ?? deviceDepth) ??
+        packed.depths;
+    this.#inputs.setBatch(sequences.map(slotOf));
+    if (packed.budget) this.#inputs.setBudget(sequences, packed.budget, depths ?? []);
+    else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
+    // The device drafts for all; then the host's drafts replace some.
+    if (levels) submit(this.gpu, levels);
+    if (proposals) this.#inputs.setProposals(sequences, proposals);
+    const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
+    if (masks) setMasks(masks);
+    const runs = maskFor
+      ? [
+        await maskedRound(this.#device, work, {
+          ...{ sequences, shape, proposals },
+          setMasks: async (verified) => setMasks(await maskFor(verified)),
+        }),
+      ]
+      : await this.#submitter.repeat(work, count);
+    return runs.map((ran) =>
+      roundResult(sequences, {
+        ...{ shape, depths, told: work.told },
+        extended: this.#drafts && shape.depth > 0,
+        logprobs: choice.logprobs,
+      }, ran)
+    );
+  }
+}

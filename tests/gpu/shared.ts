@@ -1,0 +1,36 @@
+import { type AdapterChoice, type Gpu, openGpu as open } from "../../src/gpu/device.ts";
+
+let software: Promise<Gpu> | undefined;
+
+/**
+ * As the product's `openGpu`. A software adapter has one device for all engines of a test file, which
+ * keeps what it compiled: a kernel takes it some 15 ms, and most engines have the same ones.
+ */
+export async function openGpu(choice?: AdapterChoice): Promise<Gpu> {
+  if (software) return await software;
+  const gpu = await open(choice);
+  if (!gpu.info.software) return gpu;
+  software ??= Promise.resolve(keeping(gpu));
+  return await software;
+}
+
+/** The device makes a module or a pipeline once. */
+function keeping(gpu: Gpu): Gpu {
+  const { device } = gpu;
+  const createModule = device.createShaderModule.bind(device);
+  const createPipeline = device.createComputePipeline.bind(device);
+  const modules = new Map<string, GPUShaderModule>();
+  const pipelines = new WeakMap<GPUShaderModule, Map<string, GPUComputePipeline>>();
+  device.createShaderModule = (descriptor) => {
+    const key = JSON.stringify([descriptor.label, descriptor.code]);
+    return modules.getOrInsertComputed(key, () => createModule(descriptor));
+  };
+  device.createComputePipeline = (descriptor) => {
+    const { label, layout, compute: { module, entryPoint, constants } } = descriptor;
+    if (layout !== "auto") return createPipeline(descriptor);
+    const made = pipelines.getOrInsertComputed(module, () => new Map());
+    const key = JSON.stringify([label, entryPoint, constants]);
+    return made.getOrInsertComputed(key, () => createPipeline(descriptor));
+  };
+  return gpu;
+}
