@@ -115,8 +115,10 @@ async function requestAdapter(webgpu: WebGpu, choice: AdapterChoice): Promise<GP
   const adapter = await webgpu.requestAdapter(options);
   if (!adapter) {
     const own = choice === "software" ? "no software WebGPU adapter" : "no WebGPU adapter";
-    const kind = webgpu.name === "builtin" ? own : `${own} for "${webgpu.name}"`;
-    throw new UsageError(`Cannot open the GPU: ${kind} was found, run "eyrie doctor --fix"`);
+    const [kind, advice] = webgpu.name === "builtin"
+      ? [own, "--fix"]
+      : [`${own} for "${webgpu.name}"`, `--webgpu ${webgpu.name}`];
+    throw new UsageError(`Cannot open the GPU: ${kind} was found, run "eyrie doctor ${advice}"`);
   }
   return adapter;
 }
