@@ -128,6 +128,9 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
+import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import rank from "./tree/rank.wgsl" with { type: "text" };
@@ -286,6 +289,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/matmul_tensor": matmulTensor,
+  "tensor/row_scales": rowScales,
+  "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/rank": rank,

@@ -1,4 +1,5 @@
 import { reason, UsageError } from "../errors.ts";
+import { MATRIX_FEATURE, type MatrixUnit, matrixUnit } from "./matrix_unit.ts";
 import { openWebGpu, type WebGpu, type WebGpuName } from "./webgpu.ts";
 
 export type AdapterChoice = "high-performance" | "low-power" | "software";
@@ -27,6 +28,8 @@ export interface Gpu extends Disposable {
   readonly device: GPUDevice;
   readonly limits: GPUSupportedLimits;
   readonly info: DeviceInfo;
+  /** Undefined where the device was granted none. */
+  readonly matrixUnit: MatrixUnit | undefined;
   /**
    * Throws the first error the device reported since the last call, if any: OutOfMemory where a
    * buffer could not be allocated. What is reported now arrives in a later turn of the event loop.
@@ -56,7 +59,7 @@ const LIMITS = [
 ] as const;
 
 // "subgroups" is granted by Deno although adapter.features does not list it.
-const FEATURES = ["subgroups", "shader-f16", "timestamp-query"];
+const FEATURES = ["subgroups", "shader-f16", "timestamp-query", MATRIX_FEATURE];
 
 /**
  * Opens the adapter and a device.
@@ -81,6 +84,7 @@ export async function openGpu(
     device,
     limits: device.limits,
     info,
+    matrixUnit: info.features.includes(MATRIX_FEATURE) ? matrixUnit(adapter.info) : undefined,
     check(): void {
       if (failure === undefined) return;
       const error = failure;

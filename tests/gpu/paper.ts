@@ -34,6 +34,7 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
       ...{ webgpu: "builtin", adapter: "paper", hardware: "paper", backend: "vulkan", software },
       features: ["subgroups", "shader-f16"],
     },
+    matrixUnit: undefined,
     check: nothing,
     mapped: () => Promise.reject(new Error("paper")),
     drain: nothing,
