@@ -17,6 +17,8 @@ export interface TensorTile {
   readonly own: readonly [rows: number, columns: number];
   /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
+  /** Stages that are loaded ahead, 1 or more. */
+  readonly ahead: number;
 }
 
 /** Rows and columns of outputs of a workgroup. */
@@ -32,12 +34,25 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
 
 function countsOf(unit: MatrixUnit, tile: TensorTile) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
+  const { ahead: AHEAD } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
   const CHUNKS = STAGE / 8;
   const SUM_WORDS = unit.m * unit.n / 4;
   return {
-    ...{ GRID_R, GRID_C, OWN_R, OWN_C, STAGE, TILE_ROWS, TILE_COLS, THREADS, CHUNKS, SUM_WORDS },
+    ...{
+      GRID_R,
+      GRID_C,
+      OWN_R,
+      OWN_C,
+      STAGE,
+      AHEAD,
+      TILE_ROWS,
+      TILE_COLS,
+      THREADS,
+      CHUNKS,
+      SUM_WORDS,
+    },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / THREADS),
@@ -56,8 +71,8 @@ const kernels = new Map<string, TensorKernel>();
 
 function tensorKernel(unit: MatrixUnit, tile: TensorTile): TensorKernel {
   const { m, n, k, lanes } = unit;
-  const { subgroups, grid, own, stage } = tile;
-  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage];
+  const { subgroups, grid, own, stage, ahead } = tile;
+  const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
   const name = `matmul_tensor_${parts.join("_")}`;
   return kernels.getOrInsertComputed(
     name,

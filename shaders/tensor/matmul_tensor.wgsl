@@ -7,8 +7,8 @@
 // of workgroup, so that one family serves prompts, single tokens and rounds.
 //
 // A workgroup makes $TILE_ROWS rows and $TILE_COLS columns. All its lanes bring $STAGE of k at a time
-// through workgroup memory, 16 bytes each, and load the next stage while subgroups multiply; subgroup
-// g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
+// through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
+// subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS is a multiple of $STAGE.
 
 enable f16;
@@ -73,7 +73,9 @@ fn main(
   let w_from$u = w_row$u * (COLS / 8u) + w_chunk$u % CHUNKS;
   let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
   let w_scale$u = w_scales[w_row$u];
-  var w$u = weights[w_from$u];
+  //for a in AHEAD
+  var w$a_$u = weights[w_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS)];
+  //end
   //end
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
@@ -81,8 +83,10 @@ fn main(
   let x_from$u = (x_row$u * (COLS / 8u) + x_chunk$u % CHUNKS) * 2u;
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  var xa$u = x[x_from$u];
-  var xb$u = x[x_from$u + 1u];
+  //for a in AHEAD
+  var xa$a_$u = x[x_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS) * 2u];
+  var xb$a_$u = x[x_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS) * 2u + 1u];
+  //end
   //end
 
   //for r in OWN_R
@@ -92,57 +96,61 @@ fn main(
   //end
   //end
 
-  for (var k = 0u; k < COLS / 8u; k += CHUNKS) {
-    //for u in W_LOADS
-    if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-      ws[w_to$u] = eight_halves(w$u, w_scale$u);
-    }
-    //end
-    //for u in X_LOADS
-    if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
-      let a = xa$u * x_scale$u;
-      let b = xb$u * x_scale$u;
-      let hi = vec4(
-        pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw),
-      );
-      xs[x_to$u] = hi;
-      xs[x_to$u + $TILE_ROWSu * PITCH] = vec4(
-        pack2x16float(a.xy - unpack2x16float(hi.x)),
-        pack2x16float(a.zw - unpack2x16float(hi.y)),
-        pack2x16float(b.xy - unpack2x16float(hi.z)),
-        pack2x16float(b.zw - unpack2x16float(hi.w)),
-      );
-    }
-    //end
-    workgroupBarrier();
-    let next = k + CHUNKS;
-    if (next < COLS / 8u) {
+  for (var k = 0u; k < COLS / 8u; k += $AHEADu * CHUNKS) {
+    //for a in AHEAD
+    if (k + $au * CHUNKS < COLS / 8u) {
       //for u in W_LOADS
-      w$u = weights[w_from$u + next];
+      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
+        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+      }
       //end
       //for u in X_LOADS
-      xa$u = x[x_from$u + next * 2u];
-      xb$u = x[x_from$u + next * 2u + 1u];
+      if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
+        let a = xa$a_$u * x_scale$u;
+        let b = xb$a_$u * x_scale$u;
+        let hi = vec4(
+          pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw),
+        );
+        xs[x_to$u] = hi;
+        xs[x_to$u + $TILE_ROWSu * PITCH] = vec4(
+          pack2x16float(a.xy - unpack2x16float(hi.x)),
+          pack2x16float(a.zw - unpack2x16float(hi.y)),
+          pack2x16float(b.xy - unpack2x16float(hi.z)),
+          pack2x16float(b.zw - unpack2x16float(hi.w)),
+        );
+      }
       //end
-    }
-    if (multiplies) {
-      for (var s = 0u; s < $STEPSu; s++) {
-        //for r in OWN_R
-        let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
-        let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r, PITCH);
-        let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH);
+      workgroupBarrier();
+      let next = k + ($au + $AHEADu) * CHUNKS;
+      if (next < COLS / 8u) {
+        //for u in W_LOADS
+        w$a_$u = weights[w_from$u + next];
         //end
-        //for c in OWN_C
-        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
-        //for r in OWN_R
-        hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
-        lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
-        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + next * 2u];
+        xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
+      if (multiplies) {
+        for (var s = 0u; s < $STEPSu; s++) {
+          //for r in OWN_R
+          let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
+          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH);
+          //end
+          //for c in OWN_C
+          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+          //for r in OWN_R
+          hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
+          lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
+          //end
+          //end
+        }
+      }
+      workgroupBarrier();
     }
-    workgroupBarrier();
+    //end
   }
 
   // Tile by tile: the sums of hi and of lo, then what they make.
