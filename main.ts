@@ -1,11 +1,12 @@
 import denoJson from "./deno.json" with { type: "json" };
+import type { OpenLoad } from "./src/bench/load/session.ts";
 import type { OpenEngine } from "./src/cli/open/engine.ts";
 import { denoIo, INTERRUPTED, type Io, OutputError } from "./src/cli/terminal/io.ts";
 import { endSignals } from "./src/cli/terminal/signals.ts";
 import type { Invocation } from "./src/cli/options/parse.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
-import { UsageError, withoutPermission } from "./src/errors.ts";
+import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
 /** Runs the command line to its exit code. The only place that turns errors into codes. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
@@ -19,7 +20,8 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     // What Ctrl+C stopped has said so.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    say(mistake || error instanceof OutputError ? `eyrie: ${error.message}` : stackOf(error), io);
+    const told = mistake || error instanceof OutputError || error instanceof RemoteError;
+    say(told ? `eyrie: ${error.message}` : stackOf(error), io);
     return mistake ? 2 : 1;
   }
 }
@@ -45,15 +47,31 @@ async function run(
     case "print":
       io.stdout.write(invocation.text);
       return 0;
+    case "topic": {
+      const { helpTopic } = await import("./src/cli/help/help_topic.ts");
+      io.stdout.write(helpTopic(invocation.topic));
+      return 0;
+    }
     case "version":
       io.stdout.write(`eyrie ${denoJson.version}\n`);
       return 0;
     case "generate": {
+      const { remote } = invocation.options;
+      if (remote !== undefined) {
+        const { runRemoteGenerate } = await import("./src/cli/remote/generate.ts");
+        return await runRemoteGenerate({ ...invocation, remote }, io);
+      }
       const { runGenerate } = await import("./src/cli/generate/generate.ts");
       const open = await engineOpener(invocation.options, io);
       return await runGenerate(invocation, { open, io });
     }
     case "chat": {
+      const { remote } = invocation.options;
+      if (remote !== undefined) {
+        const { runRemoteChat } = await import("./src/cli/remote/chat.ts");
+        const { historyPath } = await import("./src/cli/terminal/history.ts");
+        return await runRemoteChat(invocation.options, { remote, io, historyFile: historyPath() });
+      }
       const { runChat } = await import("./src/cli/chat/chat.ts");
       const open = await engineOpener(invocation.options, io);
       const { historyPath } = await import("./src/cli/terminal/history.ts");
@@ -63,6 +81,10 @@ async function run(
       const { runServe } = await import("./src/cli/serve/serve.ts");
       const open = await engineOpener(invocation.options, io);
       return await runServe(invocation.options, { open, io, version: denoJson.version });
+    }
+    case "serve-command": {
+      const { runServeCommand } = await import("./src/cli/serve_command/serve_command.ts");
+      return runServeCommand(invocation.options, io);
     }
     case "bench": {
       const { located } = await import("./src/cli/open/locate.ts");
@@ -87,7 +109,10 @@ async function run(
       const { located } = await import("./src/cli/open/locate.ts");
       const { openLoad } = await import("./src/bench/load/session.ts");
       const { runLoad } = await import("./src/cli/bench/load.ts");
-      const open = located(openLoad, { io, quiet: invocation.options.quiet });
+      const { remote, quiet } = invocation.options;
+      const open = remote === undefined
+        ? located(openLoad, { io, quiet })
+        : await remoteOpener(remote, io);
       const { version } = denoJson;
       return await runLoad(invocation.options, { open, io, args: args.slice(2), version });
     }
@@ -171,6 +196,13 @@ async function run(
       return await runDoctor(invocation.options, io.stdout.write);
     }
   }
+}
+
+/** A server takes the place of the engine. */
+async function remoteOpener(remote: string, { signal }: Io): Promise<OpenLoad> {
+  const { remoteLoad } = await import("./src/bench/load/remote.ts");
+  const { remoteEndpoint } = await import("./src/cli/remote/request.ts");
+  return remoteLoad(remoteEndpoint(remote), signal);
 }
 
 /** The engine runs in a worker, which this module is too: one file is a whole program. */

@@ -4,6 +4,7 @@ import { openGpu } from "../src/gpu/device.ts";
 import { attentionCases } from "./cases/attention.ts";
 import { matmulCases } from "./cases/matmul.ts";
 import { adjustCases } from "./cases/adjust.ts";
+import { draftHeadCases } from "./cases/draft_head.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
 
@@ -24,6 +25,7 @@ export async function serve(): Promise<void> {
   const cases = [
     ...matmulCases(software),
     ...attentionCases(software),
+    ...draftHeadCases(software),
     ...rowCases(software),
     ...adjustCases(),
   ];

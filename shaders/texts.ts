@@ -24,11 +24,10 @@ import keptRowTree from "./choose/kept_row_tree.wgsl" with { type: "text" };
 import logprobs from "./choose/logprobs.wgsl" with { type: "text" };
 import parentChain from "./choose/parent_chain.wgsl" with { type: "text" };
 import parentTree from "./choose/parent_tree.wgsl" with { type: "text" };
-import partialArgmax from "./choose/partial_argmax.wgsl" with { type: "text" };
 import relax from "./choose/relax.wgsl" with { type: "text" };
 import allocate from "./confidence/allocate.wgsl" with { type: "text" };
-import confidentChoose from "./confidence/confident_choose.wgsl" with { type: "text" };
-import partialSoftmax from "./confidence/partial_softmax.wgsl" with { type: "text" };
+import draftConfidence from "./confidence/draft_confidence.wgsl" with { type: "text" };
+import draftConfidenceNone from "./confidence/draft_confidence_none.wgsl" with { type: "text" };
 import tellConfidence from "./confidence/tell_confidence.wgsl" with { type: "text" };
 import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
@@ -70,9 +69,9 @@ import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
 import endingOneLaneSums from "./matmul/ending/one_lane_sums.wgsl" with { type: "text" };
 import epilogueAdd from "./matmul/epilogue/add.wgsl" with { type: "text" };
-import epilogueArgmax from "./matmul/epilogue/argmax.wgsl" with { type: "text" };
 import epilogueCap from "./matmul/epilogue/cap.wgsl" with { type: "text" };
 import epilogueGeglu from "./matmul/epilogue/geglu.wgsl" with { type: "text" };
+import epiloguePartial from "./matmul/epilogue/partial.wgsl" with { type: "text" };
 import epilogueQkv from "./matmul/epilogue/qkv.wgsl" with { type: "text" };
 import epilogueQkvBias from "./matmul/epilogue/qkv_bias.wgsl" with { type: "text" };
 import epilogueQkvPlain from "./matmul/epilogue/qkv_plain.wgsl" with { type: "text" };
@@ -84,7 +83,7 @@ import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
-import outArgmax from "./matmul/out_argmax.wgsl" with { type: "text" };
+import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
@@ -103,6 +102,10 @@ import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
 import placesPacked from "./packed/places_packed.wgsl" with { type: "text" };
 import placesUniform from "./packed/places_uniform.wgsl" with { type: "text" };
 import verifyPacked from "./packed/verify_packed.wgsl" with { type: "text" };
+import partialArgmax from "./partial/partial_argmax.wgsl" with { type: "text" };
+import partialSoftmax from "./partial/partial_softmax.wgsl" with { type: "text" };
+import slicePartials from "./partial/slice_partials.wgsl" with { type: "text" };
+import workgroupPartial from "./partial/workgroup_partial.wgsl" with { type: "text" };
 import accept from "./round/accept.wgsl" with { type: "text" };
 import acceptChain from "./round/accept_chain.wgsl" with { type: "text" };
 import acceptCommit from "./round/accept_commit.wgsl" with { type: "text" };
@@ -133,7 +136,6 @@ import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
-import rank from "./tree/rank.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
 import topOfSlot from "./tree/top_of_slot.wgsl" with { type: "text" };
 import topOfSlotConfident from "./tree/top_of_slot_confident.wgsl" with { type: "text" };
@@ -185,11 +187,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/logprobs": logprobs,
   "choose/parent_chain": parentChain,
   "choose/parent_tree": parentTree,
-  "choose/partial_argmax": partialArgmax,
   "choose/relax": relax,
   "confidence/allocate": allocate,
-  "confidence/confident_choose": confidentChoose,
-  "confidence/partial_softmax": partialSoftmax,
+  "confidence/draft_confidence": draftConfidence,
+  "confidence/draft_confidence_none": draftConfidenceNone,
   "confidence/tell_confidence": tellConfidence,
   "confidence/tell_none": tellNone,
   "experts/combine_experts": combineExperts,
@@ -231,9 +232,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/ending/one_lane": endingOneLane,
   "matmul/ending/one_lane_sums": endingOneLaneSums,
   "matmul/epilogue/add": epilogueAdd,
-  "matmul/epilogue/argmax": epilogueArgmax,
   "matmul/epilogue/cap": epilogueCap,
   "matmul/epilogue/geglu": epilogueGeglu,
+  "matmul/epilogue/partial": epiloguePartial,
   "matmul/epilogue/qkv": epilogueQkv,
   "matmul/epilogue/qkv_bias": epilogueQkvBias,
   "matmul/epilogue/qkv_plain": epilogueQkvPlain,
@@ -245,7 +246,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_staged": matmulStaged,
   "matmul/out": out,
-  "matmul/out_argmax": outArgmax,
+  "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
@@ -264,6 +265,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "packed/places_packed": placesPacked,
   "packed/places_uniform": placesUniform,
   "packed/verify_packed": verifyPacked,
+  "partial/partial_argmax": partialArgmax,
+  "partial/partial_softmax": partialSoftmax,
+  "partial/slice_partials": slicePartials,
+  "partial/workgroup_partial": workgroupPartial,
   "round/accept": accept,
   "round/accept_chain": acceptChain,
   "round/accept_commit": acceptCommit,
@@ -294,7 +299,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
-  "tree/rank": rank,
   "tree/top_of_row": topOfRow,
   "tree/top_of_slot": topOfSlot,
   "tree/top_of_slot_confident": topOfSlotConfident,

@@ -3,6 +3,11 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
+/** What another machine did or did not do: one line, exit code 1, no stack. */
+export class RemoteError extends Error {
+  override readonly name = "RemoteError";
+}
+
 /** The message of anything thrown, for `Cannot <do> "<value>": <reason>` lines. */
 export function reason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -30,6 +30,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     from: [
       "src/serve",
       "src/bench",
+      "src/remote",
       "src/simulate",
       "src/arrivals",
       "src/engine",
@@ -41,6 +42,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
       "src/speculate",
       "src/gpu",
       "presets",
+      "docs",
       "deno.json",
     ],
     packages: true,
@@ -58,7 +60,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
     packages: true,
   },
   "src/bench": {
-    from: ["src/simulate", "src/arrivals", "src/engine", "src/text", "src/speculate"],
+    from: ["src/simulate", "src/arrivals", "src/engine", "src/remote", "src/text", "src/speculate"],
     packages: true,
   },
   "src/simulate": {
@@ -83,6 +85,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/draft": { from: ["src/speculate"], packages: false },
   "src/model": { from: ["src/text", "src/speculate", "src/gpu", "shaders"], packages: true },
   "src/hub": { from: [], packages: true },
+  "src/remote": { from: [], packages: true },
   "src/text": { from: [], packages: true },
   "src/speculate": { from: [], packages: false },
   "shaders": { from: ["src/gpu"], packages: false },

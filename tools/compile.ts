@@ -1,20 +1,26 @@
-/** `deno task compile`: one executable with shaders, presets and the embedded model inside. */
+/**
+ * `deno task compile [--target linux-x64]`: one executable with Deno and the embedded model inside, of
+ * the same bundle that `deno task bundle` makes. `deno compile` of main.ts overflows its stack on a
+ * package that prom-client needs, bintrees (denoland/deno#36746, Deno 2.9).
+ */
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import denoJson from "../deno.json" with { type: "json" };
+import { UsageError } from "../src/errors.ts";
+import { outputOf, TARGETS } from "./release/targets.ts";
+import { bundle } from "./bundle.ts";
+import { runTool, say } from "./tool.ts";
 
 const ROOT = new URL("../", import.meta.url);
-const OUTPUT = "dist/eyrie";
-
-// Shaders and the presets that are imported are in the module graph; what is read from disk at run
-// time has to be named.
-const INCLUDED = ["models", "presets"];
 
 /** Advice for a `deno compile` that failed with `stderr`; undefined where its own message suffices. */
-export function compileAdvice(stderr: string): string | undefined {
+export function compileAdvice(stderr: string, output = "dist/eyrie"): string | undefined {
   const url = /https:\/\/\S*denort\S*?\.zip/.exec(stderr)?.[0];
   if (url === undefined || !/error sending request|Setting up base binary/.test(stderr)) {
     return undefined;
   }
   return [
-    `Cannot compile "${OUTPUT}": the runtime base could not be downloaded`,
+    `Cannot compile "${output}": the runtime base could not be downloaded`,
     `  from ${url}`,
     "  Everything up to that download went well. Put a denort of the same version on this machine",
     "  and name it: DENORT_BIN=/path/to/denort deno task compile",
@@ -22,30 +28,43 @@ export function compileAdvice(stderr: string): string | undefined {
   ].join("\n");
 }
 
-async function compile(): Promise<number> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      "compile",
-      "-A",
-      "--exclude-unused-npm",
-      ...await includeFlags(),
-      "--output",
-      OUTPUT,
-      "main.ts",
-    ],
-    cwd: ROOT,
-    stdin: "null",
-    stderr: "piped",
-  }).spawn();
-  const [stderr, { code }] = await Promise.all([passOn(child.stderr), child.status]);
-  const advice = code === 0 ? undefined : compileAdvice(stderr);
-  if (advice !== undefined) await Deno.stderr.write(new TextEncoder().encode(`\n${advice}\n`));
-  return code;
+/** What `--target` says. @throws UsageError */
+export function targetIn(args: readonly string[]): string | undefined {
+  const { target } = parseArgs({ args: [...args], options: { target: { type: "string" } } }).values;
+  if (target === undefined || Object.hasOwn(TARGETS, target)) return target;
+  const names = Object.keys(TARGETS).join(", ");
+  throw new UsageError(`Cannot compile for "${target}": allowed is one of ${names}`);
 }
 
-async function includeFlags(): Promise<string[]> {
-  const there = await Array.fromAsync(Deno.readDir(ROOT), ({ name }) => name);
-  return INCLUDED.filter((name) => there.includes(name)).flatMap((name) => ["--include", name]);
+/**
+ * Writes the executable; what Deno says goes to stderr.
+ *
+ * @param target a key of `TARGETS`; this system without one.
+ * @returns Deno's exit code.
+ */
+export async function compile(target: string | undefined, output: string): Promise<number> {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-compile-" });
+  try {
+    await bundle(`${folder}/eyrie.js`);
+    const child = new Deno.Command(Deno.execPath(), {
+      args: [
+        ...["compile", "-A", "--no-check", "--no-config", "--no-lock"],
+        ...denoJson.unstable.map((name) => `--unstable-${name}`),
+        ...target === undefined ? [] : ["--target", TARGETS[target] ?? target],
+        ...["--output", fileURLToPath(new URL(output, ROOT)), "eyrie.js"],
+      ],
+      // Nothing of the clone goes along, not even its path.
+      cwd: folder,
+      stdin: "null",
+      stderr: "piped",
+    }).spawn();
+    const [stderr, { code }] = await Promise.all([passOn(child.stderr), child.status]);
+    const advice = code === 0 ? undefined : compileAdvice(stderr, output);
+    if (advice !== undefined) await say(Deno.stderr, `\n${advice}`);
+    return code;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 }
 
 /** Copies to our stderr as it comes, and gives the text without colours. */
@@ -60,4 +79,9 @@ async function passOn(stream: ReadableStream<Uint8Array>): Promise<string> {
   return text.replaceAll(/\x1b\[[0-9;]*m/g, "");
 }
 
-if (import.meta.main) Deno.exit(await compile());
+if (import.meta.main) {
+  await runTool(async (args) => {
+    const target = targetIn(args);
+    return await compile(target, outputOf(target));
+  });
+}

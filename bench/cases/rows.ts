@@ -1,10 +1,10 @@
 import { choose } from "../../shaders/choose/choose.ts";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
 import {
-  partialArgmax,
-  partialArgmaxCount,
-  partialArgmaxWords,
-} from "../../shaders/choose/partial_argmax.ts";
+  slicePartialCount,
+  slicePartials,
+  slicePartialWords,
+} from "../../shaders/partial/slice_partials.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { draftWords } from "../../src/model/plan/rows_layout.ts";
@@ -56,7 +56,7 @@ function chooseCase(
       const rows = from.words(new Uint32Array(packRows(Array(count).fill({}))));
       const slots = from.words(new Uint32Array(packSlots([sampling])));
       const chosen = from.random(count);
-      const partials = from.random(count * partialArgmaxWords(vocab));
+      const partials = from.random(count * slicePartialWords(vocab));
       const shape = { count, vocab, stride: vocab, lanes };
       return [choose({ logits, partials, rows, slots, chosen }, shape)];
     },
@@ -71,22 +71,22 @@ function draftChooseCase(
     name: `draft_choose/${name}/${batch}`,
     make(from) {
       const logits = from.random(batch * vocab);
-      const partials = from.random(batch * partialArgmaxWords(vocab));
+      const partials = from.random(batch * slicePartialWords(vocab));
       const offsets = from.words(new Uint32Array(vocab));
       const slots = Uint32Array.from({ length: batch }, (_, i) => i);
       const lanes = from.words(slots);
       const drafts = from.random(batch * draftWords(MOST_ROWS));
-      const shape = { lanes: lanesOf(from), label: name };
+      const shape = { kind: "argmax", lanes: lanesOf(from), label: name } as const;
       const slices = { ...shape, rows: batch, vocab, stride: vocab };
       const choice = {
         ...shape,
         batch,
-        count: partialArgmaxCount(vocab),
+        count: slicePartialCount(vocab),
         step: 0,
         mostRows: MOST_ROWS,
       };
       return [[
-        partialArgmax({ logits, partials }, slices),
+        slicePartials({ logits, partials }, slices),
         draftChoose({ partials, offsets, batchSlots: lanes, drafts }, choice),
       ]];
     },

@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { partialArgmax, partialArgmaxCount } from "./partial_argmax.ts";
+import { slicePartialCount, slicePartials } from "../partial/slice_partials.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -38,7 +38,7 @@ export function choose(
   buffers: {
     /** [count, stride] */
     readonly logits: Operand;
-    /** Scratch, [count, partialArgmaxWords(vocab)] u32. */
+    /** Scratch, [count, slicePartialWords(vocab)] u32. */
     readonly partials: Operand;
     readonly rows: Operand;
     readonly slots: Operand;
@@ -53,23 +53,19 @@ export function choose(
     readonly lanes: number;
   },
 ): Dispatch[] {
-  const { logits, partials } = buffers;
+  const { logits } = buffers;
   const { count: rows, vocab, stride } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
   return [
-    partialArgmax({ logits, partials }, {
-      rows,
-      vocab,
-      stride,
-      lanes,
-      label: "choose.partial_argmax",
+    slicePartials({ logits, partials: buffers.partials }, {
+      ...{ kind: "argmax", rows, vocab, stride, lanes, label: "choose" },
     }),
     dispatch(kernels.getOrInsertComputed(lanes, chooseKernel), {
       buffers,
       constants: {
         VOCAB: vocab,
         STRIDE: stride,
-        PARTIALS: partialArgmaxCount(vocab),
+        PARTIALS: slicePartialCount(vocab),
         LANES: lanes,
       },
       workgroups: [rows],

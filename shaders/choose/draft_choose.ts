@@ -5,6 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
+import { type PartialKind, partialSlot } from "../partial/partial.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -15,14 +16,22 @@ export interface NextLevel {
   readonly rows: Operand;
 }
 
+/** Partial results that a lane has at once. */
+const FOUR = 4;
+
 const kernels = new Map<string, Kernel>();
 
-function draftChooseKernel(lanes: number, next: boolean): Kernel {
-  const name = `draft_choose_${lanes}${next ? "_next" : ""}`;
+function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Kernel {
+  const of = kind === "softmax" ? "confident" : "draft";
+  const name = `${of}_choose_${lanes}${next ? "_next" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("choose/draft_choose", {
-      slots: { next: next ? "choose/draft_next_row" : "choose/draft_next_none" },
-      counts: { FOUR: 4, ...foldCounts(lanes) },
+      slots: {
+        ...partialSlot(kind),
+        confidence: CONFIDENCE[kind],
+        next: next ? "choose/draft_next_row" : "choose/draft_next_none",
+      },
+      counts: { FOUR, ...foldCounts(lanes) },
     });
     return kernel(name, code, {
       bindings: ["partials", "offsets", "batch_slots", "drafts", ...next ? ["slots", "rows"] : []],
@@ -31,13 +40,24 @@ function draftChooseKernel(lanes: number, next: boolean): Kernel {
   });
 }
 
+const CONFIDENCE: Readonly<Record<PartialKind, string>> = {
+  argmax: "confidence/draft_confidence_none",
+  softmax: "confidence/draft_confidence",
+};
+
+/** As few lanes, a power of two, as have the partial results at once: each joins what it has in turn. */
+function lanesOf(count: number, most: number): number {
+  return Math.min(most, 2 ** Math.ceil(Math.log2(Math.max(1, count / FOUR))));
+}
+
 /**
- * Records the draft's top-1 of each place in the batch, of the partial argmaxes of its logits, into draft
- * position `step`, and its row where there is a further level.
+ * Records the draft's top-1 of each place in the batch, of the partial results of its logits, into draft
+ * position `step`, and its row where there is a further level. Partial softmaxes also tell how sure the draft is
+ * of it: `draft_confidence` of drafts.wgsl.
  */
 export function draftChoose(
   { next, batchSlots, ...buffers }: {
-    /** (key, token) u32, [batch, count, 2] */
+    /** u32 [batch, count, PARTIAL_WORDS[kind]] */
     readonly partials: Operand;
     readonly offsets: Operand;
     /** Slot of each place in the batch, u32 [batch]. */
@@ -47,18 +67,20 @@ export function draftChoose(
     readonly next?: NextLevel | undefined;
   },
   shape: {
+    readonly kind: PartialKind;
     readonly batch: number;
-    /** Partial argmaxes of each place. */
+    /** Partial results of each place. */
     readonly count: number;
     readonly step: number;
     readonly mostRows: number;
-    /** Invocations of a workgroup, a power of two. */
+    /** Most invocations of a workgroup, a power of two. */
     readonly lanes: number;
     readonly label: string;
   },
 ): Dispatch {
-  const { batch, count, step, mostRows, lanes, label } = shape;
-  return dispatch(draftChooseKernel(lanes, next !== undefined), {
+  const { kind, batch, count, step, mostRows, label } = shape;
+  const lanes = lanesOf(count, shape.lanes);
+  return dispatch(draftChooseKernel(kind, lanes, next !== undefined), {
     buffers: { ...buffers, batch_slots: batchSlots, ...next },
     constants: { PARTIALS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
     workgroups: [batch],

@@ -7,7 +7,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
 import { keptCounts, lanesOf } from "./choose.ts";
-import { partialArgmaxCount } from "./partial_argmax.ts";
+import { slicePartialCount } from "../partial/slice_partials.ts";
 
 /** Words that relax.wgsl's `kept` has of each row. */
 export const KEPT_MASS_WORDS = 3;
@@ -83,7 +83,7 @@ export function relax(
   return [
     dispatch(keptMassKernel(lanes), {
       buffers: { ...buffers, partials, kept },
-      constants: { ...of, PARTIALS: partialArgmaxCount(vocab) },
+      constants: { ...of, PARTIALS: slicePartialCount(vocab) },
       workgroups: [batch * rows],
       label: "choose.kept_mass",
     }),

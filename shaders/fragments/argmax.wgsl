@@ -18,12 +18,22 @@ fn ordered(x: f32) -> u32 {
   return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
 
+// The logit of a key: what `ordered` was given, but for the sign of zero.
+fn logit_of(key: u32) -> f32 {
+  return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u));
+}
+
 fn argmax_of(logit: f32, token: u32) -> Argmax {
   let bits = bitcast<u32>(logit);
   let broken = (bits & 0x7fffffffu) > 0x7f800000u || bits == 0x7f800000u;
   return Argmax(select(ordered(logit), BROKEN, broken), token);
 }
 
+// Whether a has the larger logit, or the same and the lower token.
+fn before(a: Argmax, b: Argmax) -> bool {
+  return a.x > b.x || (a.x == b.x && a.y < b.y);
+}
+
 fn better(a: Argmax, b: Argmax) -> Argmax {
-  return select(a, b, b.x > a.x || (b.x == a.x && b.y < a.y));
+  return select(a, b, before(b, a));
 }

@@ -14,7 +14,7 @@
 // A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are LANES vec8s apart: vec8 c of the lane's block
 // j is k = 8 * (l + (j * $BLOCK_VEC8S + c) * LANES). Slots of this and of the other matmuls:
 //   epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
-//   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_argmax.wgsl).
+//   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_partial.wgsl).
 //   weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)` (weights/weights_*.wgsl).
 //   sums: workgroup memory for the sums, and how lanes add them (ending/add_lanes.wgsl, ending/one_lane_sums.wgsl).
 //   ending: the statements that pass on the sums a<pair>_<row> and b<pair>_<row> to the

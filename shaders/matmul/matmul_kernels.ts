@@ -16,6 +16,8 @@ export interface Epilogue {
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
+  /** Numbers that its texts name with a dollar. */
+  readonly counts?: Readonly<Record<string, number>>;
   /** Columns of `out`, over those of y. */
   readonly outShare: number;
   /** Elements read and written, over those of y. */
@@ -59,7 +61,7 @@ const MOST_SUMS = 7;
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
-/** Groups whose argmaxes are compared without a branch in between; their number is a power of two. */
+/** Groups whose partial results are joined without a branch in between; their number is a power of two. */
 const MOST_GROUPS = 16;
 
 /** What a kernel's text depends on beside its shape. */
@@ -109,7 +111,10 @@ function slotsOf(shape: MatmulShape, { format, epilogue, lanes }: MatmulCode): S
 }
 
 /** Numbers that the texts of matmul/ name with a dollar. */
-function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<string, number> {
+function countsOf(
+  shape: MatmulShape,
+  { format, epilogue, lanes }: MatmulCode,
+): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
   const threads = lanes * groups;
@@ -132,6 +137,7 @@ function countsOf(shape: MatmulShape, { format, lanes }: MatmulCode): Record<str
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
+    ...epilogue.counts,
   };
 }
 

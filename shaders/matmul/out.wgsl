@@ -1,7 +1,7 @@
 // The output of a matmul whose epilogue stores numbers. Nothing is done after those of a group or of a row.
 //
 //   end_group(at): called when the epilogue has had a group's outputs; the group's sums start at `at`.
-//   end_rows(thread, row, end, part, stride): called when it has had those of rows `row` to `end`; see out_argmax.wgsl.
+//   end_rows(thread, row, end, part, stride): called when it has had those of rows `row` to `end`; see out_partial.wgsl.
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
 

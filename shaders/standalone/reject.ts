@@ -7,7 +7,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { keptCounts, lanesOf } from "../choose/choose.ts";
-import { partialArgmaxCount } from "../choose/partial_argmax.ts";
+import { slicePartialCount } from "../partial/slice_partials.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
@@ -92,7 +92,7 @@ export function lawsOf(
   return dispatch(lawKernels.getOrInsertComputed(lanes, lawKernel), {
     buffers,
     constants: {
-      ...{ VOCAB: vocab, STRIDE: stride, PARTIALS: partialArgmaxCount(vocab), LANES: lanes },
+      ...{ VOCAB: vocab, STRIDE: stride, PARTIALS: slicePartialCount(vocab), LANES: lanes },
       ...{ FIRST: first, BY_SLOT: Number(bySlot) },
     },
     workgroups: [count],

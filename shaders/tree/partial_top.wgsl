@@ -5,7 +5,6 @@
 //
 // One workgroup per slice of a row.
 
-//use tree/rank
 //use fragments/workgroup_argmax
 //use fragments/workgroup_sum
 

@@ -8,7 +8,6 @@
 //   place: `fn place(row)`, where the row's tokens go, NO_PLACE for nowhere; `fn first(place, token, probability)`,
 //     what else is done with the most probable one (top_of_row.wgsl, top_of_slot.wgsl, top_of_slot_confident.wgsl).
 
-//use tree/rank
 //use fragments/workgroup_argmax
 //use fragments/workgroup_sum
 //use place

@@ -32,3 +32,8 @@ export function hostDrafter(
   };
   return guessDrafter(algorithm, guessers[algorithm](), { depth });
 }
+
+/** Drafts for requests with a prediction alone, where the engine has no other drafter on the host. */
+export function predictionDrafter(): HostDrafter {
+  return guessDrafter("PREDICTION", [], { depth: HOST_DRAFT_TOKENS - 1 });
+}

@@ -1,7 +1,8 @@
 import { chain } from "../speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../speculate/trees.ts";
-import { expectedTokens, type Guess, type Guesser } from "./guess.ts";
-import type { HostDrafter, RequestDrafter } from "./host_drafter.ts";
+import { NO_PROPOSAL } from "../speculate/trees.ts";
+import { expectedTokens, type Guess, type Guesser, type TextGuesser } from "./guess.ts";
+import type { HostDrafter, HostProposal, RequestDrafter } from "./host_drafter.ts";
+import { predictedText } from "./prediction.ts";
 import { kindOfClaim, type TrackRecord, trackRecord } from "./track_record.ts";
 
 /** How probable a draft of the device is before any was verified. */
@@ -20,7 +21,8 @@ const DEPTHS = [1, 3, 7, 15, 31];
  * Proposes the guess from which most tokens are expected to be accepted, where that is more than the
  * device's drafts promise. What a guesser claims is corrected by how often such claims were right:
  * after each round all guesses are compared with the text that came, those that were not proposed
- * too. The device's drafts count where they were verified.
+ * too. The device's drafts count where they were verified. What a request's prediction says is one
+ * more guess.
  *
  * @param depth most tokens of a proposal.
  */
@@ -30,29 +32,40 @@ export function guessDrafter(
   { depth }: { readonly depth: number },
 ): HostDrafter {
   const records = guessers.map(() => trackRecord());
+  const predictedRecord = trackRecord();
   const deviceRecord = trackRecord();
   return {
     name,
     shapes: [...DEPTHS.filter((each) => each < depth), depth].map(chain),
     meanwhile: () => guessers.forEach(({ meanwhile }) => meanwhile?.()),
-    open: (promptIds) =>
-      requestDrafter({
-        sources: guessers.map((guesser, i) => ({
-          text: guesser.open(promptIds),
-          record: trackRecord(records[i]),
-        })),
-        device: trackRecord(deviceRecord),
-      }),
+    predicts: guessers.length > 0 || "only",
+    open(promptIds, prediction) {
+      const sources = guessers.map((guesser, i): Source => ({
+        text: guesser.open(promptIds),
+        record: trackRecord(records[i]),
+      }));
+      // In front: it is taken where others promise as much.
+      if (prediction !== undefined) {
+        sources.unshift({
+          text: predictedText(prediction, promptIds.length),
+          record: trackRecord(predictedRecord),
+          predicted: true,
+        });
+      }
+      return requestDrafter(sources, trackRecord(deviceRecord));
+    },
   };
 }
 
-function requestDrafter({ sources, device }: {
-  readonly sources: readonly {
-    readonly text: ReturnType<Guesser["open"]>;
-    readonly record: TrackRecord;
-  }[];
-  readonly device: TrackRecord;
-}): RequestDrafter {
+/** Who guesses for a request. */
+interface Source {
+  readonly text: TextGuesser;
+  readonly record: TrackRecord;
+  /** As in HostProposal. */
+  readonly predicted?: true;
+}
+
+function requestDrafter(sources: readonly Source[], device: TrackRecord): RequestDrafter {
   let guesses: readonly Guess[] = [];
   let seen = 0;
   return {
@@ -61,14 +74,18 @@ function requestDrafter({ sources, device }: {
       sources.forEach(({ record }, i) => guesses[i] && grade(guesses[i], came, record));
       guesses = sources.map(({ text }) => text.guess(ids, Math.min(count, depth)));
       seen = ids.length;
-      let found = NO_PROPOSAL;
+      let found: HostProposal = NO_PROPOSAL;
       let most = MARGIN * expectedOfDevice(device, Math.min(drafted, depth));
-      for (const [i, { record }] of sources.entries()) {
+      for (const [i, { record, predicted }] of sources.entries()) {
         const { tokens, chances } = guesses[i] as Guess;
         const expected = expectedTokens(
           chances.map((chance) => record.rate(kindOfClaim(chance), chance)),
         );
-        if (expected.sum > most) [found, most] = [chainOf(tokens, expected.count), expected.sum];
+        if (expected.sum <= most) continue;
+        [found, most] = [
+          { ...chainOf(tokens, expected.count), ...predicted && { predicted } },
+          expected.sum,
+        ];
       }
       return found;
     },
@@ -95,7 +112,7 @@ function grade({ tokens, chances }: Guess, came: readonly number[], record: Trac
   }
 }
 
-function chainOf(tokens: readonly number[], count: number): Proposal {
+function chainOf(tokens: readonly number[], count: number): HostProposal {
   const kept = tokens.slice(0, count);
   return { tokens: kept, parents: kept.map((_, i) => i) };
 }

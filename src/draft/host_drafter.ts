@@ -23,10 +23,22 @@ export interface HostDrafter {
    * the first that holds what is proposed for it, and the last holds the most.
    */
   readonly shapes: readonly TierShape[];
-  /** Begins with a request. */
-  open(promptIds: readonly number[]): RequestDrafter;
+  /** Whether it drafts from what an output is predicted to be, "only" from that; default false. */
+  readonly predicts?: boolean | "only";
+  /**
+   * Begins with a request; one that predicts only is not asked for others.
+   *
+   * @param prediction token ids, where the request has some and the drafter `predicts`.
+   */
+  open(promptIds: readonly number[], prediction?: readonly number[]): RequestDrafter;
   /** Called while the device works: what does not have to be done between two rounds. */
   readonly meanwhile?: () => void;
+}
+
+/** What the host drafts for a sequence. */
+export interface HostProposal extends Proposal {
+  /** The request's prediction says so; default false. */
+  readonly predicted?: boolean | undefined;
 }
 
 /** Drafts for one request. */
@@ -38,7 +50,7 @@ export interface RequestDrafter {
    * @param ids prompt and output so far, the last one is the pending token. They begin with those of
    * the call before.
    */
-  propose(ids: readonly number[], room: ProposalRoom): Proposal;
+  propose(ids: readonly number[], room: ProposalRoom): HostProposal;
   /** A round that the device drafted for, before `propose` is asked for the next. */
   readonly learn?: (round: DeviceRound) => void;
   /** The request has ended with these ids, prompt and output. */

@@ -10,6 +10,7 @@ import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.
 import { chain, distinctTiers, isChain, type TierShape } from "../speculate/round_shape.ts";
 import { type Core, openCore } from "./device/core.ts";
 import { checkRejection, drafterOf, type DraftingChoice, mayLeave, planOf } from "./drafting.ts";
+import { predictionDrafter } from "../draft/algorithms.ts";
 import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
@@ -52,6 +53,11 @@ const QUICK_SECONDS = 3;
 export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice, GpuChoice {
   /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
   readonly constrained?: boolean;
+  /**
+   * Requests may have a prediction, whichever drafter there is: room for rounds of its drafts is
+   * prepared, their programs are made when first wanted.
+   */
+  readonly predictions?: boolean;
   /** Sequences in flight, 1 to 128; default 1. */
   readonly maxBatch?: number;
   /** Tokens whose keys and values are kept, over all sequences; default: what the batch can use. */
@@ -154,6 +160,7 @@ export async function openEngine(
   using stack = new DisposableStack();
   const { random, drafter = drafterOf(options) } = options;
   if (drafter) checkDrafter(drafter, options);
+  const predicting = drafter === undefined && options.predictions ? predictionDrafter() : undefined;
   checkCosts(options.costs);
   using models = random ? openRandomModels(random, options.algorithm) : openModels(options);
   checkQuantize(options);
@@ -175,7 +182,8 @@ export async function openEngine(
     checkRejection(options.rejection, device, tiers, acceptThresholds);
   }
   const gpu = stack.use(await machine.openGpu(options));
-  const settings = { ...options, drafter, contextLength, tiers, confident };
+  const predicted = predicting?.shapes;
+  const settings = { ...options, drafter, predicted, contextLength, tiers, confident };
   const capacity = capacityOf(settings, gpu, allLayers(models));
   const asked = { models, settings, gpu };
   const { onWarning = () => {} } = options;
@@ -201,8 +209,9 @@ export async function openEngine(
   });
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
-  const { tokenizer } = text;
-  const outputs = { tokenizer, name, vocabSize, eosTokenIds, algorithm, contextLength, tier };
+  const { tokenizer, reasoning } = text;
+  const limits = { contextLength, tier };
+  const outputs = { tokenizer, reasoning, name, vocabSize, eosTokenIds, algorithm, ...limits };
   const { onRound, roundsPerSync = "auto", residency } = options;
   const cache = options.prefixCache === false ? noPrefixCache() : cacheOf(core, device);
   const chunkRows = gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows;
@@ -219,7 +228,8 @@ export async function openEngine(
   const speculation = learningCosts(plan.speculation, costs);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   const scheduler = openScheduler({
-    ...{ core, cache, outputs, speculation, drafter, grammars, roundsPerSync },
+    ...{ core, cache, outputs, speculation, grammars, roundsPerSync },
+    drafter: drafter ?? predicting,
     ...{ chunkRows, costs: () => costs.table, onPrefill: learnPrefill(costs) },
     ...onRound ? { onRound } : {},
     ...residency ? { residency } : {},

@@ -62,8 +62,13 @@ export interface Parted {
   readonly text: string;
 }
 
+/** Where an output is: it has said nothing yet, reasons, has ended that, or answers. */
+type Part = "begin" | "reasoning" | "gap" | "text";
+
 /** Parts an output that arrives in pieces. */
 export interface ReasoningStream {
+  /** Of the last piece. */
+  readonly part: Part;
   push(piece: string): Parted;
   /** The output ended: what was held back. */
   end(): Parted;
@@ -81,10 +86,12 @@ export function reasoningStream(
   { marks, openings }: Pick<Reasoning, "marks" | "openings">,
   promptIds: readonly number[],
 ): ReasoningStream {
-  if (marks === undefined) return { push: (text) => ({ ...NOTHING, text }), end: () => NOTHING };
+  if (marks === undefined) {
+    return { part: "text", push: (text) => ({ ...NOTHING, text }), end: () => NOTHING };
+  }
   const { open, close } = marks;
   const opened = openings.some((ids) => ids.every((id, i) => id === promptIds.at(i - ids.length)));
-  let part: "begin" | "reasoning" | "gap" | "text" = "begin";
+  let part: Part = "begin";
   let held = "";
   let begun = false;
 
@@ -122,11 +129,43 @@ export function reasoningStream(
   }
 
   return {
+    get part() {
+      return part;
+    },
     push(piece) {
       held += piece;
       return take(false);
     },
     end: () => take(true),
+  };
+}
+
+/** Counts the tokens of an output that reason, both marks included. */
+export interface ReasoningCounter {
+  readonly tokens: number;
+  /** Takes what the next token adds to the text. */
+  push(piece: string): void;
+}
+
+export function reasoningCounter(
+  reasoning: Pick<Reasoning, "marks" | "openings">,
+  promptIds: readonly number[],
+): ReasoningCounter {
+  const stream = reasoningStream(reasoning, promptIds);
+  let [tokens, all] = [0, 0];
+  return {
+    get tokens() {
+      return tokens;
+    },
+    push(piece) {
+      const before = stream.part;
+      if (before === "gap" || before === "text") return;
+      all++;
+      const { reasoning } = stream.push(piece);
+      // The token that completes the closing mark is the last one.
+      const none = stream.part === "begin" || (before === "begin" && stream.part === "text");
+      if (!none || reasoning !== "") tokens = all;
+    },
   };
 }
 

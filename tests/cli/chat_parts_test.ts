@@ -40,6 +40,7 @@ const EMPTY: ChatState = {
     think: "auto",
     draft: true,
     stats: false,
+    remote: false,
   },
   attempt: 0,
   tokens: 0,

@@ -49,6 +49,8 @@ Deno.test({
     assert.deepEqual(await offered("generate", "--seed", ""), []);
     assert.deepEqual(await offered("completion", "f"), ["fish"]);
     assert.deepEqual(await offered("be"), ["bench"]);
+    assert.deepEqual(await offered("simulate", "--costs", "rtx"), ["rtx4090-7b"]);
+    assert.deepEqual(await offered("serve", "--preset", "c"), ["conservative"]);
     assert.deepEqual(await offered("bench", "l"), ["load"]);
     assert.deepEqual(await offered("bench", "load", "--output", ""), [
       "md",
@@ -59,6 +61,10 @@ Deno.test({
     assert.deepEqual(await offered("bench", "--output", "c"), ["csv"]);
     assert.deepEqual(await offered("help", "dco"), []);
     assert.deepEqual(await offered("help", "doc"), ["doctor"]);
+    assert.deepEqual(await offered("help", "s"), ["serve", "simulate", "sampling", "server"]);
+    assert.deepEqual(await offered("serve", "--policy", "night"), ["nightjar", "nightjar-printed"]);
+    assert.deepEqual(await offered("bench", "load", "--policies", "uc"), ["ucb"]);
+    assert.deepEqual(await offered("simulate", "--policies", "lin"), ["lin-ts", "linucb"]);
   },
 });
 

@@ -15,7 +15,7 @@ import {
   staticPlan,
 } from "../../src/engine/schedule/speculation_choice.ts";
 import type { ChatMessage, TemplateArguments } from "../../src/text/chat_template.ts";
-import { REASONING_MARKS } from "../../src/text/reasoning.ts";
+import { REASONING_MARKS, reasoningCounter } from "../../src/text/reasoning.ts";
 import { relaxing } from "../../src/speculate/accept_thresholds.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
@@ -258,6 +258,7 @@ async function* play(
   let text = "";
   let reason: FinishReason = "stop";
   let count = 0;
+  const reasoned = reasoningCounter({ marks: REASONING_MARKS[0], openings: [] }, request.promptIds);
   for (const word of words) {
     await beforeWord(word);
     await new Promise((resolve) => setTimeout(resolve, 0));
@@ -266,20 +267,24 @@ async function* play(
     if (reason !== "stop") break;
     count += 1;
     text += word;
+    reasoned.push(word);
     yield { kind: "round", ids: [count], accepted: 0, drafts: [], tier: chain(0) };
     yield { kind: "text", text: word };
   }
-  yield { kind: "finish", result: result(request, { text, count, reason, accepted, rounds }) };
+  const { tokens: reasoningTokens } = reasoned;
+  const got = { text, count, reason, accepted, rounds, reasoningTokens };
+  yield { kind: "finish", result: result(request, got) };
 }
 
 function result(
   request: Stepped,
-  { text, count, reason, accepted, rounds }: {
+  { text, count, reason, accepted, rounds, reasoningTokens }: {
     text: string;
     count: number;
     reason: FinishReason;
     accepted: number;
     rounds: number;
+    reasoningTokens: number;
   },
 ): GenerateResult {
   return {
@@ -294,6 +299,7 @@ function result(
       tokensPerSecond: 88.8888888,
     },
     cachedTokens: 0,
+    reasoningTokens,
     speculative: {
       algorithm: "EAGLE3",
       num_steps: request.numSteps,

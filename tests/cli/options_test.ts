@@ -151,6 +151,7 @@ Deno.test("defaults of generate", () => {
     prompt: undefined,
     options: {
       model: undefined,
+      remote: undefined,
       noPrefixCache: false,
       draft: undefined,
       draftRopeTheta: undefined,
@@ -160,6 +161,7 @@ Deno.test("defaults of generate", () => {
       autotune: undefined,
       costs: undefined,
       promptFile: undefined,
+      prediction: undefined,
       system: undefined,
       think: undefined,
       templateArg: [],
@@ -289,11 +291,11 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",
-    'Cannot run "fly": commands are generate, chat, serve, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "fly": commands are generate, chat, serve, serve-command, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "toString",
-    'Cannot run "toString": commands are generate, chat, serve, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
+    'Cannot run "toString": commands are generate, chat, serve, serve-command, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
     "generate --tempratur 1",

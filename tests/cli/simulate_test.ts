@@ -182,6 +182,8 @@ Deno.test("simulate: what cannot be used is one line", async () => {
     "--scenario quiet": 'Cannot use "--scenario quiet": allowed is all, phases-1,',
     "--policies nothing": 'Cannot use "--policies nothing": no such policy',
     "--costs nowhere.json": 'Cannot read "nowhere.json"',
+    "--costs rtx4090":
+      'Cannot use "--costs rtx4090": there is no such file or machine, did you mean rtx4090-7b?',
     "--scenario walk --request-rate 3": 'Cannot use "--scenario" with "--request-rate"',
     "--trace a --concurrency 3":
       'Cannot use "--trace" with "--concurrency": allowed is one of them',

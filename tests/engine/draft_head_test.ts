@@ -1,7 +1,7 @@
-// Drafts do not depend on whether the draft's head stores its logits or their partial argmaxes.
+// Drafts do not depend on whether the draft's head stores its logits or their partial results.
 
 import assert from "node:assert/strict";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { roundBuffers, storageBuffer } from "../../src/engine/device/buffers.ts";
 import type { Core } from "../../src/engine/device/core.ts";
 import type { SpeculativeDraft } from "../../src/engine/device/models.ts";
@@ -10,16 +10,21 @@ import { openGpu } from "../../src/gpu/device.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { draftWords } from "../../src/model/plan/rows_layout.ts";
+import { DRAFT_TOKENS, draftWords } from "../../src/model/plan/rows_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const BATCH = 9;
 
-async function openHardware(kind: "eagle3" | "eagle1", batch: number): Promise<Core> {
+async function openHardware(
+  kind: "eagle3" | "eagle1",
+  batch: number,
+  confident = false,
+): Promise<Core> {
   const gpu = await openGpu();
-  return await openFledgling(kind, batch, { ...gpu, info: { ...gpu.info, software: false } });
+  const info = { ...gpu.info, software: false };
+  return await openFledgling(kind, batch, { ...gpu, info }, { confident });
 }
 
 /** The draft of an engine that writes the draft's logits. */
@@ -29,7 +34,7 @@ function withLogits({ gpu, models }: Core): SpeculativeDraft {
   return {
     ...draft,
     logits: storageBuffer(gpu, "logits", BATCH * rows),
-    partials: storageBuffer(gpu, "partials", BATCH * partialArgmaxWords(rows)),
+    partials: storageBuffer(gpu, "partials", BATCH * slicePartialWords(rows, draft.choice)),
   };
 }
 
@@ -37,42 +42,76 @@ function labels(plan: Plan): string[] {
   return plan.map(({ label }) => label).filter((label) => /draft\.head|draft_choose/.test(label));
 }
 
-for (const kind of ["eagle3", "eagle1"] as const) {
-  Deno.test(`${kind}: hardware's head stores partial argmaxes, and the drafts are those of its logits`, async () => {
-    const core = await openHardware(kind, BATCH);
-    const { gpu, models, capacity } = core;
-    const draft = models.draft ?? assert.fail();
-    const buffers = { ...roundBuffers(gpu, capacity), drafts: draft.drafts };
-    const { compile } = compiler(gpu);
-    const write = (to: Operand, words: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) =>
-      gpu.device.queue.writeBuffer(to.buffer, 0, words);
-    const drafted = async (plan: Plan): Promise<number[]> => {
-      write(draft.drafts, new Uint32Array(BATCH * draftWords(draft.mostRows)).fill(0xffffffff));
-      submit(gpu, await compile(plan));
-      gpu.check();
-      return [...new Uint32Array(await readBuffer(gpu, draft.drafts))];
+/** Drafts, and the confidences in them. */
+interface Drafted {
+  readonly tokens: number[];
+  readonly confidences: number[];
+}
+
+/** What the head drafts of random hidden rows, for 1 to BATCH sequences, with both plans. */
+async function draftedOf(core: Core): Promise<Drafted[]> {
+  const { gpu, models, capacity } = core;
+  const draft = models.draft ?? assert.fail();
+  const buffers = { ...roundBuffers(gpu, capacity), drafts: draft.drafts };
+  const { compile } = compiler(gpu);
+  const write = (to: Operand, words: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) =>
+    gpu.device.queue.writeBuffer(to.buffer, 0, words);
+  const size = draftWords(draft.mostRows);
+  const drafted = async (plan: Plan): Promise<Drafted> => {
+    write(draft.drafts, new Uint32Array(BATCH * size).fill(0xffffffff));
+    submit(gpu, await compile(plan));
+    gpu.check();
+    const words = await readBuffer(gpu, draft.drafts);
+    const isConfidence = (_: unknown, at: number) => at % size >= DRAFT_TOKENS + draft.mostRows - 1;
+    return {
+      tokens: [...new Uint32Array(words)].filter((word, at) => !isConfidence(word, at)),
+      confidences: [...new Float32Array(words)].filter(isConfidence),
     };
-    const lanes = Uint32Array.from({ length: BATCH }, (_, lane) => lane);
-    write(buffers.batchSlots, lanes);
-    write(buffers.last, lanes.toReversed());
-    const found = new Set<number>();
-    for (let batch = 1; batch <= BATCH; batch++) {
-      const x = numbers(BATCH * draft.config.hiddenSize, batch);
-      write(draft.scratch.x, x as Float32Array<ArrayBuffer>);
-      const ours = eagleDrafter(draft, buffers).head(batch);
-      const plain = eagleDrafter(withLogits(core), buffers).head(batch);
-      assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);
-      assert.deepEqual(labels(plain), [
-        "draft.head",
-        "draft_choose.0.partial_argmax",
-        "draft_choose.0",
-      ]);
-      const drafts = await drafted(ours);
-      assert.deepEqual(drafts, await drafted(plain), `${batch} lanes`);
-      for (const token of drafts) found.add(token);
+  };
+  const lanes = Uint32Array.from({ length: BATCH }, (_, lane) => lane);
+  write(buffers.batchSlots, lanes);
+  write(buffers.last, lanes.toReversed());
+  const found: Drafted[] = [];
+  for (let batch = 1; batch <= BATCH; batch++) {
+    const x = numbers(BATCH * draft.config.hiddenSize, batch);
+    write(draft.scratch.x, x as Float32Array<ArrayBuffer>);
+    const ours = eagleDrafter(draft, buffers).head(batch);
+    const plain = eagleDrafter(withLogits(core), buffers).head(batch);
+    assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);
+    assert.deepEqual(labels(plain), [
+      "draft.head",
+      `draft_choose.0.partial_${draft.choice}`,
+      "draft_choose.0",
+    ]);
+    const [own, expected] = [await drafted(ours), await drafted(plain)];
+    assert.deepEqual(own.tokens, expected.tokens, `${batch} lanes`);
+    for (const [i, confidence] of own.confidences.entries()) {
+      const wanted = expected.confidences[i] ?? NaN;
+      // Where none is told, the bits are those of NaN.
+      const same = Object.is(confidence, wanted) || Math.abs(confidence / wanted - 1) < 1e-5;
+      assert.ok(same, `${batch} lanes: ${confidence}, expected ${wanted}`);
     }
-    assert.ok(found.size > BATCH, `${found.size} different drafts`);
-    gpu[Symbol.dispose]();
+    found.push(own);
+  }
+  return found;
+}
+
+for (const kind of ["eagle3", "eagle1"] as const) {
+  Deno.test(`${kind}: hardware's head stores partial results, and the drafts are those of its logits, with confidence or without`, async () => {
+    const runs = [];
+    for (const confident of [false, true]) {
+      const core = await openHardware(kind, BATCH, confident);
+      runs.push(await draftedOf(core));
+      core.gpu[Symbol.dispose]();
+    }
+    const [alone = [], confident = []] = runs;
+    assert.deepEqual(confident.map(({ tokens }) => tokens), alone.map(({ tokens }) => tokens));
+    const told = (drafted: Drafted[]) =>
+      drafted.map(({ confidences }) => confidences.filter((c) => c > 0 && c <= 1).length);
+    const each = Array.from({ length: BATCH }, (_, i) => i + 1);
+    assert.deepEqual([told(alone), told(confident)], [Array(BATCH).fill(0), each]);
+    const different = new Set(alone.flatMap(({ tokens }) => tokens));
+    assert.ok(different.size > BATCH, `${different.size} different drafts`);
   });
 }
 

@@ -5,6 +5,7 @@ import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/eve
 import { openOutput, type Outputs, type Taken } from "../../src/engine/schedule/output.ts";
 import type { Constraint } from "../../src/grammar/constraint.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
+import { REASONING_MARKS } from "../../src/text/reasoning.ts";
 import type { Tokenizer } from "../../src/text/tokenizer.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
@@ -260,4 +261,34 @@ Deno.test("a grammar goes on with what is output, and not with what an accepted 
   assert.deepEqual(take("ok!", { ignoreEos: true }), ["ok!", "stop"]);
   assert.deepEqual(take("abENDcd", { stop: ["END"] }), ["abEND", "stop"]);
   assert.deepEqual(take("abcd", { maxTokens: 2 }), ["ab", "length"]);
+});
+
+Deno.test("reasoning tokens do not depend on how rounds cut the output", () => {
+  const [marks] = REASONING_MARKS;
+  const outputs = { ...OUTPUTS, reasoning: { marks, openings: [] } };
+  const all = ids("<think>ab</think>\n\nHi");
+  for (const size of [1, 2, 3, 5, 7, all.length]) {
+    const output = openOutput(outputs, { ...REQUEST, maxTokens: 90, stop: ["Hi", "</thunk>"] });
+    for (let at = 0; at < all.length; at += size) {
+      output.take(taken(all.slice(at, at + size), at));
+    }
+    const events = output.end(ENDED);
+    const finish = events.at(-1) ?? assert.fail();
+    assert.ok(finish.kind === "finish" && finish.result.reasoningTokens === 17, `${size}`);
+  }
+});
+
+Deno.test("drafts that a prediction gave are counted apart, as far as they became output", () => {
+  const output = openOutput(OUTPUTS, { ...REQUEST, maxTokens: 6, prediction: [1] });
+  output.take(taken(ids("a"), 0));
+  output.take({ ...taken(ids("bc"), 1), predicted: true });
+  output.take(taken(ids("d"), 1));
+  // Of three that were accepted the last one is behind the end.
+  output.take({ ...taken(ids("efgh"), 1), predicted: true });
+  const finish = output.end(ENDED).at(-1) ?? assert.fail();
+  assert.ok(finish.kind === "finish");
+  assert.deepEqual(finish.result.prediction, { drafted: 6, accepted: 3 });
+  assert.equal(finish.result.speculative.draft_tokens, 9);
+  const without = openOutput(OUTPUTS, REQUEST).end(ENDED).at(-1) ?? assert.fail();
+  assert.ok(without.kind === "finish" && without.result.prediction === undefined);
 });

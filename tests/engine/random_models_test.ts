@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { partialWords } from "../../shaders/attention/attention.ts";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -97,7 +97,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     kv: config.layers.map(() => layerKv(config)),
     final: device.filled(ROWS * config.hiddenSize),
     logits: device.filled(ROWS * weights.head.rows, NaN),
-    partials: device.filled(ROWS * partialArgmaxWords(config.vocabSize)),
+    partials: device.filled(ROWS * slicePartialWords(config.vocabSize)),
   };
   const { layer } = draft.config;
   const head: Draft & { readonly logits: Operand } = {
@@ -110,7 +110,8 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights) {
     ends: device.filled(8 * layer.hiddenSize),
     hidden: device.filled(layer.hiddenSize),
     logits: device.filled(8 * draft.weights.head.rows, NaN),
-    partials: device.filled(8 * partialArgmaxWords(draft.config.draftVocabSize)),
+    partials: device.filled(8 * slicePartialWords(draft.config.draftVocabSize)),
+    choice: "argmax",
     drafts: device.words(Array(draftWords(2)).fill(4242)),
     mostRows: 2,
     tree: undefined,

@@ -67,6 +67,48 @@ Deno.test("chat completions", async (t) => {
     assert.equal(plain.timings.draft_n, 0);
   });
 
+  await t.step(
+    "a prediction: the same answer in fewer rounds, and its own tokens are counted",
+    async () => {
+      for (const [i, line] of LINES.entries()) {
+        const { text } = expected[i];
+        const half = Math.floor(text.length / 2);
+        const parts = [{ type: "text", text: text.slice(0, half) }, {
+          type: "text",
+          text: text.slice(half),
+        }];
+        for (const content of [text, parts, "No, nothing of the kind.", "", []]) {
+          const body = { ...line, prediction: { type: "content", content }, return_rounds: true };
+          const { choices, usage, timings } = await server.json(CHAT, body);
+          assert.equal(choices[0].message.content, text, JSON.stringify(body));
+          const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected } =
+            usage.completion_tokens_details;
+          assert.ok(accepted + rejected <= timings.draft_n && accepted <= timings.draft_n_accepted);
+          if (content === text || content === parts) assert.ok(accepted > 0, `${accepted}`);
+          if (content.length === 0) assert.deepEqual([accepted, rejected], [0, 0]);
+        }
+      }
+      const [line] = LINES;
+      const prediction = { type: "content", content: expected[0].text };
+      const [plain, predicted] = await Promise.all(
+        [{}, { prediction }].map((more) =>
+          server.json(CHAT, { ...line, ...more, return_rounds: true })
+        ),
+      );
+      const roundsOf = ({ choices: [{ rounds }] }: Json) => rounds.length;
+      assert.ok(roundsOf(predicted) < roundsOf(plain), `${roundsOf(predicted)}`);
+      const events = await server.stream(CHAT, { ...line, prediction, stream: true });
+      assert.equal(textOf(events), expected[0].text);
+      const [last] = events.slice(-2);
+      assert.deepEqual(last.usage, {
+        ...predicted.usage,
+        prompt_tokens_details: last.usage.prompt_tokens_details,
+      });
+      const none = await server.json(CHAT, { ...line, prediction, num_steps: 0 });
+      assert.equal(none.timings.draft_n, 0);
+    },
+  );
+
   await t.step("a stream: role, deltas, finish_reason, usage, [DONE]", async () => {
     const body = { ...LINES[0], stream: true };
     const asked = { ...body, stream_options: { include_usage: true } };

@@ -16,8 +16,12 @@ function saying(answer: string, chatTemplate = "{{ tools }}<tool_call>") {
 Deno.test("calls that the model chooses to make, after thoughts and text", async () => {
   await using server = await saying(`<think>which one? </think>I look. ${CALLS}`);
   const body = { ...user("hi"), tools: TOOLS };
-  const { choices: [choice] } = await server.json(CHAT, body);
+  const { choices: [choice], usage } = await server.json(CHAT, body);
   assert.equal(choice.finish_reason, "tool_calls");
+  // Tokens are words here; the last one begins with the closing mark.
+  assert.equal(usage.completion_tokens_details.reasoning_tokens, 3);
+  const response = await server.json("/v1/responses", { input: "hi" });
+  assert.equal(response.usage.output_tokens_details.reasoning_tokens, 3);
   const { content, reasoning_content, tool_calls } = choice.message;
   assert.deepEqual([content, reasoning_content], ["I look.", "which one?"]);
   const called = tool_calls.map((

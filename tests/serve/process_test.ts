@@ -5,8 +5,13 @@ const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
 /** `eyrie serve` as a process of its own. */
 function spawn(...flags: readonly string[]) {
+  return spawnBy([], ...flags);
+}
+
+/** @param deno further flags of Deno. */
+function spawnBy(deno: readonly string[], ...flags: readonly string[]) {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", MAIN, "serve", "--port", "0", "--max-batch", "2", ...flags],
+    args: ["run", "-A", ...deno, MAIN, "serve", "--port", "0", "--max-batch", "2", ...flags],
     stdout: "piped",
     stderr: "piped",
     env: { EYRIE_API_KEY: "" },
@@ -53,6 +58,39 @@ Deno.test("eyrie serve: 503 with progress while it loads, then answers; SIGTERM 
   await Array.fromAsync(output);
 });
 
+Deno.test("eyrie serve without deno.json, as a bundle: who leaves is seen, and Deno warns of nothing", async () => {
+  const config = new URL("../../deno.json", import.meta.url).pathname;
+  const { child, errors, output } = spawnBy(["--no-config", "--no-lock", "--import-map", config]);
+  const url = await next(output);
+  const ask = (fields: unknown, signal?: AbortSignal) => {
+    const body = JSON.stringify({ ...user("Count from 3 to 20."), ...fields as object });
+    return fetch(`${url}/v1/chat/completions`, { method: "POST", body, ...signal && { signal } });
+  };
+  const busy = async () => {
+    const slots = await (await fetch(`${url}/slots`)).json();
+    return slots.some((slot: { is_processing: boolean }) => slot.is_processing);
+  };
+  const { choices } = await (await ask({ max_tokens: 4 })).json();
+  assert.equal(choices[0].finish_reason, "length");
+  assert.match(await (await ask({ max_tokens: 4, stream: true })).text(), /\[DONE\]/);
+  for (const stream of [false, true]) {
+    const leaving = new AbortController();
+    const asked = ask({ max_tokens: 4000, ignore_eos: true, stream }, leaving.signal)
+      .then((response) => response.text());
+    while (!await busy()) await new Promise((resolve) => setTimeout(resolve, 5));
+    leaving.abort();
+    await assert.rejects(asked);
+    while (await busy()) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  assert.match(metrics, /request_success_total\{[^}]*finished_reason="abort"[^}]*\} 2\n/);
+  child.kill("SIGTERM");
+  assert.equal((await child.status).code, 0);
+  const said = await Array.fromAsync(errors);
+  assert.ok(!said.some((line) => /abort|Deno.serve/.test(line)), said.join("\n"));
+  await Array.fromAsync(output);
+});
+
 Deno.test("eyrie serve beyond this machine without a key says so, also when quiet", async () => {
   const { child, errors, output } = spawn("--host", "0.0.0.0", "--quiet");
   assert.match(
@@ -75,4 +113,13 @@ Deno.test("eyrie serve where somebody else listens, and a model that is none: ex
     assert.equal((await child.status).code, 2);
     await Array.fromAsync(output);
   }
+});
+
+Deno.test("eyrie serve with a policy that is none: exit 2, and nothing listens before", async () => {
+  const { child, errors, output } = spawn("--policy", "hybird");
+  const said = await Array.fromAsync(errors);
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? "", /^eyrie: Cannot use "--policy hybird": .* did you mean hybrid\?/);
+  assert.equal((await child.status).code, 2);
+  await Array.fromAsync(output);
 });

@@ -58,6 +58,13 @@ const REFUSED: readonly (readonly [fields: unknown, param: string | null, messag
   [{ ...HELLO, tools: [{ type: "retrieval" }] }, "tools[0].type", /tools/],
   [{ ...HELLO, functions: [] }, "functions", /not known/],
   [{ ...HELLO, store: true }, "store", /not stored/],
+  [{ ...HELLO, prediction: { type: "text", content: "x" } }, "prediction.type", /prediction/],
+  [{ ...HELLO, prediction: { type: "content" } }, "prediction.content", /prediction/],
+  [
+    { ...HELLO, prediction: { type: "content", content: "x".repeat(1_100_000) } },
+    "prediction",
+    /^Cannot use "prediction": it has 1100000 characters/,
+  ],
   [{ ...HELLO, modalities: ["audio"] }, "modalities[0]", /text alone/],
   [{ ...HELLO, num_steps: 60 }, null, /draft steps/],
   [{ ...HELLO, model: "gpt-5" }, "model", /does not exist/],

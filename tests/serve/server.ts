@@ -45,7 +45,10 @@ export async function serve(
   const { maxBatch } = { ...DEFAULTS, ...options };
   const server = startServer(
     (onProgress) =>
-      open({ maxBatch, constrained: true, speculate: SPECULATE, onProgress, ...engine }),
+      open({
+        ...{ maxBatch, constrained: true, predictions: true, speculate: SPECULATE, onProgress },
+        ...engine,
+      }),
     { ...DEFAULTS, log: (line) => void log.push(line), ...options },
   );
   const opened = await server.ready;

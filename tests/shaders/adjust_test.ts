@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { adjust, maskWords, PROMPT } from "../../shaders/adjust/adjust.ts";
 import { countTokens } from "../../shaders/adjust/count_tokens.ts";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -41,7 +41,7 @@ async function maskedChoices(
     ),
     ...choose({
       ...{ logits: adjusted, rows, chosen, slots: device.words(packSlots(samplings)) },
-      partials: device.filled(count * partialArgmaxWords(vocab)),
+      partials: device.filled(count * slicePartialWords(vocab)),
     }, shape),
   ]);
   const all = await device.readFloats(adjusted);

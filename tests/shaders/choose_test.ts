@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -31,7 +31,7 @@ async function chosen(rows: readonly Row[], lanes: number): Promise<number[]> {
   const order = rows.map(({ position }, slot) => ({ slot, position: position - 1 }));
   const buffers = {
     logits: device.floats(logits),
-    partials: device.filled(rows.length * partialArgmaxWords(vocab)),
+    partials: device.filled(rows.length * slicePartialWords(vocab)),
     rows: device.words(packRows(order)),
     slots: device.words(packSlots(rows.map(({ sampling }) => sampling))),
     chosen: out,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
 import {
-  partialArgmax,
-  partialArgmaxCount,
-  partialArgmaxWords,
-} from "../../shaders/choose/partial_argmax.ts";
+  slicePartialCount,
+  slicePartials,
+  slicePartialWords,
+} from "../../shaders/partial/slice_partials.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { DRAFT_TOKENS, draftWords, NO_SLOT } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -32,17 +32,14 @@ async function choose(
   shape: { readonly batch: number; readonly step: number; readonly lanes: number },
 ): Promise<void> {
   const { batch: rows, lanes } = shape;
-  const partials = device.filled(rows * partialArgmaxWords(VOCAB));
+  const partials = device.filled(rows * slicePartialWords(VOCAB));
   await device.run([
-    partialArgmax({ logits, partials }, {
-      rows,
-      vocab: VOCAB,
-      stride: STRIDE,
-      lanes,
-      label: "partials",
+    slicePartials({ logits, partials }, {
+      ...{ kind: "argmax", rows, vocab: VOCAB, stride: STRIDE, lanes, label: "choose" },
     }),
     draftChoose({ ...buffers, partials }, {
-      ...{ ...shape, mostRows: MOST_ROWS, count: partialArgmaxCount(VOCAB), label: "choose" },
+      ...{ ...shape, kind: "argmax", mostRows: MOST_ROWS, label: "choose" },
+      count: slicePartialCount(VOCAB),
     }),
   ]);
 }

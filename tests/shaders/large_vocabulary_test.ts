@@ -6,7 +6,7 @@ import { choose } from "../../shaders/choose/choose.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulShape } from "../../shaders/matmul/matmul_shape.ts";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -168,7 +168,7 @@ async function assertChoices(logits: Operand, values: Float32Array, vocab: numbe
   const chosen = device.filled(ROWS);
   await device.run(choose({
     logits,
-    partials: device.filled(ROWS * partialArgmaxWords(vocab)),
+    partials: device.filled(ROWS * slicePartialWords(vocab)),
     rows: device.words(packRows(settings.map((_, slot) => ({ slot, position: 9 })))),
     slots: device.words(packSlots(settings)),
     chosen,

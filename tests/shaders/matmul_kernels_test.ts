@@ -5,7 +5,8 @@ import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import type { Heads, KvPlace } from "../../shaders/fragments/heads.ts";
 import { capEpilogue } from "../../shaders/matmul/matmul.ts";
 import { type Epilogue, matmulKernel, PLAIN } from "../../shaders/matmul/matmul_kernels.ts";
-import { argmaxEpilogue } from "../../shaders/matmul/matmul_argmax.ts";
+import { partialEpilogue } from "../../shaders/matmul/matmul_partials.ts";
+import { PARTIAL_WORDS, type PartialKind } from "../../shaders/partial/partial.ts";
 import type { MatmulShape } from "../../shaders/matmul/matmul_shape.ts";
 import { BLOCK_VEC8S, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
@@ -36,7 +37,9 @@ const MATRIX = { format: "bf16", rows: 8, cols: 256, lanes: LANES, shards: [] } 
 const EPILOGUES: readonly Epilogue[] = [
   ...Object.values(PLAIN),
   capEpilogue(30),
-  argmaxEpilogue(MATRIX, { vocab: 8, count: 1, first: 0 }),
+  ...(Object.keys(PARTIAL_WORDS) as PartialKind[]).map((kind) =>
+    partialEpilogue(MATRIX, { kind, vocab: 8, count: 1, first: 0 })
+  ),
   ...(Object.keys(KV_BYTES) as KvDtype[]).flatMap((kvDtype) => {
     const heads: Heads = { heads: 2, kvHeads: 1, headDim: 16, tablePages: 1, kvDtype };
     return [qkvEpilogue(PLACE, heads), qkvEpilogue({ ...PLACE, bias: some }, heads)];

@@ -1,7 +1,7 @@
 // Rejection sampling: by exact enumeration, and the device's kernels by G-tests.
 import assert from "node:assert/strict";
 import { choose } from "../../shaders/choose/choose.ts";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { LAW_WORDS, lawsOf, reject, roundSlots } from "../../shaders/standalone/reject.ts";
 import { packProposal } from "../../src/engine/device/proposals.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -88,7 +88,7 @@ async function rounds(
     place: { readonly first: number; readonly bySlot: boolean },
   ) => {
     const chosen = device.filled(rows.length);
-    const partials = device.filled(rows.length * partialArgmaxWords(VOCAB));
+    const partials = device.filled(rows.length * slicePartialWords(VOCAB));
     const packed = device.words(packRows(rows));
     const of = { ...shape, count: rows.length };
     await device.run([

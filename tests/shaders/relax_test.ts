@@ -1,7 +1,7 @@
 // Relaxed acceptance between choose and accept: SGLang's golden, a float64 reference, its law.
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
-import { partialArgmaxWords } from "../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { KEPT_MASS_WORDS, relax } from "../../shaders/choose/relax.ts";
 import { packProposal } from "../../src/engine/device/proposals.ts";
 import type { AcceptThresholds } from "../../src/speculate/accept_thresholds.ts";
@@ -57,7 +57,7 @@ async function relaxedOnDevice(
   });
   const buffers = {
     logits: device.floats(logits),
-    partials: device.filled(count * partialArgmaxWords(vocab)),
+    partials: device.filled(count * slicePartialWords(vocab)),
     rows: device.words(packRows(order)),
     slots: device.words(packSlots(lanes.map(({ sampling }) => sampling))),
     drafts: device.words(lanes.flatMap(({ proposal }) => [...packProposal(proposal, MOST_ROWS)])),

@@ -4,6 +4,7 @@ import {
   partReasoning,
   type Reasoning,
   REASONING_MARKS,
+  reasoningCounter,
   reasoningOf,
   reasoningStream,
   thinkArguments,
@@ -47,6 +48,24 @@ for (const [name, output, promptIds, reasoning, text] of CASES) {
     }));
   });
 }
+
+Deno.test("reasoning tokens: up to the one that completes the closing mark", () => {
+  const counted = (promptIds: readonly number[], ...tokens: readonly string[]) => {
+    const counter = reasoningCounter(THINK, promptIds);
+    for (const token of tokens) counter.push(token);
+    return counter.tokens;
+  };
+  assert.equal(counted(ASKED, "<think>", "a", "b", "</think>", "\n\n", "Hi", "<think>", "c"), 4);
+  assert.equal(counted(ASKED, "<thi", "nk>a", "</", "think>Hi", " there"), 4);
+  assert.equal(counted(ASKED, "", "\n", "<think>", "a", "</think>"), 5);
+  assert.equal(counted(ASKED, "<think>", "\n\n", "</think>", "Hi"), 3);
+  assert.equal(counted(ASKED, "<think>a</think>Hi", "you"), 1);
+  assert.equal(counted(OPENED, "a", "b", "</think>", "Hi"), 3);
+  assert.equal(counted(OPENED, "a", "b"), 2, "it has not ended");
+  assert.equal(counted(ASKED, "<think>", "a", "</thi"), 3);
+  assert.equal(counted(ASKED, "Hi", "<think>", "a", "</think>"), 0);
+  assert.equal(counted(ASKED), 0);
+});
 
 Deno.test("reasoning: what is sure is not held back", () => {
   const stream = reasoningStream(THINK, ASKED);

@@ -1,5 +1,5 @@
 import { equal, match } from "node:assert/strict";
-import { compileAdvice } from "../../tools/compile.ts";
+import { compile, compileAdvice } from "../../tools/compile.ts";
 
 Deno.test("a base that cannot be downloaded is explained", () => {
   const url = "https://dl.deno.land/release/v2.9.6/denort-x86_64-unknown-linux-gnu.zip";
@@ -18,4 +18,33 @@ Caused by:
 Deno.test("other failures speak for themselves", () => {
   equal(compileAdvice('error: Module not found "main.ts"'), undefined);
   equal(compileAdvice(""), undefined);
+});
+
+Deno.test({
+  name: "a compiled program is whole, whatever runtime it is put behind",
+  // Only behind ELF is anything put without reading it.
+  ignore: Deno.build.os !== "linux",
+  async fn(t) {
+    const folder = await Deno.makeTempDir({ prefix: "eyrie-compile-test-" });
+    // Deno itself stands for its runtime, denort, which is in no registry of packages.
+    Deno.env.set("DENORT_BIN", Deno.execPath());
+    try {
+      for (const target of ["linux-x64", "linux-arm64"]) {
+        await t.step(target, async () => {
+          const output = `${folder}/${target}`;
+          equal(await compile(target, output), 0);
+          const base = await Deno.stat(Deno.execPath());
+          using file = await Deno.open(output);
+          await file.seek(base.size, Deno.SeekMode.Start);
+          const text = await new Response(file.readable).text();
+          // The bundle's last function holds the package of grammars.
+          match(text, /function eyrieGrammar\(\) \{\n\/\/[A-Za-z0-9+/]{500000}/);
+          match(text, /"no-legacy-abort"/);
+        });
+      }
+    } finally {
+      Deno.env.delete("DENORT_BIN");
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
 });

@@ -1,4 +1,5 @@
 import type { Subject } from "../runner.ts";
+import { type Acceptance, acceptanceRate } from "../../remote/acceptance.ts";
 import { sum } from "../statistics.ts";
 import { type StepsByBatch, stepsByBatch } from "./choices.ts";
 import { type LatencyFields, latencyFields, meets, requestTimes, type Slo } from "./latency.ts";
@@ -16,7 +17,8 @@ type Fields<Name extends string> = {
  * serve` and SGLang's `bench_serving` where they have one; lists are in the order of the arrivals.
  */
 export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_latency"> {
-  readonly backend: "eyrie";
+  /** What answers: eyrie in this process, or a server, `vllm`. */
+  readonly backend: string;
   /** The policy, as asked for. */
   readonly label: string;
   readonly policy: string;
@@ -40,8 +42,8 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly request_rate: number | null;
   readonly burstiness: number | null;
   readonly max_concurrency: number | null;
-  /** Requests that run at a time. */
-  readonly max_batch: number;
+  /** Requests that run at a time; null where a server does not say. */
+  readonly max_batch: number | null;
   /** Seconds from the start to the last answer's end. */
   readonly duration: number;
   readonly completed: number;
@@ -57,13 +59,13 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   /** Requests in flight, mean over the time. */
   readonly concurrency: number;
   readonly max_concurrent_requests: number;
-  /** Most requests that had arrived and did not run yet. */
-  readonly peak_queue: number;
-  /** Tokens a sequence gains in a round; null where no rounds are seen. */
+  /** Most requests that had arrived and did not run yet; null of a server. */
+  readonly peak_queue: number | null;
+  /** Tokens a sequence gains in a round; null where that is not known. */
   readonly accept_length: number | null;
-  readonly spec_decode_num_drafts: number;
-  readonly spec_decode_draft_tokens: number;
-  readonly spec_decode_accepted_tokens: number;
+  readonly spec_decode_num_drafts: number | null;
+  readonly spec_decode_draft_tokens: number | null;
+  readonly spec_decode_accepted_tokens: number | null;
   /** Per cent. */
   readonly spec_decode_acceptance_rate: number | null;
   /** Of rounds that drafted. */
@@ -90,8 +92,9 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
 
 export interface RowContext {
   readonly subject: Subject;
+  readonly backend: string;
   readonly workload: string;
-  readonly maxBatch: number;
+  readonly maxBatch: number | null;
   readonly slo: Slo;
   readonly date: Date;
 }
@@ -99,16 +102,17 @@ export interface RowContext {
 export function rowOf(
   { one, arm, block, seed }: LoadCellSpec,
   result: LoadCellResult,
-  { subject, workload, maxBatch, slo, date }: RowContext,
+  { subject, backend, workload, maxBatch, slo, date }: RowContext,
 ): LoadRow {
-  const { requests, rounds, seconds } = result;
+  const { requests, rounds, seconds, acceptance } = result;
+  const served = acceptance !== undefined;
   const times = requests.map(requestTimes);
   const input = requests.map(({ promptTokens }) => promptTokens);
   const output = requests.map(({ outputTokens }) => outputTokens);
   const good = times.filter((each) => meets(each, slo)).length;
   const hasSlo = slo.ttftMs !== undefined || slo.tpotMs !== undefined;
   return {
-    backend: "eyrie",
+    backend,
     ...{ label: arm.label, policy: arm.policy.policy, again: arm.again, fixed: isFixed(arm) },
     ...{ model_id: subject.model, draft_id: subject.draft ?? null, device: subject.device },
     ...{ simulated: subject.simulated, date: date.toISOString() },
@@ -129,8 +133,8 @@ export function rowOf(
     ...named("e2e_latency", times.map(({ e2el }) => e2el)),
     concurrency: sum(times.map(({ e2el }) => e2el)) / 1000 / seconds,
     max_concurrent_requests: peak(requests.map(({ dueMs, endMs }) => [dueMs, endMs])),
-    peak_queue: peak(requests.map(({ dueMs, runsMs }) => [dueMs, runsMs])),
-    ...acceptance(rounds),
+    peak_queue: served ? null : peak(requests.map(({ dueMs, runsMs }) => [dueMs, runsMs])),
+    ...served ? toldAcceptance(acceptance) : acceptanceOf(rounds),
     num_steps_by_batch: stepsByBatch(rounds),
     switches: result.switches.length,
     preemptions: result.preemptions,
@@ -161,7 +165,34 @@ function inSeconds(ms: number): number {
   return Math.round(ms * 1000) / 1e6;
 }
 
-function acceptance(rounds: readonly LoadRound[]) {
+/** What a server told, in the same fields. */
+function toldAcceptance(acceptance: Acceptance | null): AcceptanceFields {
+  const { drafts, draftTokens, acceptedTokens, acceptLength } = acceptance ?? {};
+  const rate = acceptance === null ? undefined : acceptanceRate(acceptance);
+  return {
+    accept_length: acceptLength ?? null,
+    spec_decode_num_drafts: drafts ?? null,
+    spec_decode_draft_tokens: draftTokens ?? null,
+    spec_decode_accepted_tokens: acceptedTokens ?? null,
+    spec_decode_acceptance_rate: rate === undefined ? null : rate * 100,
+    spec_decode_acceptance_length: acceptLength ?? null,
+    ...{ rounds: 0, mean_num_steps: null },
+  };
+}
+
+type AcceptanceFields = Pick<
+  LoadRow,
+  | "accept_length"
+  | "spec_decode_num_drafts"
+  | "spec_decode_draft_tokens"
+  | "spec_decode_accepted_tokens"
+  | "spec_decode_acceptance_rate"
+  | "spec_decode_acceptance_length"
+  | "rounds"
+  | "mean_num_steps"
+>;
+
+function acceptanceOf(rounds: readonly LoadRound[]): AcceptanceFields {
   const lanes = rounds.flatMap(({ accepted, drafted }) =>
     accepted.map((count) => ({ count, drafted }))
   );

@@ -12,6 +12,7 @@ import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { UsageError } from "../../errors.ts";
+import type { Acceptance } from "../../remote/acceptance.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
@@ -19,7 +20,8 @@ import type { ModelRequest, Subject, Switch } from "../runner.ts";
 import { openMeasured, subjectOf } from "../subject.ts";
 import { randomIds } from "../workload/draw.ts";
 import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
-import type { LoadCellSpec, LoadPlan } from "./plan.ts";
+import { earlyRequests } from "./early.ts";
+import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type Answer, type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 
 /** A round while the clock ran. */
@@ -68,11 +70,25 @@ export interface LoadCellResult {
   readonly prefills?: readonly PrefillSample[];
   /** Absent where the engine is not seen. */
   readonly machine?: LoadMachine;
+  /** What a server tells of its drafts, null for nothing; absent where rounds are seen. */
+  readonly acceptance?: Acceptance | null;
+}
+
+/** What takes the place of the plan's policies where a server is measured. */
+export interface Served {
+  /** How it speculates. */
+  readonly arm: LoadArm;
+  /** What it is: `vllm`. */
+  readonly backend: string;
+  /** Requests that it answers at once; null: it does not say. */
+  readonly maxBatch: number | null;
 }
 
 /** What is measured, opened for a whole run. */
 export interface LoadSession extends Disposable {
   readonly subject: Subject;
+  /** Absent where policies are measured. */
+  readonly served?: Served;
   /** @throws UsageError for a request that could not be answered. */
   check(requests: readonly LoadRequest[]): void;
   /** Undefined where the signal aborted before its end. */
@@ -92,9 +108,6 @@ export interface OpenLoadRequest extends ModelRequest {
 }
 
 export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
-
-/** Seed of what is sent before the clock runs: no request of a block has it. */
-const WARM = 0x3a7;
 
 /** Opens model and device once, with the tiers of all policies built at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
@@ -198,8 +211,7 @@ async function runCell(
   const arrivals = block < 0 ? [] : one.arrivals(seed);
   const dues = prepared(requestsOf(arrivals, work, seed));
   const clock: Clock = REAL_CLOCK;
-  const early = Array.from({ length: warmup }, (_, n) => ({ atMs: 0, seed: n }));
-  await drive(prepared(requestsOf(early, work, (seed ^ WARM) >>> 0)), { clock, signal });
+  await drive(prepared(earlyRequests(request.plan, seed)), { clock, signal });
   const { report: before } = speculation;
   const { preemptions } = scheduler.counts;
   const switched = before.switches.length;

@@ -17,8 +17,8 @@ export interface LoadSummary {
   readonly acceptLength: number | null;
   readonly meanSteps: number | null;
   readonly switches: number;
-  /** The highest of all blocks. */
-  readonly peakQueue: number;
+  /** The highest of all blocks; null of a server. */
+  readonly peakQueue: number | null;
   readonly preemptions: number;
   /** Milliseconds, of all requests. */
   readonly ttft: Percentiles;
@@ -76,7 +76,10 @@ function summaryOf(
     acceptLength: known((row) => row.accept_length),
     meanSteps: known((row) => row.mean_num_steps),
     switches: mean((row) => row.switches),
-    peakQueue: Math.max(...arm.map((row) => row.peak_queue)),
+    peakQueue: arm.reduce<number | null>(
+      (most, { peak_queue }) => peak_queue === null ? most : Math.max(most ?? 0, peak_queue),
+      null,
+    ),
     preemptions: mean((row) => row.preemptions),
     ttft: seconds(arm.flatMap((row) => row.ttfts)),
     tpot: percentiles(arm.flatMap(tpots)),

@@ -23,7 +23,9 @@ export type LoadEvent =
   /** Two policies gave different greedy outputs: the run ends. */
   | { readonly kind: "different"; readonly message: string };
 
-export interface LoadOptions extends Omit<RowContext, "subject" | "workload" | "date"> {
+export interface LoadOptions extends Pick<RowContext, "slo"> {
+  /** Requests that run at a time here. */
+  readonly maxBatch: number;
   readonly signal: AbortSignal;
   readonly now: () => Date;
   readonly onEvent: (event: LoadEvent) => void;
@@ -87,8 +89,12 @@ async function warmUp(one: LoadCase, { plan, session, options }: Going): Promise
 }
 
 function contextOf({ plan, session, options: { maxBatch, slo, now } }: Going): RowContext {
-  const { subject } = session;
-  return { subject, maxBatch, slo, workload: plan.work.workload.name, date: now() };
+  const { subject, served = { backend: "eyrie", maxBatch } } = session;
+  const { backend } = served;
+  return {
+    ...{ subject, backend, maxBatch: served.maxBatch, slo, date: now() },
+    workload: plan.work.workload.name,
+  };
 }
 
 /** Undefined when the signal aborted before its end. */

@@ -38,8 +38,8 @@ export function loadColumns(all: readonly LoadSummary[]): LoadColumn[] {
     times("E2E", ({ e2el }) => e2el),
     number("accept length", ({ acceptLength }) => acceptLength?.toFixed(2) ?? ""),
     number("steps", ({ meanSteps }) => meanSteps?.toFixed(2) ?? ""),
-    number("switches", ({ switches }) => digits(switches)),
-    number("peak queue", ({ peakQueue }) => String(peakQueue)),
+    number("switches", ({ switches, peakQueue }) => peakQueue === null ? "" : digits(switches)),
+    number("peak queue", ({ peakQueue }) => peakQueue === null ? "" : String(peakQueue)),
     number("preempted", ({ preemptions }) => preemptions === 0 ? "" : digits(preemptions)),
     number("blocks", ({ rows }) => String(rows.length)),
   ];
@@ -71,7 +71,7 @@ export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])
       ? []
       : [["burstiness", String(row.burstiness)] as const],
     ["requests", [...new Set(rows.map((each) => each.num_prompts))].join(", ")],
-    ["max batch", String(row.max_batch)],
+    ...row.max_batch === null ? [] : [["max batch", String(row.max_batch)] as const],
     ...objectives.length === 0 ? [] : [["objectives", objectives.join(", ")] as const],
   ];
 }
@@ -117,7 +117,9 @@ function tableOf(columns: readonly LoadColumn[], all: readonly LoadSummary[]): s
 
 /** Mean steps in each range of batch sizes; undefined where nobody had a choice. */
 function stepsTable(all: readonly LoadSummary[]): string | undefined {
-  const choosing = all.filter(({ fixed }) => !fixed);
+  const choosing = all.filter(({ fixed, stepsByBatch }) =>
+    !fixed && Object.keys(stepsByBatch).length > 0
+  );
   if (choosing.length === 0) return undefined;
   const ranges = choosing.map((one) => [one, batchRanges(one.stepsByBatch)] as const);
   const names = [...new Set(ranges.flatMap(([, list]) => list.map(({ name }) => name)))]

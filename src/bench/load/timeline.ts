@@ -10,8 +10,8 @@ export interface LoadTimeline {
   readonly arrival_rate: readonly number[];
   /** Output tokens a second. */
   readonly output_throughput: readonly number[];
-  /** Requests that had arrived and did not run yet, mean over the interval. */
-  readonly queue: readonly number[];
+  /** Requests that had arrived and did not run yet, mean over the interval; null of a server. */
+  readonly queue: readonly (number | null)[];
   /** Sequences in a round, weighted by the rounds' time; 0 where none ran, null where none are seen. */
   readonly batch: readonly (number | null)[];
   /** Draft steps of a round, weighted alike; null where none ran. */
@@ -21,7 +21,9 @@ export interface LoadTimeline {
 /** Intervals of the time in which requests arrive, about: a few requests in each, and not too many. */
 const [FEWEST, MOST, REQUESTS] = [12, 60, 3];
 
-export function timelineOf({ requests, rounds, seconds }: LoadCellResult): LoadTimeline {
+export function timelineOf(
+  { requests, rounds, seconds, acceptance }: LoadCellResult,
+): LoadTimeline {
   const total = seconds * 1000;
   const arriving = max(requests, ({ dueMs }) => dueMs) ?? 0;
   const intervals = Math.min(MOST, Math.max(FEWEST, requests.length / REQUESTS));
@@ -48,7 +50,7 @@ export function timelineOf({ requests, rounds, seconds }: LoadCellResult): LoadT
       binned(came.map(([atMs, tokens]) => [index(atMs), tokens] as const), count),
       width / 1000,
     ),
-    queue: per(
+    queue: acceptance !== undefined ? Array<null>(count).fill(null) : per(
       spread(requests.map(({ dueMs, runsMs }) => ({ from: dueMs, to: runsMs, weight: 1 }))),
       width,
     ),

@@ -52,7 +52,9 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const results = openLoadResults(options, context);
   const talk = talkOf({ io, status, quiet: options.quiet });
   let different = false;
-  await measureLoad(plan, session, {
+  const { served } = session;
+  const measured = served === undefined ? plan : { ...plan, arms: [served.arm] };
+  await measureLoad(measured, session, {
     ...{ maxBatch, now, signal: io.signal },
     slo: {
       ...sloTtftMs === undefined ? {} : { ttftMs: sloTtftMs },
@@ -67,6 +69,11 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       }
       if (event.kind === "different") different = true;
     },
+  }).catch((error) => {
+    // What was measured until then is not lost.
+    status.clear();
+    results.end();
+    throw error;
   });
   status.clear();
   if (io.signal.aborted) warn("stopped: the measurement in flight is left out", { io, status });

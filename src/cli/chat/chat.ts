@@ -1,6 +1,6 @@
 import { wrapNote } from "../terminal/wrap.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
-import { UsageError } from "../../errors.ts";
+import { RemoteError, UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
 import { type Entry, type Next, obey } from "./commands.ts";
 import { complete } from "./completion.ts";
@@ -10,13 +10,12 @@ import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
 import { feed, type Pending } from "./entries.ts";
 import { pipedLines } from "../terminal/lines.ts";
-import { givenSettings, settingsOf, settingTexts } from "./settings.ts";
+import { engineModel } from "./engine_model.ts";
+import type { ChatModel } from "./model.ts";
+import { givenSettings, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
 import { isThere, loadChat, saveChat } from "./store.ts";
-import { draftWatch } from "../generate/notes.ts";
-import { thresholdsText } from "../generate/report.ts";
 import { templateArguments } from "../open/template.ts";
-import type { Engine } from "../open/engine.ts";
 import { randomSeed } from "../../engine/sampling.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
@@ -28,7 +27,6 @@ export interface ChatContext extends CommandContext {
 
 /** `eyrie chat`. Returns the exit code. */
 export async function runChat(options: ChatOptions, context: ChatContext): Promise<number> {
-  const { io } = context;
   templateArguments(options); // a mistake is told before anything is opened
   // `/set num-steps` may ask for any of them.
   await using engine = await openWithProgress(options, context, { allSteps: true });
@@ -39,25 +37,30 @@ export async function runChat(options: ChatOptions, context: ChatContext): Promi
         "eyrie generate --raw takes plain prompts",
     );
   }
+  const drawSeed = context.randomSeed ?? randomSeed;
+  return await chatWith(engineModel(engine, { options, drawSeed }), options, context);
+}
+
+/** A chat from its first line to its last. Returns the exit code. */
+export async function chatWith(
+  model: ChatModel,
+  options: ChatOptions,
+  context: Pick<ChatContext, "io" | "historyFile">,
+): Promise<number> {
+  const { io } = context;
   const interactive = io.stdin.isTerminal && io.stderr.isTerminal;
   using lines = interactive
     ? terminalLines(io, { history: historyOf(options, context), complete })
     : pipedLines(io);
   const chat: Chat = {
-    engine,
-    options,
-    io,
-    lines,
-    interactive,
-    drawSeed: context.randomSeed ?? randomSeed,
-    watchDraft: draftWatch(),
+    ...{ model, options, io, lines, interactive },
     say: (text) => say(io, text),
   };
-  if (interactive && !options.quiet) chat.say(greeting(engine));
+  if (interactive && !options.quiet) chat.say(model.greeting);
   await converse(chat, {
     system: options.system,
     messages: [],
-    settings: settingsOf(options, engine),
+    settings: model.settings,
     attempt: 0,
     tokens: 0,
   });
@@ -69,7 +72,10 @@ function say({ stderr, colour }: Io, text: string): void {
   stderr.write(colour ? `\x1b[2m${note}\x1b[22m\n` : `${note}\n`);
 }
 
-function historyOf({ noHistory }: ChatOptions, { historyFile, io }: ChatContext): History {
+function historyOf(
+  { noHistory }: ChatOptions,
+  { historyFile, io }: Pick<ChatContext, "io" | "historyFile">,
+): History {
   if (noHistory || historyFile === undefined) return memoryHistory();
   return openHistory(historyFile, (line) => warn(line, { io }));
 }
@@ -115,12 +121,10 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
 /** Does what the entry asks; a person's mistake is a line, and nothing is lost. */
 async function heed(chat: Chat, state: ChatState, entry: Entry): Promise<ChatState | undefined> {
   try {
-    const { draftName, reasoning } = chat.engine;
-    const context = { drafts: draftName !== undefined, thinks: reasoning.switchable };
-    const [changed, next] = obey(state, entry, context);
+    const [changed, next] = obey(state, entry, chat.model);
     return await act(chat, { before: state, changed, next });
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof UsageError || error instanceof RemoteError)) throw error;
     chat.say(error.message);
     return state;
   }
@@ -137,7 +141,7 @@ async function act(
       chat.say(next.text);
       return changed;
     case "show":
-      chat.say(showText(chat.engine, changed));
+      chat.say(showText(chat.model, changed));
       return changed;
     case "history":
       chat.say(historyText(chat.lines.history.slice(0, next.count)));
@@ -161,7 +165,7 @@ function historyText(newest: readonly string[]): string {
 
 /** Writes the file; over one that is there only if the person says so. */
 async function save(
-  { engine, interactive, io, lines, say }: Chat,
+  { model, interactive, io, lines, say }: Chat,
   state: ChatState,
   { path, force }: { readonly path: string; readonly force: boolean },
 ): Promise<void> {
@@ -175,39 +179,27 @@ async function save(
     if (line.kind !== "line") io.stderr.write("\n");
     if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
   }
-  await saveChat(path, state, engine.name);
+  await saveChat(path, state, model.name);
   say(`Saved to ${path}.`);
 }
 
 /** The chat of a file; settings of the command line stay. */
-async function load({ engine, options, say }: Chat, now: ChatState, path: string) {
+async function load({ model: { name }, options, say }: Chat, now: ChatState, path: string) {
   const { state, model } = await loadChat(path, now, givenSettings(options));
   say(`Loaded ${state.messages.length} messages from ${path}.`);
-  if (model !== undefined && model !== engine.name) {
-    say(`It was held with ${model}; ${engine.name} goes on with it.`);
+  if (model !== undefined && model !== name) {
+    say(`It was held with ${model}; ${name} goes on with it.`);
   }
   return state;
 }
 
-function greeting(engine: Engine): string {
-  const { draftName, device, algorithm, acceptThresholds: of } = engine;
-  const without = algorithm === "NONE" ? "no draft" : `drafts by ${algorithm}`;
-  const draft = draftName === undefined ? without : `${draftName} (${algorithm})`;
-  const loss = of ? ` Relaxed acceptance (${thresholdsText(of)}): not lossless.` : "";
-  return `${engine.name}, ${draft}, ${device.adapter}.${loss} /help lists the commands.`;
-}
-
 /** The text of `/show`. */
-function showText(engine: Engine, state: ChatState): string {
-  const rows: [string, string][] = [
-    ["model", engine.name],
-    ["draft model", engine.draftName ?? "none"],
-    ["device", engine.device.adapter],
-    ["policy", engine.status.speculation.policy],
-    ["context", `${state.tokens} of ${engine.contextLength} tokens after the last answer`],
+function showText(model: ChatModel, state: ChatState): string {
+  const rows = [
+    ...model.facts(state),
     ["messages", String(state.messages.length)],
     ["system", state.system ?? "none"],
     ...Object.entries(settingTexts(state.settings)),
   ];
-  return rows.map(([name, text]) => `${name.padEnd(13)}${text}`).join("\n");
+  return rows.map(([name = "", text]) => `${name.padEnd(13)}${text}`).join("\n");
 }

@@ -140,7 +140,9 @@ function set(state: ChatState, argument: string, { drafts, thinks = true }: Cont
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }
   if (value === "" || (name !== "stop" && /\s/.test(value))) {
-    throw new UsageError(`Cannot set "${name}": it takes one value, ${settingAllows(name)}`);
+    throw new UsageError(
+      `Cannot set "${name}": it takes one value, ${settingAllows(name, state.settings)}`,
+    );
   }
   const settings = withSetting(state.settings, name, value);
   if (name === "draft" && settings.draft && !drafts) {

@@ -7,8 +7,15 @@ import { allowed, parseValue } from "../options/flag.ts";
 import { flagNamed } from "../options/commands.ts";
 import type { ChatOptions } from "../options/options.ts";
 
+/** Sampling of which a server is told only what a person said. */
+type MaybeSampling = {
+  readonly [K in keyof SamplingChoice]: SamplingChoice[K] | undefined;
+};
+
 /** What `/set` changes between answers. */
-export interface Settings extends SamplingChoice {
+export interface Settings extends MaybeSampling {
+  /** A server answers: sampling that is undefined is its own, and it drafts as it was started. */
+  readonly remote: boolean;
   /** Undefined = what the context has left. */
   readonly maxTokens: number | undefined;
   /** Undefined = another one for every answer. */
@@ -37,11 +44,23 @@ const NUMBERS = {
   "num-steps": "numSteps",
 } as const;
 
+type NumberKey = typeof NUMBERS[keyof typeof NUMBERS];
+
 /** Words for a number that is not set. */
-const UNSET: Readonly<Partial<Record<typeof NUMBERS[keyof typeof NUMBERS], string>>> = {
+const UNSET: Readonly<Partial<Record<NumberKey, string>>> = {
   maxTokens: "context",
   seed: "random",
 };
+
+/** The word for sampling that is left to the server. */
+export const SERVERS = "server";
+
+/** Settings that a server does not have. */
+const LOCAL = ["num-steps", "draft"];
+
+function unsetWord(key: NumberKey, { remote }: Pick<Settings, "remote">): string | undefined {
+  return UNSET[key] ?? (remote && key !== "numSteps" ? SERVERS : undefined);
+}
 
 const CHOICES = { think: ["auto", "on", "off"], draft: ["on", "off"], stats: ["on", "off"] };
 
@@ -63,12 +82,25 @@ export function settingsOf(
   const { maxTokens, seed, stop, think = "auto", stats } = options;
   return {
     ...samplingChoice(options, engine),
-    ...{ maxTokens, seed, stop, think, stats },
+    ...{ maxTokens, seed, stop, think, stats, remote: false },
     ...{
       numSteps: undefined,
       openedSteps: engine.tier.depth,
       draft: engine.draftName !== undefined,
     },
+  };
+}
+
+/** The settings that a chat with a server begins with: what the command line names. */
+export function remoteSettings(options: ChatOptions): Settings {
+  const { temperature, topK, topP, minP, logitBias } = options;
+  const { repetitionPenalty, frequencyPenalty, presencePenalty } = options;
+  const { maxTokens, seed, stop, think = "auto", stats } = options;
+  return {
+    ...{ temperature, topK, topP, minP, logitBias },
+    ...{ repetitionPenalty, frequencyPenalty, presencePenalty },
+    ...{ maxTokens, seed, stop, think, stats, remote: true },
+    ...{ numSteps: undefined, openedSteps: 0, draft: false },
   };
 }
 
@@ -86,9 +118,14 @@ export function givenSettings(options: ChatOptions): string[] {
 /** The settings with one changed; values are checked by the rows of the option table. */
 export function withSetting(settings: Settings, name: string, value: string): Settings {
   const spelled = `/set ${name}`;
+  if (settings.remote && LOCAL.includes(name)) {
+    throw new UsageError(`Cannot set "${name}": the server drafts as it was started`);
+  }
   if (isChoice(name)) {
     if (!CHOICES[name].includes(value)) {
-      throw new UsageError(`Cannot use "${spelled} ${value}": allowed is ${settingAllows(name)}`);
+      throw new UsageError(
+        `Cannot use "${spelled} ${value}": allowed is ${settingAllows(name, settings)}`,
+      );
     }
     return { ...settings, [name]: name === "think" ? value : value === "on" };
   }
@@ -97,16 +134,19 @@ export function withSetting(settings: Settings, name: string, value: string): Se
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }
   const key = NUMBERS[name as keyof typeof NUMBERS];
-  if (value === UNSET[key]) return { ...settings, [key]: undefined };
+  if (value === unsetWord(key, settings)) return { ...settings, [key]: undefined };
   return { ...settings, [key]: parseValue(flagNamed(key), value, spelled) };
 }
 
 /** What a setting takes, for the message when its value is missing. */
-export function settingAllows(name: string): string {
+export function settingAllows(
+  name: string,
+  of: Pick<Settings, "remote"> = { remote: false },
+): string {
   if (isChoice(name)) return CHOICES[name].join(" or ");
   if (name === "stop") return `a text, a JSON list of texts, or ${NONE}`;
   const key = NUMBERS[name as keyof typeof NUMBERS];
-  const unset = UNSET[key];
+  const unset = unsetWord(key, of);
   return unset === undefined ? allowed(flagNamed(key)) : `${allowed(flagNamed(key))}, or ${unset}`;
 }
 
@@ -116,13 +156,15 @@ export function settingTexts(settings: Settings): Record<string, string> {
   const shown = { ...settings, numSteps };
   const numbers = Object.entries(NUMBERS).map((
     [name, key],
-  ) => [name, String(shown[key] ?? UNSET[key])]);
+  ) => [name, String(shown[key] ?? unsetWord(key, settings))]);
   const onOff = (on: boolean) => on ? "on" : "off";
-  return {
+  const texts: Record<string, string> = {
     ...Object.fromEntries(numbers),
     stop: stop.length === 0 ? NONE : JSON.stringify(stop.length === 1 ? stop[0] : stop),
     ...{ think, draft: onOff(draft), stats: onOff(stats) },
   };
+  const own = ([name]: [string, unknown]) => !(settings.remote && LOCAL.includes(name));
+  return Object.fromEntries(Object.entries(texts).filter(own));
 }
 
 /** The word for none, JSON (a text or a list of them: for line ends and spaces), or a text as it is. */

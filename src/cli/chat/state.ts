@@ -25,7 +25,9 @@ export function asksFor({ system, settings }: ChatState): string {
 }
 
 /** What the template is given. */
-function allMessages({ system, messages }: ChatState): ChatMessage[] {
+export function allMessages(
+  { system, messages }: Pick<ChatState, "system" | "messages">,
+): ChatMessage[] {
   return [
     ...system === undefined ? [] : [{ role: "system" as const, content: system }],
     ...messages,

@@ -1,6 +1,6 @@
 import { reason, UsageError } from "../../errors.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import { type Settings, settingTexts, withSetting } from "./settings.ts";
+import { SERVERS, type Settings, settingTexts, withSetting } from "./settings.ts";
 import type { ChatState } from "./state.ts";
 
 /** Raised when a field changes its meaning; files of another version are refused. */
@@ -114,6 +114,8 @@ function checkSettings(texts: unknown, current: Settings, kept: readonly string[
   return Object.entries(texts).reduce((settings, [name, value]) => {
     // A draft belongs to the running program, not to the conversation.
     if (name === "draft" || kept.includes(name)) return settings;
+    // So do steps, and what was left to a server is left to the engine.
+    if (settings.remote ? name === "num-steps" : value === SERVERS) return settings;
     // Steps that the engine chose were not set by the user: its policy still chooses.
     if (name === "num-steps" && value === String(settings.openedSteps)) {
       return { ...settings, numSteps: undefined };

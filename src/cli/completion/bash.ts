@@ -1,7 +1,10 @@
-import type { CompletedCommand, Values } from "./completed.ts";
+import type { CompletedCommand, CompletedTopics, Values } from "./completed.ts";
 
 /** For bash 3.2 and later: macOS has no newer one. */
-export function bashScript(commands: readonly CompletedCommand[]): string {
+export function bashScript(
+  commands: readonly CompletedCommand[],
+  topics: CompletedTopics,
+): string {
   const names = commands.flatMap(({ names }) => names).filter((name) => !name.includes(" "))
     .join(" ");
   const longer = commands.flatMap(({ names: [name = ""], longer }) =>
@@ -25,7 +28,7 @@ _eyrie() {
   fi
   case $command in
 ${commands.map(commandCase).join("\n")}
-    help) _eyrie_words '${names}' ;;
+    help) _eyrie_words '${names} ${Object.keys(topics).join(" ")}' ;;
   esac
 }
 _eyrie_words() {

@@ -12,6 +12,9 @@ export interface CompletedFlag {
   readonly repeated: boolean;
 }
 
+/** What `eyrie help` takes beside commands, with a line about each. */
+export type CompletedTopics = Readonly<Record<string, string>>;
+
 /** A command by all its names, with what may follow it. */
 export interface CompletedCommand {
   readonly names: readonly string[];

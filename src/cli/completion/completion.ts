@@ -1,5 +1,6 @@
 import type { CommandName, Operand } from "../options/command.ts";
 import { type Flag, placeholder, spellingsOf } from "../options/flag.ts";
+import { TOPICS } from "../help/topics.ts";
 import { COMMANDS, flagsOf } from "../options/commands.ts";
 import type { Shell } from "../options/parse.ts";
 import { bashScript } from "./bash.ts";
@@ -10,7 +11,7 @@ import { zshScript } from "./zsh.ts";
 /** The script that completes `eyrie` in a shell, made from the table of options. */
 export function completionScript(shell: Shell): string {
   const commands = (Object.keys(COMMANDS) as CommandName[]).map(completed);
-  return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](commands);
+  return { bash: bashScript, zsh: zshScript, fish: fishScript }[shell](commands, TOPICS);
 }
 
 function completed(name: CommandName): CompletedCommand {

@@ -1,6 +1,9 @@
-import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
+import type { CompletedCommand, CompletedFlag, CompletedTopics, Values } from "./completed.ts";
 
-export function fishScript(commands: readonly CompletedCommand[]): string {
+export function fishScript(
+  commands: readonly CompletedCommand[],
+  topics: CompletedTopics,
+): string {
   const names = commands.flatMap(({ names, help }) =>
     names.map((name) => {
       const [first, second] = name.split(" ");
@@ -15,8 +18,22 @@ export function fishScript(commands: readonly CompletedCommand[]): string {
     "complete -c eyrie -f",
     ...names,
     ...commands.flatMap(commandLines),
+    ...helpLines(commands, topics),
     "",
   ].join("\n");
+}
+
+/** `eyrie help`, and what may follow it. */
+function helpLines(commands: readonly CompletedCommand[], topics: CompletedTopics): string[] {
+  const helped = commands.flatMap(({ names: [name = ""], help }) =>
+    name.includes(" ") ? [] : [[name, help] as const]
+  );
+  return [
+    "complete -c eyrie -n __fish_use_subcommand -a help -d 'a command, or a topic'",
+    ...[...helped, ...Object.entries(topics)].map(([name, help]) =>
+      `complete -c eyrie -n '${seen(["help"])}' -a ${name} -d ${quoted(help)}`
+    ),
+  ];
 }
 
 /** Whether one of these words stands on the line. */

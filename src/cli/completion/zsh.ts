@@ -1,7 +1,10 @@
-import type { CompletedCommand, CompletedFlag, Values } from "./completed.ts";
+import type { CompletedCommand, CompletedFlag, CompletedTopics, Values } from "./completed.ts";
 
 /** For a file `_eyrie` in a folder of `fpath`, or to be sourced after compinit. */
-export function zshScript(commands: readonly CompletedCommand[]): string {
+export function zshScript(
+  commands: readonly CompletedCommand[],
+  topics: CompletedTopics,
+): string {
   const described = commands.flatMap(({ names, help }) =>
     names.filter((name) => !name.includes(" ")).map((name) => `    ${quoted(`${name}:${help}`)}`)
   );
@@ -11,6 +14,10 @@ export function zshScript(commands: readonly CompletedCommand[]): string {
 _eyrie() {
   local -a commands=(
 ${described.join("\n")}
+    'help:a command, or a topic'
+  )
+  local -a topics=(
+${Object.entries(topics).map(([name, help]) => `    ${quoted(`${name}:${help}`)}`).join("\n")}
   )
   if ((CURRENT == 2)); then
     _describe command commands
@@ -29,7 +36,9 @@ ${described.join("\n")}
   esac
   case $command in
 ${commands.map(commandCase).join("\n")}
-    help) _describe command commands ;;
+    help)
+      _describe command commands
+      _describe topic topics ;;
   esac
 }
 if [[ $funcstack[1] == _eyrie ]]; then _eyrie "$@"; else compdef _eyrie eyrie; fi

@@ -1,5 +1,5 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
-import { partReasoning, reasoningStream } from "../../text/reasoning.ts";
+import { type Parted, partReasoning, reasoningStream } from "../../text/reasoning.ts";
 import type { Engine } from "../open/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { AS_IT_IS, laidOut } from "../terminal/markdown.ts";
@@ -17,27 +17,44 @@ export interface AnswerWriter {
   end(): void;
 }
 
-/**
- * @param shown `reasoning` is shown on a terminal only: a file or a pipe gets the answer.
- * @param layout wraps the answer's words and colours its Markdown on a terminal, as the reasoning's.
- */
+interface WriterOptions {
+  readonly io: Io;
+  /** `reasoning` is shown on a terminal only: a file or a pipe gets the answer. */
+  readonly shown: { reasoning: boolean; answer: boolean };
+  /** Wraps the answer's words and colours its Markdown on a terminal, as the reasoning's. */
+  readonly layout?: boolean;
+}
+
 export function answerWriter(
   { reasoning }: Pick<Engine, "reasoning">,
   promptIds: readonly number[],
-  { io, shown, layout = false }: {
-    readonly io: Io;
-    readonly shown: { reasoning: boolean; answer: boolean };
-    readonly layout?: boolean;
-  },
+  options: WriterOptions,
 ): AnswerWriter {
   const stream = reasoningStream(reasoning, promptIds);
+  const writer = partedWriter(options);
+  return {
+    write: (piece) => writer.put(stream.push(piece)),
+    end() {
+      writer.put(stream.end());
+      writer.end();
+    },
+  };
+}
+
+/** The same for an output that comes in two parts. */
+export interface PartedWriter {
+  put(parted: Parted): void;
+  end(): void;
+}
+
+export function partedWriter({ io, shown, layout = false }: WriterOptions): PartedWriter {
   const dims = shown.reasoning && io.stderr.isTerminal;
   const thought = laidOut(io.stderr, { colour: io.colour, dim: true });
   const answer = layout ? laidOut(io.stdout, io) : AS_IT_IS;
   /** Reasoning was the last that was written. */
   let thinking = false;
 
-  function put({ reasoning, text }: ReturnType<typeof stream.push>): void {
+  function put({ reasoning, text }: Parted): void {
     if (dims && reasoning !== "") {
       io.stderr.write(thought.write(reasoning));
       thinking = true;
@@ -53,9 +70,8 @@ export function answerWriter(
   }
 
   return {
-    write: (piece) => put(stream.push(piece)),
+    put,
     end() {
-      put(stream.end());
       endReasoning("\n");
       io.stdout.write(answer.end());
     },

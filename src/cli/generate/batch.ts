@@ -40,6 +40,9 @@ export async function runBatch(
   if (prompt !== undefined || options.promptFile !== undefined) {
     throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${file}"`);
   }
+  if (options.prediction !== undefined) {
+    throw new UsageError('Cannot use "--prediction" with "--batch": it is for one output');
+  }
   const text = await unlessAborted(readInput(file, "the lines", io), io.signal);
   if (text === undefined) return INTERRUPTED;
   const lines = parseBatch(text);

@@ -13,7 +13,7 @@ import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
 import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { promptInput, readPrompt } from "./prompt.ts";
+import { promptInput, readPrediction, readPrompt } from "./prompt.ts";
 import { grammarOf } from "./constraint.ts";
 import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
@@ -32,17 +32,22 @@ export async function runGenerate(
   if (options.batch !== undefined) {
     return await runBatch({ file: options.batch, prompt: argument, options, grammar }, context);
   }
+  const predicted = await readPrediction(options, io);
   const source = { argument, file: options.promptFile };
   const prompt = await unlessAborted(readPrompt(source, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
   await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context, {
     constrained: grammar !== undefined,
+    predictions: predicted !== undefined,
   });
   if (engine === undefined) return INTERRUPTED;
   const input = promptInput(engine, { prompt, options, io });
   const request = requestOf(engine, options, {
     promptIds: await encode(engine, { prompt, input, io }),
     grammar,
+    prediction: predicted === undefined
+      ? undefined
+      : await engine.encodePrompt({ raw: predicted, addSpecialTokens: false }, io.signal),
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
@@ -98,6 +103,7 @@ function requestOf(
   rest: {
     promptIds: readonly number[];
     grammar: Grammar | undefined;
+    prediction: readonly number[] | undefined;
     drawSeed: () => number;
     signal: AbortSignal;
   },
@@ -110,6 +116,7 @@ function requestOf(
     stop,
     ignoreEos,
     ...rest.grammar && { grammar: rest.grammar },
+    ...rest.prediction && { prediction: rest.prediction },
     ...logprobs === undefined ? {} : { logprobs },
     signal: rest.signal,
   };

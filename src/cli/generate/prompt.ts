@@ -65,6 +65,22 @@ function readBytes(file: string): Uint8Array {
   }
 }
 
+/**
+ * What the output is predicted to be, where that was given.
+ *
+ * @throws UsageError as readInput, and for standard input, which the prompt comes from.
+ */
+export async function readPrediction(
+  { prediction: file }: Pick<GenerateOptions, "prediction">,
+  io: Io,
+): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  if (file === "-") {
+    throw new UsageError('Cannot use "--prediction -": standard input is for the prompt');
+  }
+  return await readInput(file, "the prediction", io);
+}
+
 /** The newline that ends a file or an `echo` is not part of the prompt. */
 function withoutLastNewline(text: string): string {
   return text.replace(/\r?\n$/, "");

@@ -64,7 +64,11 @@ export function runReport(engine: Engine, options: GenerateOptions): Record<stri
 /** Flags of what is opened and of how prompts are rendered, by their names, where they were given. */
 function givenFlags(options: GenerateOptions): Record<string, unknown> {
   const { Model, Prompt, Speculation } = COMMANDS.generate.groups;
-  const { promptFile: _, ...flags } = { ...Model, ...Prompt, ...Speculation };
+  const { promptFile: _file, prediction: _text, ...flags } = {
+    ...Model,
+    ...Prompt,
+    ...Speculation,
+  };
   const values = new Map<string, unknown>(Object.entries(options));
   return Object.fromEntries(
     Object.entries(flags).map(([key, { flag }]) => [flag.slice(2), values.get(key)] as const)

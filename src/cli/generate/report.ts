@@ -87,7 +87,7 @@ function tunedRows({ tuned }: Engine): [string, string][] {
 
 function speculationRows(
   { acceptThresholds }: Engine,
-  { speculative }: GenerateResult,
+  { speculative, prediction }: GenerateResult,
 ): [string, string][] {
   const { rounds, draft_tokens, accepted_tokens, acceptance_per_position } = speculative;
   return [
@@ -98,6 +98,12 @@ function speculationRows(
         percentText(speculative.draft_acceptance_rate)
       })`,
     ],
+    ...prediction
+      ? [["predicted", `${prediction.drafted} of them, ${prediction.accepted} accepted`] as [
+        string,
+        string,
+      ]]
+      : [],
     ["by position", acceptance_per_position.map((share) => percentText(share)).join(" ")],
     ...acceptThresholds
       ? [["acceptance", `relaxed, ${thresholdsText(acceptThresholds)}: not lossless`] as [
@@ -159,6 +165,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     ...weightsReport(engine),
     ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
     speculative: { ...speculative, ...lossReport(engine), ...adaptiveReport(engine) },
+    ...result.prediction ? { prediction: result.prediction } : {},
     device: { adapter, backend, webgpu, software, features },
   };
 }

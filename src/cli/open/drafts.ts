@@ -1,5 +1,6 @@
 import pairs from "../../../presets/drafts.json" with { type: "json" };
 import { UsageError } from "../../errors.ts";
+import { nearest } from "../../hub/nearby.ts";
 
 /** A published draft and the model that it was trained for. */
 interface Pair {
@@ -28,6 +29,33 @@ export function knownDraft(
   if (target === undefined) return { why: `the folder "${model}" does not say which model it is` };
   const kind = found.length > 0 ? `${algorithm} draft` : "draft";
   return { why: `no ${kind} for "${target}" is known` };
+}
+
+/** Models of the hub that may have been meant by `text`, of those known with their drafts; most alike first. */
+export function knownLike(text: string): string[] {
+  const known = new Set(PAIRS.flatMap(({ target, draft }) => [target, draft]));
+  if ([...known].some((name) => name.toLowerCase() === text.toLowerCase())) return [];
+  const end = (name: string) => name.slice(name.lastIndexOf("/") + 1).length;
+  return nearest(text, [...known]).toSorted((a, b) => end(a) - end(b)).slice(0, 3);
+}
+
+/**
+ * A pair that is known: the first of the target, or one of the draft where that is named.
+ *
+ * @param draft `org/name`; absent: the first one for the target.
+ */
+export function knownPair(
+  target: string,
+  { draft, algorithm }: {
+    readonly draft?: string | undefined;
+    readonly algorithm?: string | undefined;
+  },
+): Pick<Pair, "draft" | "algorithm"> | undefined {
+  const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+  return PAIRS.find((pair) =>
+    (draft === undefined ? same(pair.target, target) : same(pair.draft, draft)) &&
+    (algorithm === undefined || pair.algorithm === algorithm)
+  );
 }
 
 /** Says how to name a draft. */

@@ -9,7 +9,7 @@ import { type HubSettings, hubSettings } from "../../hub/settings.ts";
 import { isHostAlgorithm } from "../../draft/algorithms.ts";
 import { knownDraft, unknownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
-import { checkFolder, isThere, meantFolder } from "./missing.ts";
+import { checkFolder, isThere, meantFolder, meantModel } from "./missing.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
@@ -95,9 +95,16 @@ export async function fetchModel(
       status.clear();
       io.stderr.write("stopped; what has been downloaded is kept, the same command goes on\n");
     }
-    const folder = error instanceof UsageError ? meantFolder(name.repo) : "";
-    throw folder === "" ? error : new UsageError(reason(error) + folder, { cause: error });
+    const meant = error instanceof UsageError ? meantBy(name.repo, error.message) : "";
+    throw meant === "" ? error : new UsageError(reason(error) + meant, { cause: error });
   }
+}
+
+/** What else a name may stand for that could not be had, as the end of the message that says so. */
+function meantBy(repo: string, message: string): string {
+  const folder = meantFolder(repo);
+  if (folder !== "" || !message.includes("there is no such model")) return folder;
+  return meantModel(repo);
 }
 
 async function folderOf(place: Place, notices: Notices, status: StatusLine): Promise<string> {

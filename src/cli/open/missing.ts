@@ -2,6 +2,8 @@
 import { basename, dirname } from "node:path";
 import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
+import { didYouMean } from "../options/nearest.ts";
+import { knownLike } from "./drafts.ts";
 
 /**
  * @param cached names of the models in the cache: one may have been meant without its organisation.
@@ -15,8 +17,13 @@ export function checkFolder(path: string, cached: () => readonly string[]): void
 
 function namedLike(text: string, cached: readonly string[]): string {
   const near = nearest(text, cached).slice(0, 3).map((name) => `"${name}"`);
-  const has = near.length === 0 ? "" : `, the cache has ${near.join(", ")}`;
+  const has = near.length === 0 ? meantModel(text) : `, the cache has ${near.join(", ")}`;
   return `; a model of the hub is org/name${has}`;
+}
+
+/** For a name that no hub has: the known ones that may have been meant. */
+export function meantModel(text: string): string {
+  return didYouMean(knownLike(text).map((name) => `"${name}"`));
 }
 
 /** For `org/name` that no hub has and whose first part is a folder here: it may have been meant. */

@@ -5,7 +5,7 @@ import type { Engine, OpenEngine } from "./engine.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
 import type { OpeningOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { namedPolicy, ngramOf, speculationOf } from "./speculation.ts";
+import { ngramOf, speculateOf } from "./speculation.ts";
 import { templateWarnings } from "./template.ts";
 import { warn } from "../terminal/warn.ts";
 
@@ -24,10 +24,12 @@ export async function openWithProgress(
     readonly maxKvTokens?: number | undefined;
   },
   { open, io }: CommandContext,
-  { constrained = false, onProgress, ...speculating }: {
+  { constrained = false, predictions = false, onProgress, ...speculating }: {
     readonly allSteps?: boolean;
     /** Requests may have a grammar. */
     readonly constrained?: boolean;
+    /** Requests may have a prediction. */
+    readonly predictions?: boolean;
     /** Hears of the loading too. */
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
@@ -48,7 +50,7 @@ export async function openWithProgress(
   }
   const opening = open({
     maxBatch,
-    speculate: namedPolicy(options) ?? speculationOf(options, speculating),
+    speculate: speculateOf(options, speculating),
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
@@ -71,6 +73,7 @@ export async function openWithProgress(
     ...maxKvTokens === undefined ? {} : { maxKvTokens },
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
     ...constrained ? { constrained } : {},
+    ...predictions ? { predictions } : {},
     ...acceptThresholds ? { acceptThresholds } : {},
     ...options.noPrefixCache ? { prefixCache: false } : {},
     ...options.elasticDraft ? { elasticDraft: true } : {},

@@ -6,6 +6,14 @@ import { UsageError } from "../../errors.ts";
 import type { ChatOptions, OpeningOptions } from "../options/options.ts";
 import { policyOf } from "../options/policy_option.ts";
 
+/** The policy that `--policy` names, else what the flags of the speculation group say. */
+export function speculateOf(
+  options: OpeningOptions & Partial<Pick<ChatOptions, "seed">>,
+  speculating: { readonly allSteps?: boolean } = {},
+): NamedPolicy | SpeculationChoice {
+  return namedPolicy(options) ?? speculationOf(options, speculating);
+}
+
 /**
  * What the flags of the speculation group say. The adaptive config is read here, so that a bad one
  * is reported before anything is opened.
@@ -14,8 +22,16 @@ import { policyOf } from "../options/policy_option.ts";
  * @throws UsageError for a config that cannot be read or used.
  */
 export function speculationOf(
-  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }:
+  { adaptive, preset, adaptiveConfig, eagleTopk, numSteps, numDraftTokens, draftTree }: Pick<
     OpeningOptions,
+    | "adaptive"
+    | "preset"
+    | "adaptiveConfig"
+    | "eagleTopk"
+    | "numSteps"
+    | "numDraftTokens"
+    | "draftTree"
+  >,
   { allSteps = false }: { readonly allSteps?: boolean } = {},
 ): SpeculationChoice {
   const given = preset ?? adaptiveConfig;

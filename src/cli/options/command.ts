@@ -5,6 +5,7 @@ export type CommandName =
   | "generate"
   | "chat"
   | "serve"
+  | "serve-command"
   | "bench"
   | "bench load"
   | "breakeven"

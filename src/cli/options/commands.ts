@@ -29,7 +29,9 @@ import {
 } from "./option_groups.ts";
 import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import { CONSTRAINT } from "./option_constraint.ts";
+import { REMOTE } from "./option_remote.ts";
 import { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { DRAFT_ALGORITHM, SPECULATION } from "./option_speculation.ts";
 import {
@@ -91,7 +93,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       help: "the prompt; standard input where absent or -; with both, standard input comes first",
     }],
     groups: {
-      Model: MODEL,
+      Model: { ...MODEL, ...REMOTE },
       Prompt: { ...PROMPT, ...SYSTEM, ...TEMPLATE, ...RAW },
       Batch: BATCH,
       Speculation: { ...SPECULATION, ...ROUNDS },
@@ -109,7 +111,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       { name: "PROMPT", help: "answered as by eyrie generate, without a conversation" },
     ],
     groups: {
-      Model: MODEL,
+      Model: { ...MODEL, ...REMOTE },
       Prompt: { ...SYSTEM, ...TEMPLATE, ...HISTORY },
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SAMPLING, ...PENALTIES },
@@ -127,6 +129,18 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Prompt: TEMPLATE,
       Speculation: { ...SPECULATION, ...ROUNDS },
       Sampling: { ...SERVE_SAMPLING, ...PENALTIES },
+      Output: { quiet: TALK.quiet },
+    },
+  },
+  "serve-command": {
+    summary: "print how SGLang or vLLM is started with the same speculation",
+    usage: "eyrie serve-command --engine sglang|vllm --model MODEL [flags]",
+    operands: [MODEL_OPERAND],
+    groups: {
+      Engine: SERVE_ENGINE,
+      Model: { ...TARGET, draft: DRAFT.draft, ...SERVE_COMMAND_MODEL },
+      Server: SERVE_COMMAND,
+      Speculation: SPECULATION,
       Output: { quiet: TALK.quiet },
     },
   },
@@ -148,7 +162,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Arrivals: LOAD_ARRIVALS,
       Requests: { workload: BENCH_RUN.workload, ...LOAD_REQUESTS },
       Run: { ...LOAD_RUN, ...ROUNDS, seed: BENCH_RUN.seed },
-      Model: { ...MEASURED, ...COSTS, ...CONTEXT },
+      Model: { ...MEASURED, ...COSTS, ...CONTEXT, ...REMOTE },
       Output: { ...LOAD_OUTPUT, quiet: TALK.quiet },
     },
   },

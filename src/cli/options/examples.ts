@@ -14,6 +14,10 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie serve Qwen/Qwen3-4B --draft auto",
     "eyrie serve --host 0.0.0.0 --api-key secret --max-batch 32",
   ],
+  "serve-command": [
+    "eyrie serve-command --engine sglang -m Qwen/Qwen3-8B --draft auto",
+    "eyrie serve-command --engine vllm -m ./model --speculative-algorithm NGRAM",
+  ],
   bench: [
     "eyrie bench -m Qwen/Qwen3-4B --draft auto",
     "eyrie bench --batch-sizes 1,4 --num-steps 0-3 --emit-config tuned.json",

@@ -2,6 +2,7 @@ import type { CommandName } from "./command.ts";
 import { EXAMPLES, FIRST_EXAMPLES } from "./examples.ts";
 import { allowed, type Flag, placeholder, spellingsOf } from "./flag.ts";
 import { COMMANDS } from "./commands.ts";
+import { TOPIC_NAMES } from "../help/topics.ts";
 
 const WIDTH = 80;
 /** A space that no line ends at. */
@@ -27,8 +28,14 @@ export function overview(): string {
     "",
     "  eyrie COMMAND --help  the flags of a command",
     "  eyrie --version       the version",
+    ...topicLines(),
     "",
   ].join("\n");
+}
+
+function topicLines(): string[] {
+  const [first = "", ...rest] = fill(TOPIC_NAMES.join(", "), 24);
+  return [`  eyrie help TOPIC      ${first.trimStart()}`, ...rest];
 }
 
 /** The text of `eyrie COMMAND --help`: two examples, then per flag its type, range and default. */

@@ -216,6 +216,14 @@ export const PROMPT = {
     absent: "standard input where it is piped",
     example: "-f article.txt 'Sum this up.'",
   },
+  prediction: {
+    flag: "--prediction",
+    type: "file",
+    help:
+      "file with what the output, or a part of it, is likely to be, such as a text before an edit: drafts are taken from it",
+    absent: "none",
+    example: "-f page.md --prediction page.md 'Fix the typos.'",
+  },
 } as const;
 
 /** What the chat template is given besides the messages. */

@@ -1,4 +1,5 @@
 // Rows of the option table: who drafts, and how far.
+import { PRESET_NAMES } from "../../engine/schedule/presets.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { MOST_ROWS, MOST_STEPS, MOST_TOPK } from "../../speculate/round_shape.ts";
 
@@ -137,6 +138,7 @@ export const SPECULATION = {
   preset: {
     flag: "--preset",
     type: "text",
+    words: PRESET_NAMES as readonly string[],
     help:
       "adaptive config by name (conservative, aggressive) or file; implies --speculative-adaptive",
     absent: "none",

@@ -38,7 +38,9 @@ import type {
   SIMULATE_RUN,
 } from "./measure/simulate_flags.ts";
 import type { PROFILE, PROFILE_OUTPUT } from "./measure/profile_flags.ts";
+import type { REMOTE } from "./option_remote.ts";
 import type { SERVE, SERVE_LOAD } from "./option_serve.ts";
+import type { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_ENGINE } from "./option_serve_command.ts";
 import type { CHECK, CONVERT, DOCTOR, REMOVAL, TOKEN_MAP } from "./tool_flags.ts";
 
 /** Values of `eyrie generate`. */
@@ -54,7 +56,7 @@ export type GenerateOptions = Values<
   & typeof SPECULATION
   & typeof ROUNDS
   & typeof SAMPLING
-  & Pick<typeof PROMPT, "promptFile">
+  & Pick<typeof PROMPT, "promptFile" | "prediction">
   & typeof PENALTIES
   & typeof CONSTRAINT
   & typeof SYSTEM
@@ -66,6 +68,7 @@ export type GenerateOptions = Values<
   & typeof CACHE
   & typeof BATCH
   & typeof LOGPROBS
+  & typeof REMOTE
 >;
 
 /** Values of `eyrie chat`. */
@@ -104,6 +107,17 @@ export type ServeOptions =
     & Omit<typeof SAMPLING, "seed" | "stop" | "ignoreEos">
     & typeof PENALTIES
   >;
+
+/** Values of `eyrie serve-command`. */
+export type ServeCommandOptions = Values<
+  & typeof SERVE_ENGINE
+  & typeof TARGET
+  & Pick<typeof DRAFT, "draft">
+  & typeof SERVE_COMMAND_MODEL
+  & typeof SERVE_COMMAND
+  & typeof SPECULATION
+  & Pick<typeof TALK, "quiet">
+>;
 
 /** Values of `eyrie check`. */
 export type CheckOptions = Values<
@@ -178,6 +192,7 @@ export type LoadOptions =
     & typeof ROUNDS
     & typeof CONTEXT
     & typeof COSTS
+    & typeof REMOTE
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof LOAD_OUTPUT
     & Pick<typeof TALK, "quiet">

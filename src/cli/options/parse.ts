@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { type Topic, TOPIC_NAMES } from "../help/topics.ts";
 import { refuseImpossibleBench } from "./measure/bench_flags.ts";
 import { refuseImpossibleBreakeven } from "./measure/breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
@@ -7,6 +8,7 @@ import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
+import { refuseBesideRemote } from "./option_remote.ts";
 import { refuseBesidePolicy } from "./policy_option.ts";
 import { refuseImpossibleSimulation } from "./measure/simulate_flags.ts";
 import type {
@@ -23,6 +25,7 @@ import type {
   ProfileOptions,
   PullOptions,
   RemoveOptions,
+  ServeCommandOptions,
   ServeOptions,
   SimulateOptions,
   TokenMapOptions,
@@ -42,6 +45,7 @@ export type Invocation =
   }
   | { readonly command: "chat"; readonly options: ChatOptions }
   | { readonly command: "serve"; readonly options: ServeOptions }
+  | { readonly command: "serve-command"; readonly options: ServeCommandOptions }
   | { readonly command: "bench"; readonly options: BenchOptions }
   | { readonly command: "bench load"; readonly options: LoadOptions }
   | { readonly command: "breakeven"; readonly options: BreakevenOptions }
@@ -61,6 +65,7 @@ export type Invocation =
   | { readonly command: "token-map"; readonly options: TokenMapOptions }
   | { readonly command: "doctor"; readonly options: DoctorOptions }
   | { readonly command: "completion"; readonly shell: Shell }
+  | { readonly command: "topic"; readonly topic: Topic }
   /** Help: print the text and exit. */
   | { readonly command: "print"; readonly text: string }
   | { readonly command: "version" };
@@ -72,22 +77,31 @@ export function parseArguments(args: readonly string[]): Invocation {
   const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") return print(overview());
   if (first === "--version" || first === "-V") return { command: "version" };
-  if (first === "help") {
-    return print(rest[0] === undefined ? overview() : commandHelp(commandIn(rest).name));
-  }
+  if (first === "help") return helpOn(rest);
   const { name, args: flags } = commandIn(args);
   return parseCommand(name, flags);
 }
 
+/** `eyrie help`, with nothing, with a topic, or with a command: that is its `--help`. */
+function helpOn(words: readonly string[]): Invocation {
+  const [word, ...more] = words.filter((word) => word !== "--help" && word !== "-h");
+  if (word === undefined) return print(overview());
+  if (TOPIC_NAMES.includes(word)) {
+    if (more.length === 0) return { command: "topic", topic: word as Topic };
+    throw new UsageError(`Cannot use "${more.join(" ")}" after "help ${word}": allowed is nothing`);
+  }
+  return print(commandHelp(commandIn([word, ...more], TOPIC_NAMES).name));
+}
+
 /** The command that the words begin with, of one word or of two, and the words after it. */
-function commandIn([first = "", ...rest]: readonly string[]): {
-  readonly name: CommandName;
-  readonly args: readonly string[];
-} {
+function commandIn(
+  [first = "", ...rest]: readonly string[],
+  others: readonly string[] = [],
+): { readonly name: CommandName; readonly args: readonly string[] } {
   const [second] = rest;
   const longer = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
   if (second === undefined || second.startsWith("-") || longer.length === 0) {
-    return { name: commandNamed(first), args: rest };
+    return { name: commandNamed(first, others), args: rest };
   }
   const typed = `${first} ${second}`;
   if (longer.includes(typed)) return { name: typed as CommandName, args: rest.slice(1) };
@@ -102,7 +116,8 @@ function print(text: string): Invocation {
   return { command: "print", text };
 }
 
-function commandNamed(name: string): CommandName {
+/** @param others what else could have stood there, and been meant. */
+function commandNamed(name: string, others: readonly string[]): CommandName {
   if (Object.hasOwn(COMMANDS, name)) return name as CommandName;
   if (name.startsWith("-")) {
     throw new UsageError(`Cannot use "${name}" here: a command comes first, see eyrie --help`);
@@ -110,10 +125,11 @@ function commandNamed(name: string): CommandName {
   const specs = Object.entries(COMMANDS);
   const found = specs.find(([, { alias }]) => alias === name);
   if (found !== undefined) return found[0] as CommandName;
-  const near = nearest(name, specs.flatMap(([name, { alias }]) => [name, alias ?? name]));
+  const names = specs.flatMap(([name, { alias }]) => [name, alias ?? name]);
+  const near = nearest(name, [...names, ...others]);
   throw new UsageError(
     near.length > 0
-      ? `Cannot run "${name}": no such command${
+      ? `Cannot run "${name}": no such command${others.length > 0 ? " or topic" : ""}${
         didYouMean([...new Set(near)])
       } (eyrie --help lists them)`
       : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}; see eyrie --help`,
@@ -125,7 +141,9 @@ function parseCommand(name: CommandName, args: readonly string[]): Invocation {
   const { given: typed, operands } = readFlags(name, args);
   if (typed["help"] === true) return print(commandHelp(name));
   const given = withModel(name, typed, operands);
-  if (name === "bench") refuseImpossibleBench(given);
+  refuseBesideRemote(name, given, flags);
+  if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
+  else if (name === "bench") refuseImpossibleBench(given);
   else if (name === "bench load") refuseImpossibleLoad(given);
   else if (name === "profile") refuseImpossibleProfile(given);
   else if (name === "breakeven") {
@@ -244,6 +262,14 @@ function refuseImpossible(given: Given, { batched }: { readonly batched: boolean
     if (!batched || given[key] === undefined || given["batch"] !== undefined) continue;
     throw new UsageError(`Cannot use "${flag}": it needs --batch`);
   }
+  refuseImpossibleRequest(given);
+}
+
+/** Flags of a request that contradict each other, whoever answers it. */
+function refuseImpossibleRequest(given: Given): void {
+  const clash = (flag: string, other: string, allowed: string) => {
+    throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
+  };
   if (given["raw"] === true && given["system"] !== undefined) {
     clash("--system", "--raw", "a raw prompt has no system message; write it into the prompt");
   }

@@ -2,9 +2,11 @@ import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
 import { samplingChoice } from "../open/sampling.ts";
+import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { warn } from "../terminal/warn.ts";
+import { withoutAbortWarning } from "./abort_warning.ts";
 
 const LOOPBACK = ["127.0.0.1", "localhost", "::1"];
 
@@ -16,13 +18,17 @@ export async function runServe(
   options: ServeOptions,
   { open, io, version }: CommandContext & { readonly version: string },
 ): Promise<number> {
-  // Mistakes are told before anything is opened.
+  // Mistakes are told before it listens.
   const given = templateArguments(options);
+  speculateOf(options);
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
+  using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
   const server = startServer(
     async (onProgress) =>
-      await openWithProgress(options, { open, io }, { constrained: true, onProgress }),
+      await openWithProgress(options, { open, io }, {
+        ...{ constrained: true, predictions: true, onProgress },
+      }),
     {
       ...{ host, port: options.port, apiKey, maxBatch, maxQueue, version, shownName },
       hosts: [host, ...LOOPBACK.includes(host) ? [] : [Deno.hostname()], ...options.allowHost],

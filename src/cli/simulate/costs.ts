@@ -2,7 +2,9 @@ import { UsageError } from "../../errors.ts";
 import { pricesOf, type PriceSource } from "../../simulate/costs/machine_prices.ts";
 import { CostError } from "../../speculate/costs/parse.ts";
 import { readNamed } from "../bench/files.ts";
+import { isThere } from "../open/missing.ts";
 import { COST_NAMES } from "../options/measure/simulate_flags.ts";
+import { didYouMean, nearest } from "../options/nearest.ts";
 import { COST_PRESETS } from "./cost_presets.ts";
 
 /** The machine of `--costs`: a preset by its name, or a file. @throws UsageError */
@@ -17,6 +19,10 @@ export function namedPrices(nameOrFile: string): PriceSource {
 }
 
 function json(file: string, refuse: (why: string) => UsageError): unknown {
+  const near = nearest(file, COST_NAMES);
+  if (near.length > 0 && !isThere(file)) {
+    throw refuse(`there is no such file or machine${didYouMean(near)}`);
+  }
   const text = readNamed(file);
   try {
     return JSON.parse(text) as unknown;

@@ -1,6 +1,6 @@
 /** What the plans of a decoder write to. */
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
-import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
 import type { Gpu } from "../../gpu/device.ts";
@@ -56,7 +56,7 @@ export function causalModel(
     kv,
     final: words("final", maxRows(capacity) * config.hiddenSize),
     logits: words("logits", rows * weights.head.rows),
-    partials: words("partials", rows * partialArgmaxWords(config.vocabSize)),
+    partials: words("partials", rows * slicePartialWords(config.vocabSize)),
   };
 }
 

@@ -1,7 +1,6 @@
 /** What choosing draft tokens writes. */
-import { canStoreArgmax, matmulArgmaxWords } from "../../../shaders/matmul/matmul_argmax.ts";
-import { partialSoftmaxWords } from "../../../shaders/confidence/confident_choose.ts";
-import { partialArgmaxWords } from "../../../shaders/choose/partial_argmax.ts";
+import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
+import { canStorePartials, matmulPartialWords } from "../../../shaders/matmul/matmul_partials.ts";
 import { partialTopWords } from "../../../shaders/tree/top.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
@@ -43,8 +42,8 @@ export function treeScratch(
 }
 
 /**
- * What a draft token is chosen from: partial argmaxes that the head stores, else logits and theirs; where it
- * tells its confidence, logits and their partial softmaxes.
+ * What a draft token is chosen from: partial argmaxes, or softmaxes where it tells its confidence, that the head
+ * stores; else logits and theirs.
  */
 export function choiceScratch(
   floats: (label: string, count: number) => Operand,
@@ -52,15 +51,15 @@ export function choiceScratch(
     readonly tuning: Tuning;
   },
   { rows, confident }: { readonly rows: number; readonly confident: boolean },
-): Pick<Draft, "logits" | "partials" | "confident"> {
-  if (!confident && canStoreArgmax(head, tuning)) {
-    const words = matmulArgmaxWords(head, { rows, tuning });
-    return { logits: undefined, partials: floats("partials", words), confident };
+): Pick<Draft, "logits" | "partials" | "choice"> {
+  const choice = confident ? "softmax" : "argmax";
+  if (canStorePartials(head, tuning)) {
+    const words = matmulPartialWords(head, choice, { rows, tuning });
+    return { logits: undefined, partials: floats("partials", words), choice };
   }
-  const words = confident ? partialSoftmaxWords(vocab) : partialArgmaxWords(vocab);
   return {
     logits: floats("logits", rows * head.rows),
-    partials: floats("partials", rows * words),
-    confident,
+    partials: floats("partials", rows * slicePartialWords(vocab, choice)),
+    choice,
   };
 }

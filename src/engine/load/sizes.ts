@@ -50,6 +50,8 @@ export interface SizeSettings extends QuantizeChoice {
   readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
   /** Requests may have a grammar. */
   readonly constrained?: boolean | undefined;
+  /** Rounds that the host drafts for where it has no drafter for all requests; default none. */
+  readonly predicted?: readonly TierShape[] | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
   /** Tokens whose keys and values are kept; default: what the batch can use. */
@@ -95,9 +97,12 @@ export function capacityOf(
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */
 function shapesOf(
-  { tiers, drafter, constrained = false }: Pick<SizeSettings, "tiers" | "drafter" | "constrained">,
+  { tiers, drafter, constrained = false, predicted = [] }: Pick<
+    SizeSettings,
+    "tiers" | "drafter" | "constrained" | "predicted"
+  >,
 ): readonly TierShape[] {
-  const more = constrained ? chains(FORCED_DRAFTS) : [];
+  const more = [...constrained ? chains(FORCED_DRAFTS) : [], ...predicted];
   if (drafter === undefined) return distinctTiers([...tiers, ...more]);
   return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
 }

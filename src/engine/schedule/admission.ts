@@ -8,16 +8,19 @@ import type { Outputs } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
 
 /**
- * @throws UsageError for a prompt with what is no token of the target, and for a request that no slot
- * could ever hold or that the tiers cannot run.
+ * @throws UsageError for a prompt or prediction with what is no token of the target, and for a request
+ * that no slot could ever hold or that the tiers cannot run.
+ *
+ * @param host.predicts whether a prediction can be drafted from.
  */
 export function checkRequest(
   capacity: Capacity,
   outputs: Pick<Outputs, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
+  { predicts = false }: { readonly predicts?: boolean } = {},
 ): void {
   const { name, contextLength, vocabSize } = outputs;
-  const { promptIds, maxTokens, numSteps } = request;
+  const { promptIds, maxTokens, numSteps, prediction } = request;
   const { length } = promptIds;
   if (length === 0) throw new UsageError("Cannot generate: the prompt is empty");
   if (length >= contextLength) {
@@ -26,7 +29,13 @@ export function checkRequest(
         `the context of "${name}" holds ${contextLength}`,
     );
   }
-  checkIds(outputs, promptIds);
+  checkIds(outputs, promptIds, "prompt");
+  if (prediction !== undefined) {
+    checkIds(outputs, prediction, "prediction");
+    if (!predicts) {
+      throw new UsageError("Cannot draft from a prediction: the engine was opened for none");
+    }
+  }
   const unknown = Object.keys(request.sampling.logitBias).find((id) => Number(id) >= vocabSize);
   if (unknown !== undefined) {
     throw new UsageError(
@@ -59,11 +68,12 @@ function checkLogprobs({ logprobs = 0 }: GenerateRequest): void {
 function checkIds(
   { name, vocabSize }: Pick<Outputs, "name" | "vocabSize">,
   ids: readonly number[],
+  what: "prompt" | "prediction",
 ): void {
   const position = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
   if (position < 0) return;
   throw new UsageError(
-    `Cannot generate: the prompt has token id ${ids[position]} at position ${position}, ` +
+    `Cannot generate: the ${what} has token id ${ids[position]} at position ${position}, ` +
       `"${name}" has ids 0 to ${vocabSize - 1}`,
   );
 }

@@ -2,7 +2,7 @@ import type { Constraint } from "../../grammar/constraint.ts";
 import { isChain } from "../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Capacity } from "../device/buffers.ts";
-import type { RoundsAsked } from "../device/core.ts";
+import type { HostRound } from "./proposing.ts";
 import type { RequestState } from "./request_state.ts";
 
 type Constrained = Pick<RequestState, "constraint" | "output" | "request">;
@@ -16,12 +16,12 @@ type Constrained = Pick<RequestState, "constraint" | "output" | "request">;
  */
 export function constrained(
   states: readonly Constrained[],
-  asked: RoundsAsked,
+  asked: HostRound,
   { capacity, vocabSize }: {
     readonly capacity: Pick<Capacity, "shapes">;
     readonly vocabSize: number;
   },
-): RoundsAsked {
+): HostRound {
   if (states.every(({ constraint }) => constraint === undefined)) return asked;
   const round = drafted(states, { ...asked, count: 1 }, capacity);
   const { rows } = round.shape;
@@ -33,9 +33,9 @@ export function constrained(
 /** The round with what is to be verified as far as the host knows it. */
 function drafted(
   states: readonly Constrained[],
-  asked: RoundsAsked,
+  asked: HostRound,
   capacity: Pick<Capacity, "shapes">,
-): RoundsAsked {
+): HostRound {
   if (asked.proposals) {
     const { depth } = asked.shape;
     const proposals = asked.proposals.map((proposal, i) => {
@@ -43,7 +43,8 @@ function drafted(
       // What the device drafts is not known yet: its masks end it where it is not allowed.
       if (proposal === undefined) return undefined;
       const kept = state.constraint?.pruned(proposal) ?? proposal;
-      return kept.tokens.length > 0 ? kept : forcedOf(state, depth);
+      if (kept.tokens.length === 0) return forcedOf(state, depth);
+      return { ...kept, ...proposal.predicted && { predicted: true } };
     });
     return { ...asked, proposals };
   }

@@ -39,6 +39,12 @@ export interface GenerateRequest {
    * only the host drafts, as the most.
    */
   readonly numSteps?: number;
+  /**
+   * Token ids that the output, or a part of it, is predicted to be: a source of drafts beside the
+   * engine's own. The text does not depend on it. For engines with `OpenOptions.predictions`, or
+   * whose drafter on the host `predicts`.
+   */
+  readonly prediction?: readonly number[];
   /** Aborting ends the request with reason "interrupt" after the rounds in flight. */
   readonly signal?: AbortSignal;
 }
@@ -58,11 +64,22 @@ export interface GenerateResult {
   };
   /** Prompt tokens whose keys and values were already cached. */
   readonly cachedTokens: number;
+  /** Output tokens up to the one that ends the reasoning; 0 where the text does not reason. */
+  readonly reasoningTokens: number;
   readonly speculative: SpeculativeStats;
+  /** Where the request had a prediction. */
+  readonly prediction?: PredictionCounts;
   /** Drafted token ids of each round, target vocabulary. */
   readonly drafts: readonly (readonly number[])[];
   /** Of each output token, where the request asked for them. */
   readonly logprobs?: readonly TextLogprobs[];
+}
+
+/** Drafts that a request's prediction said; they are among those of its SpeculativeStats. */
+export interface PredictionCounts {
+  readonly drafted: number;
+  /** Those of them that became output. */
+  readonly accepted: number;
 }
 
 /** What a request yields, in order: prefill..., (round, text?)..., text?, then finish or error. */
@@ -81,6 +98,10 @@ export type EngineEvent =
     readonly drafts: readonly number[];
     /** Of the round. Undefined for the token that prefill chose: that is no round. */
     readonly tier: TierShape | undefined;
+    /** The drafts are what the request's prediction says; default false. */
+    readonly predicted?: boolean;
+    /** As in GenerateResult, until now; default 0. */
+    readonly reasoningTokens?: number;
     /** Of each of `ids`, where the request asked for them. */
     readonly logprobs?: readonly TextLogprobs[];
   }

@@ -3,6 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
+import { type Reasoning, reasoningCounter } from "../../text/reasoning.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
@@ -23,7 +24,11 @@ export interface Outputs {
   readonly contextLength: number;
   /** Of a request that asks for no number of steps. */
   readonly tier: TierShape;
+  /** How the target reasons; absent: not at all. */
+  readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
 }
+
+const NO_REASONING: Pick<Reasoning, "marks" | "openings"> = { marks: undefined, openings: [] };
 
 /** What a round adds to it. */
 export interface Taken {
@@ -32,6 +37,8 @@ export interface Taken {
   readonly drafts: readonly number[];
   /** Undefined for the token that prefill chose: that is no round. */
   readonly tier: TierShape | undefined;
+  /** As in RoundRecord. */
+  readonly predicted?: boolean | undefined;
   /** Of each of `ids`: at least what the request asked for. */
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
@@ -55,8 +62,9 @@ export interface Output {
 
 /** @throws UsageError (from take) when the device chose from broken logits. */
 export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
-  const { tokenizer, eosTokenIds, contextLength } = outputs;
+  const { tokenizer, eosTokenIds, contextLength, reasoning = NO_REASONING } = outputs;
   const stream = textStream(tokenizer);
+  const reasoned = reasoningCounter(reasoning, request.promptIds);
   const scanner = stopScanner(request.stop);
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
   let tokens = 0;
@@ -71,7 +79,9 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     tokens++;
     constraint?.take(id);
     const ended = constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id));
-    const { text: piece, stopped } = scanner.push(stream.push([id]));
+    const added = stream.push([id]);
+    reasoned.push(added);
+    const { text: piece, stopped } = scanner.push(added);
     if (ended || stopped) finished = "stop";
     else if (tokens >= most) finished = "length";
     return piece;
@@ -112,13 +122,19 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       }
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { tier, drafts } = round;
-      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier });
+      const { tier, drafts, predicted } = round;
+      if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier, predicted });
       text += piece;
       const told = toldOf(round, kept.length);
       logprobs.push(...told?.logprobs ?? []);
+      const { tokens: reasoningTokens } = reasoned;
+      const more = {
+        ...predicted && { predicted },
+        ...reasoningTokens > 0 && { reasoningTokens },
+        ...told,
+      };
       const events: EngineEvent[] = [
-        { kind: "round", ids: kept, accepted, drafts, tier, ...told },
+        { kind: "round", ids: kept, accepted, drafts, tier, ...more },
       ];
       return piece ? [...events, { kind: "text", text: piece }] : events;
     },
@@ -129,7 +145,8 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
       const told = request.logprobs === undefined ? {} : { logprobs };
-      const got = { ...ended, finishReason, text: text + rest, rounds, ...told };
+      const { tokens: reasoningTokens } = reasoned;
+      const got = { ...ended, finishReason, text: text + rest, rounds, reasoningTokens, ...told };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };
       return rest ? [{ kind: "text", text: rest }, last] : [last];

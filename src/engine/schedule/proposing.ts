@@ -1,11 +1,21 @@
 import type { Choice } from "../../speculate/policy.ts";
 import type { RoundsAsked } from "../device/core.ts";
-import type { HostDrafter } from "../../draft/host_drafter.ts";
+import type { HostDrafter, HostProposal, RequestDrafter } from "../../draft/host_drafter.ts";
 import { UsageError } from "../../errors.ts";
 import { isChain, MOST_ROWS, type TierShape } from "../../speculate/round_shape.ts";
-import { depthsOf, NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import { depthsOf, NO_PROPOSAL } from "../../speculate/trees.ts";
 import { proposalFault } from "../device/proposals.ts";
+import type { GenerateRequest } from "./events.ts";
 import type { RequestState } from "./request_state.ts";
+
+/** Begins with a request; undefined where nothing will be drafted for it. */
+export function requestDrafter(
+  drafter: HostDrafter | undefined,
+  { promptIds, prediction }: Pick<GenerateRequest, "promptIds" | "prediction">,
+): RequestDrafter | undefined {
+  if (drafter?.predicts === "only" && prediction === undefined) return undefined;
+  return drafter?.open(promptIds, prediction);
+}
 
 /**
  * What the host drafts for a request: nothing where it asked for no drafts or may get one token only.
@@ -25,7 +35,7 @@ export function proposalOf(
     readonly device: number;
     readonly most?: number | undefined;
   },
-): Proposal {
+): HostProposal {
   const shape = shapes.at(-1) as TierShape;
   const depth = Math.min(shape.depth, output.left - 1, most);
   if (drafter === undefined || request.numSteps === 0 || depth < 1) return NO_PROPOSAL;
@@ -45,9 +55,14 @@ export function deviceSteps(
 
 /** What is drafted for a sequence: by the host where there is a proposal, else by the device. */
 interface Drafts {
-  readonly proposal: Proposal;
+  readonly proposal: HostProposal;
   /** Tokens that the device drafts otherwise. */
   readonly device: number;
+}
+
+/** A round as a host drafts for it. */
+export interface HostRound extends RoundsAsked {
+  readonly proposals?: readonly (HostProposal | undefined)[];
 }
 
 /**
@@ -57,7 +72,7 @@ interface Drafts {
 export function proposedRound(
   { shapes }: Pick<HostDrafter, "shapes">,
   drafts: readonly Drafts[],
-): RoundsAsked {
+): HostRound {
   const proposals = drafts.map(({ proposal }) => proposal.tokens.length > 0 ? proposal : undefined);
   const chains = shapes.every(isChain);
   const steps = drafts.map(({ device }, i) => chains && !proposals[i] ? device : 0);

@@ -1,7 +1,13 @@
 import { isHostAlgorithm } from "../../draft/algorithms.ts";
 import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
 import { chain, distinctTiers, type TierShape } from "../../speculate/round_shape.ts";
-import type { FinishReason, GenerateRequest, GenerateResult, TextLogprobs } from "./events.ts";
+import type {
+  FinishReason,
+  GenerateRequest,
+  GenerateResult,
+  PredictionCounts,
+  TextLogprobs,
+} from "./events.ts";
 
 /** One round of a request. */
 export interface RoundRecord {
@@ -10,6 +16,8 @@ export interface RoundRecord {
   /** Tokens that became output. */
   readonly emitted: number;
   readonly tier: TierShape;
+  /** What it drafted the request's prediction says; default false. */
+  readonly predicted?: boolean | undefined;
 }
 
 /** What a request came to. */
@@ -24,14 +32,15 @@ export interface Ended {
   readonly ended: number;
   /** Prompt tokens that were cached. */
   readonly cached: number;
+  readonly reasoningTokens: number;
   readonly logprobs?: readonly TextLogprobs[];
 }
 
 /** @param engine.tier of a request that asks for no number of steps. */
 export function generateResult(
   engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: TierShape },
-  { promptIds, numSteps }: GenerateRequest,
-  { finishReason, text, ids, rounds, cached, logprobs, ...times }: Ended,
+  { promptIds, numSteps, prediction }: GenerateRequest,
+  { finishReason, text, ids, rounds, cached, reasoningTokens, logprobs, ...times }: Ended,
 ): GenerateResult {
   return {
     text,
@@ -40,13 +49,23 @@ export function generateResult(
     finishReason,
     timing: timing(times, ids.length),
     cachedTokens: cached,
+    reasoningTokens,
     speculative: summary(
       engine.algorithm,
       numSteps === undefined ? engine.tier : chain(numSteps),
       rounds,
     ),
+    ...prediction && { prediction: predictionCounts(rounds) },
     drafts: rounds.map(({ drafts }) => drafts),
     ...logprobs && { logprobs },
+  };
+}
+
+function predictionCounts(rounds: readonly RoundRecord[]): PredictionCounts {
+  const predicted = rounds.filter(({ predicted }) => predicted);
+  return {
+    drafted: predicted.reduce((sum, { drafts }) => sum + drafts.length, 0),
+    accepted: predicted.reduce((sum, { accepted }) => sum + accepted, 0),
   };
 }
 

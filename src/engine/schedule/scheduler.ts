@@ -1,11 +1,11 @@
 import { UsageError } from "../../errors.ts";
 import { checkRequest } from "./admission.ts";
-import type { HostDrafter } from "../../draft/host_drafter.ts";
+import type { HostDrafter, HostProposal } from "../../draft/host_drafter.ts";
 import { chain, isChain, type TierShape } from "../../speculate/round_shape.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { Choice, RoundContext } from "../../speculate/policy.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
-import type { Core, RoundsAsked } from "../device/core.ts";
+import { NO_PROPOSAL } from "../../speculate/trees.ts";
+import type { Core } from "../device/core.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPlaces } from "./places.ts";
@@ -16,7 +16,13 @@ import type { RoundResult } from "../device/round_result.ts";
 import { constrained } from "./constraining.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import { openProposalGain } from "./proposal_gain.ts";
-import { deviceSteps, proposalOf, proposedRound } from "./proposing.ts";
+import {
+  deviceSteps,
+  type HostRound,
+  proposalOf,
+  proposedRound,
+  requestDrafter,
+} from "./proposing.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 import type { ResidencyOptions } from "./residency.ts";
@@ -256,11 +262,11 @@ export function openScheduler(
   }
 
   /** A round that the host drafts for; undefined where it drafts nothing at all. */
-  function propose(states: readonly RequestState[]): RoundsAsked | undefined {
-    if (drafter === undefined || states.length === 0) return undefined;
+  function propose(states: readonly RequestState[]): HostRound | undefined {
+    if (drafter === undefined || !asksHost(states)) return undefined;
     const device = deviceSteps(pick(states), states);
     const drafts = states.map((state, i) => {
-      let proposal: Proposal = NO_PROPOSAL;
+      let proposal: HostProposal = NO_PROPOSAL;
       // With a draft model the request's steps are the model's.
       const most = core.draft === "none" ? state.request.numSteps : undefined;
       const of = { vocabSize: outputs.vocabSize, device: device[i] ?? 0, most };
@@ -278,7 +284,7 @@ export function openScheduler(
    * after a change of tier are not to run at the old one.
    */
   function reserveGroup(states: readonly RequestState[], tier: TierShape, holds: number): number {
-    const gain = drafter ? proposalGain.rounds : 0;
+    const gain = asksHost(states) ? proposalGain.rounds : 0;
     const most = Math.min(syncInterval.pick(states.length, tier, gain), holds);
     const left = states.map(({ output }) => output.left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left });
@@ -321,7 +327,7 @@ export function openScheduler(
   }
 
   /** Rounds as the policy picks them. */
-  function pickGroup(states: readonly RequestState[]): RoundsAsked {
+  function pickGroup(states: readonly RequestState[]): HostRound {
     const { tier: shape, depths, verify } = pick(states);
     const count = reserveGroup(states, shape, speculation.holds(contextOf(states)));
     return { shape, count, ...depths && { depths }, ...verify && { verify } };
@@ -332,7 +338,7 @@ export function openScheduler(
     states: readonly RequestState[],
     rounds: readonly RoundResult[],
     { group: { shape, proposals }, began, ended, chosen, catchUpMs }: {
-      readonly group: RoundsAsked;
+      readonly group: HostRound;
       /** By the policy, which learns from it. */
       readonly chosen: boolean;
       /** Once the draft had caught up, which took `catchUpMs`. */
@@ -376,10 +382,12 @@ export function openScheduler(
       });
       for (const { result, state, at } of taking) {
         const { drafts: { length: drafted }, accepted } = result;
-        const byDevice = proposals?.[at] === undefined && drafted > 0;
+        const proposal = proposals?.[at];
+        const byDevice = proposal === undefined && drafted > 0;
         if (byDevice) state.drafter?.learn?.({ drafted, accepted });
         // A chain may be shorter than the round's shape.
-        take(state, { ...result, tier: isChain(shape) ? chain(drafted) : shape });
+        const tier = isChain(shape) ? chain(drafted) : shape;
+        take(state, { ...result, tier, predicted: proposal?.predicted });
       }
     }
   }
@@ -403,7 +411,7 @@ export function openScheduler(
   return {
     counts,
     submit(request, onEvent) {
-      checkRequest(capacity, outputs, request);
+      checkRequest(capacity, outputs, request, { predicts: Boolean(drafter?.predicts) });
       const state: RequestState = {
         request,
         sequence: newSequence(request.promptIds),
@@ -417,7 +425,7 @@ export function openScheduler(
         cancelled: false,
         done: false,
         drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
-        drafter: drafter?.open(request.promptIds),
+        drafter: requestDrafter(drafter, request),
       };
       places.enqueue(state);
       return {
@@ -465,6 +473,11 @@ export function openScheduler(
  */
 async function eventsRead(): Promise<void> {
   for (let turn = 0; turn < 8; turn++) await undefined;
+}
+
+/** Whether the host may draft for one of them. */
+function asksHost(states: readonly Pick<RequestState, "drafter">[]): boolean {
+  return states.some(({ drafter }) => drafter !== undefined);
 }
 
 function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "sequences">): number {

@@ -13,7 +13,7 @@ export interface Received {
 export function receive(facts: EngineFacts, request: GenerateRequest): Received {
   const started = performance.now();
   let prefilled: number | undefined;
-  let cached = 0;
+  let [cached, reasoningTokens] = [0, 0];
   let text = "";
   const ids: number[] = [];
   const rounds: RoundRecord[] = [];
@@ -24,14 +24,15 @@ export function receive(facts: EngineFacts, request: GenerateRequest): Received 
       if (event.kind !== "round") return;
       prefilled ??= performance.now();
       ids.push(...event.ids);
-      const { accepted, drafts, tier, ids: { length: emitted } } = event;
-      if (tier) rounds.push({ drafts, accepted, emitted, tier });
+      const { accepted, drafts, tier, predicted, ids: { length: emitted } } = event;
+      if (tier) rounds.push({ drafts, accepted, emitted, tier, predicted });
+      reasoningTokens = event.reasoningTokens ?? reasoningTokens;
     },
     interrupted() {
       const ended = performance.now();
       return generateResult(facts, request, {
         ...{ finishReason: "interrupt", text, ids, rounds },
-        ...{ started, prefilled: prefilled ?? ended, ended, cached },
+        ...{ started, prefilled: prefilled ?? ended, ended, cached, reasoningTokens },
       });
     },
   };

@@ -5,7 +5,7 @@
 
 /**
  * Bytes of a file under models/fledgling (`target/config.json`), undefined when absent.
- * Found from this module, so that `deno compile --include models` works from any directory.
+ * Found from this module, so that a clone works from any directory.
  */
 export function embeddedFile(path: string): Uint8Array | undefined {
   try {

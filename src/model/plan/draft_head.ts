@@ -1,9 +1,8 @@
 /** What a draft makes of its hidden rows: tokens, by its head. */
 import { draftChoose, type NextLevel } from "../../../shaders/choose/draft_choose.ts";
-import { confidentChoose } from "../../../shaders/confidence/confident_choose.ts";
-import { partialArgmax, partialArgmaxCount } from "../../../shaders/choose/partial_argmax.ts";
+import { slicePartialCount, slicePartials } from "../../../shaders/partial/slice_partials.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { matmulArgmax, matmulArgmaxCount } from "../../../shaders/matmul/matmul_argmax.ts";
+import { matmulPartialCount, matmulPartials } from "../../../shaders/matmul/matmul_partials.ts";
 import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
 import { topTokens } from "../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -24,38 +23,17 @@ export interface DraftEnd {
 
 /** Draft token `step` of each sequence, and the hidden row that the next level reads. */
 export function draftHead(draft: Draft, { batchSlots }: BatchSlots, end: DraftEnd): Dispatch[] {
-  const { weights, partials, drafts, mostRows, tuning } = draft;
+  const { weights, partials, choice: kind, drafts, mostRows, tuning } = draft;
   const { batch, step, next } = end;
   const label = `draft_choose.${step}`;
   const { x, plan: input } = ends(draft, batchSlots, end);
-  if (draft.confident) return [...input, ...confidentHead(draft, x, { batchSlots }, end)];
-  const { plan, count } = headArgmax(draft, x, { rows: batch, label: `${label}.partial_argmax` });
+  const { plan, count } = headPartials(draft, x, { rows: batch, label });
   return [
     ...input,
     ...plan,
     draftChoose({ partials, offsets: weights.offsets, batchSlots, drafts, next }, {
-      ...{ batch, count, step, mostRows, label },
+      ...{ kind, batch, count, step, mostRows, label },
       lanes: tuning.rowLanes,
-    }),
-  ];
-}
-
-/** The draft's choice after the hidden rows x, and its confidence in it. */
-function confidentHead(
-  { weights: { head: matrix, offsets }, draft: { draftVocabSize: vocab }, ...draft }: Draft,
-  x: Operand,
-  { batchSlots }: BatchSlots,
-  { batch, step, next }: DraftEnd,
-): Dispatch[] {
-  const { partials, drafts, mostRows, tuning } = draft;
-  const logits = draft.logits as Operand;
-  const use = { rows: batch, tuning, epilogue: "store", label: "draft.head" } as const;
-  const shape = { batch, vocab, stride: matrix.rows, step, mostRows, lanes: tuning.rowLanes };
-  return [
-    ...matmul({ matrix, x, out: logits }, use),
-    ...confidentChoose({ logits, partials, offsets, batchSlots, drafts, next }, {
-      ...shape,
-      label: `draft_choose.${step}`,
     }),
   ];
 }
@@ -76,7 +54,7 @@ export function firstTokens(
     ...plan,
     ...headTop(draft, tree, x, {
       ...{ rows: batch, top: tree.width, out: tree.first, label: "draft_top.first" },
-      bySlot: { batchSlots, drafts, mostRows, confident: draft.confident },
+      bySlot: { batchSlots, drafts, mostRows, confident: draft.choice === "softmax" },
     }),
   ];
 }
@@ -126,26 +104,27 @@ function headTop(
   ];
 }
 
-/** Partial argmaxes of the logits of x: by parts of the head's columns, or by slices of stored logits. */
-function headArgmax(
-  { weights: { head: matrix }, draft: { draftVocabSize: vocab }, logits, partials, tuning }: Draft,
+/** Partial results of the logits of x: by parts of the head's columns, or by slices of stored logits. */
+function headPartials(
+  { weights: { head: matrix }, draft: { draftVocabSize: vocab }, ...draft }: Draft,
   x: Operand,
   { rows, label }: { readonly rows: number; readonly label: string },
 ): { readonly plan: Dispatch[]; readonly count: number } {
+  const { logits, partials, choice: kind, tuning } = draft;
   const use = { rows, tuning, label: "draft.head" };
   if (logits === undefined) {
     return {
-      plan: matmulArgmax({ matrix, x, partials }, { ...use, vocab }),
-      count: matmulArgmaxCount(matrix, use),
+      plan: matmulPartials({ matrix, x, partials }, { ...use, kind, vocab }),
+      count: matmulPartialCount(matrix, use),
     };
   }
-  const slices = { rows, vocab, stride: matrix.rows, lanes: tuning.rowLanes, label };
+  const slices = { kind, rows, vocab, stride: matrix.rows, lanes: tuning.rowLanes, label };
   return {
     plan: [
       ...matmul({ matrix, x, out: logits }, { ...use, epilogue: "store" }),
-      partialArgmax({ logits, partials }, slices),
+      slicePartials({ logits, partials }, slices),
     ],
-    count: partialArgmaxCount(vocab),
+    count: slicePartialCount(vocab),
   };
 }
 

@@ -1,4 +1,5 @@
 /** What the plans of a draft work on. */
+import type { PartialKind } from "../../../shaders/partial/partial.ts";
 import type { TreeBuffers } from "../../../shaders/tree/tree.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
@@ -41,15 +42,12 @@ export interface Draft extends DecoderContext {
   readonly ends: Operand;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly hidden: Operand;
-  /** [batch, head.rows]; absent: the head stores partial argmaxes only, see `canStoreArgmax`. */
+  /** [batch, head.rows]; absent: the head stores partial results only, see `canStorePartials`. */
   readonly logits: Operand | undefined;
-  /**
-   * The largest logits of some columns, (key, token) u32 [batch, partial argmaxes of a place, 2]; where it is
-   * `confident` [batch, partialSoftmaxWords].
-   */
+  /** What is kept of parts of the columns, u32 [batch, parts of a place, PARTIAL_WORDS[choice]]. */
   readonly partials: Operand;
-  /** Whether drafts of chains come with its confidence, default false: it has `logits` then. */
-  readonly confident?: boolean | undefined;
+  /** What drafts of chains are chosen by: with "softmax" they come with the draft's confidence. */
+  readonly choice: PartialKind;
   /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
   /** Rows that a slot may have in any round. */

@@ -81,7 +81,7 @@ export interface Target extends DecoderContext {
   readonly final: Operand;
   /** [rows that get logits, head.rows] */
   readonly logits: Operand;
-  /** Largest logits of slices, u32 [rows that get logits, partialArgmaxWords(vocab)]. */
+  /** Largest logits of slices, u32 [rows that get logits, slicePartialWords(vocab)]. */
   readonly partials: Operand;
 }
 

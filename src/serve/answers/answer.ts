@@ -27,6 +27,8 @@ export type Piece =
 export interface Ended {
   readonly finish: "stop" | "length" | "tool_calls";
   readonly result: GenerateResult;
+  /** Output tokens of what the model thought, where that was parted. */
+  readonly reasoningTokens: number;
   /** Milliseconds that the request waited for a slot. */
   readonly waitedMs: number;
 }
@@ -92,7 +94,9 @@ export async function* answer(
         }
         yield* reader.end();
         const waitedMs = (began ?? performance.now()) - started;
-        yield { kind: "end", ended: { finish: reader.finish(result), result, waitedMs } };
+        const reasoningTokens = reading.reasoning ? result.reasoningTokens : 0;
+        const finish = reader.finish(result);
+        yield { kind: "end", ended: { finish, result, reasoningTokens, waitedMs } };
       }
     }
   } finally {

@@ -19,6 +19,8 @@ export interface Ask {
   /** Likeliest tokens to tell of each output token; absent: no log-probabilities. */
   readonly logprobs?: number | undefined;
   readonly numSteps?: number | undefined;
+  /** What the answer is predicted to be, or a part of it. */
+  readonly prediction?: string | undefined;
 }
 
 /** Longest text a token may stand for; longer prompts cannot fit and are not tokenized to see it. */
@@ -47,6 +49,24 @@ export async function promptTokens({ engine }: Ready, prompt: Prompt): Promise<r
   return "ids" in prompt ? prompt.ids : await encoded(engine, prompt);
 }
 
+/**
+ * Token ids of a prediction, as many as the context holds.
+ *
+ * @throws ApiError (400) for one that is far too long to look at.
+ */
+export async function encodePrediction(
+  { engine }: Ready,
+  text: string,
+): Promise<readonly number[]> {
+  const most = engine.contextLength * MOST_CHARACTERS;
+  if (text.length > most) {
+    const why = `it has ${text.length} characters, allowed are ${most}`;
+    throw invalid(`Cannot use "prediction": ${why}`, "prediction");
+  }
+  const ids = await engine.encodePrompt({ raw: text, addSpecialTokens: false });
+  return ids.slice(0, engine.contextLength);
+}
+
 async function encoded(engine: Ready["engine"], prompt: PromptInput): Promise<readonly number[]> {
   try {
     return await engine.encodePrompt(prompt);
@@ -68,8 +88,10 @@ function textLength(prompt: Prompt): number {
  */
 export function requestOf(
   { sampling, maxTokens, stop, ignoreEos, grammar, logprobs, numSteps }: Ask,
-  { promptIds, ready, options, choice = 0, drawSeed = randomSeed }: {
+  { promptIds, prediction, ready, options, choice = 0, drawSeed = randomSeed }: {
     readonly promptIds: readonly number[];
+    /** Of `Ask.prediction`, as token ids. */
+    readonly prediction?: readonly number[] | undefined;
     readonly ready: Ready;
     readonly options: Pick<ServiceOptions, "sampling" | "maxTokens">;
     readonly choice?: number;
@@ -88,5 +110,6 @@ export function requestOf(
     ...grammar === undefined ? {} : { grammar },
     ...logprobs === undefined ? {} : { logprobs },
     ...numSteps === undefined ? {} : { numSteps },
+    ...prediction === undefined ? {} : { prediction },
   };
 }

@@ -24,16 +24,12 @@ export interface BlockEvent {
 /** Turns an answer's pieces into blocks, for the APIs whose answers are lists of them. */
 export interface BlockWriter {
   readonly blocks: readonly Block[];
-  /** Output tokens of rounds that came before the thoughts ended. */
-  readonly reasoningTokens: number;
   write(piece: Piece): BlockEvent[];
 }
 
 export function blockWriter(): BlockWriter {
   const blocks: Block[] = [];
   let open = false;
-  let tokens = 0;
-  let reasoningTokens = 0;
   /** Not told yet. */
   let logprobs: TextLogprobs[] = [];
 
@@ -71,17 +67,12 @@ export function blockWriter(): BlockWriter {
 
   return {
     blocks,
-    get reasoningTokens() {
-      return reasoningTokens;
-    },
     write(piece) {
       switch (piece.kind) {
         case "round":
-          tokens += piece.tokens;
           logprobs.push(...piece.logprobs);
           return [];
         case "reasoning":
-          reasoningTokens = tokens;
           return [...begin("reasoning"), add(piece.text)];
         case "text":
           return [...begin("text"), add(piece.text)];

@@ -1,6 +1,6 @@
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import { answer, type Ended, type Piece, type Reading } from "./answer.ts";
-import { type Ask, encodePrompt, type Prompt, requestOf } from "./ask.ts";
+import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
 import { merged } from "./merge.ts";
 import type { Ready, Service } from "../service/service.ts";
 
@@ -31,6 +31,9 @@ export async function openChoices(
 ): Promise<Choices> {
   service.table.checkRoom(prompts.length * count);
   const encoded = await Promise.all(prompts.map((prompt) => encodePrompt(ready, prompt)));
+  const prediction = ask.prediction === undefined
+    ? undefined
+    : await encodePrediction(ready, ask.prediction);
   // Others came while the prompts were encoded.
   service.table.checkRoom(prompts.length * count);
   const left = new AbortController();
@@ -39,7 +42,9 @@ export async function openChoices(
     Array.from({ length: count }, (_, choice) =>
       answer(service, {
         ...{ ready, reading, signal: ends },
-        request: requestOf(ask, { promptIds, ready, options: service.options, choice }),
+        request: requestOf(ask, {
+          ...{ promptIds, prediction, ready, options: service.options, choice },
+        }),
       }))
   );
   const pieces = merged(answers);

@@ -1,3 +1,4 @@
+import type { GenerateResult, PredictionCounts } from "../../engine/schedule/events.ts";
 import type { Ended } from "./answer.ts";
 
 /** OpenAI's `usage`. */
@@ -7,29 +8,39 @@ export interface Usage {
   readonly total_tokens: number;
   readonly prompt_tokens_details: { readonly cached_tokens: number };
   readonly completion_tokens_details: {
+    readonly reasoning_tokens: number;
     readonly accepted_prediction_tokens: number;
     readonly rejected_prediction_tokens: number;
   };
 }
 
-/** Of all answers to one prompt: drafts are what OpenAI calls prediction tokens. */
+/**
+ * Of all answers to one prompt. Prediction tokens are the drafts that the request's prediction gave,
+ * all drafts where it had none: clients of OpenAI know no other name for these.
+ */
 export function usageOf(answers: readonly Ended[]): Usage {
   const [first] = answers;
   const prompt_tokens = first?.result.promptIds.length ?? 0;
   const sum = (of: (ended: Ended) => number) => answers.reduce((all, each) => all + of(each), 0);
   const completion_tokens = sum(({ result }) => result.outputIds.length);
-  const drafted = sum(({ result }) => result.speculative.draft_tokens);
-  const accepted = sum(({ result }) => result.speculative.accepted_tokens);
+  const drafted = sum(({ result }) => draftsOf(result).drafted);
+  const accepted = sum(({ result }) => draftsOf(result).accepted);
   return {
     prompt_tokens,
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
     prompt_tokens_details: { cached_tokens: first?.result.cachedTokens ?? 0 },
     completion_tokens_details: {
+      reasoning_tokens: sum(({ reasoningTokens }) => reasoningTokens),
       accepted_prediction_tokens: accepted,
       rejected_prediction_tokens: drafted - accepted,
     },
   };
+}
+
+function draftsOf({ prediction, speculative }: GenerateResult): PredictionCounts {
+  const { draft_tokens: drafted, accepted_tokens: accepted } = speculative;
+  return prediction ?? { drafted, accepted };
 }
 
 /** The usage of several prompts. */
@@ -43,6 +54,7 @@ export function usageSum(parts: readonly Usage[]): Usage {
       cached_tokens: sum((each) => each.prompt_tokens_details.cached_tokens),
     },
     completion_tokens_details: {
+      reasoning_tokens: sum((each) => each.completion_tokens_details.reasoning_tokens),
       accepted_prediction_tokens: sum((each) =>
         each.completion_tokens_details.accepted_prediction_tokens
       ),

@@ -34,9 +34,6 @@ export function chatAsk(
       "messages",
     );
   }
-  if (request.prediction) {
-    throw invalid('Cannot use "prediction": this server does not draft from it', "prediction");
-  }
   const tools = toolsOf(request);
   const forced = forcedCall(request, tools, ready);
   const grammar = oneGrammar(request, forced);
@@ -46,6 +43,7 @@ export function chatAsk(
     grammar,
     maxTokens: max_completion_tokens ?? max_tokens ?? undefined,
     ...logprobsOf(request),
+    ...request.prediction ? { prediction: contentText(request.prediction.content) } : {},
   };
   const parallel = request.parallel_tool_calls ?? true;
   return {

@@ -122,7 +122,7 @@ async function* responseEvents(
   const output = writer.blocks.map((block, index) => items.whole(block, index));
   const cut = ended?.finish === "length";
   const status = cut ? "incomplete" : "completed";
-  const usage = usageOfResponse(ended as Ended, writer.reasoningTokens);
+  const usage = usageOfResponse(ended as Ended);
   yield named(`response.${status}`, {
     response: response.as(status, output, {
       usage,
@@ -132,16 +132,13 @@ async function* responseEvents(
   });
 }
 
-function usageOfResponse(ended: Ended, reasoningTokens: number): unknown {
+function usageOfResponse(ended: Ended): unknown {
   const { prompt_tokens, completion_tokens, total_tokens, ...details } = usageOf([ended]);
   return {
     input_tokens: prompt_tokens,
     input_tokens_details: { ...details.prompt_tokens_details },
     output_tokens: completion_tokens,
-    output_tokens_details: {
-      reasoning_tokens: reasoningTokens,
-      ...details.completion_tokens_details,
-    },
+    output_tokens_details: { ...details.completion_tokens_details },
     total_tokens,
   };
 }

@@ -1,4 +1,5 @@
 import { at, paddedBatch } from "./lookup.ts";
+import { paddedRows } from "./row_buckets.ts";
 import type { CostTable } from "./table.ts";
 
 /** A cost table's lists as a policy that compares many rounds reads them. */
@@ -9,9 +10,8 @@ export interface Prices {
   /** Milliseconds of verify and extend at short contexts of a round that verifies all drafts. */
   whole(batch: number, steps: number): number;
   /**
-   * The same of packed rounds by rows, at least up to `rows` of them. The price of their rows alone: by
-   * that of the padded ones, which `roundMs` takes, a search for the best number of drafts stops at the
-   * edge of a row bucket, where one draft more costs the most.
+   * The same of packed rounds by rows, at least up to `rows` of them: what the row bucket costs that
+   * holds so many, so that the drafts that fill it cost nothing more.
    */
   packed(rows: number): readonly number[];
 }
@@ -55,7 +55,7 @@ export function pricesOf(costs: CostTable): Prices {
     },
     packed(rows) {
       for (let row = packed.length; row <= rows; row++) {
-        packed.push(forwards(row));
+        packed.push(forwards(paddedRows(row)));
       }
       return packed;
     },

@@ -4,6 +4,11 @@ export const ROW_BUCKETS: readonly number[] = [
   ...[128, 192, 256, 384, 512, 768, 1024, 1536, 2048],
 ];
 
+/** The row bucket of so many rows; beyond the largest the rows themselves. */
+export function paddedRows(rows: number): number {
+  return ROW_BUCKETS.find((size) => size >= rows) ?? rows;
+}
+
 /** A round of chains of which not all rows are verified. */
 export interface PackedOf {
   /** Sequences that its programs are for, one of the batch buckets. */

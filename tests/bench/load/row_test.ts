@@ -68,7 +68,7 @@ const [ARM] = loadArms([{ label: "off", policy: { policy: "static", options: {} 
 Deno.test("a row has the names of vLLM and SGLang, and their units", () => {
   const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 1, seed: 5 };
   const row = rowOf(spec, RESULT, {
-    ...{ subject: SUBJECT, workload: "w", maxBatch: 4 },
+    ...{ subject: SUBJECT, backend: "eyrie", workload: "w", maxBatch: 4 },
     ...{ slo: { ttftMs: 30 }, date: new Date(0) },
   });
   // vllm/benchmarks/serve.py and sglang/bench_serving.py: what their plot scripts read.
@@ -111,7 +111,14 @@ Deno.test("a row has the names of vLLM and SGLang, and their units", () => {
 Deno.test("without rounds, as of a server, nothing is made up", () => {
   const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 0, seed: 5 };
   const row = rowOf(spec, { ...RESULT, rounds: [] }, {
-    ...{ subject: SUBJECT, workload: "w", maxBatch: 4, slo: {}, date: new Date(0) },
+    ...{
+      subject: SUBJECT,
+      backend: "eyrie",
+      workload: "w",
+      maxBatch: 4,
+      slo: {},
+      date: new Date(0),
+    },
   });
   deepEqual([row.accept_length, row.mean_num_steps, row.request_goodput], [null, null, null]);
   ok([...row.timeline.batch, ...row.timeline.num_steps].every((each) => each === null));

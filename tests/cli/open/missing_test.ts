@@ -35,7 +35,18 @@ Deno.test("a folder that is not there: what is near it, and where the path leave
       ["./modle", `${none("./modle")}; "." has no "modle", but "model", "models"`],
       [`${at}/xyz`, none(`${at}/xyz`)],
       ["modle", `${none("modle")}; "." has no "modle", but "model", "models"`],
-      ["Qwen3-4B", `${none("Qwen3-4B")}; a model of the hub is org/name`],
+      ["zephyr", `${none("zephyr")}; a model of the hub is org/name`],
+      [
+        "Qwen3-4B",
+        `${none("Qwen3-4B")}; a model of the hub is org/name, did you mean "Qwen/Qwen3-4B", ` +
+        '"AngelSlim/Qwen3-4B_eagle3"?',
+      ],
+      [
+        "meta-llama/Llama-3.1-8B-Instrct",
+        `${offline("meta-llama/Llama-3.1-8B-Instrct")}, did you mean ` +
+        '"meta-llama/Llama-3.1-8B-Instruct"?',
+      ],
+      ["Qwen/Qwen3-4b", offline("Qwen/Qwen3-4b")],
       ["toy", `${none("toy")}; a model of the hub is org/name, the cache has "org/toy-8b"`],
       [
         "models/fledglin/target",

@@ -74,6 +74,13 @@ Deno.test("what the host drafted is pruned; where nothing is left, what is force
   );
   assert.deepEqual(proposals, [chainOf([2]), chainOf([8, 6]), chainOf([5, 7])]);
   assert.deepEqual(shape, chain(2));
+  const predicted = asked.proposals.map((proposal) => ({ ...proposal, predicted: true }));
+  const { proposals: kept } = constrained(
+    [state([]), state([8, 6, 4]), state(undefined)],
+    { ...asked, proposals: predicted },
+    OF,
+  );
+  assert.deepEqual(kept?.map((one) => one?.predicted ?? false), [true, false, true]);
 });
 
 Deno.test("masks: of each its own, all ones for those without a grammar", async () => {

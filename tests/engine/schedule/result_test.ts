@@ -19,7 +19,7 @@ function told(
     ...numSteps === undefined ? {} : { numSteps },
   }, {
     ...{ finishReason: "length", text: "", ids: [], rounds: records },
-    ...{ started: 0, prefilled: 1, ended: 2, cached: 0 },
+    ...{ started: 0, prefilled: 1, ended: 2, cached: 0, reasoningTokens: 0 },
   });
   return [speculative.algorithm, speculative.num_steps, speculative.num_draft_tokens];
 }

@@ -44,6 +44,23 @@ Deno.test("the client of npm openai", async (t) => {
     assert.equal(final.usage?.total_tokens, usage?.total_tokens);
   });
 
+  await t.step("a prediction", async () => {
+    const prediction = { type: "content" as const, content: expected.text };
+    const asked = { ...GREEDY, prediction };
+    const { choices: [choice], usage } = await client.chat.completions.create(asked);
+    assert.equal(choice?.message.content, expected.text);
+    const details = usage?.completion_tokens_details ?? assert.fail();
+    assert.ok((details.accepted_prediction_tokens ?? 0) >= 10, JSON.stringify(details));
+    assert.ok((details.rejected_prediction_tokens ?? -1) >= 0);
+    assert.equal(details.reasoning_tokens, 0);
+    const final = await client.chat.completions.stream({
+      ...{ ...asked, prediction: { type: "content", content: "Something else." } },
+      stream_options: { include_usage: true },
+    }).finalChatCompletion();
+    assert.equal(final.choices[0]?.message.content, expected.text);
+    assert.equal(final.usage?.completion_tokens_details?.accepted_prediction_tokens, 0);
+  });
+
   await t.step("a schema of zod, parsed", async () => {
     const Answer = z.object({ name: z.string().max(3), ok: z.boolean() });
     const { choices: [choice] } = await client.chat.completions.parse({

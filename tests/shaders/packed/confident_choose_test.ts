@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
-import {
-  confidentChoose,
-  partialSoftmaxWords,
-} from "../../../shaders/confidence/confident_choose.ts";
 import { draftChoose } from "../../../shaders/choose/draft_choose.ts";
+import type { PartialKind } from "../../../shaders/partial/partial.ts";
 import {
-  partialArgmax,
-  partialArgmaxCount,
-  partialArgmaxWords,
-} from "../../../shaders/choose/partial_argmax.ts";
+  slicePartialCount,
+  slicePartials,
+  slicePartialWords,
+} from "../../../shaders/partial/slice_partials.ts";
 import {
   DRAFT_TOKENS,
   draftWords,
@@ -33,7 +30,7 @@ interface Case {
   readonly next: boolean;
 }
 
-/** Both kernels on the same rows: what each left for the slots, and the rows of the further level. */
+/** Both kinds of choice on the same rows: what each left for the slots, and the rows of the further level. */
 async function both(rows: readonly ArrayLike<number>[], { vocab, step, lanes, next }: Case) {
   const stride = vocab + 2;
   const batch = rows.length;
@@ -45,27 +42,24 @@ async function both(rows: readonly ArrayLike<number>[], { vocab, step, lanes, ne
     Array.from({ length: batch }, (_, b) => b === batch - 1 && b > 0 ? NO_SLOT : batch - b),
   );
   const offsets = device.words(Array.from({ length: vocab }, (_, i) => 3 * i));
-  const at = { logits: device.floats(logits), offsets, batchSlots };
-  const of = { batch, step, mostRows: MOST_ROWS, lanes, label: "choose" };
-  const run = async (confident: boolean) => {
+  const from = device.floats(logits);
+  const count = slicePartialCount(vocab);
+  const run = async (kind: PartialKind) => {
     const drafts = device.words(Array(slots.length * SIZE).fill(UNTOUCHED));
     const level = { slots: device.words(packSlots(slots)), rows: device.filled(batch * ROW_WORDS) };
-    const to = { ...at, drafts, next: next ? level : undefined };
-    const words = confident ? partialSoftmaxWords(vocab) : partialArgmaxWords(vocab);
-    const partials = device.filled(batch * words);
-    const { logits: from, ...others } = to;
-    await device.run(
-      confident ? confidentChoose({ ...to, partials }, { ...of, vocab, stride }) : [
-        partialArgmax({ logits: from, partials }, { ...of, rows: batch, vocab, stride }),
-        draftChoose({ ...others, partials }, { ...of, count: partialArgmaxCount(vocab) }),
-      ],
-    );
+    const partials = device.filled(batch * slicePartialWords(vocab, kind));
+    const to = { partials, offsets, batchSlots, drafts, next: next ? level : undefined };
+    const of = { kind, lanes, label: "choose" };
+    await device.run([
+      slicePartials({ logits: from, partials }, { ...of, rows: batch, vocab, stride }),
+      draftChoose(to, { ...of, batch, count, step, mostRows: MOST_ROWS }),
+    ]);
     return {
       drafts: await device.readWords(drafts),
       rows: await device.readWords(level.rows),
     };
   };
-  return { plain: await run(false), confident: await run(true), batch };
+  return { plain: await run("argmax"), confident: await run("softmax"), batch };
 }
 
 const confidenceAt = (slot: number, step: number) =>

@@ -1,3 +1,4 @@
+import { PRESET_NAMES } from "../../../engine/schedule/presets.ts";
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
 import { MOST_STEPS } from "../../../speculate/round_shape.ts";
@@ -34,6 +35,7 @@ export const BENCH_AXES = {
   presets: {
     flag: "--presets",
     type: "names",
+    words: PRESET_NAMES as readonly string[],
     help: "adaptive settings to measure: conservative, aggressive, or files of adaptive configs",
     absent: "none",
     example: "--presets conservative,aggressive",

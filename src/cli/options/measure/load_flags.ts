@@ -1,4 +1,5 @@
 import { UsageError } from "../../../errors.ts";
+import { POLICY_NAMES } from "../option_speculation.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
 
 /** When requests arrive. */
@@ -127,6 +128,7 @@ export const LOAD_RUN = {
   policies: {
     flag: "--policies",
     type: "names",
+    words: POLICY_NAMES as readonly string[],
     help:
       "policies to measure, NAME or NAME:key=value,...; the others are compared with the first, which is measured twice",
     absent: "plain decoding, 3 steps and those that choose",

@@ -19,6 +19,7 @@ export const SIMULATE_MACHINE = {
   costs: {
     flag: "--costs",
     type: "text",
+    words: COST_NAMES as readonly string[],
     help:
       `what rounds cost: a file of eyrie profile, or a published machine (${COST_TEXT})` as string,
     absent: "toy, or the recording's",

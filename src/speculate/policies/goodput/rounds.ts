@@ -3,6 +3,7 @@ import {
   type Budget,
   expectedAccepted,
   rankBatches,
+  rankDrafts,
   type RankedDrafts,
   shareOut,
 } from "../../estimate/budget.ts";
@@ -19,6 +20,9 @@ export interface Candidates {
   readonly told: boolean;
 }
 
+/** Chains by which a round's choice is weighed, where its batch is larger: they stand for all. */
+const MANY_CHAINS = 32;
+
 /** By the draft's confidence where it tells it and has told some, else by the requests' history. */
 export function candidates(
   evidence: Evidence,
@@ -26,9 +30,10 @@ export function candidates(
   depth: number,
 ): Candidates {
   const told = context.ranks && evidence.told.length > 0;
+  const stride = Math.ceil(context.batchSize / MANY_CHAINS);
   const survivals = told
     ? survivalByConfidence(evidence, depth)
-    : survivalByHistory(evidence, context, depth);
+    : survivalByHistory(evidence, context, { depth, stride });
   const [first, ...others] = rankBatches(survivals, { depth, batch: context.batchSize });
   return { batches: [first as RankedDrafts, ...others], told };
 }
@@ -63,14 +68,17 @@ export function optionsOf(
  */
 export function choiceOf(
   { steps, drafts }: { readonly steps: number; readonly drafts: number },
-  { batches: [ranked], told }: Candidates,
+  { told }: Candidates,
   { evidence, context }: { readonly evidence: Evidence; readonly context: RoundContext },
 ): Choice {
   const tier = chain(steps);
   const { batchSize, ranks } = context;
   // Until chains have told of themselves, every draft is verified where they will.
   if (drafts >= batchSize * steps || ranks && !told) return { tier };
-  if (!ranks) return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
+  if (!ranks) {
+    const ranked = rankDrafts(survivalByHistory(evidence, context, { depth: steps }), steps);
+    return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
+  }
   const { slope, intercepts } = anchored(evidence);
   const verify = { drafts, slope, intercepts: intercepts.slice(0, steps), leastConfidence: 0 };
   return { tier, verify };

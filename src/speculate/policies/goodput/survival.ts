@@ -9,19 +9,20 @@ import type { Evidence } from "./evidence.ts";
  *
  *     s_j = product over k <= j of shifted(c_k, odds ratio of the request)
  *
- * @returns [batchSize * depth].
+ * @param stride of every so many requests only, which stand for all.
+ * @returns [ceil(batchSize / stride) * depth].
  */
 export function survivalByHistory(
   { positions, requests }: Evidence,
   { batchSize, sequences }: RoundContext,
-  depth: number,
+  { depth, stride = 1 }: { readonly depth: number; readonly stride?: number },
 ): Float64Array {
   const rates = positionRates(positions);
   const alpha = meanRate(positions);
   const known = new Map<number, RequestCounts>(requests.map((each) => [each.id, each]));
-  const survivals = new Float64Array(batchSize * depth);
+  const survivals = new Float64Array(Math.ceil(batchSize / stride) * depth);
   let at = 0;
-  for (let i = 0; i < batchSize; i++) {
+  for (let i = 0; i < batchSize; i += stride) {
     const ratio = oddsRatio(known.get(sequences[i]?.id ?? -1), alpha);
     let survival = 1;
     for (let j = 0; j < depth; j++) {

@@ -69,6 +69,6 @@ function choose(
     const intercepts = Array<number>(numSteps).fill(0);
     return { tier, verify: { drafts: capacity, slope: 1, intercepts, leastConfidence: 0 } };
   }
-  const ranked = rankDrafts(survivalByHistory(known, context, numSteps), numSteps);
+  const ranked = rankDrafts(survivalByHistory(known, context, { depth: numSteps }), numSteps);
   return { tier, depths: shareOut(ranked, { drafts: capacity, depth: numSteps }) };
 }

@@ -69,7 +69,8 @@ Deno.test("adaptive-verify policy: all drafts where rows are free, few where the
   const [a = 0, b = 0, c = 9, d = 9] = at(0.2).depths ?? [];
   assert(a >= 2 && b >= 2 && c <= 1 && d <= 1, `${at(0.2).depths}`);
   const none = at(50).depths ?? [];
-  assert.equal(none.reduce((sum, each) => sum + each, 0), 1, "one, so that it goes on learning");
+  // One, so that it goes on learning; of the six rows of that round's bucket another is free.
+  assert.equal(none.reduce((sum, each) => sum + each, 0), 2);
 });
 
 Deno.test("adaptive-verify policy: better than verifying all, where rows are dear", () => {
@@ -84,7 +85,7 @@ Deno.test("adaptive-verify policy: better than verifying all, where rows are dea
 });
 
 Deno.test("adaptive-verify policy: goes up again when drafts become better", () => {
-  const costs = costsOf({ row: 0.1, level: 0.02 });
+  const costs = costsOf({ row: 0.05, level: 0.02 });
   for (const ranks of [false, true]) {
     const world = steady({ costs, told: costs, ranks, batch: () => 16, lasts: 6000 });
     const alpha = (ms: number) => ms < 1500 ? 0.1 : 0.95;

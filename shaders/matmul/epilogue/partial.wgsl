@@ -1,14 +1,15 @@
-// Epilogue of matmul: keeps the best of a group's outputs for `end_group` (out_argmax.wgsl).
+// Epilogue of matmul: keeps the partial result of a group's outputs for `end_group` (out_partial.wgsl, with
+// its slot `partial`).
 
-//use fragments/argmax
+//use partial
 
 override VOCAB: u32; // columns that count; what W has beyond is padding
 
-var<private> best: Argmax = NO_ARGMAX;
+var<private> kept: Partial = NO_PARTIAL;
 
 fn consider(logit: f32, token: u32) {
   if (token < VOCAB) {
-    best = better(best, argmax_of(logit, token));
+    kept = joined(kept, partial_of(logit, token));
   }
 }
 

@@ -1,0 +1,3 @@
+// The draft's choice comes without its confidence.
+
+fn tell(slot: u32, all: Partial) {}

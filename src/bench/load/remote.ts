@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import { together, total } from "../../remote/acceptance.ts";
+import { complete, type Completed, type RemotePrompt } from "../../remote/complete.ts";
+import type { Endpoint } from "../../remote/endpoint.ts";
+import { acceptanceBetween, type Reading, readServer, settingText } from "../../remote/reading.ts";
+import { openServer, type Server } from "../../remote/server.ts";
+import { randomIds } from "../workload/draw.ts";
+import { drive, REAL_CLOCK } from "./drive.ts";
+import { earlyRequests } from "./early.ts";
+import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
+import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
+import type { LoadCellResult, OpenLoad, Served } from "./session.ts";
+
+/** Measures the server at `endpoint`; the plan's policies are not used. */
+export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {
+  return async ({ model, plan }) => {
+    const server = await openServer(endpoint, { model, signal });
+    const reading = await readServer(server, signal);
+    return {
+      subject: {
+        model: server.model,
+        draft: draftText(reading),
+        device: `${server.kind === "other" ? "server" : server.kind} at ${endpoint.shown}`,
+        simulated: false,
+      },
+      served: servedBy(server, reading),
+      check: () => {},
+      runCell: (spec, options) => runCell(server, { ...options, spec, plan }),
+      [Symbol.dispose]() {},
+    };
+  };
+}
+
+/** Undefined where the server says that it does not draft. */
+function draftText({ speculation, counters }: Reading): string | undefined {
+  if (speculation === undefined) return counters === undefined ? "not told" : "counted, not named";
+  return speculation.draft ?? speculation.algorithm;
+}
+
+function servedBy({ kind }: Server, { speculation, maxRunning }: Reading): Served {
+  const label = settingText(speculation) ?? "as it is served";
+  const arm: LoadArm = { label, policy: { policy: "served" }, again: false };
+  return { arm, backend: kind === "other" ? "openai" : kind, maxBatch: maxRunning ?? null };
+}
+
+interface Cell {
+  readonly spec: LoadCellSpec;
+  readonly plan: LoadPlan;
+  readonly signal: AbortSignal;
+  readonly onEnded: (ended: number) => void;
+}
+
+async function runCell(
+  server: Server,
+  { spec, plan, signal, onEnded }: Cell,
+): Promise<LoadCellResult | undefined> {
+  const { one, block, seed } = spec;
+  const clock = REAL_CLOCK;
+  const prepared = (requests: readonly LoadRequest[], sender: RequestSender) =>
+    requests.map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
+  const answers: Completed[] = [];
+  const sender = remoteSender(server, (answer) => void answers.push(answer));
+  const arrivals = block < 0 ? [] : one.arrivals(seed);
+  const dues = prepared(requestsOf(arrivals, plan.work, seed), sender);
+  await drive(prepared(earlyRequests(plan, seed), remoteSender(server)), { clock, signal });
+  const before = await readServer(server, signal);
+  const start = clock.now();
+  const { concurrency } = one;
+  const requests = await drive(dues, {
+    ...{ clock, signal, onEnded },
+    ...concurrency === null ? {} : { concurrency },
+  });
+  const seconds = (clock.now() - start) / 1000;
+  if (signal.aborted || requests.length < dues.length) return undefined;
+  const after = await readServer(server, signal);
+  const acceptance = together(
+    total(answers.map((answer) => answer.acceptance)),
+    acceptanceBetween(before, after),
+  );
+  return {
+    ...{ requests, rounds: [], seconds, switches: [], preemptions: 0 },
+    acceptance: acceptance ?? null,
+  };
+}
+
+/** Sends to a server, greedily. @param ended hears of every answer. */
+export function remoteSender(
+  server: Server,
+  ended: (answer: Completed) => void = () => {},
+): RequestSender {
+  return {
+    prepare(request) {
+      const { maxTokens, ignoreEos } = request;
+      const prompt = promptOf(request);
+      const fields = {
+        ...{ temperature: 0, max_tokens: maxTokens },
+        ...ignoreEos ? { ignore_eos: true } : {},
+      };
+      return {
+        async send(heard, signal) {
+          let chunks = 0;
+          // It runs as soon as it is sent, as far as can be seen from here.
+          heard(0);
+          const answer = await complete(server, { prompt, fields, signal }, ({ tokens }) => {
+            chunks++;
+            heard(tokens ?? 1);
+          });
+          ended(answer);
+          const { promptTokens = 0, outputTokens = chunks, cachedTokens, text, reasoning } = answer;
+          return {
+            ...{ promptTokens, outputTokens },
+            ...cachedTokens === undefined ? {} : { cachedTokens },
+            outputHash: createHash("sha256").update(reasoning + text).digest("hex").slice(0, 16),
+            complete: answer.finishReason !== "interrupt",
+          };
+        },
+      };
+    },
+  };
+}
+
+/** Ids that every vocabulary has and that are seldom special tokens: above the bytes, below 1024. */
+const IDS = { first: 256, count: 768 } as const;
+
+function promptOf({ prompt, promptTokens }: LoadRequest): RemotePrompt {
+  if (prompt.kind === "chat") return { messages: prompt.messages };
+  if (prompt.kind === "text") return { raw: prompt.text };
+  const ids = randomIds(promptTokens, { vocabulary: IDS.count, seed: prompt.seed });
+  return { raw: ids.map((id) => IDS.first + id) };
+}

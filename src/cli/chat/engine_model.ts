@@ -1,0 +1,149 @@
+import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import { FALLBACK, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
+import type { ChatMessage } from "../../text/chat_template.ts";
+import { type Answered, answered, answerWriter } from "../generate/answer_writer.ts";
+import { cutNote, draftWatch } from "../generate/notes.ts";
+import { statsLine, thresholdsText } from "../generate/report.ts";
+import type { Engine } from "../open/engine.ts";
+import { templateArguments } from "../open/template.ts";
+import type { ChatOptions } from "../options/options.ts";
+import { statusLine } from "../terminal/progress.ts";
+import type { ChatModel, Listener, Reply } from "./model.ts";
+import { type Settings, settingsOf } from "./settings.ts";
+import { asksFor, type ChatState, fitContext } from "./state.ts";
+
+interface Local {
+  readonly engine: Engine;
+  readonly options: ChatOptions;
+  readonly drawSeed: () => number;
+  /** Told of every answer; says once that the draft is of no use. */
+  readonly watchDraft: ReturnType<typeof draftWatch>;
+}
+
+/** A chat with the engine of this process. */
+export function engineModel(
+  engine: Engine,
+  { options, drawSeed }: Pick<Local, "options" | "drawSeed">,
+): ChatModel {
+  const local = { engine, options, drawSeed, watchDraft: draftWatch() };
+  return {
+    name: engine.name,
+    drafts: engine.draftName !== undefined,
+    thinks: engine.reasoning.switchable,
+    greeting: greeting(engine),
+    settings: settingsOf(options, engine),
+    facts: ({ tokens }) => [
+      ["model", engine.name],
+      ["draft model", engine.draftName ?? "none"],
+      ["device", engine.device.adapter],
+      ["policy", engine.status.speculation.policy],
+      ["context", `${tokens} of ${engine.contextLength} tokens after the last answer`],
+    ],
+    answer: (asked, to) => answer(local, asked, to),
+  };
+}
+
+function greeting(engine: Engine): string {
+  const { draftName, device, algorithm, acceptThresholds: of } = engine;
+  const without = algorithm === "NONE" ? "no draft" : `drafts by ${algorithm}`;
+  const draft = draftName === undefined ? without : `${draftName} (${algorithm})`;
+  const loss = of ? ` Relaxed acceptance (${thresholdsText(of)}): not lossless.` : "";
+  return `${engine.name}, ${draft}, ${device.adapter}.${loss} /help lists the commands.`;
+}
+
+async function answer(
+  local: Local,
+  asked: ChatState,
+  to: Listener,
+): Promise<Reply | undefined> {
+  const streamed = await fitAndStream(local, asked, to);
+  if (streamed === undefined) return undefined;
+  const { state, request, result } = streamed;
+  const { engine } = local;
+  const { temperature, seed } = request.sampling;
+  const stopped = result.finishReason === "interrupt";
+  return {
+    ...{ state, stopped, text: result.text, reasoning: result.reasoning },
+    nothing: stopped && result.outputIds.length === 0,
+    tokens: request.promptIds.length + result.outputIds.length,
+    cut: cutNote(engine, result, { tokens: "/set max-tokens" }),
+    warning: local.watchDraft(result.speculative),
+    stats: statsLine({ engine, result, seed: temperature > 0 ? seed : undefined }),
+  };
+}
+
+/** The answer as it comes; undefined where Ctrl+C came before there was a prompt. */
+async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
+  const { engine, options: { templateArg } } = local;
+  const { signal, say, interactive } = to;
+  const args = templateArguments({ think: asked.settings.think, templateArg });
+  const encode = (messages: readonly ChatMessage[]) =>
+    engine.encodePrompt({ messages, templateArguments: args }, signal);
+  try {
+    const { contextLength } = engine;
+    const { state, promptIds, dropped } = await fitContext(asked, { encode, contextLength });
+    if (dropped > 0) say(droppedText(dropped, contextLength));
+    const same = asked.attempt > 0 && asked.answeredAs === asksFor(asked);
+    if (same && asked.settings.temperature === 0) {
+      say("At temperature 0 the answer is the same again.");
+    }
+    const request = requestOf(local, state, { promptIds, signal });
+    return { state, request, result: await stream(local, request, to) };
+  } catch (error) {
+    if (!signal.aborted || error !== signal.reason) throw error;
+    if (interactive) say("Stopped.");
+    return undefined;
+  }
+}
+
+function requestOf(
+  { engine, options, drawSeed }: Local,
+  { settings, attempt }: ChatState,
+  rest: Pick<GenerateRequest, "promptIds"> & { signal: AbortSignal },
+): GenerateRequest {
+  const { seed } = settings;
+  const numSteps = settings.draft ? settings.numSteps : 0;
+  // A fixed seed must still let /regen find another answer.
+  const moved = seed === undefined ? undefined : (seed + attempt) >>> 0;
+  return {
+    ...rest,
+    sampling: samplingOf({ ...sampled(settings), seed: moved }, drawSeed),
+    maxTokens: settings.maxTokens ?? engine.contextLength - rest.promptIds.length,
+    stop: settings.stop,
+    ignoreEos: options.ignoreEos,
+    ...numSteps === undefined ? {} : { numSteps },
+  };
+}
+
+/** The settings of sampling, each with a value. */
+function sampled(settings: Settings): SamplingChoice {
+  const keys = Object.keys(FALLBACK) as (keyof SamplingChoice)[];
+  const entries = keys.map((key) => [key, settings[key] ?? FALLBACK[key]]);
+  return Object.fromEntries(entries) as SamplingChoice;
+}
+
+async function stream(
+  { engine, options: { quiet } }: Local,
+  request: GenerateRequest,
+  { io, interactive }: Listener,
+): Promise<Answered> {
+  const status = statusLine(io.stderr, { shown: interactive && !quiet });
+  const shown = { reasoning: !quiet, answer: true };
+  const writer = answerWriter(engine, request.promptIds, { io, shown, layout: true });
+  try {
+    const result = await resultOf(engine.generate(request), (event) => {
+      if (event.kind === "prefill") status.prefill(event.done, event.total);
+      else status.clear();
+      if (event.kind === "text") writer.write(event.text);
+    });
+    return answered(engine, result);
+  } finally {
+    status.clear();
+    writer.end();
+  }
+}
+
+function droppedText(dropped: number, contextLength: number): string {
+  const exchanges = dropped === 1 ? "the oldest exchange" : `the ${dropped} oldest exchanges`;
+  return `The context (${contextLength} tokens) is full: dropped ${exchanges}.`;
+}

@@ -1,0 +1,63 @@
+// The row of the option table that has a server answer, and what can be asked of one.
+import { UsageError } from "../../errors.ts";
+import type { CommandName } from "./command.ts";
+import type { FlagTable } from "./flag.ts";
+
+export const REMOTE = {
+  remote: {
+    flag: "--remote",
+    type: "text",
+    help:
+      "ask the server at this address, of any program with OpenAI's API, and load no model; --model is then a name there; EYRIE_REMOTE_KEY holds its key",
+    absent: "a model in this process",
+    example: "--remote http://127.0.0.1:8000",
+  },
+} as const;
+
+const SAMPLING = ["temperature", "topK", "topP", "minP", "seed", "maxTokens", "stop", "ignoreEos"];
+const PENALTIES = ["repetitionPenalty", "frequencyPenalty", "presencePenalty", "logitBias"];
+const ASKED = ["remote", "model", ...SAMPLING, ...PENALTIES, "system", "think", "templateArg"];
+
+/** Flags that go with `--remote`, by their names in the program. */
+const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
+  generate: [
+    ...ASKED,
+    ...["prompt", "promptFile", "raw", "jsonSchema", "jsonObject", "json", "stats", "quiet"],
+  ],
+  chat: [...ASKED, "noHistory", "stats", "quiet"],
+  "bench load": [
+    ...["remote", "model", "workload", "promptTokens", "outputTokens", "maxTokens", "seed"],
+    ...["requestRate", "burstiness", "rateSchedule", "trace", "timeScale", "lengthScale"],
+    ...["concurrency", "numRequests", "duration", "warmup", "repeat", "sloTtftMs", "sloTpotMs"],
+    ...["output", "outputFile", "quiet"],
+  ],
+};
+
+/** Why others do not; those that are not here are about what is loaded and run in this process. */
+const WHY: Readonly<Record<string, string>> = {
+  batch: "its lines are for an engine in this process",
+  grammar: "servers have no common field for it; allowed are --json-schema and --json-object",
+  regex: "servers have no common field for it; allowed are --json-schema and --json-object",
+  logprobs: "they are told of an engine in this process only",
+  generationConfig: "the server has its own defaults",
+  policies: "the server drafts as it was started; it is measured as it is",
+  record: "a server does not tell its rounds",
+};
+
+/**
+ * Flags that say nothing to a server. `given` has only what was typed.
+ *
+ * @throws UsageError
+ */
+export function refuseBesideRemote(
+  command: CommandName,
+  given: Readonly<Record<string, unknown>>,
+  flags: FlagTable,
+): void {
+  if (given["remote"] === undefined) return;
+  const beside = BESIDE[command] ?? [];
+  const key = Object.keys(given).find((key) => !beside.includes(key) && flags[key] !== undefined);
+  if (key === undefined) return;
+  const why = WHY[key] ?? "it is about a model in this process, and the server has its own";
+  throw new UsageError(`Cannot use "${flags[key]?.flag}" with "--remote": ${why}`);
+}

@@ -1,0 +1,69 @@
+// Rows of the option table: a command that starts another engine alike.
+
+/** What is to be started. */
+export const SERVE_ENGINE = {
+  engine: {
+    flag: "--engine",
+    type: "choice",
+    choices: ["sglang", "vllm"],
+    help: "the program that the command is for",
+    absent: "none; it has to be said",
+    example: "--engine sglang",
+  },
+  configFile: {
+    flag: "--config-file",
+    type: "file",
+    help: "write SGLang's adaptive config into this file, which the command then names",
+    absent: "the command writes eyrie-adaptive.json itself",
+    example: "--config-file adaptive.json",
+  },
+} as const;
+
+export const SERVE_COMMAND_MODEL = {
+  contextLength: {
+    flag: "--context-length",
+    short: "-c",
+    type: "integer",
+    min: 1,
+    max: 16_777_216,
+    help: "tokens a sequence may hold, prompt and output",
+    absent: "the engine's own",
+    example: "--context-length 4096",
+  },
+} as const;
+
+/** Where it is to listen; what is not given is left to it. */
+export const SERVE_COMMAND = {
+  host: {
+    flag: "--host",
+    type: "text",
+    help: "address to listen on",
+    absent: "the engine's own",
+    example: "--host 0.0.0.0",
+  },
+  port: {
+    flag: "--port",
+    type: "integer",
+    min: 1,
+    max: 65_535,
+    help: "port to listen on",
+    absent: "the engine's own: 30000 of SGLang, 8000 of vLLM",
+    example: "--port 8000",
+  },
+  servedModelName: {
+    flag: "--served-model-name",
+    type: "text",
+    help: "the model's name in requests and answers",
+    absent: "what --model says",
+    example: "--served-model-name assistant",
+  },
+  maxBatch: {
+    flag: "--max-batch",
+    type: "integer",
+    min: 1,
+    max: 100_000,
+    help: "requests answered at once",
+    absent: "the engine's own",
+    example: "--max-batch 64",
+  },
+} as const;

@@ -1,0 +1,87 @@
+import type { RemotePrompt } from "../../remote/complete.ts";
+import type { Json } from "../../remote/json.ts";
+import { openServer, type Server } from "../../remote/server.ts";
+import { type PartedWriter, partedWriter } from "../generate/answer_writer.ts";
+import { grammarOf } from "../generate/constraint.ts";
+import { readPrompt } from "../generate/prompt.ts";
+import { MAX_TOKENS } from "../open/sampling.ts";
+import type { GenerateOptions } from "../options/options.ts";
+import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
+import { answerRemotely, type RemoteAnswer } from "./answer.ts";
+import { remoteJson, remoteStatsLine, remoteStatsTable } from "./report.ts";
+import { fieldsOf, remoteEndpoint } from "./request.ts";
+
+/** `eyrie generate --remote URL`: one prompt in, a server's answer on stdout. Returns the exit code. */
+export async function runRemoteGenerate(
+  { prompt: argument, options, remote }: {
+    readonly prompt: string | undefined;
+    readonly options: GenerateOptions;
+    readonly remote: string;
+  },
+  io: Io,
+): Promise<number> {
+  const { signal } = io;
+  // Mistakes are told before anything is asked.
+  const endpoint = remoteEndpoint(remote);
+  const { maxTokens = MAX_TOKENS } = options;
+  const fields = fieldsOf({ ...options, maxTokens }, endpoint, grammarOf(options));
+  const source = { argument, file: options.promptFile };
+  const text = await unlessAborted(readPrompt(source, io), signal);
+  if (text === undefined) return INTERRUPTED;
+  const server = await openServer(endpoint, { model: options.model, signal });
+  const prompt = promptOf(text, options);
+  const { quiet, json } = options;
+  const shown = { reasoning: !quiet && !json, answer: !json };
+  const writer = endingLine(partedWriter({ io, shown }), json ? undefined : io);
+  const answer = await answerRemotely(server, { prompt, fields, signal }, writer);
+  report(server, answer, { options, io, request: { ...prompt, ...fields } });
+  return answer.finishReason === "interrupt" ? INTERRUPTED : 0;
+}
+
+function promptOf(text: string, { raw, system }: GenerateOptions): RemotePrompt {
+  if (raw) return { raw: text };
+  const first = system === undefined ? [] : [{ role: "system", content: system }];
+  return { messages: [...first, { role: "user", content: text }] };
+}
+
+/** Ends the last line of what was written, however the answer ends. */
+function endingLine(writer: PartedWriter, io: Io | undefined): PartedWriter {
+  let last = "\n";
+  return {
+    put(parted) {
+      last = parted.text.at(-1) ?? last;
+      writer.put(parted);
+    },
+    end() {
+      writer.end();
+      if (last !== "\n") io?.stdout.write("\n");
+    },
+  };
+}
+
+function report(
+  server: Server,
+  answer: RemoteAnswer,
+  { options: { stats, quiet, json }, io, request }: {
+    readonly options: GenerateOptions;
+    readonly io: Io;
+    readonly request: Json;
+  },
+): void {
+  if (json) io.stdout.write(`${JSON.stringify(remoteJson(server, answer, request))}\n`);
+  const note = remoteCutNote(answer, "--max-tokens");
+  if (note !== undefined && !quiet && (stats || io.stderr.isTerminal)) io.stderr.write(`${note}\n`);
+  if (answer.finishReason === "interrupt" && answer.pieces === 0) return;
+  if (stats) io.stderr.write(`${remoteStatsTable(server, answer)}\n`);
+  else if (!quiet) io.stderr.write(`${remoteStatsLine(answer)}\n`);
+}
+
+/** Why an answer ends where the model had not ended it; undefined where it had. */
+export function remoteCutNote(
+  { finishReason, outputTokens }: RemoteAnswer,
+  more: string,
+): string | undefined {
+  if (finishReason !== "length") return undefined;
+  const at = outputTokens === undefined ? "" : ` at ${outputTokens} tokens`;
+  return `The answer was cut${at}; ${more} allows more, as far as the server does.`;
+}

@@ -1,0 +1,71 @@
+import { UsageError } from "../../errors.ts";
+import type { Grammar } from "../../grammar/rules/grammar.ts";
+import { type Endpoint, endpointOf } from "../../remote/endpoint.ts";
+import type { Json } from "../../remote/json.ts";
+import { templateArguments } from "../open/template.ts";
+import type { ChatOptions } from "../options/options.ts";
+
+/** The server that `--remote` names. @throws UsageError */
+export function remoteEndpoint(remote: string): Endpoint {
+  return endpointOf(remote, (name) => Deno.env.get(name));
+}
+
+/** What an answer is to be like, as the flags or the settings of a chat say. */
+export interface Wishes extends
+  Pick<
+    ChatOptions,
+    | "temperature"
+    | "topK"
+    | "topP"
+    | "minP"
+    | "repetitionPenalty"
+    | "frequencyPenalty"
+    | "presencePenalty"
+    | "seed"
+    | "maxTokens"
+    | "stop"
+    | "ignoreEos"
+    | "think"
+    | "templateArg"
+  > {
+  readonly logitBias?: ChatOptions["logitBias"] | undefined;
+}
+
+/** OpenAI refuses the older name of the limit for its newer models. */
+const OPENAI = "https://api.openai.com";
+
+/**
+ * Fields of a request's body: only what was wished for, the rest is the server's own. Those that
+ * OpenAI does not have carry the names of vLLM, SGLang and Eyrie.
+ */
+export function fieldsOf(wishes: Wishes, endpoint: Endpoint, grammar?: Grammar): Json {
+  const { logitBias = {}, stop, maxTokens } = wishes;
+  const limit = endpoint.root === OPENAI ? "max_completion_tokens" : "max_tokens";
+  const kwargs = templateArguments(wishes);
+  const fields = {
+    temperature: wishes.temperature,
+    top_p: wishes.topP,
+    top_k: wishes.topK,
+    min_p: wishes.minP,
+    repetition_penalty: wishes.repetitionPenalty,
+    frequency_penalty: wishes.frequencyPenalty,
+    presence_penalty: wishes.presencePenalty,
+    logit_bias: Object.keys(logitBias).length > 0 ? logitBias : undefined,
+    seed: wishes.seed,
+    [limit]: maxTokens,
+    stop: stop.length > 0 ? stop : undefined,
+    ignore_eos: wishes.ignoreEos || undefined,
+    chat_template_kwargs: Object.keys(kwargs).length > 0 ? kwargs : undefined,
+    response_format: grammar && formatOf(grammar),
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function formatOf(grammar: Grammar): Json {
+  if (grammar.kind === "json object") return { type: "json_object" };
+  if (grammar.kind !== "json schema") {
+    throw new UsageError(`Cannot ask a server for a grammar: allowed are JSON schemas`);
+  }
+  const { schema } = grammar;
+  return { type: "json_schema", json_schema: { name: "output", schema, strict: true } };
+}

@@ -1,0 +1,117 @@
+import { HOST_DRAFT_TOKENS } from "../../draft/algorithms.ts";
+import { usage } from "../../engine/schedule/presets.ts";
+import { UsageError } from "../../errors.ts";
+import { MAIN, parsePlace } from "../../hub/names.ts";
+import { chain } from "../../speculate/round_shape.ts";
+import { treeNamed } from "../../speculate/tree_shape.ts";
+import { knownPair } from "../open/drafts.ts";
+import { isThere } from "../open/missing.ts";
+import type { ServeCommandOptions } from "../options/options.ts";
+import { type Depth, depthOf, PLAIN } from "./depth.ts";
+
+/** A checkpoint as other programs name it: a name of the hub or a folder. */
+export interface Checkpoint {
+  readonly path: string;
+  readonly revision: string | undefined;
+}
+
+type Algorithm = Exclude<NonNullable<ServeCommandOptions["algorithm"]>, "NONE" | "HYBRID">;
+
+/** Who drafts. */
+export interface Drafting {
+  readonly algorithm: Algorithm;
+  readonly draft: Checkpoint | undefined;
+}
+
+/** What is to be started, of all that the flags say. */
+export interface Asked {
+  readonly model: Checkpoint;
+  /** Undefined: plain decoding. */
+  readonly drafting: Drafting | undefined;
+  readonly depth: Depth;
+  readonly options: ServeCommandOptions;
+  /** What is told on stderr, whatever the engine. */
+  readonly notes: readonly string[];
+}
+
+/** Reads the flags as `eyrie serve` does. @throws UsageError */
+export function askedOf(options: ServeCommandOptions): Asked {
+  const { model, draft, algorithm, numSteps, policy } = options;
+  if (model === undefined) {
+    throw new UsageError(
+      'Cannot run "serve-command": --model is missing; other engines have not the embedded model',
+    );
+  }
+  const target = checkpointOf(model);
+  const drafting = draftingOf(options, target.path);
+  const told = algorithm === "HYBRID" && drafting !== undefined
+    ? [`HYBRID has no equivalent there: ${drafting.algorithm} drafts alone`]
+    : [];
+  if (drafting === undefined) {
+    const meant = draft ?? algorithm ?? (numSteps === 0 || policy === "off" ? "none" : undefined);
+    const notes = meant === undefined ? ["nothing drafts: --draft auto, or one by its name"] : [];
+    return { model: target, drafting, depth: PLAIN, options, notes };
+  }
+  const { depth, notes } = isHost(drafting)
+    ? { depth: hostDepth(options), notes: [] }
+    : depthOf(options, drafting.algorithm);
+  const plain = depth.kind === "fixed" && depth.tier?.depth === 0;
+  return {
+    ...{ model: target, depth, options },
+    drafting: plain ? undefined : drafting,
+    notes: plain ? notes : [...told, ...notes],
+  };
+}
+
+function checkpointOf(text: string): Checkpoint {
+  const place = parsePlace(text, isThere);
+  if (place.kind === "folder") return { path: place.path, revision: undefined };
+  const { repo, revision } = place.name;
+  return { path: repo, revision: revision === MAIN ? undefined : revision };
+}
+
+/** Does it draft from the text alone? */
+export function isHost({ algorithm }: Drafting): boolean {
+  return algorithm === "NGRAM" || algorithm === "SUFFIX";
+}
+
+function draftingOf(
+  { draft, algorithm }: ServeCommandOptions,
+  target: string,
+): Drafting | undefined {
+  if (algorithm === "NONE") return undefined;
+  if (algorithm === "NGRAM" || algorithm === "SUFFIX") return { algorithm, draft: undefined };
+  if (draft === undefined || draft === "none") {
+    if (algorithm === undefined) return undefined;
+    return { algorithm: algorithm === "HYBRID" ? "SUFFIX" : algorithm, draft: undefined };
+  }
+  const asked = algorithm === "HYBRID" ? undefined : algorithm;
+  const auto = draft === "auto";
+  const pair = knownPair(target, { draft: auto ? undefined : draft, algorithm: asked });
+  if (auto && pair === undefined) {
+    throw new UsageError(
+      `Cannot use "--draft auto": no ${
+        asked === undefined ? "" : `${asked} `
+      }draft for "${target}" ` +
+        "is known; name one with --draft org/name (presets/drafts.json lists the known ones)",
+    );
+  }
+  const kind = asked ?? pair?.algorithm;
+  if (kind === undefined) {
+    throw new UsageError(
+      `Cannot tell what the draft "${draft}" is: give --speculative-algorithm EAGLE3, EAGLE or ` +
+        "STANDALONE",
+    );
+  }
+  return { algorithm: kind as Algorithm, draft: checkpointOf(auto ? pair?.draft ?? "" : draft) };
+}
+
+/** Chains, whatever `--draft-tree` makes of the rows. */
+function hostDepth({ numSteps, numDraftTokens, draftTree }: ServeCommandOptions): Depth {
+  const tree = draftTree === undefined || draftTree === "auto"
+    ? undefined
+    : usage(() => treeNamed(draftTree), "--draft-tree: ");
+  const rows = tree?.rows ?? numDraftTokens ??
+    (numSteps === undefined ? HOST_DRAFT_TOKENS : numSteps + 1);
+  return { kind: "fixed", tier: chain(rows - 1) };
+}

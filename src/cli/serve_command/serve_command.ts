@@ -1,0 +1,52 @@
+import { UsageError } from "../../errors.ts";
+import { writeNamed } from "../bench/files.ts";
+import type { ServeCommandOptions } from "../options/options.ts";
+import type { Io } from "../terminal/io.ts";
+import { warn } from "../terminal/warn.ts";
+import { askedOf } from "./asked.ts";
+import { type Flag, shellText, writingText } from "./command.ts";
+import { CONFIG_FLAG, sglangCommand } from "./sglang.ts";
+import { vllmCommand } from "./vllm.ts";
+
+/** The file that the printed command writes itself. */
+const CONFIG_FILE = "eyrie-adaptive.json";
+
+/** A line for each entry. */
+function configText(config: Readonly<Record<string, unknown>>): string {
+  const lines = Object.entries(config).map(([key, value]) =>
+    `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`
+  );
+  return `{\n${lines.join(",\n")}\n}`;
+}
+
+/**
+ * `eyrie serve-command`: prints what a shell has to run so that SGLang or vLLM speculates alike, and
+ * tells on stderr what has no equivalent there. Returns the exit code.
+ */
+export function runServeCommand(options: ServeCommandOptions, io: Io): number {
+  const { engine, configFile, quiet } = options;
+  if (engine === undefined) {
+    throw new UsageError(
+      'Cannot run "serve-command": --engine is missing; allowed is sglang or vllm',
+    );
+  }
+  const asked = askedOf(options);
+  const { program, flags, config, notes } = engine === "sglang"
+    ? sglangCommand(asked)
+    : vllmCommand(asked);
+  if (configFile !== undefined && config === undefined) {
+    throw new UsageError(
+      `Cannot use "--config-file ${configFile}": this command has no config file; ` +
+        "--preset, --speculative-adaptive and --policy ema make one of SGLang's",
+    );
+  }
+  const text = config && configText(config);
+  if (configFile !== undefined) writeNamed(configFile, `${text}\n`);
+  const named: Flag[] = text === undefined ? [] : [[CONFIG_FLAG, configFile ?? CONFIG_FILE]];
+  const written = text !== undefined && configFile === undefined;
+  io.stdout.write(
+    `${written ? writingText(CONFIG_FILE, text) : ""}${shellText(program, [...flags, ...named])}\n`,
+  );
+  for (const note of [...asked.notes, ...notes]) warn(note, { io, quiet });
+  return 0;
+}

@@ -1,0 +1,125 @@
+import { startSlot } from "../../speculate/adaptive.ts";
+import type { AdaptiveConfig } from "../../speculate/adaptive_config.ts";
+import { isChain } from "../../speculate/round_shape.ts";
+import type { Asked, Drafting } from "./asked.ts";
+import { type EngineCommand, flag, ownNotes } from "./command.ts";
+
+/** Names of vLLM's `method`. */
+const METHODS: Readonly<Record<Drafting["algorithm"], string>> = {
+  EAGLE: "eagle",
+  EAGLE3: "eagle3",
+  NEXTN: "mtp",
+  STANDALONE: "draft_model",
+  NGRAM: "ngram",
+  SUFFIX: "suffix",
+};
+
+/**
+ * `vllm serve` with its `--speculative-config`. Source: vllm/config/speculative.py and
+ * docs/features/speculative_decoding.
+ */
+export function vllmCommand(asked: Asked): EngineCommand {
+  const { model, drafting, options } = asked;
+  const speculation = drafting && speculationOf(asked, drafting);
+  return {
+    program: ["vllm", "serve", model.path],
+    flags: [
+      ...flag("--revision", model.revision),
+      ...flag("--served-model-name", options.servedModelName),
+      ...flag("--host", options.host),
+      ...flag("--port", options.port),
+      ...flag("--max-model-len", options.contextLength),
+      ...flag("--max-num-seqs", options.maxBatch),
+      ...flag("--speculative-config", speculation && JSON.stringify(speculation.config)),
+    ],
+    notes: [...speculation?.notes ?? [], ...ownNotes(asked)],
+  };
+}
+
+interface Speculation {
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly notes: readonly string[];
+}
+
+function speculationOf(asked: Asked, { algorithm, draft }: Drafting): Speculation {
+  const { options } = asked;
+  const depth = depthOf(asked);
+  return {
+    config: {
+      method: METHODS[algorithm],
+      ...draft === undefined ? {} : { model: draft.path },
+      ...draft?.revision === undefined ? {} : { revision: draft.revision },
+      ...depth.config,
+      ...algorithm === "NGRAM" ? lookup(options) : {},
+      ...options.rejection || options.blockVerification
+        ? { draft_sample_method: "probabilistic" }
+        : {},
+      ...options.blockVerification ? { rejection_sample_method: "block" } : {},
+    },
+    notes: [...depth.notes, ...lacking(asked)],
+  };
+}
+
+/** The range that Eyrie looks for. */
+function lookup({ ngramMin = 1, ngramMax = 12 }: Asked["options"]) {
+  return { prompt_lookup_min: ngramMin, prompt_lookup_max: ngramMax };
+}
+
+function depthOf({ depth, options }: Asked): Speculation {
+  if (depth.kind === "fixed") {
+    const { tier } = depth;
+    const steps = tier?.depth ?? 3;
+    const chain = tier !== undefined && isChain(tier);
+    const note = `trees have no equivalent in vLLM: it drafts chains of ${steps}`;
+    return { config: { num_speculative_tokens: steps }, notes: chain ? [] : [note] };
+  }
+  if (depth.config === undefined) {
+    const note = "--policy throughput-aware has no equivalent in vLLM: every round drafts " +
+      `${depth.numSteps} steps`;
+    return { config: { num_speculative_tokens: depth.numSteps }, notes: [note] };
+  }
+  return bySize(depth.config, { initial: depth.numSteps, maxBatch: options.maxBatch });
+}
+
+/** Requests up to which the last entry is said to hold; vLLM lets it hold for more. */
+const MOST_REQUESTS = 1024;
+
+/** Each batch size has the steps that the controller begins with: vLLM does not adapt them. */
+function bySize(
+  config: AdaptiveConfig,
+  { initial, maxBatch }: { readonly initial: number; readonly maxBatch: number | undefined },
+): Speculation {
+  const { slots } = config;
+  const ranges = slots.map((slot, i): [number, number, number] => {
+    // Smaller batches than the first entry's are its own too.
+    const from = i === 0 ? 1 : slot.batchSize;
+    const next = slots[i + 1]?.batchSize;
+    const to = next === undefined ? Math.max(from, maxBatch ?? MOST_REQUESTS) : next - 1;
+    return [from, to, startSlot(slot, initial).current];
+  });
+  const steps = ranges.map(([, , steps]) => steps);
+  const most = Math.max(...steps, 1);
+  const chosen = slots.some(({ candidateSteps }) => candidateSteps.length > 1);
+  const note =
+    "vLLM does not adapt to what is accepted: each batch size drafts what the adaptive " +
+    `config begins with, ${ranges.map(([from, , k]) => `${k} from ${from}`).join(", ")}`;
+  return {
+    config: {
+      num_speculative_tokens: most,
+      ...new Set([...steps, most]).size > 1
+        ? { num_speculative_tokens_per_batch_size: ranges }
+        : {},
+    },
+    notes: chosen ? [note] : [],
+  };
+}
+
+/** Flags that vLLM has nothing for. */
+function lacking({ options }: Asked): string[] {
+  const { tokenMap, acceptSingle, acceptAcc } = options;
+  return [
+    ...tokenMap === undefined ? [] : ["--speculative-token-map"],
+    ...acceptSingle === undefined ? [] : ["--speculative-accept-threshold-single"],
+    ...acceptAcc === undefined ? [] : ["--speculative-accept-threshold-acc"],
+  ].map((name) => `${name} has no equivalent in vLLM`);
+}

@@ -1,0 +1,65 @@
+/** What is known of the drafts of an answer or of a time. Undefined: not told. */
+export interface Acceptance {
+  /**
+   * `answer`: told with it. `metrics`: counters of the server before and after, others' requests
+   * included. `server_info`: a mean since the server started.
+   */
+  readonly source: "answer" | "metrics" | "server_info";
+  /** Rounds of a sequence that verified drafts. */
+  readonly drafts?: number | undefined;
+  readonly draftTokens?: number | undefined;
+  readonly acceptedTokens?: number | undefined;
+  /** Tokens that such a round brought, the bonus included. */
+  readonly acceptLength?: number | undefined;
+}
+
+/** Drafts that were counted. Where nothing was drafted there is no length. */
+export function counted(
+  source: Acceptance["source"],
+  { drafts, draftTokens, acceptedTokens }: {
+    readonly drafts?: number | undefined;
+    readonly draftTokens: number;
+    readonly acceptedTokens: number;
+  },
+): Acceptance {
+  const acceptLength = drafts === undefined || drafts === 0
+    ? undefined
+    : 1 + acceptedTokens / drafts;
+  return { source, drafts, draftTokens, acceptedTokens, acceptLength };
+}
+
+/** Share of the drafts that were accepted, 0 to 1; undefined where it is not told. */
+export function acceptanceRate(
+  { draftTokens, acceptedTokens }: Acceptance,
+): number | undefined {
+  return draftTokens === undefined || draftTokens === 0 || acceptedTokens === undefined
+    ? undefined
+    : acceptedTokens / draftTokens;
+}
+
+/** Of several answers; undefined where one does not tell. */
+export function total(answers: readonly (Acceptance | undefined)[]): Acceptance | undefined {
+  const told = answers.filter((each) => each !== undefined);
+  if (told.length === 0 || told.length < answers.length) return undefined;
+  const sum = (of: (each: Acceptance) => number | undefined) =>
+    told.reduce<number | undefined>((all, each) => {
+      const value = of(each);
+      return all === undefined || value === undefined ? undefined : all + value;
+    }, 0);
+  const draftTokens = sum((each) => each.draftTokens);
+  const acceptedTokens = sum((each) => each.acceptedTokens);
+  if (draftTokens === undefined || acceptedTokens === undefined) return undefined;
+  return counted("answer", { drafts: sum((each) => each.drafts), draftTokens, acceptedTokens });
+}
+
+/** What was told with the answer, with what only the server counts. */
+export function together(
+  answer: Acceptance | undefined,
+  server: Acceptance | undefined,
+): Acceptance | undefined {
+  if (answer === undefined) return server;
+  if (answer.acceptLength !== undefined || answer.draftTokens === 0) return answer;
+  // Nobody else's drafts are among them.
+  const alone = server?.draftTokens === answer.draftTokens;
+  return alone ? { ...answer, drafts: server?.drafts, acceptLength: server?.acceptLength } : answer;
+}

@@ -1,0 +1,70 @@
+import { RemoteError, UsageError } from "../errors.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { ask } from "./http.ts";
+import { isObject, type Json, listOf, objectOf, parsed, textOf } from "./json.ts";
+
+/** Servers that tell how they speculate. */
+const KINDS = ["eyrie", "sglang", "vllm"] as const;
+
+export type ServerKind = typeof KINDS[number] | "other";
+
+/** A server that has answered, and the model that it is asked for. */
+export interface Server {
+  readonly endpoint: Endpoint;
+  /** By `owned_by` of its list of models. */
+  readonly kind: ServerKind;
+  readonly model: string;
+}
+
+/**
+ * Asks the server what it serves.
+ *
+ * @param model default the only one that it serves.
+ * @throws UsageError where nothing is there, it refuses the key, or several models are served and
+ * none is named.
+ */
+export async function openServer(
+  endpoint: Endpoint,
+  { model, signal }: { readonly model?: string | undefined; readonly signal: AbortSignal },
+): Promise<Server> {
+  const url = `${endpoint.api}/models`;
+  const response = await ask(endpoint, {
+    url,
+    absent: model === undefined ? [] : [404, 405],
+    signal,
+  });
+  const text = await response.text();
+  const json = parsed(text);
+  if (response.ok && !isObject(json)) {
+    throw new RemoteError(
+      `Cannot use "${endpoint.shown}": its ${new URL(url).pathname} is no JSON; ` +
+        "is it a server of OpenAI's API?",
+    );
+  }
+  const served = response.ok ? listOf(objectOf(json)["data"]).filter(isObject) : [];
+  const name = model ?? onlyOne(served, endpoint);
+  const entry = served.find(({ id }) => id === name) ?? served[0];
+  return { endpoint, kind: kindOf(entry), model: name };
+}
+
+function kindOf(entry: Json | undefined): ServerKind {
+  return KINDS.find((kind) => kind === entry?.["owned_by"]) ?? "other";
+}
+
+/** vLLM lists adapters beside their model, which is their parent. */
+function onlyOne(served: readonly Json[], { shown }: Endpoint): string {
+  const names = served.filter(({ parent }) => !parent).flatMap(({ id }) => textOf(id) ?? []);
+  const [first, ...others] = names;
+  if (first === undefined) {
+    throw new UsageError(
+      `Cannot use "${shown}": it does not say which model it serves; give --model`,
+    );
+  }
+  if (others.length === 0) return first;
+  const more = names.length > 8 ? ", ..." : "";
+  throw new UsageError(
+    `Cannot use "${shown}": it serves several models; give --model ${
+      names.slice(0, 8).join(", ")
+    }${more}`,
+  );
+}

@@ -1,0 +1,25 @@
+import { main } from "../../../main.ts";
+import { type FakeIo, fakeIo } from "../fake.ts";
+
+/** What a command line came to. */
+export interface Run {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command line; without a key in the environment, unless one is given. */
+export async function eyrie(
+  args: readonly string[],
+  { io = fakeIo({ stdin: "" }), key = "" }: { readonly io?: FakeIo; readonly key?: string } = {},
+): Promise<Run> {
+  const before = Deno.env.get("EYRIE_REMOTE_KEY");
+  Deno.env.set("EYRIE_REMOTE_KEY", key);
+  try {
+    const code = await main(args, io);
+    return { code, out: io.out(), err: io.err() };
+  } finally {
+    if (before === undefined) Deno.env.delete("EYRIE_REMOTE_KEY");
+    else Deno.env.set("EYRIE_REMOTE_KEY", before);
+  }
+}

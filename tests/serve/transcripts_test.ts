@@ -1,0 +1,92 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import denoJson from "../../deno.json" with { type: "json" };
+import { serve } from "./server.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const PAGE = await Deno.readTextFile(new URL("docs/server.md", ROOT));
+
+/** A program of the page, and what the page says that came of it. */
+interface Transcript {
+  readonly language: string;
+  readonly program: string;
+  readonly came: string;
+}
+
+const transcripts: readonly Transcript[] = [
+  ...PAGE.slice(PAGE.indexOf("## Clients")).matchAll(
+    /^```(ts|sh)\n([^]*?)^```\n+```(?:text|json)\n([^]*?)^```/gm,
+  ),
+].map(([, language = "", program = "", came = ""]) => ({ language, program, came }));
+
+/** Where the server of the page listens. */
+const ADDRESS = "127.0.0.1:8000";
+
+async function hasCurl(): Promise<boolean> {
+  const version = new Deno.Command("curl", { args: ["--version"], stdout: "null" });
+  return await version.output().then(({ success }) => success, () => false);
+}
+
+/** What a program prints, talking to the server at `address`. */
+async function printed(
+  { language, program }: Transcript,
+  address: string,
+): Promise<string> {
+  const text = program.replaceAll(ADDRESS, address);
+  const [file, ...args] = language === "sh"
+    ? ["bash", "-c", text]
+    : [Deno.execPath(), "run", "-A", "--quiet", "--ext=ts", "-"];
+  const child = new Deno.Command(file ?? "", {
+    args,
+    cwd: fileURLToPath(ROOT),
+    env: { NO_COLOR: "1" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  if (language === "ts") await writer.write(new TextEncoder().encode(text));
+  await writer.close();
+  const { code, stdout } = await child.output();
+  equal(code, 0);
+  return new TextDecoder().decode(stdout);
+}
+
+/** Answers without what is another at every run: ids and times. */
+function lasting(text: string): unknown[] {
+  const one = (json: string): unknown =>
+    JSON.parse(json, (key, value: unknown) => {
+      return /^(id|created)$|_(ms|at|per_second|duration)$/.test(key) ? typeof value : value;
+    });
+  // One that is laid out over several lines, or one a line.
+  return text.startsWith("{\n") ? [one(text)] : text.trim().split("\n").map(one);
+}
+
+Deno.test("the page has a transcript of each client", () => {
+  const clients = ["openai", "@ai-sdk/openai-compatible", "@anthropic-ai/sdk", "ollama"];
+  for (const client of clients) {
+    const found = transcripts.filter(({ program }) => program.includes(`from "${client}"`));
+    equal(found.length, 1, client);
+  }
+  ok(transcripts.some(({ program }) => program.startsWith("curl ")), "curl");
+});
+
+Deno.test("what the page says came of a client comes of it", async (t) => {
+  await using server = await serve({ version: denoJson.version });
+  const address = new URL(server.url).host;
+  const curl = await hasCurl();
+  for (const transcript of transcripts) {
+    const { language, program, came } = transcript;
+    const [name = ""] = /(?<=from ").*?(?=")|http\S+/.exec(program) ?? [];
+    const ignore = language === "sh" && !curl;
+    await t.step({
+      name,
+      ignore,
+      async fn() {
+        const text = await printed(transcript, address);
+        if (language === "sh") deepEqual(lasting(text), lasting(came));
+        else equal(text, came);
+      },
+    });
+  }
+});
