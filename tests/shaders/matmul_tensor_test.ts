@@ -18,8 +18,8 @@ const ignore = unit === undefined;
 
 const TILES: readonly TensorTile[] = [
   { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 16, ahead: 1 },
-  { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 32, ahead: 2 },
-  { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 5 },
+  { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
+  { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
