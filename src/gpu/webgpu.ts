@@ -2,6 +2,7 @@
 import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
+import { catchLooks, mappedByLooks } from "./dawn_events.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
 export type WebGpuName = "builtin" | "dawn";
@@ -80,6 +81,7 @@ async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
 
 function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
+  const looks = catchLooks();
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -88,20 +90,7 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: mappedByTurns,
+    mapped: (buffer) => mappedByLooks(looks, buffer),
     drain: () => {},
   };
-}
-
-/**
- * Dawn looks for what has happened in turns of the event loop. Where nothing else turns it, it stands
- * still for up to 17 ms, so it is kept turning.
- */
-async function mappedByTurns(buffer: GPUBuffer): Promise<ArrayBuffer> {
-  let settled = false;
-  const mapped = buffer.mapAsync(GPUMapMode.READ).finally(() => settled = true);
-  mapped.catch(() => {});
-  while (!settled) await new Promise((turn) => setImmediate(turn));
-  await mapped;
-  return buffer.getMappedRange();
 }
