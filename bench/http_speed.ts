@@ -1,20 +1,21 @@
 /**
- * `deno run -A bench/http_speed.ts [--clients 1,8] [--pairs 3] [--tokens 48] [--each 4]
- * [--waiting 0] [--whole]`: tokens a
- * second of `eyrie serve` with so many clients that ask at once, beside `eyrie generate --batch` at
- * the same batch and requests; processes alternate, each fresh. Also the time to the first token.
+ * `deno run -A bench/http_speed.ts [--clients 1,8,32] [--pairs 3] [--tokens 128] [--each 3]
+ * [--waiting 0] [--whole]`: tokens a second of `eyrie serve` with so many clients that ask at once,
+ * beside `eyrie generate --batch` at the same batch and requests. Both run in turn, each in a fresh
+ * process; who is first alternates. Also the time to the first token, and on Linux what the thread
+ * that speaks HTTP computed for a token. `--each N`: requests of each client, one after the other;
  * `--waiting N`: so many clients more than slots; `--whole`: answers that are no streams.
  */
 import { parseArgs } from "node:util";
-import { median } from "d3-array";
+import { max, median, min, quantile } from "d3-array";
 
 const MAIN = new URL("../main.ts", import.meta.url).pathname;
 const { values } = parseArgs({
   options: {
-    clients: { type: "string", default: "1,8" },
+    clients: { type: "string", default: "1,8,32" },
     pairs: { type: "string", default: "3" },
-    tokens: { type: "string", default: "48" },
-    each: { type: "string", default: "4" },
+    tokens: { type: "string", default: "128" },
+    each: { type: "string", default: "3" },
     waiting: { type: "string", default: "0" },
     whole: { type: "boolean", default: false },
   },
@@ -25,6 +26,8 @@ interface Run {
   readonly perSecond: number;
   /** Milliseconds to the first token of each request; of the server alone. */
   readonly first: readonly number[];
+  /** Microseconds that the server's main thread computed for a token. */
+  readonly threadUs: number;
 }
 
 function requestsFor(clients: number): { messages: unknown[]; max_tokens: number }[] {
@@ -50,7 +53,7 @@ async function batch(clients: number): Promise<Run> {
   await writer.close();
   const { stderr } = await child.output();
   const told = /, ([\d.]+) tokens\/s/.exec(new TextDecoder().decode(stderr));
-  return { perSecond: Number(told?.[1]), first: [] };
+  return { perSecond: Number(told?.[1]), first: [], threadUs: NaN };
 }
 
 async function server(clients: number): Promise<Run> {
@@ -60,6 +63,7 @@ async function server(clients: number): Promise<Run> {
   const waiting = requestsFor(clients);
   const first: number[] = [];
   let count = 0;
+  const busyBefore = mainThreadMs(child.pid);
   const began = performance.now();
   await Promise.all(Array.from({ length: clients + Number(values.waiting) }, async () => {
     for (let request = waiting.shift(); request; request = waiting.shift()) {
@@ -67,36 +71,53 @@ async function server(clients: number): Promise<Run> {
       const response = await fetch(`${url}/v1/chat/completions`, {
         ...{ method: "POST", body: JSON.stringify({ ...request, stream: !values.whole }) },
       });
-      let text = "";
+      let [told, end] = [false, ""];
       for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
-        const before = /"content":"[^"]/.test(text);
-        text += piece;
-        if (!before && /"content":"[^"]/.test(text)) first.push(performance.now() - sent);
+        if (!told && (told = /"content":"[^"]/.test(piece))) first.push(performance.now() - sent);
+        end = (end + piece).slice(-2000);
       }
-      count += Number(/"completion_tokens":(\d+)/.exec(text)?.[1]);
+      count += Number(/"completion_tokens":(\d+)/.exec(end)?.[1]);
     }
   }));
   const perSecond = count / (performance.now() - began) * 1000;
+  const threadUs = (mainThreadMs(child.pid) - busyBefore) * 1000 / count;
   await reader.cancel();
   child.kill("SIGTERM");
   await child.stderr.cancel();
   await child.status;
-  return { perSecond, first };
+  return { perSecond, first, threadUs };
+}
+
+/** What the main thread of a process has computed until now; the kernel counts in 10 ms. */
+function mainThreadMs(pid: number): number {
+  if (Deno.build.os !== "linux") return NaN;
+  const [user, system] = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/stat`)
+    .replace(/^.*\) /, "").split(" ").slice(11, 13).map(Number);
+  return ((user ?? 0) + (system ?? 0)) * 10;
 }
 
 for (const clients of values.clients.split(",").map(Number)) {
   const ratios: number[] = [];
+  const first: number[] = [];
   for (let pair = 0; pair < Number(values.pairs); pair++) {
-    const plain = await batch(clients);
+    const early = pair % 2 === 0 ? await batch(clients) : undefined;
     const served = await server(clients);
+    const plain = early ?? await batch(clients);
     ratios.push(served.perSecond / plain.perSecond);
+    first.push(...served.first);
     say(
       `${clients} clients: batch ${plain.perSecond.toFixed(1)}, ` +
         `server ${served.perSecond.toFixed(1)} tokens/s, ` +
-        `first token ${median(served.first)?.toFixed(0)} ms`,
+        `its HTTP thread ${served.threadUs.toFixed(0)} us a token`,
     );
   }
-  say(`${clients} clients: server / batch ${median(ratios)?.toFixed(3)} (median)`);
+  const [low, middle, high] = [min(ratios), median(ratios), max(ratios)].map((one) => (
+    one?.toFixed(2)
+  ));
+  say(
+    `${clients} clients: server / batch ${middle} (${low} to ${high}), first token ` +
+      `${median(first)?.toFixed(0)} ms, of 95 % within ${quantile(first, 0.95)?.toFixed(0)} ms`,
+  );
 }
 
 function say(line: string): void {

@@ -233,7 +233,7 @@ export async function openEngine(
     ...{ chunkRows, costs: () => costs.table, onPrefill: learnPrefill(costs) },
     ...onRound ? { onRound } : {},
     ...residency ? { residency } : {},
-    onWarning,
+    ...{ onWarning, mail: options.mail },
   });
   const { generate, submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);

@@ -1,14 +1,12 @@
 import { Hono } from "hono";
 import { reason } from "../errors.ts";
 import { ApiError, asApiError, errorBody } from "./http/errors.ts";
+import type { Handler } from "./http/listener.ts";
 import { checkKey, checkSource, originHeaders } from "./http/guard.ts";
 import { get, type Route } from "./service/route.ts";
 import { openApi } from "./openapi.ts";
 import { ROUTES } from "./routes.ts";
 import type { Service } from "./service/service.ts";
-
-/** Answers one HTTP request. */
-export type Handler = (request: Request) => Promise<Response>;
 
 /** @param log hears of mistakes of the server itself. */
 export function openApp(service: Service, log: (line: string) => void): Handler {
@@ -67,7 +65,8 @@ function notAllowed(method: string, { method: allowed, path }: Route): ApiError 
   });
 }
 
-function refused(
+/** What was thrown as an answer; `log` hears of what is no ApiError. */
+export function refused(
   error: unknown,
   log: (line: string) => void,
   shape: Route["errors"] = errorBody,

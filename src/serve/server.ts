@@ -1,7 +1,8 @@
 import { reason, UsageError } from "../errors.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { LoadProgress } from "../engine/load/load.ts";
-import { type Handler, openApp } from "./app.ts";
+import { openApp, refused } from "./app.ts";
+import { type ConnectionLimits, listen, type Listener } from "./http/listener.ts";
 import { openService, type Service, type ServiceOptions, setReady } from "./service/service.ts";
 
 export interface ServerOptions extends ServiceOptions {
@@ -10,6 +11,7 @@ export interface ServerOptions extends ServiceOptions {
   readonly port: number;
   /** How long requests may still run once the server is to stop. */
   readonly drainMs: number;
+  readonly limits: ConnectionLimits;
   /** Hears of mistakes of the server itself. */
   readonly log: (line: string) => void;
 }
@@ -32,13 +34,13 @@ export interface Server {
  * @param open gets a listener of its progress; undefined where it was interrupted.
  * @throws UsageError where nobody can listen there.
  */
-export function startServer(
+export async function startServer(
   open: (onProgress: (progress: LoadProgress) => void) => Promise<EngineClient | undefined>,
   options: ServerOptions,
-): Server {
+): Promise<Server> {
   const service = openService(options);
-  const http = listen(openApp(service, options.log), options);
-  const { hostname, port } = http.addr as Deno.NetAddr;
+  const http = await listening(service, options);
+  const { hostname, port } = http;
   const ready = opened(service, open);
   return {
     url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`,
@@ -46,15 +48,17 @@ export function startServer(
     ready,
     async stop() {
       service.draining = true;
-      const closed = http.shutdown();
+      const closed = http.close();
       const timer = setTimeout(() => service.ends.forEach((end) => end()), options.drainMs);
       try {
         await drained(service);
       } finally {
         clearTimeout(timer);
       }
-      // What is open now are connections whose clients do not read.
-      await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
+      // What is open later are connections whose clients do not read.
+      const ending = setTimeout(http.end, CLOSE_MS);
+      await closed;
+      clearTimeout(ending);
     },
   };
 }
@@ -62,15 +66,11 @@ export function startServer(
 /** How long an answer that is whole may take to reach its client once the server stops. */
 const CLOSE_MS = 1000;
 
-function listen(handler: Handler, { host, port, log }: ServerOptions): Deno.HttpServer {
+async function listening(service: Service, options: ServerOptions): Promise<Listener> {
+  const { host, port, log } = options;
+  const answer = openApp(service, log);
   try {
-    return Deno.serve({
-      ...{ hostname: host, port, onListen: () => {} },
-      onError(error) {
-        log(error instanceof Error ? error.stack ?? error.message : reason(error));
-        return new Response(null, { status: 500 });
-      },
-    }, (request) => handler(request));
+    return await listen(answer, (error) => refused(error, log), options);
   } catch (error) {
     throw new UsageError(`Cannot listen on ${host}:${port}: ${reason(error)}`, { cause: error });
   }

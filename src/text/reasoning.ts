@@ -143,6 +143,8 @@ export function reasoningStream(
 /** Counts the tokens of an output that reason, both marks included. */
 export interface ReasoningCounter {
   readonly tokens: number;
+  /** Whether no token to come counts. */
+  readonly over: boolean;
   /** Takes what the next token adds to the text. */
   push(piece: string): void;
 }
@@ -153,13 +155,17 @@ export function reasoningCounter(
 ): ReasoningCounter {
   const stream = reasoningStream(reasoning, promptIds);
   let [tokens, all] = [0, 0];
+  const over = () => stream.part === "gap" || stream.part === "text";
   return {
     get tokens() {
       return tokens;
     },
+    get over() {
+      return over();
+    },
     push(piece) {
       const before = stream.part;
-      if (before === "gap" || before === "text") return;
+      if (over()) return;
       all++;
       const { reasoning } = stream.push(piece);
       // The token that completes the closing mark is the last one.

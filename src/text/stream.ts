@@ -25,8 +25,8 @@ const REPLACEMENT = "\uFFFD";
 
 /**
  * A stream whose pieces, joined, are exactly `decode(all ids, {skipSpecialTokens: true})`, at the
- * cost of decoding at most `WINDOW` tokens per token. Each piece is what the newest token added to
- * the text of the window, never the text of a token alone: decoders that strip the first space
+ * cost of decoding at most `WINDOW` tokens beside those of a push. Each piece is what the newest
+ * tokens added to the text of the window, never their text alone: decoders that strip the first space
  * (Metaspace) strip it once, at the start of the output.
  */
 export function textStream(tokenizer: StreamDecoder): TextStream {
@@ -46,10 +46,11 @@ export function textStream(tokenizer: StreamDecoder): TextStream {
     given = shorter.length - held;
   };
 
-  const next = (id: number): string => {
+  const push = (ids: readonly number[]): string => {
     // Skipped tokens do not part the bytes of a character: they must not push it off the window.
-    if (tokenizer.isSkipped(id)) return "";
-    window.push(id);
+    const shown = ids.filter((id) => !tokenizer.isSkipped(id));
+    if (shown.length === 0) return "";
+    window.push(...shown);
     const text = decode(window);
     // A decoder shows an unfinished character as one U+FFFD at the end, so no more is in doubt.
     const end = text.endsWith(REPLACEMENT) ? text.length - 1 : text.length;
@@ -60,7 +61,7 @@ export function textStream(tokenizer: StreamDecoder): TextStream {
   };
 
   return {
-    push: (ids) => ids.map(next).join(""),
+    push,
     end: () => {
       const rest = decode(window).slice(given);
       given += rest.length;

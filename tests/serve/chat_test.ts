@@ -50,19 +50,43 @@ Deno.test("chat completions", async (t) => {
     }
   });
 
-  await t.step("drafts accepted are those of eyrie generate", async () => {
-    const [line] = LINES;
-    const { usage, timings } = await server.json(CHAT, line);
-    const details = usage.completion_tokens_details;
-    const { speculative } = await generatedAlone("Count from 3 to 20.", "-n", "24");
-    assert.equal(details.accepted_prediction_tokens, speculative.accepted_tokens);
-    assert.equal(timings.draft_n, speculative.draft_tokens);
-    assert.equal(timings.draft_n_accepted, details.accepted_prediction_tokens);
-    assert.equal(timings.draft_n, timings.draft_n_accepted + details.rejected_prediction_tokens);
-    assert.equal(timings.cache_n, usage.prompt_tokens_details.cached_tokens);
-    assert.equal(timings.cache_n + timings.prompt_n, usage.prompt_tokens);
-    assert.ok(timings.cache_n >= 16, "the prompt was asked before");
-    const plain = await server.json(CHAT, { ...line, num_steps: 0 });
+  await t.step("usage and acceptance of each request are those of eyrie generate", async () => {
+    const asked = LINES.map((line) => ({ ...line, return_rounds: true }));
+    const answers = await Promise.all(asked.map((line) => server.json(CHAT, line)));
+    for (const [i, { choices: [{ rounds }], usage, timings }] of answers.entries()) {
+      const told = expected[i];
+      const { prompt_tokens, completion_tokens } = told.usage;
+      assert.equal(usage.prompt_tokens, prompt_tokens);
+      assert.equal(usage.completion_tokens, completion_tokens);
+      assert.equal(usage.total_tokens, prompt_tokens + completion_tokens);
+      const sum = (of: (round: Json) => number) =>
+        rounds.reduce((all: number, round: Json) => all + of(round), 0);
+      const details = usage.completion_tokens_details;
+      assert.equal(details.accepted_prediction_tokens, sum((round) => round.accepted));
+      assert.equal(timings.draft_n_accepted, details.accepted_prediction_tokens);
+      assert.equal(timings.draft_n, sum((round) => round.drafted));
+      assert.equal(timings.draft_n - timings.draft_n_accepted, details.rejected_prediction_tokens);
+      // The first token is the prompt's.
+      assert.equal(sum((round) => round.tokens), completion_tokens);
+      const drafted = rounds.length - 1;
+      assert.equal((completion_tokens - 1) / drafted, told.mean_accept_length, `${LINES[i]}`);
+      assert.equal(timings.cache_n, usage.prompt_tokens_details.cached_tokens);
+      assert.equal(timings.cache_n + timings.prompt_n, prompt_tokens);
+    }
+    assert.ok(answers[0].timings.cache_n >= 16, "the prompt was asked before");
+  });
+
+  await t.step("drafts of one request, alone and without", async () => {
+    for (const [i, flags] of [[0, ["-n", "24"]], [1, ["-n", "20", "--seed", "7"]]] as const) {
+      const { content } = (LINES[i]?.messages as Json)[0];
+      const temperature = String(LINES[i]?.temperature);
+      const alone = await generatedAlone(content, ...flags, "--temperature", temperature);
+      const { timings } = await server.json(CHAT, LINES[i]);
+      assert.equal(timings.draft_n, alone.speculative.draft_tokens);
+      assert.equal(timings.draft_n_accepted, alone.speculative.accepted_tokens);
+      assert.ok(timings.draft_n > 0);
+    }
+    const plain = await server.json(CHAT, { ...LINES[0], num_steps: 0 });
     assert.equal(plain.choices[0].message.content, expected[0].text);
     assert.equal(plain.timings.draft_n, 0);
   });

@@ -13,11 +13,12 @@ export async function generated(lines: readonly unknown[]): Promise<Json[]> {
   return answers.toSorted((a, b) => a.id - b.id);
 }
 
-/** What `eyrie generate --json` answers to a prompt, greedily. */
+/** What `eyrie generate --json` answers to a prompt; greedily where no temperature is given. */
 export async function generatedAlone(prompt: string, ...flags: readonly string[]): Promise<Json> {
   const io = fakeIo({ stdin: "" });
-  const greedy = ["--json", "--temperature", "0", "--num-steps", "3", "--quiet"];
-  const code = await main(["generate", ...greedy, ...flags, prompt], io);
+  const sampled = flags.includes("--temperature") ? [] : ["--temperature", "0"];
+  const own = ["--json", "--num-steps", "3", "--quiet", ...sampled];
+  const code = await main(["generate", ...own, ...flags, prompt], io);
   assert.equal(code, 0, io.err());
   return JSON.parse(io.out());
 }

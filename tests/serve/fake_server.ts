@@ -10,7 +10,7 @@ export async function fakeServer(
   engine: FakeEngine = fakeEngine(),
 ): Promise<TestServer & { readonly engine: FakeEngine }> {
   const log: string[] = [];
-  const server: Server = startServer(() => Promise.resolve(engine), {
+  const server: Server = await startServer(() => Promise.resolve(engine), {
     ...DEFAULTS,
     log: (line) => void log.push(line),
     ...options,

@@ -1,20 +1,64 @@
+/** A TCP connection to a server, used by hand. */
+export interface RawConnection extends Disposable {
+  /** @throws where the server has closed it. */
+  send(text: string | Uint8Array): Promise<void>;
+  /** Everything that came until the server closed it; a reset is an end too. */
+  readonly received: Promise<string>;
+  closeWrite(): Promise<void>;
+}
+
+/** @param of.reads false: leaves what comes unread. */
+export async function connect(url: string, of = { reads: true }): Promise<RawConnection> {
+  const { hostname, port } = new URL(url);
+  const connection = await Deno.connect({ hostname, port: Number(port) });
+  return {
+    async send(text) {
+      const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+      for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+    },
+    received: of.reads ? received(connection) : Promise.resolve(""),
+    closeWrite: () => connection.closeWrite(),
+    [Symbol.dispose]: () => connection.close(),
+  };
+}
+
+async function received(connection: Deno.Conn): Promise<string> {
+  const decoder = new TextDecoder();
+  const buffer = new Uint8Array(2 ** 16);
+  let text = "";
+  try {
+    while (true) {
+      const length = await connection.read(buffer);
+      if (length === null) return text;
+      text += decoder.decode(buffer.subarray(0, length), { stream: true });
+    }
+  } catch {
+    return text;
+  }
+}
+
 /** What a server answers to a request as it is typed, until it closes the connection. */
 export async function rawHttp(
   url: string,
   request: string | Uint8Array,
   { closeWrite = false }: { readonly closeWrite?: boolean } = {},
 ): Promise<string> {
-  const { hostname, port } = new URL(url);
-  using connection = await Deno.connect({ hostname, port: Number(port) });
-  const bytes = typeof request === "string" ? new TextEncoder().encode(request) : request;
-  for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+  using connection = await connect(url);
+  // The server may have closed it before it has read all.
+  await connection.send(request).catch(() => {});
   if (closeWrite) await connection.closeWrite();
-  const decoder = new TextDecoder();
-  const buffer = new Uint8Array(2 ** 16);
-  let text = "";
-  while (true) {
-    const length = await connection.read(buffer);
-    if (length === null) return text;
-    text += decoder.decode(buffer.subarray(0, length), { stream: true });
+  return await connection.received;
+}
+
+/** Sends a byte every few milliseconds for as long as the server takes them; what it answered. */
+export async function dripHttp(url: string, begin: string, bytes: string): Promise<string> {
+  using connection = await connect(url);
+  let open = true;
+  const text = connection.received.finally(() => open = false);
+  await connection.send(begin);
+  for (let at = 0; open; at++) {
+    await connection.send(bytes[at % bytes.length] ?? "a").catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
+  return await text;
 }

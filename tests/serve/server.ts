@@ -1,6 +1,7 @@
 import type { ClientOptions } from "../../src/engine/client.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
 import { FALLBACK } from "../../src/engine/sampling.ts";
+import { connectionLimits } from "../../src/serve/http/listener.ts";
 import { type Server, type ServerOptions, startServer } from "../../src/serve/server.ts";
 import { open } from "../engine/worker/open.ts";
 
@@ -29,6 +30,7 @@ export type Json = any;
 export const DEFAULTS: ServerOptions = {
   ...{ host: "127.0.0.1", port: 0, apiKey: undefined, hosts: [], origins: [] },
   ...{ maxBatch: 4, maxQueue: 8, roundMs: 60_000, drainMs: 5000, maxTokens: undefined },
+  limits: connectionLimits(0),
   modelName: "fledgling",
   sampling: () => ({ ...FALLBACK, temperature: 0 }),
   templateArguments: {},
@@ -43,7 +45,7 @@ export async function serve(
 ): Promise<TestServer> {
   const log: string[] = [];
   const { maxBatch } = { ...DEFAULTS, ...options };
-  const server = startServer(
+  const server = await startServer(
     (onProgress) =>
       open({
         ...{ maxBatch, constrained: true, predictions: true, speculate: SPECULATE, onProgress },

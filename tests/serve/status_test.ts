@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import parsePrometheus from "parse-prometheus-text-format";
 import { rawHttp } from "./raw.ts";
 import { type Json, serve, user } from "./server.ts";
 
@@ -7,12 +8,18 @@ const COUNT = { ...user("Count from 3 to 20."), temperature: 0, max_tokens: 20 }
 
 /** The numbers of a text that Prometheus reads, by name and labels other than the model's. */
 function samples(text: string): Map<string, number> {
-  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-  return new Map(lines.map((line) => {
-    const [, name, labels, value] = /^([\w:]+)\{([^}]*)\} (\S+)$/.exec(line) ?? assert.fail(line);
-    const others = labels?.split(",").filter((label) => !label.startsWith("model_name")).join(",");
-    return [`${name}${others ? `{${others}}` : ""}`, Number(value)];
-  }));
+  const found = new Map<string, number>();
+  for (const { name, metrics } of parsePrometheus(text)) {
+    for (const { value, labels: { model_name, ...labels } = {}, buckets } of metrics) {
+      // A histogram's count is its last bucket.
+      const number = Number(value ?? buckets?.["+Inf"]);
+      const others = Object.entries(labels).map(([label, of]) => `${label}="${of}"`).join(",");
+      found.set(`${name}${others && `{${others}}`}`, number);
+      assert.ok(Number.isFinite(number), name);
+      if (buckets === undefined) assert.equal(model_name, "fledgling", name);
+    }
+  }
+  return found;
 }
 
 Deno.test("what a server tells of itself", async (t) => {
@@ -51,7 +58,13 @@ Deno.test("what a server tells of itself", async (t) => {
     }
     const response = await server.ask("/metrics");
     assert.match(response.headers.get("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
-    const told = samples(await response.text());
+    const text = await response.text();
+    const told = samples(text);
+    // The parser leaves out what it cannot read.
+    const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    for (const line of lines) assert.match(line, /^eyrie:[a-z0-9_]+\{[^}]+\} [\d.e+-]+$/);
+    const families = text.match(/^# TYPE /gm)?.length;
+    assert.equal(parsePrometheus(text).length, families);
     const sum = (of: (each: Json) => number) => usage.reduce((all, each) => all + of(each), 0);
     const accepted = sum((each) => each.completion_tokens_details.accepted_prediction_tokens);
     const rejected = sum((each) => each.completion_tokens_details.rejected_prediction_tokens);
@@ -66,9 +79,9 @@ Deno.test("what a server tells of itself", async (t) => {
       num_requests_running: 0,
       num_requests_waiting: 0,
       'request_success_total{finished_reason="length"}': 3,
-      time_to_first_token_seconds_count: 3,
-      time_per_output_token_seconds_count: 3,
-      e2e_request_latency_seconds_count: 3,
+      time_to_first_token_seconds: 3,
+      time_per_output_token_seconds: 3,
+      e2e_request_latency_seconds: 3,
     };
     for (const [name, value] of Object.entries(expected)) {
       assert.equal(told.get(`eyrie:${name}`), value, name);

@@ -1,3 +1,4 @@
+import { connectionLimits } from "../../serve/http/listener.ts";
 import { startServer } from "../../serve/server.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { shownName } from "../open/reference.ts";
@@ -24,7 +25,7 @@ export async function runServe(
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
   using _quiet = withoutAbortWarning();
   const apiKey = options.apiKey ?? (Deno.env.get("EYRIE_API_KEY") || undefined);
-  const server = startServer(
+  const server = await startServer(
     async (onProgress) =>
       await openWithProgress(options, { open, io }, {
         ...{ constrained: true, predictions: true, onProgress },
@@ -35,6 +36,7 @@ export async function runServe(
       origins: options.allowOrigin,
       modelName: options.servedModelName,
       drainMs: options.drainTimeout * 1000,
+      limits: connectionLimits(maxBatch + maxQueue),
       roundMs: options.roundTimeout * 1000,
       sampling: (engine) => samplingChoice(options, engine),
       maxTokens: options.maxTokens,

@@ -73,18 +73,39 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
   let text = "";
   let finished: FinishReason | undefined;
 
-  /** Adds one token; its text if any. */
-  function add(id: number, constraint: Constraint | undefined): string {
+  /** Counts one token. */
+  function count(id: number, constraint: Constraint | undefined): void {
     if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
     tokens++;
     constraint?.take(id);
-    const ended = constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id));
-    const added = stream.push([id]);
+    if (constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id))) finished = "stop";
+    else if (tokens >= most) finished = "length";
+  }
+
+  /** What tokens make visible, if anything. */
+  function show(ids: readonly number[]): string {
+    const added = stream.push(ids);
     reasoned.push(added);
     const { text: piece, stopped } = scanner.push(added);
-    if (ended || stopped) finished = "stop";
-    else if (tokens >= most) finished = "length";
+    if (stopped) finished = "stop";
     return piece;
+  }
+
+  /**
+   * Adds a round's tokens up to the one that ends the output. Together, which decodes them once, unless
+   * a stop text or the end of the reasoning is to be found at its token.
+   */
+  function add(ids: readonly number[], constraint: Constraint | undefined): string {
+    let shown = 0;
+    let taken = 0;
+    let piece = "";
+    while (taken < ids.length && !finished) {
+      count(ids[taken++] as number, constraint);
+      if (request.stop.length === 0 && reasoned.over) continue;
+      piece += show(ids.slice(shown, taken));
+      shown = taken;
+    }
+    return shown < taken ? piece + show(ids.slice(shown, taken)) : piece;
   }
 
   /** What the request asked for of a round's first `kept` tokens. */
@@ -115,11 +136,7 @@ export function openOutput(outputs: Outputs, request: GenerateRequest): Output {
     },
     take(round, constraint) {
       const before = tokens;
-      let piece = "";
-      for (const id of round.ids) {
-        if (finished) break;
-        piece += add(id, constraint);
-      }
+      const piece = add(round.ids, constraint);
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
       const { tier, drafts, predicted } = round;

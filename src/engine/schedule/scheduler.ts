@@ -6,6 +6,7 @@ import type { CostTable } from "../../speculate/costs/table.ts";
 import type { Choice, RoundContext } from "../../speculate/policy.ts";
 import { NO_PROPOSAL } from "../../speculate/trees.ts";
 import type { Core } from "../device/core.ts";
+import { receiveMail } from "../device/event_loop.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type Output, type Outputs } from "./output.ts";
 import { openPlaces } from "./places.ts";
@@ -126,6 +127,8 @@ export interface SchedulerOptions {
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;
   readonly onWarning?: (line: string) => void;
+  /** As `receiveMail` has it: who comes or goes is heard before a round begins. */
+  readonly mail?: (() => boolean) | undefined;
 }
 
 export function openScheduler(
@@ -436,6 +439,7 @@ export function openScheduler(
       };
     },
     async step() {
+      if (options.mail) await receiveMail(options.mail);
       for (const state of [...waiting, ...running]) {
         if (state.cancelled || state.request.signal?.aborted) finish(state);
       }

@@ -23,7 +23,7 @@ export function serveEngine(port: Port): void {
         onProgress: (progress) => post({ kind: "progress", progress }),
         onWarning: (line) => post({ kind: "warning", line }),
       });
-      const answer = answers(engine, post);
+      const answer = answers(engine, post, bell.expect);
       port.onmessage = (event) => {
         bell.heard();
         answer(event.data);
@@ -36,10 +36,15 @@ export function serveEngine(port: Port): void {
   post({ kind: "ready" });
 }
 
-/** What is done with each message of the client. */
+/**
+ * What is done with each message of the client.
+ *
+ * @param followed called where a message was sent that the client answers at once.
+ */
 function answers(
   engine: Engine,
   post: (message: FromEngine) => void,
+  followed: () => void,
 ): (message: ToEngine) => void {
   const jobs = new Map<number, Job>();
   const send = outbox((events) => {
@@ -58,11 +63,9 @@ function answers(
       case "open":
         throw new Error("the engine is open already");
       case "encode":
-        return post({
-          kind: "encoded",
-          id: message.id,
-          value: engine.encodePrompt(message.input),
-        });
+        post({ kind: "encoded", id: message.id, value: engine.encodePrompt(message.input) });
+        // Heard now, the request for it joins the round at hand.
+        return followed();
       case "decode":
         return post({ kind: "decoded", id: message.id, value: decoded(engine, message.ids) });
       case "read status":

@@ -7,14 +7,11 @@ export const MOST_BYTES: number = 8 * 2 ** 20;
 /** Deeper JSON is no request; what walks through it would run out of stack. */
 const MOST_DEPTH = 100;
 
-/** How long a body may take to arrive. */
-const BODY_MS = 60_000;
-
 /**
  * The request's body as JSON.
  *
- * @throws ApiError for a body that is too large (413) or too slow (408), for what is no UTF-8 or no
- * JSON, and for JSON that is nested too deep.
+ * @throws ApiError for a body that is too large (413) or breaks off, for what is no UTF-8 or no JSON,
+ * and for JSON that is nested too deep.
  */
 export async function readJson(request: Request): Promise<unknown> {
   const text = utf8(await readBytes(request));
@@ -72,13 +69,11 @@ async function readBytes(request: Request): Promise<Uint8Array> {
   if (told > MOST_BYTES) throw tooLarge();
   if (request.body === null) return new Uint8Array();
   const reader = request.body.getReader();
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new ApiError(408, "the body took too long")), BODY_MS);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
     while (true) {
-      const { value, done } = await Promise.race([reader.read(), late]);
+      const { value, done } = await reader.read();
       if (done) return joined(chunks, size);
       chunks.push(value);
       size += value.length;
@@ -88,8 +83,6 @@ async function readBytes(request: Request): Promise<Uint8Array> {
     reader.cancel().catch(() => {});
     if (error instanceof ApiError) throw error;
     throw invalid("the body did not arrive whole");
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -48,7 +48,7 @@ function streamed<T>(
       const { value, done } = await values.next();
       if (done) return controller.close();
       unread = setTimeout(() => {
-        controller.error(new Error("nobody reads"));
+        controller.error(unreadError());
         end();
       }, UNREAD_MS);
       // Where the client has gone this calls `cancel`, which ends the wait.
@@ -63,4 +63,11 @@ function streamed<T>(
   return new Response(body, {
     headers: { "content-type": type, "cache-control": "no-cache", "x-accel-buffering": "no" },
   });
+}
+
+/** The listener writes its stack to stderr: one line is enough. */
+function unreadError(): Error {
+  const error = new Error(`a client read nothing of its answer for ${UNREAD_MS / 60_000} minutes`);
+  error.stack = error.message;
+  return error;
 }

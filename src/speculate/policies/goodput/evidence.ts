@@ -28,8 +28,8 @@ export interface Evidence {
   readonly rounds: number;
   readonly positions: PositionCounts;
   readonly requests: Requests;
-  /** Logits of the confidences of the last chains whose draft told them, the newest last. */
-  readonly told: readonly (readonly number[])[];
+  /** The last chains whose draft told its confidences, the newest last. */
+  readonly told: readonly ConfidentChain[];
   readonly window: CalibrationWindow;
   readonly timings: RoundTimings;
   readonly cusum: Cusum;
@@ -114,12 +114,11 @@ function withLogits({ depth, accepted, confidences }: SequenceOutcome): Confiden
 }
 
 function lastOf(
-  old: Evidence["told"],
+  old: readonly ConfidentChain[],
   chains: readonly ConfidentChain[],
   most: number,
-): Evidence["told"] {
-  const logits = chains.map((chain) => chain.logits);
-  return logits.length >= most ? logits : [...old, ...logits].slice(-most);
+): readonly ConfidentChain[] {
+  return chains.length >= most ? chains : [...old, ...chains].slice(-most);
 }
 
 /** Part by which rates may be wrong without having changed, and by which the variance is larger than a chain's. */

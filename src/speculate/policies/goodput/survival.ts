@@ -48,7 +48,7 @@ export function survivalByConfidence(
   const at = anchored(evidence);
   const survivals = new Float64Array(told.length * depth);
   let place = 0;
-  for (const logits of told) {
+  for (const { logits } of told) {
     let survival = 1;
     for (let j = 0; j < depth; j++) {
       const x = logits[j];
@@ -66,15 +66,16 @@ const NEAR_HISTORY = 0.25;
  * The calibration, with each intercept moved so far that the mean chance of the last chains at its
  * position is near what their history says: before it has learned, confidences of a draft that is
  * surer or less sure than most would decide alone whether anything is drafted, and what is not drafted
- * teaches nothing.
+ * teaches nothing. The mean is of graded drafts, as history is: those that are verified are surer than
+ * the others.
  */
 export function anchored({ positions, told, window: { at } }: Evidence): Calibration {
   const rates = positionRates(positions);
   const intercepts = at.intercepts.map((intercept, k) => {
     let [sum, count] = [0, 0];
-    for (const logits of told) {
+    for (const { logits, depth, accepted } of told) {
       const x = logits[k];
-      if (x === undefined) continue;
+      if (x === undefined || k > accepted || k >= depth) continue;
       sum += calibrated(at, x, k);
       count++;
     }
