@@ -79,8 +79,7 @@ export const ADAPTER = {
     flag: "--webgpu",
     type: "choice",
     choices: ["builtin", "dawn"],
-    help:
-      "Deno's own WebGPU, or Dawn, an npm package that is added once: faster reads, tensor cores",
+    help: "Deno's own WebGPU, or Dawn, an npm package that is added once",
     absent: "EYRIE_WEBGPU of the environment, else builtin",
     example: "--webgpu dawn",
   },
