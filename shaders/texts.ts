@@ -131,6 +131,9 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
+import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
@@ -291,6 +294,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/matmul_tensor": matmulTensor,
+  "tensor/row_scales": rowScales,
+  "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/top_of_row": topOfRow,

@@ -6,8 +6,8 @@
 interface Layer {
   /** Other layers it may import from. */
   readonly from: readonly string[];
-  /** May it use npm packages and node: modules? The lowest layers stand on the language alone. */
-  readonly packages: boolean;
+  /** May it use npm packages and node: modules, or the latter alone? The lowest use neither. */
+  readonly packages: boolean | "node";
 }
 
 const LAYERS: Readonly<Record<string, Layer>> = {
@@ -89,7 +89,7 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/text": { from: [], packages: true },
   "src/speculate": { from: [], packages: false },
   "shaders": { from: ["src/gpu"], packages: false },
-  "src/gpu": { from: [], packages: false },
+  "src/gpu": { from: [], packages: "node" },
   "src/errors.ts": { from: [], packages: false },
 };
 
@@ -102,7 +102,9 @@ export function importFault(file: string, specifier: string): string | undefined
   const layer = LAYERS[layerName];
   if (layer === undefined) return undefined; // tests, tools and benches import anything
   if (!/^\.{0,2}\//.test(specifier)) {
-    return layer.packages ? undefined : `${layerName} imports no packages, but "${specifier}"`;
+    const { packages } = layer;
+    const may = packages === "node" ? specifier.startsWith("node:") : packages;
+    return may ? undefined : `${layerName} imports no packages, but "${specifier}"`;
   }
   const target = layerOf(new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length));
   if (target === layerName || layer.from.includes(target)) return undefined;

@@ -127,6 +127,7 @@ export interface ModelRequest {
   readonly kvDtype?: "f32" | "f16" | "bf16";
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
+  readonly webgpu?: "builtin" | "dawn";
   readonly autotune?: "on" | "off" | "again";
   /** As in OpenOptions. */
   readonly costs?: string;

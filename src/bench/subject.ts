@@ -23,7 +23,7 @@ export async function openMeasured(
       readonly plans?: readonly Prepared[];
     },
 ): Promise<Engine> {
-  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter } = request;
+  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
   const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
     speculate: (algorithm) => {
@@ -40,6 +40,7 @@ export async function openMeasured(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
+    ...webgpu === undefined ? {} : { webgpu },
     ...request.autotune === undefined ? {} : { autotune: request.autotune },
     ...request.costs === undefined ? {} : { costs: request.costs },
     ...randomWeights === undefined ? {} : {
@@ -72,9 +73,14 @@ export function subjectOf(engine: Engine, request: ModelRequest): Subject {
   return {
     model: [quantizedName(engine.name, engine.weights.quantize), ...keptAs(engine)].join(", "),
     draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
-    device: `${engine.device.adapter}, ${engine.device.backend}`,
+    device: deviceText(engine),
     simulated: request.simulateAcceptance !== undefined,
   };
+}
+
+/** Rows of Dawn are not those of the built-in WebGPU, which goes without saying. */
+function deviceText({ device: { adapter, backend, webgpu } }: Engine): string {
+  return [adapter, backend, ...webgpu === "builtin" ? [] : [webgpu]].join(", ");
 }
 
 /** How keys and values are kept where that is not the default. */

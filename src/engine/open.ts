@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { type AdapterChoice, type DeviceInfo, type Gpu, openGpu } from "../gpu/device.ts";
+import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { tierBytes } from "../model/report/memory.ts";
@@ -51,7 +51,7 @@ const SOFTWARE_CHUNK_ROWS = 64;
 /** Of measuring costs at start, for a policy that goes by them. */
 const QUICK_SECONDS = 3;
 
-export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice {
+export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice, GpuChoice {
   /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
   readonly constrained?: boolean;
   /**
@@ -84,7 +84,6 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice
   readonly contextLength?: number;
   /** The caller's flags for sizes, named where the GPU's memory is too small. */
   readonly sizeFlags?: SizeFlags;
-  readonly adapter?: AdapterChoice;
   /** True when messages wait that only a turn of the event loop brings: the engine takes one then. */
   readonly mail?: () => boolean;
   /** Measure at first use which launches suit the adapter; default off. No result depends on it. */
@@ -100,7 +99,7 @@ export interface OpenOptions extends ModelChoice, QuantizeChoice, DraftingChoice
 
 /** What the engine runs on; tests give it less memory. */
 export interface Machine {
-  openGpu(adapter?: AdapterChoice): Promise<Gpu>;
+  openGpu(choice?: GpuChoice): Promise<Gpu>;
   /** Undefined where it is not known. */
   gpuMemory(info: DeviceInfo, need: number): Promise<GpuMemory | undefined>;
 }
@@ -183,7 +182,7 @@ export async function openEngine(
   if (options.rejection) {
     checkRejection(options.rejection, device, tiers, acceptThresholds);
   }
-  const gpu = stack.use(await machine.openGpu(options.adapter));
+  const gpu = stack.use(await machine.openGpu(options));
   const predicted = predicting?.shapes;
   const settings = { ...options, drafter, predicted, contextLength, tiers, confident };
   const capacity = capacityOf(settings, gpu, allLayers(models));

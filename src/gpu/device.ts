@@ -1,10 +1,19 @@
 import { reason, UsageError } from "../errors.ts";
-import { guessBackend } from "./backend.ts";
+import { MATRIX_FEATURE, type MatrixUnit, matrixUnit } from "./matrix_unit.ts";
+import { openWebGpu, type WebGpu, type WebGpuName } from "./webgpu.ts";
 
 export type AdapterChoice = "high-performance" | "low-power" | "software";
 
+/** Which device to open. */
+export interface GpuChoice {
+  readonly adapter?: AdapterChoice;
+  /** Default: EYRIE_WEBGPU, else the built-in one. */
+  readonly webgpu?: WebGpuName;
+}
+
 /** What the machine offers, in words for `--json` and `doctor`. */
 export interface DeviceInfo {
+  readonly webgpu: WebGpuName;
   readonly adapter: string;
   /** Vendor, device and architecture as WebGPU reports them: what else identifies it. */
   readonly hardware: string;
@@ -19,11 +28,17 @@ export interface Gpu extends Disposable {
   readonly device: GPUDevice;
   readonly limits: GPUSupportedLimits;
   readonly info: DeviceInfo;
+  /** Undefined where the device was granted none. */
+  readonly matrixUnit: MatrixUnit | undefined;
   /**
    * Throws the first error the device reported since the last call, if any: OutOfMemory where a
    * buffer could not be allocated. What is reported now arrives in a later turn of the event loop.
    */
   check(): void;
+  /** Maps a buffer for reading once all that was submitted is done. */
+  readonly mapped: WebGpu["mapped"];
+  /** Bounds what the device holds of uploads: waits for them where WebGPU waits within a call. */
+  drain(): void;
 }
 
 /** The adapter has no memory for a buffer. */
@@ -44,33 +59,40 @@ const LIMITS = [
 ] as const;
 
 // "subgroups" is granted by Deno although adapter.features does not list it.
-const FEATURES = ["subgroups", "shader-f16", "timestamp-query"];
+const FEATURES = ["subgroups", "shader-f16", "timestamp-query", MATRIX_FEATURE];
 
 /**
  * Opens the adapter and a device.
  *
- * @throws UsageError when no adapter answers.
+ * @throws UsageError when no adapter answers, or the WebGPU that is asked for is not there.
  */
-export async function openGpu(choice: AdapterChoice = "high-performance"): Promise<Gpu> {
-  const adapter = await requestAdapter(choice);
+export async function openGpu(
+  { adapter: choice = "high-performance", webgpu: name }: GpuChoice = {},
+): Promise<Gpu> {
+  quietLoader();
+  const webgpu = openWebGpu(name);
+  const adapter = await requestAdapter(webgpu, choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
   const device = await requestDevice(adapter, requiredLimits);
   let failure: Error | undefined;
   device.addEventListener("uncapturederror", (event) => {
     event.preventDefault();
-    failure ??= reported((event as GPUUncapturedErrorEvent).error);
+    failure ??= reported(webgpu, (event as GPUUncapturedErrorEvent).error);
   });
-  const info = describeAdapter(adapter, device);
+  const info = describeAdapter(webgpu, adapter, device);
   return {
     device,
     limits: device.limits,
     info,
+    matrixUnit: info.features.includes(MATRIX_FEATURE) ? matrixUnit(adapter.info) : undefined,
     check(): void {
       if (failure === undefined) return;
       const error = failure;
       failure = undefined;
       throw error;
     },
+    mapped: webgpu.mapped,
+    drain: () => webgpu.drain(device.queue),
     [Symbol.dispose](): void {
       // Mesa's software driver corrupts its heap now and then when a process ends after a destroy
       // (3 of 485 test runs with Mesa 22.3.6, none of 460 without); the end of the process frees it.
@@ -79,9 +101,9 @@ export async function openGpu(choice: AdapterChoice = "high-performance"): Promi
   };
 }
 
-function reported(error: GPUError): Error {
+function reported({ isOutOfMemory }: WebGpu, error: GPUError): Error {
   const message = `The GPU reported: ${error.message}`;
-  return error instanceof GPUOutOfMemoryError ? new OutOfMemory(message) : new Error(message);
+  return isOutOfMemory(error) ? new OutOfMemory(message) : new Error(message);
 }
 
 /** The EGL loader complains on stderr at every start of a session that has no runtime folder. */
@@ -90,15 +112,17 @@ function quietLoader(): void {
   Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
 }
 
-async function requestAdapter(choice: AdapterChoice): Promise<GPUAdapter> {
-  quietLoader();
+async function requestAdapter(webgpu: WebGpu, choice: AdapterChoice): Promise<GPUAdapter> {
   const options: GPURequestAdapterOptions = choice === "software"
     ? { forceFallbackAdapter: true }
     : { powerPreference: choice };
-  const adapter = await navigator.gpu?.requestAdapter(options);
+  const adapter = await webgpu.requestAdapter(options);
   if (!adapter) {
-    const kind = choice === "software" ? "no software WebGPU adapter" : "no WebGPU adapter";
-    throw new UsageError(`Cannot open the GPU: ${kind} was found, run "eyrie doctor --fix"`);
+    const own = choice === "software" ? "no software WebGPU adapter" : "no WebGPU adapter";
+    const [kind, advice] = webgpu.name === "builtin"
+      ? [own, "--fix"]
+      : [`${own} for "${webgpu.name}"`, `--webgpu ${webgpu.name}`];
+    throw new UsageError(`Cannot open the GPU: ${kind} was found, run "eyrie doctor ${advice}"`);
   }
   return adapter;
 }
@@ -125,14 +149,24 @@ async function requestDevice(
   }
 }
 
-function describeAdapter(adapter: GPUAdapter, device: GPUDevice): DeviceInfo {
-  const name = adapter.info.description || adapter.info.device || "unknown adapter";
-  const software = adapter.info.isFallbackAdapter ||
-    /llvmpipe|lavapipe|swiftshader|warp|basic render/i.test(name);
+function describeAdapter(
+  webgpu: WebGpu,
+  adapter: GPUAdapter,
+  device: GPUDevice,
+): DeviceInfo {
+  const name = webgpu.adapterName(adapter.info);
   const { vendor, device: model, architecture } = adapter.info;
-  const hardware = [vendor, model, architecture].filter(Boolean).join(" ");
-  const features = FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName));
-  const forced = Deno.env.get("DENO_WEBGPU_BACKEND");
-  const backend = guessBackend(Deno.build.os, adapter.limits, forced);
-  return { adapter: name, hardware, backend, software, features };
+  return {
+    webgpu: webgpu.name,
+    adapter: name,
+    hardware: [vendor, model, architecture].filter(Boolean).join(" "),
+    backend: webgpu.backendOf(adapter),
+    software: isSoftware(name, adapter.info.isFallbackAdapter),
+    features: FEATURES.filter((feature) => device.features.has(feature as GPUFeatureName)),
+  };
+}
+
+/** True for the known renderers on the CPU: Mesa's, Google's, Microsoft's. */
+export function isSoftware(name: string, fallback: boolean): boolean {
+  return fallback || /llvmpipe|lavapipe|swiftshader|warp|basic render/i.test(name);
 }

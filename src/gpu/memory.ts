@@ -58,8 +58,13 @@ export function parseNvidia(csv: string, name: string): GpuMemory[] {
     // A part of a partitioned card has "[N/A]".
     const memory = { total: Number(total) * MIB, free: Number(free) * MIB };
     const known = Number.isFinite(memory.total) && Number.isFinite(memory.free);
-    return known && card.trim() !== "" && name.includes(card.trim()) ? [memory] : [];
+    return known && card.trim() !== "" && plain(name).includes(plain(card)) ? [memory] : [];
   });
+}
+
+/** Dawn calls a card "nvidia-h200". */
+function plain(name: string): string {
+  return name.trim().toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
 }
 
 function freest(cards: readonly GpuMemory[]): GpuMemory | undefined {

@@ -10,12 +10,8 @@ export interface Readback extends Disposable {
 }
 
 /**
- * Opens a readback of `words` u32.
- *
- * Deno's mapAsync sleeps 10 ms after the data is already there, so it is not awaited: the call
- * itself drains the queue and the range is mapped when it returns. Deno panics when the very
- * first map of a buffer is not awaited, hence the priming. Where a later Deno maps lazily,
- * getMappedRange throws and the promise is awaited after all.
+ * Opens a readback of `words` u32. Deno panics when the very first map of a buffer is not awaited,
+ * hence the map before the first read.
  */
 export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   const buffer = gpu.device.createBuffer({
@@ -28,15 +24,7 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   return {
     buffer,
     async read(count = words): Promise<Uint32Array> {
-      const mapped = buffer.mapAsync(GPUMapMode.READ);
-      mapped.catch(() => {});
-      let range: ArrayBuffer;
-      try {
-        range = buffer.getMappedRange();
-      } catch {
-        await mapped;
-        range = buffer.getMappedRange();
-      }
+      const range = await gpu.mapped(buffer);
       const copy = new Uint32Array(range, 0, count).slice();
       buffer.unmap();
       gpu.check();

@@ -184,6 +184,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     contextLength,
     loadMs: 12.3456,
     device: {
+      webgpu: "builtin",
       adapter: "none",
       hardware: "",
       backend: "vulkan",

@@ -148,7 +148,13 @@ Deno.test("--json prints the object of the specification", async () => {
       acceptance_per_position: [0.8, 0.5, 0.2],
       accepted_per_round: [3, 0, 2],
     },
-    device: { adapter: "none", backend: "vulkan", software: true, features: ["subgroups"] },
+    device: {
+      adapter: "none",
+      backend: "vulkan",
+      webgpu: "builtin",
+      software: true,
+      features: ["subgroups"],
+    },
     request: {
       messages: [{ role: "user", content: "hi" }],
       temperature: 0.7,
@@ -174,6 +180,7 @@ Deno.test("--json prints the object of the specification", async () => {
       kv_dtype: "f32",
       adapter: "none",
       backend: "vulkan",
+      webgpu: "builtin",
       flags: {},
     },
   });

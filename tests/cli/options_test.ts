@@ -157,6 +157,7 @@ Deno.test("defaults of generate", () => {
       draftRopeTheta: undefined,
       draftTree: undefined,
       adapter: undefined,
+      webgpu: undefined,
       autotune: undefined,
       costs: undefined,
       promptFile: undefined,

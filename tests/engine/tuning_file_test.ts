@@ -10,6 +10,7 @@ import type { DeviceInfo } from "../../src/gpu/device.ts";
 
 const LAUNCH = { stage: 64, groups: 8 };
 const INFO: DeviceInfo = {
+  webgpu: "builtin",
   adapter: "NVIDIA H200",
   hardware: "4318 9013",
   backend: "vulkan",
@@ -49,6 +50,7 @@ Deno.test("another adapter, backend or driver is another key", () => {
     adapterKey({ ...INFO, adapter: "NVIDIA H100" }, "570.1"),
     adapterKey({ ...INFO, hardware: "4318 9014" }, "570.1"),
     adapterKey({ ...INFO, backend: "metal" }, "570.1"),
+    adapterKey({ ...INFO, webgpu: "dawn" }, "570.1"),
   ];
   assert.equal(new Set(keys).size, keys.length);
   assert.match(keys[0] ?? "", /^NVIDIA H200, 4318 9013, vulkan, 570\.1, deno \S+, kernels \d+$/);

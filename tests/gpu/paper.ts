@@ -31,10 +31,13 @@ export function paperGpu({ software }: { readonly software: boolean }): Gpu {
     device: device as unknown as GPUDevice,
     limits: LIMITS as unknown as GPUSupportedLimits,
     info: {
-      ...{ adapter: "paper", hardware: "paper", backend: "vulkan", software },
+      ...{ webgpu: "builtin", adapter: "paper", hardware: "paper", backend: "vulkan", software },
       features: ["subgroups", "shader-f16"],
     },
+    matrixUnit: undefined,
     check: nothing,
+    mapped: () => Promise.reject(new Error("paper")),
+    drain: nothing,
     [Symbol.dispose]: nothing,
   };
 }

@@ -1,4 +1,4 @@
-import { type AdapterChoice, type Gpu, openGpu as open } from "../../src/gpu/device.ts";
+import { type Gpu, type GpuChoice, openGpu as open } from "../../src/gpu/device.ts";
 
 let software: Promise<Gpu> | undefined;
 
@@ -6,7 +6,7 @@ let software: Promise<Gpu> | undefined;
  * As the product's `openGpu`. A software adapter has one device for all engines of a test file, which
  * keeps what it compiled: a kernel takes it some 15 ms, and most engines have the same ones.
  */
-export async function openGpu(choice?: AdapterChoice): Promise<Gpu> {
+export async function openGpu(choice?: GpuChoice): Promise<Gpu> {
   if (software) return await software;
   const gpu = await open(choice);
   if (!gpu.info.software) return gpu;

@@ -19,7 +19,9 @@ interface Fault {
 const PACKAGE = "webgpu";
 
 /** Features that kernels use, see src/gpu/device.ts. */
-const FEATURES = ["subgroups", "shader-f16", "timestamp-query"] as GPUFeatureName[];
+const FEATURES = [
+  ...["subgroups", "shader-f16", "timestamp-query", "chromium-experimental-subgroup-matrix"],
+] as GPUFeatureName[];
 
 // The null adapter has WebGPU's default limits. Kernels are made for what the adapter at hand has.
 const LIMIT = /exceeds the maximum|larger than the maximum/;

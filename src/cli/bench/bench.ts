@@ -129,7 +129,7 @@ export function modelRequest(
   options: Omit<MeasuredOptions, "simulateAcceptance"> & Partial<MeasuredOptions>,
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, algorithm, adapter } = options;
+  const { model, draft, draftRopeTheta, algorithm, adapter, webgpu } = options;
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
@@ -141,6 +141,7 @@ export function modelRequest(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
+    ...webgpu === undefined ? {} : { webgpu },
     autotune,
     ...randomWeights === undefined ? {} : { randomWeights },
     ...randomDraft === undefined ? {} : { randomDraft },

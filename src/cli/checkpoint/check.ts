@@ -37,7 +37,7 @@ async function runExpected(
   options: CheckOptions & { readonly expected: string },
   { check, io }: { check: CheckModel; io: Io },
 ): Promise<number> {
-  const { model, quantize, kvDtype, adapter, expected, tolerance } = options;
+  const { model, quantize, kvDtype, adapter, webgpu, expected, tolerance } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({
     expected,
@@ -46,6 +46,7 @@ async function runExpected(
     ...quantize === undefined ? {} : { quantize },
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
+    ...webgpu === undefined ? {} : { webgpu },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);

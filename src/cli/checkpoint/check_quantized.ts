@@ -18,7 +18,7 @@ export async function runQuantized(
   options: CheckOptions,
   { check, io }: { check: CheckQuantized; io: Io },
 ): Promise<number> {
-  const { model, draft, quantize, quantizeDraft, kvDtype, adapter } = options;
+  const { model, draft, quantize, quantizeDraft, kvDtype, adapter, webgpu } = options;
   if (quantize === undefined) {
     throw new UsageError(`Cannot run "check": --expected FILE or --quantize q8|q4 is needed`);
   }
@@ -31,6 +31,7 @@ export async function runQuantized(
     ...draft === undefined ? {} : { draft },
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
+    ...webgpu === undefined ? {} : { webgpu },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);

@@ -1,7 +1,8 @@
-/** What the WebGPU adapter is. Asks navigator.gpu itself: doctor must work where src/gpu cannot. */
+/** What the WebGPU adapter is. Opens no `Gpu`: doctor must work where that cannot be. */
 import { reason } from "../../errors.ts";
-import { guessBackend } from "../../gpu/backend.ts";
+import { isSoftware } from "../../gpu/device.ts";
 import { type GpuMemory, gpuMemory } from "../../gpu/memory.ts";
+import type { WebGpu } from "../../gpu/webgpu.ts";
 import { measureSpeed, type Speed } from "./speed.ts";
 
 /** The adapter that Eyrie would use. */
@@ -53,30 +54,24 @@ const VENDORS: Readonly<Record<number, string>> = {
 };
 
 /** Looks at the adapter and measures a device of it; null where none answers. */
-export async function lookAtAdapter(): Promise<AdapterReport | null> {
-  silenceLoader();
-  const adapter = await requestAdapter();
+export async function lookAtAdapter(webgpu: WebGpu): Promise<AdapterReport | null> {
+  const adapter = await requestAdapter(webgpu);
   if (adapter === null) return null;
   const { info } = adapter;
   const limits = limitsOf(adapter.limits);
-  const name = info.description || info.device || "unknown";
-  const software = isSoftware(info.description, info.isFallbackAdapter);
+  const name = webgpu.adapterName(info);
+  const software = isSoftware(name, info.isFallbackAdapter);
   return {
     name,
     vendor: vendorName(info.vendor),
-    backend: await findBackend(adapter, limits),
+    backend: await findBackend(webgpu, adapter),
     software,
     memory: await gpuMemory({ adapter: name, software }),
     subgroupSizes: [info.subgroupMinSize, info.subgroupMaxSize],
     features: [...adapter.features].toSorted(),
     limits,
-    ...await tryDevice(adapter),
+    ...await tryDevice(webgpu, adapter, software),
   };
-}
-
-/** True for the known renderers on the CPU: Mesa's, Google's, Microsoft's. */
-export function isSoftware(description: string, fallback: boolean): boolean {
-  return fallback || /llvmpipe|lavapipe|swiftshader|warp|basic render/i.test(description);
 }
 
 /** The vendor by name; Deno gives its number as a decimal string. */
@@ -86,8 +81,8 @@ export function vendorName(vendor: string): string {
   return VENDORS[id] ?? `vendor 0x${id.toString(16)}`;
 }
 
-async function requestAdapter(): Promise<GPUAdapter | null> {
-  return await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" }) ?? null;
+async function requestAdapter(webgpu: WebGpu): Promise<GPUAdapter | null> {
+  return await webgpu.requestAdapter({ powerPreference: "high-performance" });
 }
 
 const CHOICE = "DENO_WEBGPU_BACKEND";
@@ -103,13 +98,11 @@ const CANDIDATES: Partial<Record<typeof Deno.build.os, readonly string[]>> = {
  * Deno 2.9.6 reads DENO_WEBGPU_BACKEND at every request for an adapter, among the backends that it opened
  * at the first one. So each is asked alone for the adapter that all of them together gave.
  */
-async function findBackend(
-  adapter: GPUAdapter,
-  limits: Readonly<Record<string, number>>,
-): Promise<Backend> {
+async function findBackend(webgpu: WebGpu, adapter: GPUAdapter): Promise<Backend> {
+  const guess = webgpu.backendOf(adapter);
+  if (webgpu.name !== "builtin") return { name: guess, certain: true, forced: false };
   const forced = Deno.env.get(CHOICE);
   const { os } = Deno.build;
-  const guess = guessBackend(os, limits, forced);
   if (forced !== undefined) return { name: guess, certain: /^\w+$/.test(forced), forced: true };
   const candidates = CANDIDATES[os] ?? [];
   if (candidates.length < 2) {
@@ -119,7 +112,7 @@ async function findBackend(
   try {
     for (const name of candidates) {
       Deno.env.set(CHOICE, name);
-      const alone = await requestAdapter();
+      const alone = await requestAdapter(webgpu);
       if (alone !== null) found.set(name, alone);
     }
   } finally {
@@ -144,7 +137,7 @@ function described({ info, limits, features }: GPUAdapter): string {
 }
 
 // Without it the loader of OpenGL writes "XDG_RUNTIME_DIR is invalid" over our report.
-function silenceLoader(): void {
+export function silenceLoader(): void {
   if (Deno.build.os !== "linux" || Deno.env.get("XDG_RUNTIME_DIR")) return;
   Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
 }
@@ -162,14 +155,16 @@ function limitsOf(limits: GPUSupportedLimits): Record<string, number> {
 
 type DeviceReport = Pick<AdapterReport, "granted" | "speed" | "problem">;
 
-async function tryDevice(adapter: GPUAdapter): Promise<DeviceReport> {
-  const { description, isFallbackAdapter } = adapter.info;
-  const software = isSoftware(description, isFallbackAdapter);
+async function tryDevice(
+  webgpu: WebGpu,
+  adapter: GPUAdapter,
+  software: boolean,
+): Promise<DeviceReport> {
   try {
     const device = await openDevice(adapter);
     const granted = WANTED_FEATURES.filter((name) => device.features.has(name as GPUFeatureName));
     try {
-      return { granted, speed: await measureSpeed(device, software), problem: undefined };
+      return { granted, speed: await measureSpeed(webgpu, device, software), problem: undefined };
     } finally {
       // As in src/gpu/device.ts: Mesa's software driver may abort at exit after a destroy.
       if (!software) device.destroy();

@@ -1,6 +1,7 @@
 /** Where downloads are kept, by the rules of the programs that own the folders. */
 import { statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { denoFolder } from "../../gpu/dawn.ts";
 
 /** A cache folder by name; `path` is undefined where no home folder is known. */
 export interface CacheFolder {
@@ -42,15 +43,6 @@ function hubFolder(env: Env, os: typeof Deno.build.os): string | undefined {
   const user = env(os === "windows" ? "USERPROFILE" : "HOME");
   const base = env("XDG_CACHE_HOME") ?? under(user, ".cache");
   return under(base, "huggingface", "hub");
-}
-
-// Deno: DENO_DIR, else the system's cache folder.
-function denoFolder(env: Env, os: typeof Deno.build.os): string | undefined {
-  const direct = env("DENO_DIR");
-  if (direct !== undefined) return direct;
-  if (os === "windows") return under(env("LOCALAPPDATA"), "deno");
-  if (os === "darwin") return under(env("HOME"), "Library", "Caches", "deno");
-  return under(env("XDG_CACHE_HOME") ?? under(env("HOME"), ".cache"), "deno");
 }
 
 function under(base: string | undefined, ...parts: readonly string[]): string | undefined {

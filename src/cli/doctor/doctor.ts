@@ -2,10 +2,11 @@
 import { reason, UsageError } from "../../errors.ts";
 import { lookAtTuning, tuningPath } from "../../engine/tune/tuning_file.ts";
 import type { DoctorOptions } from "../options/options.ts";
-import { lookAtAdapter } from "./adapter.ts";
+import { openWebGpu, type WebGpuName } from "../../gpu/webgpu.ts";
+import { lookAtAdapter, silenceLoader } from "./adapter.ts";
 import { cacheFolders, cacheState } from "./caches.ts";
 import { installDebianDriver } from "./install.ts";
-import { chooseFix, type Machine, parseOsRelease } from "./machine.ts";
+import { chooseFix, DAWN_FIX, type Machine, parseOsRelease } from "./machine.ts";
 import { type DoctorReport, isHealthy, renderReport, reportJson } from "./report.ts";
 
 /**
@@ -18,7 +19,7 @@ export async function runDoctor(
   out: (text: string) => void,
 ): Promise<number> {
   const machine = thisMachine();
-  const report = await examine(machine);
+  const report = await examine(machine, options.webgpu);
   if (options.fix && report.fix.kind === "install") {
     if (await install(report)) return await examineAfresh(options, out);
   }
@@ -44,8 +45,13 @@ async function install({ adapter }: DoctorReport): Promise<boolean> {
 }
 
 /** Looks at everything; opens the adapter when there is one. */
-async function examine(machine: Machine): Promise<DoctorReport> {
-  const adapter = await lookAtAdapter();
+async function examine(
+  machine: Machine,
+  asked: WebGpuName | undefined,
+): Promise<DoctorReport> {
+  silenceLoader();
+  const webgpu = openWebGpu(asked);
+  const adapter = await lookAtAdapter(webgpu);
   const env = (name: string): string | undefined => Deno.env.get(name);
   return {
     deno: {
@@ -55,10 +61,11 @@ async function examine(machine: Machine): Promise<DoctorReport> {
       target: Deno.build.target,
     },
     system: machine.release?.name ?? machine.os,
+    webgpu: webgpu.name,
     adapter,
     caches: cacheFolders(env, machine.os).map(cacheState),
     tuning: lookAtTuning(tuningPath(env, machine.os)),
-    fix: chooseFix(machine, adapter),
+    fix: adapter === null && webgpu.name === "dawn" ? DAWN_FIX : chooseFix(machine, adapter),
   };
 }
 
@@ -69,6 +76,7 @@ async function examineAfresh(
 ): Promise<number> {
   const program = Deno.build.standalone ? [] : ["run", "-A", Deno.mainModule];
   const args = [...program, "doctor", ...(options.json ? ["--json"] : [])];
+  if (options.webgpu !== undefined) args.push("--webgpu", options.webgpu);
   const child = new Deno.Command(Deno.execPath(), { args, stdin: "null", stderr: "inherit" });
   const { code, stdout } = await child.output();
   out(new TextDecoder().decode(stdout));

@@ -71,6 +71,12 @@ export interface Answered {
 /** Vendors whose Vulkan drivers are Mesa's. */
 const MESA = ["Mesa", "Intel", "AMD"];
 
+/** Dawn answers on fewer drivers: on Mesa 25.0, not on Debian 12's 22.3. */
+export const DAWN_FIX: Fix = {
+  kind: "advice",
+  text: "Dawn wants a newer driver (Mesa 22.3 is too old); --webgpu builtin may answer",
+};
+
 /** Chooses what to do where no adapter answered, or OpenGL alone; else `none`. */
 export function chooseFix(machine: Machine, adapter: Answered | null): Fix {
   if (adapter !== null && !lacksVulkan(adapter)) return { kind: "none" };

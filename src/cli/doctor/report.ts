@@ -1,5 +1,7 @@
 /** The doctor's report, for people and for programs. Pure. */
 import type { AdapterReport } from "./adapter.ts";
+import { DAWN_PACKAGE } from "../../gpu/dawn.ts";
+import type { WebGpuName } from "../../gpu/webgpu.ts";
 import type { TuningContents } from "../../engine/tune/tuning_file.ts";
 import type { CacheState } from "./caches.ts";
 import type { Fix } from "./machine.ts";
@@ -13,6 +15,8 @@ export interface DoctorReport {
     readonly typescript: string;
     readonly target: string;
   };
+  /** What was asked for the adapter. */
+  readonly webgpu: WebGpuName;
   /** The operating system, for people. */
   readonly system: string;
   readonly adapter: AdapterReport | null;
@@ -35,6 +39,7 @@ export function renderReport(report: DoctorReport): string {
   const lines = [
     line("deno", `${deno.version} (v8 ${deno.v8}, typescript ${deno.typescript}, ${deno.target})`),
     line("system", report.system),
+    line("webgpu", webgpuText(report.webgpu)),
     ...(adapter === null ? [line("adapter", "none")] : adapterLines(adapter)),
     ...report.caches.map((cache, i) => line(i === 0 ? "caches" : "", cacheText(cache))),
     ...tuningLines(report.tuning),
@@ -50,6 +55,7 @@ export function reportJson(report: DoctorReport): Record<string, unknown> {
     healthy: isHealthy(report),
     deno: report.deno,
     system: report.system,
+    webgpu: report.webgpu,
     adapter: adapter && adapterJson(adapter),
     caches: report.caches.map((cache) => ({
       name: cache.name,
@@ -96,6 +102,10 @@ function adapterLines(adapter: AdapterReport): string[] {
   ];
 }
 
+function webgpuText(name: WebGpuName): string {
+  return name === "dawn" ? `dawn (${DAWN_PACKAGE})` : name;
+}
+
 function backendText({ name, certain, forced }: AdapterReport["backend"]): string {
   if (!certain) return `${name} (a guess)`;
   return forced ? `${name} (by DENO_WEBGPU_BACKEND)` : name;
@@ -107,11 +117,10 @@ function memoryText(memory: AdapterReport["memory"]): string {
 }
 
 function speedLines(speed: Speed): string[] {
-  const note = speed.unawaited ? "" : " (reading without awaiting failed: every round pays this)";
   return [
     line(
       "readback",
-      `${speed.readbackMs.toFixed(3)} ms a read${note}, ` +
+      `${speed.readbackMs.toFixed(3)} ms a read, ` +
         `${speed.awaitedReadbackMs.toFixed(1)} ms when awaited`,
     ),
     line(
@@ -182,7 +191,6 @@ function adapterJson(adapter: AdapterReport): Record<string, unknown> {
       ? {
         readback_ms: speed.readbackMs,
         awaited_readback_ms: speed.awaitedReadbackMs,
-        unawaited: speed.unawaited,
         copy_gb_per_s: speed.copyGBps,
         upload_gb_per_s: speed.uploadGBps,
       }

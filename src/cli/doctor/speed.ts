@@ -1,14 +1,13 @@
 /** How fast the device answers and copies. A decoding round pays the readback once. */
 import { medianTime } from "../../gpu/profile.ts";
+import type { WebGpu } from "../../gpu/webgpu.ts";
 
 /** Measured on an idle device; medians. */
 export interface Speed {
-  /** One submit of a small copy and its read, mapAsync not awaited: how Eyrie reads. */
+  /** One submit of a small copy and its read, as Eyrie reads. */
   readonly readbackMs: number;
-  /** The same, awaited. */
+  /** The same with mapAsync awaited. */
   readonly awaitedReadbackMs: number;
-  /** False where reading without awaiting failed and `readbackMs` is the awaited time. */
-  readonly unawaited: boolean;
   /** Bytes moved a second within the device's memory, in 10^9. */
   readonly copyGBps: number;
   /** Bytes written a second from the host with writeBuffer, in 10^9. */
@@ -27,7 +26,11 @@ const UPLOAD_BYTES = 4 << 20; // the piece size that weights are uploaded in
 const REPEATS = 6;
 
 /** Runs all probes; well under a second even on a software adapter. */
-export async function measureSpeed(device: GPUDevice, software: boolean): Promise<Speed> {
+export async function measureSpeed(
+  webgpu: WebGpu,
+  device: GPUDevice,
+  software: boolean,
+): Promise<Speed> {
   const copy = software ? COPY.software : COPY.hardware;
   using stack = new DisposableStack();
   const buffer = (size: number, usage: number): GPUBuffer =>
@@ -36,7 +39,7 @@ export async function measureSpeed(device: GPUDevice, software: boolean): Promis
   const small = buffer(READ_BYTES, COPY_SRC);
   const read = buffer(READ_BYTES, COPY_DST | MAP_READ);
   const request = (): void => submitCopy(device, small, read, { bytes: READ_BYTES, times: 1 });
-  const readback = await measureReadback(read, request);
+  const readback = await measureReadback(webgpu, read, request);
   const from = buffer(copy.bytes, COPY_SRC | COPY_DST);
   const to = buffer(copy.bytes, COPY_DST);
   const piece = new Uint8Array(UPLOAD_BYTES);
@@ -45,7 +48,7 @@ export async function measureSpeed(device: GPUDevice, software: boolean): Promis
     const ms = await median(REPEATS, async () => {
       work();
       request();
-      await (readback.unawaited ? mapUnawaited(read) : mapAwaited(read));
+      await mapOnce(webgpu, read);
     });
     return ms - readback.readbackMs;
   };
@@ -63,25 +66,23 @@ export function gigabytesPerSecond(bytes: number, milliseconds: number): number 
   return bytes / 1e6 / Math.max(milliseconds, 1e-3);
 }
 
-type Readback = Pick<Speed, "readbackMs" | "awaitedReadbackMs" | "unawaited">;
+type Readback = Pick<Speed, "readbackMs" | "awaitedReadbackMs">;
 
-async function measureReadback(read: GPUBuffer, request: () => void): Promise<Readback> {
+async function measureReadback(
+  webgpu: WebGpu,
+  read: GPUBuffer,
+  request: () => void,
+): Promise<Readback> {
   await mapAwaited(read); // Deno panics where a fresh buffer is first mapped without await
   const awaitedReadbackMs = await median(AWAITED_READS, async () => {
     request();
     await mapAwaited(read);
   });
-  try {
-    const readbackMs = await median(READS, () => {
-      request();
-      mapUnawaited(read);
-    });
-    return { readbackMs, awaitedReadbackMs, unawaited: true };
-  } catch {
-    // getMappedRange threw: the map is still pending. unmap() cancels it.
-    read.unmap();
-    return { readbackMs: awaitedReadbackMs, awaitedReadbackMs, unawaited: false };
-  }
+  const readbackMs = await median(READS, async () => {
+    request();
+    await mapOnce(webgpu, read);
+  });
+  return { readbackMs, awaitedReadbackMs };
 }
 
 function submitCopy(
@@ -100,10 +101,8 @@ async function mapAwaited(buffer: GPUBuffer): Promise<void> {
   buffer.unmap();
 }
 
-// Deno's mapAsync has waited for the queue when it returns; awaiting it adds a 10 ms timer.
-function mapUnawaited(buffer: GPUBuffer): void {
-  buffer.mapAsync(GPUMapMode.READ).catch(() => {});
-  buffer.getMappedRange();
+async function mapOnce({ mapped }: WebGpu, buffer: GPUBuffer): Promise<void> {
+  await mapped(buffer);
   buffer.unmap();
 }
 

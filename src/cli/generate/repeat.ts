@@ -52,6 +52,7 @@ export function runReport(engine: Engine, options: GenerateOptions): Record<stri
     kv_dtype: engine.kvDtype,
     adapter: device.adapter,
     backend: device.backend,
+    webgpu: device.webgpu,
     flags: givenFlags({
       ...options,
       ...embedded ? {} : { model },

@@ -33,6 +33,12 @@ export function statsLine({ engine, result, seed }: Finished): string {
   return parts.join(", ");
 }
 
+/** The built-in WebGPU goes without saying. */
+function deviceText({ adapter, backend, webgpu, software }: Engine["device"]): string {
+  const other = webgpu === "builtin" ? [] : [webgpu];
+  return [adapter, backend, ...other, ...software ? ["software"] : []].join(", ");
+}
+
 /** `--stats`: one fact a line. */
 export function statsTable({ engine, result, seed }: Finished): string {
   const { timing, speculative, promptIds, outputIds } = result;
@@ -41,7 +47,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
   const rows: [string, string][] = [
     ["model", shownName(engine.name)],
     ["draft", draftText(engine, result)],
-    ["device", `${device.adapter}, ${device.backend}${device.software ? ", software" : ""}`],
+    ["device", deviceText(device)],
     ...weightRows(engine),
     ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
     ["load", seconds(engine.loadMs)],
@@ -136,7 +142,7 @@ function draftText(
 /** The object of `generate --json`; its field names are a public format. */
 export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<string, unknown> {
   const { timing, speculative } = result;
-  const { adapter, backend, software, features } = engine.device;
+  const { adapter, backend, webgpu, software, features } = engine.device;
   return {
     text: result.text,
     ...result.reasoning ? { reasoning: result.reasoning } : {},
@@ -160,7 +166,7 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
     speculative: { ...speculative, ...lossReport(engine), ...adaptiveReport(engine) },
     ...result.prediction ? { prediction: result.prediction } : {},
-    device: { adapter, backend, software, features },
+    device: { adapter, backend, webgpu, software, features },
   };
 }
 

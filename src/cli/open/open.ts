@@ -34,7 +34,8 @@ export async function openWithProgress(
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
 ): Promise<Engine | undefined> {
-  const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, contextLength } = options;
+  const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, webgpu, contextLength } =
+    options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on", acceptSingle, acceptAcc } = options;
   const acceptThresholds = relaxing({ single: acceptSingle, acc: acceptAcc });
@@ -65,6 +66,7 @@ export async function openWithProgress(
       : {},
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
+    ...webgpu === undefined ? {} : { webgpu },
     autotune,
     ...options.costs === undefined ? {} : { costs: options.costs },
     ...contextLength === undefined ? {} : { contextLength },

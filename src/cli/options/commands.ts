@@ -271,7 +271,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
   doctor: {
     summary: "can this machine run eyrie, and how fast is its GPU",
     usage: "eyrie doctor [flags]",
-    groups: { Machine: DOCTOR, Output: JSON_OUTPUT },
+    groups: { Machine: { ...DOCTOR, webgpu: ADAPTER.webgpu }, Output: JSON_OUTPUT },
   },
   completion: {
     summary: "print the shell's script that completes commands, flags and values",

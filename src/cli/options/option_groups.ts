@@ -75,6 +75,14 @@ export const ADAPTER = {
     absent: "high-performance, else any",
     example: "--adapter software",
   },
+  webgpu: {
+    flag: "--webgpu",
+    type: "choice",
+    choices: ["builtin", "dawn"],
+    help: "Deno's own WebGPU, or Dawn, an npm package that is added once",
+    absent: "EYRIE_WEBGPU of the environment, else builtin",
+    example: "--webgpu dawn",
+  },
 } as const;
 
 export const AUTOTUNE = {

@@ -226,7 +226,9 @@ export type SimulateOptions = Values<
 export type TokenMapOptions = Values<typeof TARGET & typeof TOKEN_MAP & Pick<typeof TALK, "quiet">>;
 
 /** Values of `eyrie doctor`. */
-export type DoctorOptions = Values<typeof DOCTOR & typeof JSON_OUTPUT>;
+export type DoctorOptions = Values<
+  typeof DOCTOR & Pick<typeof ADAPTER, "webgpu"> & typeof JSON_OUTPUT
+>;
 
 /** Values of `eyrie pull`. */
 export type PullOptions = Values<Pick<typeof TALK, "quiet">>;

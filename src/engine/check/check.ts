@@ -1,6 +1,6 @@
 import type { KvDtype } from "../../gpu/kv.ts";
 import { UsageError } from "../../errors.ts";
-import { type AdapterChoice, openGpu } from "../../gpu/device.ts";
+import { type GpuChoice, openGpu } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import { gpuMemory } from "../../gpu/memory.ts";
 import type { DType } from "../../model/files/safetensors.ts";
@@ -45,26 +45,28 @@ export interface CheckReport {
  * @param open opens the adapter; tests have their own.
  * @throws UsageError when the file does not hold what is compared.
  */
-export async function checkModel(options: {
-  readonly model?: string;
-  readonly quantize?: Quantization;
-  /** How keys and values are kept; absent = f32. */
-  readonly kvDtype?: KvDtype;
-  readonly expected: string;
-  /** Largest error allowed, in standard deviations of the expected tensor. */
-  readonly tolerance: number;
-  readonly adapter?: AdapterChoice;
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
-}, open: typeof openGpu = openGpu): Promise<CheckReport> {
-  const { model, expected: path, tolerance, adapter } = options;
+export async function checkModel(
+  options: GpuChoice & {
+    readonly model?: string;
+    readonly quantize?: Quantization;
+    /** How keys and values are kept; absent = f32. */
+    readonly kvDtype?: KvDtype;
+    readonly expected: string;
+    /** Largest error allowed, in standard deviations of the expected tensor. */
+    readonly tolerance: number;
+    readonly onProgress?: (progress: LoadProgress) => void;
+    readonly onWarning?: (line: string) => void;
+  },
+  open: typeof openGpu = openGpu,
+): Promise<CheckReport> {
+  const { model, expected: path, tolerance } = options;
   using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
   for (const line of warnings) options.onWarning?.(line);
   using file = openTensorFile(path);
   const ids = readIds(file, path, "input_ids");
   const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
-  using gpu = await open(adapter);
+  using gpu = await open(options);
   const { config } = models.target;
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);

@@ -1,4 +1,4 @@
-import type { AdapterChoice } from "../../gpu/device.ts";
+import type { GpuChoice } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import { compiler } from "../../gpu/program.ts";
@@ -42,7 +42,7 @@ interface Pair {
   readonly quantized: number;
 }
 
-export interface QuantizedCheck {
+export interface QuantizedCheck extends GpuChoice {
   readonly model?: string;
   readonly draft?: string;
   readonly quantize: Quantization;
@@ -50,7 +50,6 @@ export interface QuantizedCheck {
   /** How keys and values are kept on both sides; absent = f32. */
   readonly kvDtype?: KvDtype;
   readonly prompts: readonly string[];
-  readonly adapter?: AdapterChoice;
   readonly onProgress?: (progress: LoadProgress) => void;
   readonly onWarning?: (line: string) => void;
 }

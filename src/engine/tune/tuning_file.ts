@@ -49,8 +49,12 @@ export function tuningPath(
  *
  * @param driver see `driverVersion`.
  */
-export function adapterKey({ adapter, hardware, backend }: DeviceInfo, driver: string): string {
-  const parts = [adapter, hardware, backend, driver, `deno ${Deno.version.deno}`];
+export function adapterKey(
+  { adapter, hardware, backend, webgpu }: DeviceInfo,
+  driver: string,
+): string {
+  const other = webgpu === "builtin" ? "" : webgpu;
+  const parts = [adapter, hardware, backend, other, driver, `deno ${Deno.version.deno}`];
   return [...parts.filter(Boolean), `kernels ${KERNEL_VERSION}`].join(", ");
 }
 

@@ -236,8 +236,7 @@ function uploader(gpu: Gpu, onBytes: (bytes: number) => void) {
     queue.submit([]);
     sinceSubmit = 0;
     if (sinceDrain < DRAIN_EVERY) return;
-    // Not awaited: in Deno the call itself drains the queue, awaiting only adds 10 ms.
-    queue.onSubmittedWorkDone().catch(() => {});
+    gpu.drain();
     sinceDrain = 0;
   };
 }

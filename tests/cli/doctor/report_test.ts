@@ -1,5 +1,5 @@
 import { deepEqual, doesNotMatch, equal, match } from "node:assert/strict";
-import { type AdapterReport, isSoftware, vendorName } from "../../../src/cli/doctor/adapter.ts";
+import { type AdapterReport, vendorName } from "../../../src/cli/doctor/adapter.ts";
 import {
   byteText,
   type DoctorReport,
@@ -8,6 +8,7 @@ import {
   reportJson,
 } from "../../../src/cli/doctor/report.ts";
 import { gigabytesPerSecond } from "../../../src/cli/doctor/speed.ts";
+import { isSoftware } from "../../../src/gpu/device.ts";
 
 const ADAPTER: AdapterReport = {
   name: "NVIDIA H200",
@@ -22,7 +23,6 @@ const ADAPTER: AdapterReport = {
   speed: {
     readbackMs: 0.0284,
     awaitedReadbackMs: 11.5,
-    unawaited: true,
     copyGBps: 1980.25,
     uploadGBps: 6.3,
   },
@@ -32,6 +32,7 @@ const ADAPTER: AdapterReport = {
 const REPORT: DoctorReport = {
   deno: { version: "2.9.6", v8: "15.0", typescript: "6.0.3", target: "x86_64-unknown-linux-gnu" },
   system: "Debian GNU/Linux 12 (bookworm)",
+  webgpu: "builtin",
   adapter: ADAPTER,
   caches: [
     { name: "Hugging Face models", path: "/c/hub", exists: false, freeBytes: 2 ** 30 },
@@ -54,6 +55,7 @@ Deno.test("the report: one fact a line, the verdict last", () => {
     renderReport(REPORT),
     `deno       2.9.6 (v8 15.0, typescript 6.0.3, x86_64-unknown-linux-gnu)
 system     Debian GNU/Linux 12 (bookworm)
+webgpu     builtin
 adapter    NVIDIA H200
            hardware, NVIDIA, backend vulkan
 features   subgroups, shader-f16; subgroups of 32

@@ -1,0 +1,180 @@
+// y[r, n] = sum_k x[r, k] * W[n, k], on matrix units that multiply f16 and add f32.
+//
+// x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. W, bf16, is f16 after its row's scale, exactly.
+// The scales are powers of two. An output is
+//   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
+// each sum over tiles of $UNIT_K in order of k: the same bits at any number of rows and in any shape
+// of workgroup, so that one family serves prompts, single tokens and rounds.
+//
+// A workgroup makes $TILE_ROWS rows and $TILE_COLS columns. All its lanes bring $STAGE of k at a time
+// through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
+// subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
+// COLS is a multiple of $STAGE.
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+
+override COLS: u32;
+override MATRIX_ROWS: u32;
+
+// [MATRIX_ROWS, COLS / 8]: eight bf16
+@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
+// [MATRIX_ROWS]
+@group(0) @binding(1) var<storage, read> w_scales: array<f32>;
+// [rows, COLS / 4]
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+// [rows]
+@group(0) @binding(3) var<storage, read> x_scales: array<f32>;
+// [rows, MATRIX_ROWS]
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+
+const THREADS = $THREADSu;
+const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
+const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+
+// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
+var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
+// hi [TILE_ROWS, PITCH], then lo.
+var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+
+// Two bf16 as two f16.
+fn halves(pair: u32, scale: f32) -> u32 {
+  return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
+}
+
+fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
+  return vec4(
+    halves(bf16.x, scale),
+    halves(bf16.y, scale),
+    halves(bf16.z, scale),
+    halves(bf16.w, scale),
+  );
+}
+
+@compute @workgroup_size($THREADS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  let rows = arrayLength(&x) / (COLS / 4u);
+  let row = tile.x * $TILE_ROWSu;
+  let column = tile.y * $TILE_COLSu;
+  let subgroup = thread / $LANESu;
+  let lane = thread % $LANESu;
+  let multiplies = subgroup < $GRID_Ru * $GRID_Cu;
+  let own_row = subgroup % $GRID_Ru * $OWN_Ru * $UNIT_Mu;
+  let own_column = subgroup / $GRID_Ru * $OWN_Cu * $UNIT_Nu;
+
+  //for u in W_LOADS
+  let w_chunk$u = thread + $uu * THREADS;
+  let w_row$u = min(column + w_chunk$u / CHUNKS, MATRIX_ROWS - 1u);
+  let w_from$u = w_row$u * (COLS / 8u) + w_chunk$u % CHUNKS;
+  let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
+  let w_scale$u = w_scales[w_row$u];
+  //for a in AHEAD
+  var w$a_$u = weights[w_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS)];
+  //end
+  //end
+  //for u in X_LOADS
+  let x_chunk$u = thread + $uu * THREADS;
+  let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
+  let x_from$u = (x_row$u * (COLS / 8u) + x_chunk$u % CHUNKS) * 2u;
+  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_scale$u = x_scales[x_row$u];
+  //for a in AHEAD
+  var xa$a_$u = x[x_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS) * 2u];
+  var xb$a_$u = x[x_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS) * 2u + 1u];
+  //end
+  //end
+
+  //for r in OWN_R
+  //for c in OWN_C
+  var hi$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  var lo$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
+  //end
+
+  for (var k = 0u; k < COLS / 8u; k += $AHEADu * CHUNKS) {
+    //for a in AHEAD
+    if (k + $au * CHUNKS < COLS / 8u) {
+      //for u in W_LOADS
+      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
+        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+      }
+      //end
+      //for u in X_LOADS
+      if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
+        let a = xa$a_$u * x_scale$u;
+        let b = xb$a_$u * x_scale$u;
+        let hi = vec4(
+          pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw),
+        );
+        xs[x_to$u] = hi;
+        xs[x_to$u + $TILE_ROWSu * PITCH] = vec4(
+          pack2x16float(a.xy - unpack2x16float(hi.x)),
+          pack2x16float(a.zw - unpack2x16float(hi.y)),
+          pack2x16float(b.xy - unpack2x16float(hi.z)),
+          pack2x16float(b.zw - unpack2x16float(hi.w)),
+        );
+      }
+      //end
+      workgroupBarrier();
+      let next = k + ($au + $AHEADu) * CHUNKS;
+      if (next < COLS / 8u) {
+        //for u in W_LOADS
+        w$a_$u = weights[w_from$u + next];
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + next * 2u];
+        xb$a_$u = x[x_from$u + next * 2u + 1u];
+        //end
+      }
+      if (multiplies) {
+        for (var s = 0u; s < $STEPSu; s++) {
+          //for r in OWN_R
+          let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
+          let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r, PITCH);
+          let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH);
+          //end
+          //for c in OWN_C
+          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+          //for r in OWN_R
+          hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
+          lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
+          //end
+          //end
+        }
+      }
+      workgroupBarrier();
+    }
+    //end
+  }
+
+  // Tile by tile: the sums of hi and of lo, then what they make.
+  let sums = subgroup * 2u * $SUM_WORDSu;
+  //for r in OWN_R
+  //for c in OWN_C
+  if (multiplies) {
+    subgroupMatrixStore<row_major>(&ws, sums, hi$r_$c, $UNIT_Nu / 4u);
+    subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
+  }
+  workgroupBarrier();
+  if (multiplies) {
+    for (var i = lane; i < $SUM_WORDSu; i += $LANESu) {
+      let sum = bitcast<vec4<f32>>(ws[sums + i]) + bitcast<vec4<f32>>(ws[sums + $SUM_WORDSu + i]);
+      let r = row + own_row + $ru * $UNIT_Mu + i / ($UNIT_Nu / 4u);
+      let n = column + own_column + $cu * $UNIT_Nu + i % ($UNIT_Nu / 4u) * 4u;
+      for (var e = 0u; e < 4u; e++) {
+        if (r < rows && n + e < MATRIX_ROWS) {
+          out[r * MATRIX_ROWS + n + e] = sum[e] / x_scales[r] / w_scales[n + e];
+        }
+      }
+    }
+  }
+  workgroupBarrier();
+  //end
+  //end
+}

@@ -1,0 +1,38 @@
+/** Matrix units: what subgroups of an adapter multiply in one instruction. */
+
+/** The WebGPU feature, Chromium's until WebGPU has one. */
+export const MATRIX_FEATURE = "chromium-experimental-subgroup-matrix";
+
+/** A product [m, k] x [k, n] of f16 numbers that is added to [m, n] f32, by `lanes` lanes together. */
+export interface MatrixUnit {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly lanes: number;
+}
+
+/** As Dawn's `GPUAdapterInfo` lists them; others have no such field. */
+interface MatrixConfig {
+  readonly M: number;
+  readonly N: number;
+  readonly K: number;
+  readonly componentType: string;
+  readonly resultComponentType: string;
+}
+
+/**
+ * The adapter's largest unit of f16 products and f32 sums; undefined where it has none, or subgroups
+ * of several sizes, of which a kernel would not know which it gets.
+ */
+export function matrixUnit(
+  info: GPUAdapterInfo & { readonly subgroupMatrixConfigs?: Iterable<MatrixConfig> },
+): MatrixUnit | undefined {
+  const { subgroupMatrixConfigs = [], subgroupMinSize, subgroupMaxSize } = info;
+  if (subgroupMinSize !== subgroupMaxSize) return undefined;
+  return [...subgroupMatrixConfigs]
+    .filter(({ componentType, resultComponentType }) =>
+      componentType === "f16" && resultComponentType === "f32"
+    )
+    .map(({ M: m, N: n, K: k }) => ({ m, n, k, lanes: subgroupMaxSize }))
+    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)[0];
+}

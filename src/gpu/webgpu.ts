@@ -1,0 +1,96 @@
+/** Opens either WebGPU, Deno's own or Dawn; what differs between them is here and nowhere else. */
+import { UsageError } from "../errors.ts";
+import { guessBackend } from "./backend.ts";
+import { loadDawn } from "./dawn.ts";
+import { catchLooks, mappedByLooks } from "./dawn_events.ts";
+
+/** Deno's own, which is wgpu, or Google's. */
+export type WebGpuName = "builtin" | "dawn";
+
+const NAMES: readonly WebGpuName[] = ["builtin", "dawn"];
+
+/** The variable that chooses where nothing else does. */
+const VARIABLE = "EYRIE_WEBGPU";
+
+/** A WebGPU implementation. A process opens devices of one of them: two crash. */
+export interface WebGpu {
+  readonly name: WebGpuName;
+  requestAdapter(options: GPURequestAdapterOptions): Promise<GPUAdapter | null>;
+  /** What the system calls the adapter. */
+  adapterName(info: GPUAdapterInfo): string;
+  /** What the adapter speaks to its driver. */
+  backendOf(adapter: Pick<GPUAdapter, "limits">): string;
+  isOutOfMemory(error: GPUError): boolean;
+  /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
+  mapped(buffer: GPUBuffer): Promise<ArrayBuffer>;
+  /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
+  drain(queue: GPUQueue): void;
+}
+
+/**
+ * The WebGPU that was asked for, or else EYRIE_WEBGPU's, or else the built-in one.
+ *
+ * @throws UsageError where the variable names none, or Dawn cannot be loaded.
+ */
+export function openWebGpu(asked: WebGpuName | undefined = webGpuOf(variable())): WebGpu {
+  return asked === "dawn" ? dawn() : builtin();
+}
+
+/** What EYRIE_WEBGPU chooses; undefined where it is not set. @throws UsageError on no WebGPU's name. */
+export function webGpuOf(value: string | undefined): WebGpuName | undefined {
+  if (!value) return undefined;
+  const found = NAMES.find((name) => name === value);
+  if (found !== undefined) return found;
+  throw new UsageError(`Cannot use ${VARIABLE} "${value}": it is ${NAMES.join(" or ")}`);
+}
+
+function variable(): string | undefined {
+  return Deno.env.get(VARIABLE);
+}
+
+/** wgpu, in every Deno. */
+function builtin(): WebGpu {
+  return {
+    name: "builtin",
+    requestAdapter: async (options) => await navigator.gpu?.requestAdapter(options) ?? null,
+    adapterName: ({ description, device }) => description || device || "unknown adapter",
+    backendOf({ limits }) {
+      return guessBackend(Deno.build.os, limits, Deno.env.get("DENO_WEBGPU_BACKEND"));
+    },
+    isOutOfMemory: (error) => error instanceof GPUOutOfMemoryError,
+    mapped: mappedByCall,
+    drain: (queue) => void queue.onSubmittedWorkDone().catch(() => {}),
+  };
+}
+
+/**
+ * Deno's mapAsync sleeps 10 ms after the data is already there, so it is not awaited: the call
+ * itself drains the queue and the range is mapped when it returns. Where a later Deno maps lazily,
+ * getMappedRange throws and the promise is awaited after all.
+ */
+async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
+  const mapped = buffer.mapAsync(GPUMapMode.READ);
+  mapped.catch(() => {});
+  try {
+    return buffer.getMappedRange();
+  } catch {
+    await mapped;
+    return buffer.getMappedRange();
+  }
+}
+
+function dawn(): WebGpu {
+  const { gpu, backend, isOutOfMemory } = loadDawn();
+  const looks = catchLooks();
+  return {
+    name: "dawn",
+    requestAdapter: async (options) => await gpu.requestAdapter(options),
+    // Its `device` is the name in small letters and dashes, its `description` the driver.
+    adapterName: ({ description, device }) =>
+      [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
+    backendOf: () => backend,
+    isOutOfMemory,
+    mapped: (buffer) => mappedByLooks(looks, buffer),
+    drain: () => {},
+  };
+}

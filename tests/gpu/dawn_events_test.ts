@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
+import { catchLooks, mappedByLooks } from "../../src/gpu/dawn_events.ts";
+
+/** A native function, as an addon's are. */
+function native(callback: () => void): () => void {
+  return callback.bind(undefined);
+}
+
+const looks = catchLooks();
+
+Deno.test("a look calls all that addons handed over, once, and what they hand over then next time", async () => {
+  const calls: string[] = [];
+  const again = native(() => {
+    calls.push("again");
+    if (calls.length < 4) setImmediate(again);
+  });
+  setImmediate(again);
+  setImmediate(native(() => calls.push("once")));
+  assert.equal(looks.look(), true);
+  assert.deepEqual(calls, ["again", "once"]);
+  assert.equal(looks.look(), true);
+  assert.deepEqual(calls, ["again", "once", "again"]);
+  await setTimeout(5); // without a look the event loop calls it
+  assert.deepEqual(calls, ["again", "once", "again", "again"]);
+  assert.equal(looks.look(), false);
+});
+
+Deno.test("what else is handed to setImmediate waits for its turn, with its arguments", async () => {
+  const calls: number[] = [];
+  setImmediate((...args: number[]) => calls.push(...args), 1, 2);
+  assert.equal(looks.look(), false);
+  assert.deepEqual(calls, []);
+  await setTimeout(5);
+  assert.deepEqual(calls, [1, 2]);
+});
+
+Deno.test("a thread catches them once", () => assert.equal(catchLooks(), looks));
+
+/** A buffer that is mapped after so many looks, or fails. */
+function fakeBuffer(after: number, failure?: Error): GPUBuffer {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const buffer = {
+    mapState: "unmapped",
+    mapAsync() {
+      let count = 0;
+      const tick = native(() => {
+        if (++count < after) return void setImmediate(tick);
+        buffer.mapState = failure ? "unmapped" : "mapped";
+        if (failure) reject(failure);
+        else resolve();
+      });
+      buffer.mapState = "pending";
+      setImmediate(tick);
+      return promise;
+    },
+    getMappedRange: () => new ArrayBuffer(after),
+  };
+  return buffer as unknown as GPUBuffer;
+}
+
+Deno.test("a buffer is looked for until it is mapped", async () => {
+  assert.equal((await mappedByLooks(looks, fakeBuffer(1))).byteLength, 1);
+  assert.equal((await mappedByLooks(looks, fakeBuffer(40))).byteLength, 40);
+});
+
+Deno.test("a map that fails throws what it failed with", async () => {
+  const lost = new Error("lost");
+  await assert.rejects(mappedByLooks(looks, fakeBuffer(3, lost)), lost);
+});

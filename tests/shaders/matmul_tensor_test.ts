@@ -1,0 +1,137 @@
+// On matrix units: near the float64 product of the very weights, and the same bits at every number of
+// rows and in every shape of workgroup. Adapters have units with EYRIE_WEBGPU=dawn, if any.
+
+import assert from "node:assert/strict";
+import {
+  matmulTensor,
+  rowScales,
+  type TensorTile,
+  weightScales,
+} from "../../shaders/tensor/matmul_tensor.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openDevice } from "../gpu/device.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+const unit = device.gpu.matrixUnit;
+const ignore = unit === undefined;
+
+const TILES: readonly TensorTile[] = [
+  { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 16, ahead: 1 },
+  { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
+  { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1 },
+];
+
+/** Numbers of several magnitudes, the same each time. */
+function numbers(count: number, seed: number, scale: (i: number) => number): Float32Array {
+  let state = seed;
+  return Float32Array.from({ length: count }, (_, i) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state / 2 ** 31 - 1) * scale(i);
+  });
+}
+
+/** As bf16, cut. */
+function bf16(
+  values: Float32Array,
+): { readonly words: Uint32Array; readonly values: Float32Array } {
+  const bits = new Uint32Array(values.buffer).map((word) => word & 0xffff0000);
+  const words = Uint32Array.from(
+    { length: bits.length / 2 },
+    (_, i) => ((bits[2 * i] ?? 0) >>> 16) | (bits[2 * i + 1] ?? 0),
+  );
+  return { words, values: new Float32Array(bits.buffer) };
+}
+
+async function product(
+  { words, matrixRows, cols }: {
+    readonly words: Uint32Array;
+    readonly matrixRows: number;
+    readonly cols: number;
+  },
+  x: Float32Array,
+  tile: TensorTile,
+): Promise<{ readonly out: Float32Array; readonly faults: Uint32Array }> {
+  const rows = x.length / cols;
+  const [weights, input] = [device.words(words), device.floats(x)];
+  const [wScales, xScales] = [device.filled(matrixRows), device.filled(rows)];
+  const [faults, out] = [device.filled(matrixRows), device.filled(rows * matrixRows, 7)];
+  const shape = { unit: unit as MatrixUnit, tile, rows, matrixRows, cols, label: "test" };
+  await device.run([
+    weightScales({ weights, scales: wScales, faults }, { rows: matrixRows, cols }),
+    rowScales({ x: input, scales: xScales }, { rows, cols }),
+    matmulTensor({ weights, wScales, x: input, xScales, out }, shape),
+  ]);
+  return { out: await device.readFloats(out), faults: await device.readWords(faults) };
+}
+
+const COLS = 192;
+const MATRIX_ROWS = 43;
+const WEIGHTS = bf16(numbers(MATRIX_ROWS * COLS, 1, (i) => 2 ** -(i / COLS % 20) / (1 + i % 300)));
+const MATRIX = { words: WEIGHTS.words, matrixRows: MATRIX_ROWS, cols: COLS };
+/** Rows of x from 1e-9 to 1e9, with numbers far below a row's largest. */
+const X = numbers(37 * COLS, 2, (i) => 10 ** ((i / COLS | 0) % 19 - 9) / (1 + i % 1000));
+
+for (const tile of TILES) {
+  Deno.test({
+    name: `matrix units: near float64 at odd shapes, ${JSON.stringify(tile)}`,
+    ignore,
+    async fn() {
+      const { out, faults } = await product(MATRIX, X, tile);
+      assert.ok(faults.every((count) => count === 0));
+      for (const [at, found] of out.entries()) {
+        const [r, n] = [Math.floor(at / MATRIX_ROWS), at % MATRIX_ROWS];
+        let [sum, size] = [0, 0];
+        for (let k = 0; k < COLS; k++) {
+          const term = (X[r * COLS + k] ?? 0) * (WEIGHTS.values[n * COLS + k] ?? 0);
+          sum += term;
+          size += Math.abs(term);
+        }
+        // Each of the terms and each of their sums is rounded to 2^-22 at worst.
+        assert.ok(Math.abs(found - sum) <= size * COLS * 2 ** -24, `${r}, ${n}: ${found}, ${sum}`);
+      }
+    },
+  });
+}
+
+Deno.test({
+  name: "matrix units: the same bits at 1 to 37 rows and in any shape of workgroup",
+  ignore,
+  async fn() {
+    const [first, ...others] = TILES;
+    const { out: whole } = await product(MATRIX, X, first as TensorTile);
+    for (const tile of others) {
+      const { out } = await product(MATRIX, X, tile);
+      assert.deepEqual(out, whole, JSON.stringify(tile));
+    }
+    for (const rows of [1, 2, 7, 8, 9, 16, 33]) {
+      for (const tile of TILES) {
+        const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
+        assert.deepEqual(out, whole.subarray(0, rows * MATRIX_ROWS), `${rows} rows`);
+      }
+    }
+  },
+});
+
+Deno.test("weights that f16 cannot hold beside their row's largest are counted", async () => {
+  const rows = [
+    [1, 2 ** -31, 0, -1], // 2^14 and 2^-17 once scaled
+    [1, 2 ** -38, 1, 1], // 2^-24, f16's least
+    [1, 2 ** -39, 1, 1],
+    [1, 1.5 * 2 ** -38, -(2 ** -40), 1],
+    [2 ** -80, 2 ** -100, 0, 0],
+  ].map((row) => bf16(Float32Array.from(row)).words);
+  const weights = device.words(rows.flatMap((words) => [...words]));
+  const [scales, faults] = [device.filled(rows.length), device.filled(rows.length)];
+  await device.run([weightScales({ weights, scales, faults }, { rows: rows.length, cols: 4 })]);
+  assert.deepEqual([...await device.readWords(faults)], [0, 0, 1, 2, 1]);
+  const expected = [14, 14, 14, 14, 74].map((power) => 2 ** power);
+  assert.deepEqual([...await device.readFloats(scales)], expected);
+});
+
+Deno.test("the scale of a row makes its largest number one from 2^14 on", async () => {
+  const x = [3, -5, 0, 1, 0, 0, 0, 0, 2 ** -70, 0, 0, 0, -3e38, 1, 1, 1];
+  const scales = device.filled(4);
+  await device.run([rowScales({ x: device.floats(x), scales }, { rows: 4, cols: 4 })]);
+  assert.deepEqual([...await device.readFloats(scales)].map(Math.log2), [12, 74, 74, -113]);
+});
