@@ -61,7 +61,9 @@ Deno.test({
     assert.deepEqual(await offered("bench", "--output", "c"), ["csv"]);
     assert.deepEqual(await offered("help", "dco"), []);
     assert.deepEqual(await offered("help", "doc"), ["doctor"]);
-    assert.deepEqual(await offered("help", "s"), ["serve", "simulate", "sampling", "server"]);
+    assert.deepEqual(await offered("help", "s"), [
+      ...["serve", "serve-command", "simulate", "sampling", "server"],
+    ]);
     assert.deepEqual(await offered("serve", "--policy", "night"), ["nightjar", "nightjar-printed"]);
     assert.deepEqual(await offered("bench", "load", "--policies", "uc"), ["ucb"]);
     assert.deepEqual(await offered("simulate", "--policies", "lin"), ["lin-ts", "linucb"]);

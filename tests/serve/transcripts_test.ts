@@ -13,11 +13,17 @@ interface Transcript {
   readonly came: string;
 }
 
+/** Whole programs: not what a page shows of one. */
 const transcripts: readonly Transcript[] = [
-  ...PAGE.slice(PAGE.indexOf("## Clients")).matchAll(
-    /^```(ts|sh)\n([^]*?)^```\n+```(?:text|json)\n([^]*?)^```/gm,
-  ),
-].map(([, language = "", program = "", came = ""]) => ({ language, program, came }));
+  ...section("Clients").matchAll(/^```(ts|sh)\n([^]*?)^```\n+```(?:text|json)\n([^]*?)^```/gm),
+]
+  .map(([, language = "", program = "", came = ""]) => ({ language, program, came }))
+  .filter(({ program }) => /^curl |from "/.test(program));
+
+function section(heading: string): string {
+  const [, text = ""] = PAGE.split(`\n## ${heading}\n`);
+  return text.split("\n## ")[0] ?? "";
+}
 
 /** Where the server of the page listens. */
 const ADDRESS = "127.0.0.1:8000";
