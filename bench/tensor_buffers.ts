@@ -85,7 +85,9 @@ export function tensorPlan(
   rows: number,
   tile: TensorTile,
 ): Plan {
-  return [matmulTensor(buffers, { unit, tile, rows, matrixRows: n, cols: k, label: name })];
+  const shard = { operand: buffers.weights, first: 0, rows: n };
+  const matrix = { rows: n, cols: k };
+  return [matmulTensor(buffers, { unit, tile, rows, matrix, shard, label: name })];
 }
 
 export function simtPlan(

@@ -2,6 +2,7 @@ import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../..
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, matmulKernel, PLAIN, type PlainEpilogue } from "./matmul_kernels.ts";
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
+import { matmulOnUnits } from "../tensor/matmul_on_units.ts";
 
 export { capEpilogue } from "./matmul_kernels.ts";
 export type { Epilogue, PlainEpilogue };
@@ -17,7 +18,8 @@ function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epi
 }
 
 /**
- * Records `out = epilogue(x W^T)` for `rows` rows: a dispatch a shard.
+ * Records `out = epilogue(x W^T)` for `rows` rows: a dispatch a shard, and where the matrix goes to matrix
+ * units one before them.
  *
  * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splitK`
  * above 1, out is [splitK, rows, W.rows], the sums over equal ranges of k.
@@ -36,6 +38,8 @@ export function matmul(
   const { matrix, x, out } = buffers;
   const { rows, splitK = 1, tuning, label } = shape;
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
+  const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
+  if (onUnits) return onUnits;
   const launch = matmulShape(matrix, { rows, splitK, tuning });
   const { format, cols, lanes } = matrix;
   const { groups } = launch;

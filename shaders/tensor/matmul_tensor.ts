@@ -5,7 +5,9 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
+import type { Matrix, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { type Epilogue, PLAIN } from "../matmul/matmul_kernels.ts";
 import { shader } from "../shader.ts";
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
@@ -54,6 +56,7 @@ function countsOf(unit: MatrixUnit, tile: TensorTile) {
       SUM_WORDS,
     },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
+    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
     STEPS: STAGE / unit.k,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
@@ -62,71 +65,101 @@ function countsOf(unit: MatrixUnit, tile: TensorTile) {
   };
 }
 
-type TensorKernel = Kernel<
-  "weights" | "w_scales" | "x" | "x_scales" | "out",
-  "COLS" | "MATRIX_ROWS"
->;
+const BINDINGS = ["weights", "x", "out"];
+const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
+const SCALES = ["w_scales", "x_scales"];
 
-const kernels = new Map<string, TensorKernel>();
+/** Storage buffers that a kernel with an epilogue binds. */
+export function tensorBindings({ buffers }: Epilogue): number {
+  return BINDINGS.length + SCALES.length + Object.keys(buffers).length;
+}
 
-function tensorKernel(unit: MatrixUnit, tile: TensorTile): TensorKernel {
+const kernels = new Map<string, Kernel>();
+
+function tensorKernel(unit: MatrixUnit, tile: TensorTile, epilogue: Epilogue): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor_${parts.join("_")}`;
-  return kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, shader("tensor/matmul_tensor", { counts: countsOf(unit, tile) }), {
-        bindings: ["weights", "w_scales", "x", "x_scales", "out"],
-        constants: ["COLS", "MATRIX_ROWS"],
-      }),
-  );
+  const name = `matmul_tensor_${epilogue.name}_${parts.join("_")}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const code = shader("tensor/matmul_tensor", {
+      slots: { out: "matmul/out", ...epilogue.slots },
+      counts: { ...countsOf(unit, tile), ...epilogue.counts },
+    });
+    return kernel(name, code, {
+      bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
+      constants: [...CONSTANTS, ...Object.keys(epilogue.constants)],
+    });
+  });
+}
+
+/** What one dispatch multiplies: a shard of a bf16 matrix by rows of x. */
+export interface TensorMatmul {
+  readonly unit: MatrixUnit;
+  readonly tile: TensorTile;
+  readonly rows: number;
+  readonly matrix: Pick<Matrix, "rows" | "cols">;
+  readonly shard: Shard;
+  /** Divides the columns into ranges, each a multiple of the tile's stage. */
+  readonly splitK?: number;
+  /** One that stores numbers; default "store". */
+  readonly epilogue?: Epilogue;
+  readonly label: string;
 }
 
 /**
- * Records `out = x W^T` for `rows` rows, W in bf16 [matrixRows, cols], x [rows, cols], out
- * [rows, matrixRows] in f32. The scales are what `rowScales` and `weightScales` write.
+ * Records `out = epilogue(x W^T)` of one shard as `matmul` does, x [rows, cols] in f32. The scales are
+ * what `rowScales` and `weightScales` write.
  */
 export function matmulTensor(
-  buffers: {
-    readonly weights: Operand;
-    readonly wScales: Operand;
+  { x, out, wScales, xScales }: {
     readonly x: Operand;
-    readonly xScales: Operand;
     readonly out: Operand;
+    readonly wScales: Operand;
+    readonly xScales: Operand;
   },
-  { unit, tile, rows, matrixRows, cols, label }: {
-    readonly unit: MatrixUnit;
-    readonly tile: TensorTile;
-    readonly rows: number;
-    readonly matrixRows: number;
-    /** A multiple of the tile's stage. */
-    readonly cols: number;
-    readonly label: string;
-  },
+  of: TensorMatmul,
 ): Dispatch {
-  if (cols % tile.stage !== 0) {
-    throw new Error(`${label}: ${cols} columns in stages of ${tile.stage}`);
+  const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
+  const { cols } = matrix;
+  if (cols % (tile.stage * splitK) !== 0) {
+    throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
-  const { weights, wScales, x, xScales, out } = buffers;
-  return dispatch(tensorKernel(unit, tile), {
+  return dispatch(tensorKernel(unit, tile, epilogue), {
     buffers: {
-      weights,
-      w_scales: wScales,
+      weights: shard.operand,
       x: { ...x, size: 4 * rows * cols },
-      x_scales: xScales,
       out,
+      ...epilogue.buffers,
+      w_scales: wScales,
+      x_scales: xScales,
     },
-    constants: { COLS: cols, MATRIX_ROWS: matrixRows },
-    workgroups: [Math.ceil(rows / tileRows), Math.ceil(matrixRows / tileCols)],
+    constants: {
+      COLS: cols,
+      MATRIX_ROWS: shard.rows,
+      OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
+      FIRST: shard.first,
+      SPLIT_K: splitK,
+      ...epilogue.constants,
+    },
+    // Tiles of the same columns run side by side and share the weights in the cache.
+    workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],
     label,
     work: {
-      bytes: 2 * matrixRows * cols + 4 * rows * (cols + matrixRows),
-      flops: 2 * rows * matrixRows * cols,
+      bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * epilogue.moved),
+      flops: 2 * rows * shard.rows * cols,
     },
   });
+}
+
+/** The scales of a matrix's shards; undefined where it is not multiplied on matrix units. */
+export function tensorScales(
+  { shards }: Pick<Matrix, "shards">,
+  tensor: TensorMatrices | undefined,
+): Operand[] | undefined {
+  const scales = shards.flatMap((shard) => tensor?.scales.get(shard) ?? []);
+  return scales.length === shards.length ? scales : undefined;
 }
 
 const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {
@@ -137,13 +170,17 @@ const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {
 /** Records the scales [rows] of x [rows, cols], cols a multiple of 4. */
 export function rowScales(
   { x, scales }: { readonly x: Operand; readonly scales: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
+  { rows, cols, label = "row_scales" }: {
+    readonly rows: number;
+    readonly cols: number;
+    readonly label?: string;
+  },
 ): Dispatch {
   return dispatch(ROW_SCALES, {
     buffers: { x: { ...x, size: 4 * rows * cols }, scales },
     constants: { COLS: cols },
     workgroups: [rows],
-    label: "row_scales",
+    label,
     work: { bytes: 4 * rows * cols, flops: 0 },
   });
 }

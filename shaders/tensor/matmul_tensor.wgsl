@@ -1,15 +1,19 @@
 // y[r, n] = sum_k x[r, k] * W[n, k], on matrix units that multiply f16 and add f32.
 //
-// x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. W, bf16, is f16 after its row's scale, exactly.
+// x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x cut to 11 bits, by its bits: a driver takes
+// unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly.
 // The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
-// each sum over tiles of $UNIT_K in order of k: the same bits at any number of rows and in any shape
-// of workgroup, so that one family serves prompts, single tokens and rounds.
+// each sum over tiles of $UNIT_K in order of k, of one of SPLIT_K equal ranges: the same bits at any
+// number of rows and in any shape of workgroup, so that one family serves prompts, single tokens and rounds.
 //
-// A workgroup makes $TILE_ROWS rows and $TILE_COLS columns. All its lanes bring $STAGE of k at a time
+// Outputs come in pairs, half of MATRIX_ROWS apart, as the epilogues of matmul/ want them: of a tile's
+// $UNIT_N columns the second half are the partners of the first. A workgroup makes $TILE_ROWS rows and
+// $TILE_COLS columns. All its lanes bring $STAGE of k at a time
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
-// COLS is a multiple of $STAGE.
+// COLS / SPLIT_K is a multiple of $STAGE. Slots:
+//   out, epilogue: as of matmul/matmul.wgsl.
 
 enable f16;
 enable subgroups;
@@ -17,18 +21,22 @@ enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 
 override COLS: u32;
-override MATRIX_ROWS: u32;
+override MATRIX_ROWS: u32; // even
+override OUT_COLS: u32; // row stride of out
+override FIRST: u32; // first output column of the shard
+override SPLIT_K: u32;
+
+//use out
+//use epilogue
 
 // [MATRIX_ROWS, COLS / 8]: eight bf16
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
+// [rows, COLS / 4]: its size gives the rows
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 // [MATRIX_ROWS]
-@group(0) @binding(1) var<storage, read> w_scales: array<f32>;
-// [rows, COLS / 4]
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
-@group(0) @binding(3) var<storage, read> x_scales: array<f32>;
-// [rows, MATRIX_ROWS]
-@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
@@ -53,6 +61,30 @@ fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
   );
 }
 
+// x with the 11 bits that f16 has.
+fn cut(x: vec4<f32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4(0xffffe000u));
+}
+
+fn packed(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
+  return vec4(
+    pack2x16float(a.xy),
+    pack2x16float(a.zw),
+    pack2x16float(b.xy),
+    pack2x16float(b.zw),
+  );
+}
+
+// 1 / scale, exactly.
+fn inverse(scale: f32) -> f32 {
+  return bitcast<f32>(0x7f000000u - bitcast<u32>(scale));
+}
+
+// Four sums of hi and of lo.
+fn sum_at(at: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $SUM_WORDSu]);
+}
+
 @compute @workgroup_size($THREADS)
 fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
@@ -60,7 +92,10 @@ fn main(
 ) {
   let rows = arrayLength(&x) / (COLS / 4u);
   let row = tile.x * $TILE_ROWSu;
-  let column = tile.y * $TILE_COLSu;
+  let half = MATRIX_ROWS / 2u;
+  let pair = tile.y * ($TILE_COLSu / 2u);
+  let range = COLS / 8u / SPLIT_K;
+  let begin = tile.z * range;
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
   let multiplies = subgroup < $GRID_Ru * $GRID_Cu;
@@ -69,23 +104,25 @@ fn main(
 
   //for u in W_LOADS
   let w_chunk$u = thread + $uu * THREADS;
-  let w_row$u = min(column + w_chunk$u / CHUNKS, MATRIX_ROWS - 1u);
-  let w_from$u = w_row$u * (COLS / 8u) + w_chunk$u % CHUNKS;
+  let w_column$u = w_chunk$u / CHUNKS;
+  let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
+  let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
+  let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
   let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
-  var w$a_$u = weights[w_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS)];
+  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
   //end
   //end
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
   let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
-  let x_from$u = (x_row$u * (COLS / 8u) + x_chunk$u % CHUNKS) * 2u;
+  let x_from$u = (x_row$u * (COLS / 8u) + begin + x_chunk$u % CHUNKS) * 2u;
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
-  var xa$a_$u = x[x_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS) * 2u];
-  var xb$a_$u = x[x_from$u + min($au * CHUNKS, COLS / 8u - CHUNKS) * 2u + 1u];
+  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
+  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
   //end
   //end
 
@@ -96,9 +133,9 @@ fn main(
   //end
   //end
 
-  for (var k = 0u; k < COLS / 8u; k += $AHEADu * CHUNKS) {
+  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
-    if (k + $au * CHUNKS < COLS / 8u) {
+    if (k + $au * CHUNKS < range) {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
         ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
@@ -108,21 +145,13 @@ fn main(
       if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
-        let hi = vec4(
-          pack2x16float(a.xy), pack2x16float(a.zw), pack2x16float(b.xy), pack2x16float(b.zw),
-        );
-        xs[x_to$u] = hi;
-        xs[x_to$u + $TILE_ROWSu * PITCH] = vec4(
-          pack2x16float(a.xy - unpack2x16float(hi.x)),
-          pack2x16float(a.zw - unpack2x16float(hi.y)),
-          pack2x16float(b.xy - unpack2x16float(hi.z)),
-          pack2x16float(b.zw - unpack2x16float(hi.w)),
-        );
+        xs[x_to$u] = packed(cut(a), cut(b));
+        xs[x_to$u + $TILE_ROWSu * PITCH] = packed(a - cut(a), b - cut(b));
       }
       //end
       workgroupBarrier();
       let next = k + ($au + $AHEADu) * CHUNKS;
-      if (next < COLS / 8u) {
+      if (next < range) {
         //for u in W_LOADS
         w$a_$u = weights[w_from$u + next];
         //end
@@ -163,13 +192,17 @@ fn main(
   }
   workgroupBarrier();
   if (multiplies) {
-    for (var i = lane; i < $SUM_WORDSu; i += $LANESu) {
-      let sum = bitcast<vec4<f32>>(ws[sums + i]) + bitcast<vec4<f32>>(ws[sums + $SUM_WORDSu + i]);
-      let r = row + own_row + $ru * $UNIT_Mu + i / ($UNIT_Nu / 4u);
-      let n = column + own_column + $cu * $UNIT_Nu + i % ($UNIT_Nu / 4u) * 4u;
+    for (var i = lane; i < $SUM_WORDSu / 2u; i += $LANESu) {
+      let r = row + own_row + $ru * $UNIT_Mu + i / $HALF_WORDSu;
+      let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
+      let at = sums + i / $HALF_WORDSu * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
+      let first = sum_at(at);
+      let second = sum_at(at + $HALF_WORDSu);
       for (var e = 0u; e < 4u; e++) {
-        if (r < rows && n + e < MATRIX_ROWS) {
-          out[r * MATRIX_ROWS + n + e] = sum[e] / x_scales[r] / w_scales[n + e];
+        if (r < rows && c + e < half) {
+          let w = vec2(inverse(w_scales[c + e]), inverse(w_scales[c + e + half]));
+          let y = vec2(first[e], second[e]) * inverse(x_scales[r]) * w;
+          epilogue(tile.z * rows + r, c + e, half, y);
         }
       }
     }

@@ -1,4 +1,5 @@
 import type { Operand } from "./kernel.ts";
+import type { MatrixUnit } from "./matrix_unit.ts";
 
 /** Formats that checkpoints come in. */
 export type FloatFormat = "bf16" | "f16" | "f32";
@@ -130,6 +131,27 @@ export interface Launch {
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
+/** The bf16 matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
+export interface TensorMatrices {
+  readonly unit: MatrixUnit;
+  readonly limits: TensorLimits;
+  /** f32 [rows] of each shard: all shards of a matrix are here, or none. */
+  readonly scales: ReadonlyMap<Shard, Operand>;
+  /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
+  readonly xScales: Operand;
+}
+
+/** The limits that matmuls on matrix units depend on. */
+export type TensorLimits = Pick<
+  GPUSupportedLimits,
+  | "maxComputeInvocationsPerWorkgroup"
+  | "maxComputeWorkgroupStorageSize"
+  | "maxStorageBuffersPerShaderStage"
+>;
+
+/** Workgroups that every adapter takes along one dimension. */
+export const MOST_DISPATCHED = 65535;
+
 /** Launch shapes of one adapter. */
 export interface Tuning {
   /** A processor plays the GPU: loads and barriers cost more than arithmetic. */
@@ -148,6 +170,8 @@ export interface Tuning {
   readonly rowLanes: number;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
+  /** Absent where the device has no matrix units. */
+  readonly tensor?: TensorMatrices | undefined;
 }
 
 /** The limits of an adapter that launches depend on. */

@@ -56,17 +56,19 @@ async function product(
   const [weights, input] = [device.words(words), device.floats(x)];
   const [wScales, xScales] = [device.filled(matrixRows), device.filled(rows)];
   const [faults, out] = [device.filled(matrixRows), device.filled(rows * matrixRows, 7)];
-  const shape = { unit: unit as MatrixUnit, tile, rows, matrixRows, cols, label: "test" };
+  const matrix = { rows: matrixRows, cols };
+  const shard = { operand: weights, first: 0, rows: matrixRows };
+  const shape = { unit: unit as MatrixUnit, tile, rows, matrix, shard, label: "test" };
   await device.run([
     weightScales({ weights, scales: wScales, faults }, { rows: matrixRows, cols }),
     rowScales({ x: input, scales: xScales }, { rows, cols }),
-    matmulTensor({ weights, wScales, x: input, xScales, out }, shape),
+    matmulTensor({ wScales, x: input, xScales, out }, shape),
   ]);
   return { out: await device.readFloats(out), faults: await device.readWords(faults) };
 }
 
 const COLS = 192;
-const MATRIX_ROWS = 43;
+const MATRIX_ROWS = 46;
 const WEIGHTS = bf16(numbers(MATRIX_ROWS * COLS, 1, (i) => 2 ** -(i / COLS % 20) / (1 + i % 300)));
 const MATRIX = { words: WEIGHTS.words, matrixRows: MATRIX_ROWS, cols: COLS };
 /** Rows of x from 1e-9 to 1e9, with numbers far below a row's largest. */
@@ -87,8 +89,8 @@ for (const tile of TILES) {
           sum += term;
           size += Math.abs(term);
         }
-        // Each of the terms and each of their sums is rounded to 2^-22 at worst.
-        assert.ok(Math.abs(found - sum) <= size * COLS * 2 ** -24, `${r}, ${n}: ${found}, ${sum}`);
+        // Terms have 22 bits; sums of few large ones are rounded to 2^-23 each. f16 alone has 11 bits.
+        assert.ok(Math.abs(found - sum) <= size * 2 ** -20, `${r}, ${n}: ${found}, ${sum}`);
       }
     },
   });

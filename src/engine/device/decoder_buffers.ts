@@ -4,7 +4,7 @@ import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, MOST_SPLIT_K, tuning } from "../../gpu/matrix.ts";
+import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
 import {
   actWidth,
   attentionSizes,
@@ -29,6 +29,7 @@ import { type Capacity, maxRows, type RoundBuffers, storageBuffer, tablePages } 
 export type SharedBuffers = RoundBuffers & {
   readonly partial: PartialSums;
   readonly launches: Launches | undefined;
+  readonly tensor: TensorMatrices | undefined;
 };
 
 /**
@@ -78,6 +79,7 @@ export function decoderContext(
     tuning: {
       ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
       launches: shared.launches,
+      tensor: shared.tensor,
     },
     scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
     ropes: config.ropes.map((rope, i) =>

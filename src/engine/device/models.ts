@@ -3,7 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena, separateBuffers } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import type { Launches } from "../../gpu/matrix.ts";
+import type { Launches, TensorMatrices } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
 import type { LayerKv } from "../../model/plan/decoder_context.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
@@ -70,6 +70,8 @@ export interface LoadedWeights {
   };
   /** What was measured for their matmuls, see autotune.ts. */
   readonly launches?: Launches;
+  /** Where the device has matrix units: which of the matrices go there, see load/tensor.ts. */
+  readonly tensor?: TensorMatrices;
   /** All that hold nothing but the draft's: only where it may leave the GPU. */
   readonly draftBuffers?: readonly GPUBuffer[];
 }
@@ -81,12 +83,12 @@ export function prepareModels(
   capacity: Capacity,
   buffers: RoundBuffers,
 ): Models {
-  const { draft: head, standalone, launches, draftBuffers } = loaded;
+  const { draft: head, standalone, launches, tensor, draftBuffers } = loaded;
   const configs = [
     loaded.target.config,
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
-  const shared = { ...buffers, launches, partial: partialSums(gpu, configs, capacity) };
+  const shared = { ...buffers, launches, tensor, partial: partialSums(gpu, configs, capacity) };
   const [kv = [], draftKv = []] = draftBuffers
     ? elasticKvOf(gpu, configs, capacity)
     : kvOf(gpu, configs, capacity);

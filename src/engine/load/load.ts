@@ -28,6 +28,7 @@ import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
+import { withTensorMatrices } from "./tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
 /** Bytes that reached the GPU. */
@@ -178,11 +179,17 @@ export async function loadWeights(
 ): Promise<LoadedWeights> {
   const { onProgress = () => {}, elasticDraft } = options;
   using quantizers = openQuantizers(gpu, options);
-  return await loadWith(gpu, models, (checkpoint, part) =>
-    checkpointWeights(gpu, checkpoint, {
-      onBytes: counter(checkpoint, onProgress),
-      ...quantizers.of(part),
-    }), { elasticDraft });
+  const weights = await loadWith(
+    gpu,
+    models,
+    (checkpoint, part) =>
+      checkpointWeights(gpu, checkpoint, {
+        onBytes: counter(checkpoint, onProgress),
+        ...quantizers.of(part),
+      }),
+    { elasticDraft },
+  );
+  return await withTensorMatrices(gpu, weights);
 }
 
 /** Whether the draft's weights are to have buffers of their own, because they may leave the GPU. */

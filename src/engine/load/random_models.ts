@@ -4,6 +4,7 @@ import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
 import { type Apart, checkModels, loadWith } from "./load.ts";
+import { withTensorMatrices } from "./tensor.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";
@@ -43,5 +44,5 @@ export async function loadRandomWeights(
     return source;
   }, quantize);
   for (const source of made) source.fillAll();
-  return weights;
+  return await withTensorMatrices(gpu, weights);
 }

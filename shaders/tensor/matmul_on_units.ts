@@ -1,0 +1,64 @@
+import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
+import {
+  type Matrix,
+  MOST_DISPATCHED,
+  type TensorLimits,
+  type Tuning,
+} from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import type { Epilogue } from "../matmul/matmul_kernels.ts";
+import {
+  matmulTensor,
+  rowScales,
+  tensorBindings,
+  tensorScales,
+  type TensorTile,
+} from "./matmul_tensor.ts";
+import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
+
+/** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
+export function fitsUnits(
+  { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
+  { unit, limits, splitK }: {
+    readonly unit: MatrixUnit;
+    readonly limits: TensorLimits;
+    readonly splitK: number;
+  },
+): boolean {
+  const range = cols / splitK;
+  if (format !== "bf16" || unit.n % 8 !== 0 || range % LEAST_STAGE !== 0) return false;
+  return tensorTile(unit, limits, { rows: 1, columns: rows, range, splitK }) !== undefined;
+}
+
+/**
+ * Records `out = epilogue(x W^T)` on matrix units, the scales of x first. Undefined where the matrix has no
+ * scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
+ */
+export function matmulOnUnits(
+  { matrix, x, out }: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
+  { rows, epilogue, splitK, tuning: { tensor }, label }: {
+    readonly rows: number;
+    readonly epilogue: Epilogue;
+    readonly splitK: number;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch[] | undefined {
+  const scales = tensorScales(matrix, tensor);
+  if (!tensor || !scales || epilogue.slots.out !== undefined) return undefined;
+  const { unit, limits, xScales } = tensor;
+  if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
+  if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
+  const { cols } = matrix;
+  const use = { rows, range: cols / splitK, splitK };
+  const dispatches = matrix.shards.map((shard, i) =>
+    matmulTensor({ x, out, wScales: scales[i] as Operand, xScales }, {
+      ...{ unit, rows, matrix, shard, splitK, epilogue, label },
+      tile: tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile,
+    })
+  );
+  return [
+    rowScales({ x, scales: xScales }, { rows, cols, label: `${label}.scales` }),
+    ...dispatches,
+  ];
+}

@@ -1,0 +1,57 @@
+/** Which workgroups matmuls on matrix units have. None of it touches a bit of the result. */
+import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { type TensorTile, tileBytes, tileSize } from "./matmul_tensor.ts";
+
+/** A tile, and beyond how many rows, in those of the unit, it is looked at. */
+interface Candidate {
+  readonly beyond: number;
+  readonly tile: TensorTile;
+}
+
+/** Larger tiles first; the fastest on an H200 of those in bench/tensor_tiles.ts. */
+const CANDIDATES: readonly Candidate[] = [
+  { beyond: 8, tile: { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 } },
+  { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
+  { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
+  { beyond: 1, tile: { subgroups: 8, grid: [1, 8], own: [2, 1], stage: 64, ahead: 1 } },
+  { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 128, ahead: 1 } },
+  { beyond: 0, tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 1 } },
+  { beyond: 0, tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 128, ahead: 2 } },
+  { beyond: 0, tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
+  { beyond: 0, tile: { subgroups: 4, grid: [1, 2], own: [1, 1], stage: 32, ahead: 1 } },
+];
+
+/** Workgroups that keep a large GPU busy: with one tile of rows, which waits for weights, and with more. */
+const ENOUGH = { few: 192, many: 96 };
+
+/** Ranges of k divide into stages of some tile where they are a multiple of this. */
+export const LEAST_STAGE = 32;
+
+/**
+ * The tile for `rows` rows of x and a shard of `columns` outputs, `range` of k at a time; undefined where
+ * the adapter has room for none.
+ */
+export function tensorTile(
+  unit: MatrixUnit,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  { rows, columns, range, splitK }: {
+    readonly rows: number;
+    readonly columns: number;
+    readonly range: number;
+    readonly splitK: number;
+  },
+): TensorTile | undefined {
+  const fitting = CANDIDATES.filter(({ beyond, tile }) =>
+    (rows > beyond * unit.m || beyond === 0) && range % tile.stage === 0 &&
+    tile.stage % unit.k === 0 && tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup
+  ).map(({ tile }) => tile);
+  const workgroups = (tile: TensorTile) => {
+    const [tileRows, tileColumns] = tileSize(unit, tile);
+    return Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
+  };
+  const enough = rows > unit.m ? ENOUGH.many : ENOUGH.few;
+  const most = fitting.toSorted((a, b) => workgroups(b) - workgroups(a))[0];
+  return fitting.find((tile) => workgroups(tile) >= enough) ?? most;
+}

@@ -1,0 +1,89 @@
+/** Which of the loaded matrices go to the device's matrix units, and the scales that they need there. */
+import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
+import { ALIGNMENT, storage } from "../../gpu/arena.ts";
+import type { Gpu } from "../../gpu/device.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import {
+  type Matrix,
+  MOST_DISPATCHED,
+  type Shard,
+  type TensorMatrices,
+  tuning,
+} from "../../gpu/matrix.ts";
+import { compiler, submit } from "../../gpu/program.ts";
+import { readBuffer } from "../../gpu/readback.ts";
+import type { LoadedWeights } from "../device/models.ts";
+import { matmulsOf } from "../tune/matmuls.ts";
+
+/** A shard that may go there, and where its rows' scales and faults begin. */
+interface Candidate {
+  readonly matrix: Matrix;
+  readonly shard: Shard;
+  /** Bytes, a multiple of ALIGNMENT. */
+  readonly offset: number;
+}
+
+/** Weights, their bytes on the GPU, with what the device's matrix units need. */
+export async function withTensorMatrices(gpu: Gpu, loaded: LoadedWeights): Promise<LoadedWeights> {
+  const tensor = await tensorMatrices(gpu, loaded);
+  return tensor ? { ...loaded, tensor } : loaded;
+}
+
+/**
+ * Scales the rows of all bf16 matrices whose shape fits. A matrix with a number that f16 cannot hold beside
+ * its row's largest is left out: the other kernels keep it. Undefined where the device has no units.
+ */
+async function tensorMatrices(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+): Promise<TensorMatrices | undefined> {
+  const { matrixUnit: unit, limits, device } = gpu;
+  if (unit === undefined) return undefined;
+  const rules = tuning(gpu.info.software, limits, gpu.info.backend);
+  const matrices = matmulsOf(loaded, rules)
+    .filter(({ matrix, splitK }) => fitsUnits(matrix, { unit, limits, splitK }))
+    .map(({ matrix }) => matrix);
+  const candidates = placed(new Set(matrices));
+  const last = candidates.at(-1);
+  if (last === undefined) return undefined;
+  const bytes = last.offset + 4 * last.shard.rows;
+  const scales = storage(device, "tensor.scales", bytes);
+  const faults = storage(device, "tensor.faults", bytes);
+  const part = (buffer: GPUBuffer, { offset, shard }: Candidate): Operand => ({
+    ...{ buffer, offset, size: 4 * shard.rows },
+  });
+  const plan = candidates.map((of) =>
+    weightScales(
+      { weights: of.shard.operand, scales: part(scales, of), faults: part(faults, of) },
+      { rows: of.shard.rows, cols: of.matrix.cols },
+    )
+  );
+  submit(gpu, await compiler(gpu).compile(plan));
+  const counts = new Uint32Array(await readBuffer(gpu, { buffer: faults }));
+  faults.destroy();
+  const faulty = new Set(
+    candidates.filter(({ offset, shard: { rows } }) =>
+      counts.subarray(offset / 4, offset / 4 + rows).some((count) => count > 0)
+    ).map(({ matrix }) => matrix),
+  );
+  return {
+    ...{ unit, limits },
+    scales: new Map(
+      candidates.filter(({ matrix }) => !faulty.has(matrix))
+        .map((of) => [of.shard, part(scales, of)]),
+    ),
+    xScales: { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) },
+  };
+}
+
+function placed(matrices: ReadonlySet<Matrix>): Candidate[] {
+  let end = 0;
+  return [...matrices].flatMap((matrix) =>
+    matrix.shards.map((shard) => {
+      const offset = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
+      end = offset + 4 * shard.rows;
+      return { matrix, shard, offset };
+    })
+  );
+}
