@@ -1,10 +1,11 @@
 import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
-import { type Epilogue, matmulKernel, PLAIN, type PlainEpilogue } from "./matmul_kernels.ts";
+import { type Epilogue, PLAIN, type PlainEpilogue } from "../fragments/epilogue.ts";
+import { matmulKernel } from "./matmul_kernels.ts";
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
 import { matmulOnUnits } from "../tensor/matmul_on_units.ts";
 
-export { capEpilogue } from "./matmul_kernels.ts";
+export { capEpilogue } from "../fragments/epilogue.ts";
 export type { Epilogue, PlainEpilogue };
 
 /** Weights and x in, what is made of y out; "add" reads out before. */

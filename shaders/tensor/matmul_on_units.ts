@@ -6,7 +6,7 @@ import {
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import type { Epilogue } from "../matmul/matmul_kernels.ts";
+import type { Epilogue } from "../fragments/epilogue.ts";
 import {
   matmulTensor,
   rowScales,

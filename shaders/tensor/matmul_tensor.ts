@@ -7,7 +7,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { type Epilogue, PLAIN } from "../matmul/matmul_kernels.ts";
+import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */

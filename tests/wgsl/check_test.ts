@@ -101,15 +101,17 @@ Deno.test("what only naga takes is a fault, with the kernel's name, the message 
 // Deno's compiler does not know them, so no run records them.
 Deno.test("the kernels of matrix units are WGSL as Tint has it", async () => {
   const operand = { buffer: {} as GPUBuffer };
-  const names = ["weights", "wScales", "x", "xScales", "out"] as const;
+  const names = ["wScales", "x", "xScales", "out"] as const;
   const buffers = Object.fromEntries(names.map((name) => [name, operand])) as Record<
     typeof names[number],
     Operand
   >;
   const tile = { subgroups: 4, grid: [1, 2], own: [2, 1], stage: 32, ahead: 2 } as const;
+  const shard = { operand, first: 0, rows: 64 };
+  const matrix = { rows: 64, cols: 64 };
   const codes = [[8, 8], [16, 32]].map(([size = 0, lanes = 0]) => {
     const unit = { m: size, n: size, k: size, lanes };
-    const shape = { unit, tile, rows: 3, matrixRows: 64, cols: 64, label: "test" };
+    const shape = { unit, tile, rows: 3, matrix, shard, label: "test" };
     const { kernel } = matmulTensor(buffers, shape);
     return [`${kernel.name}-0.wgsl`, kernel.code] as const;
   });

@@ -1,6 +1,6 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
 import type { Heads, KvPlace } from "../../fragments/heads.ts";
-import type { Epilogue } from "../matmul.ts";
+import type { Epilogue } from "../../fragments/epilogue.ts";
 
 /**
  * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
