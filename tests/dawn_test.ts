@@ -6,11 +6,13 @@ import { deepEqual, equal } from "node:assert/strict";
 
 const ROOT = new URL("..", import.meta.url);
 
-/** Devices and reads, the golden values, text that equals plain decoding's, the command line. */
+/** Devices and reads, matrix units, the golden values, text that equals plain decoding's, the command line. */
 const FILES = [
   "tests/gpu/program_test.ts",
   "tests/gpu/profile_test.ts",
   "tests/gpu/readback_test.ts",
+  "tests/shaders/matmul_tensor_test.ts",
+  "tests/shaders/matmul_on_units_test.ts",
   "tests/engine/golden_test.ts",
   "tests/engine/lossless_test.ts",
   "tests/engine/lossless_hardware_test.ts",
