@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { cacheOf, type Engine } from "../../engine/open.ts";
+import type { Engine } from "../../engine/open.ts";
+import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import type { PrefillSample } from "../../engine/schedule/prefill.ts";
