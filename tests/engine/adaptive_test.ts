@@ -10,7 +10,7 @@ import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
 import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";

@@ -4,7 +4,7 @@ import type { PageMove } from "../../src/engine/device/elastic/paged_buffers.ts"
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { OutOfMemory } from "../../src/gpu/device.ts";
 import type { Policy } from "../../src/speculate/policy.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";

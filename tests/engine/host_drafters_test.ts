@@ -7,7 +7,7 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
