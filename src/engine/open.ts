@@ -16,18 +16,18 @@ import { checkMemory, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, type ModelChoice, openModels } from "./load/load.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { Outputs } from "./schedule/output.ts";
-import { checkDrafter } from "./schedule/proposing.ts";
+import { checkDrafter } from "./schedule/rounds/proposing.ts";
 import type { RoundsPerSync } from "./schedule/sync_interval.ts";
 import { quantizeWarnings, type WeightReport, weightReport } from "./load/quantize.ts";
 import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
-import { noPrefixCache, type PrefixCache, prefixCache } from "./schedule/prefix_cache.ts";
+import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import type { ResidencyOptions } from "./schedule/residency.ts";
-import { openScheduler, type RoundSample, type SchedulerCounts } from "./schedule/scheduler.ts";
+import type { RoundSample } from "./schedule/rounds/round_sample.ts";
+import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
-import type { OpenedModels } from "./load/opened_models.ts";
-import type { CostsOf } from "./tune/costs/costs_file.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
+import { costsOf } from "./tune/costs/costs_of.ts";
 import {
   checkCosts,
   type CostsChoice,
@@ -36,7 +36,6 @@ import {
 } from "./tune/costs/engine_costs.ts";
 import { learningCosts, learnPrefill } from "./tune/costs/learning.ts";
 import { type AutotuneChoice, type TunedReport, tuneWeights } from "./tune/tuned.ts";
-import { adapterKey, driverVersion } from "./tune/tuning_file.ts";
 import type { Speculation } from "./schedule/speculation.ts";
 
 const RANDOM_SEED = 1;
@@ -278,37 +277,6 @@ export async function openEngine(
 /** Draft levels of the chains among the tiers, rising. */
 function depthsOf(tiers: readonly TierShape[]): number[] {
   return distinctTiers([chain(0), ...tiers.filter(isChain)]).map(({ depth }) => depth);
-}
-
-/** What measured costs hold for. */
-function costsOf(
-  { target, draft }: Pick<OpenedModels, "target" | "draft">,
-  { gpu, weights, kvDtype }: {
-    readonly gpu: Pick<Gpu, "info">;
-    readonly weights: WeightReport;
-    readonly kvDtype: KvDtype;
-  },
-): CostsOf {
-  const named = (name: string, to: string | undefined) => to === undefined ? name : `${name} ${to}`;
-  return {
-    adapter: adapterKey(gpu.info, driverVersion()),
-    model: named(target.checkpoint.name, weights.quantize),
-    draft: draft && named(draft.checkpoint.name, weights.quantizeDraft),
-    weightBytes: weights.bytes,
-    kvDtype,
-  };
-}
-
-/** A prefix cache as this core's drafts need it. */
-export function cacheOf(
-  { pool, draft }: Pick<Core, "pool" | "draft">,
-  algorithm?: Outputs["algorithm"],
-): PrefixCache {
-  return prefixCache(pool, {
-    // What a standalone draft stores of a token depends on no later one.
-    lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
-    requireDraft: draft === "always",
-  });
 }
 
 function contextOf(asked: number | undefined, most: number): number {

@@ -10,7 +10,7 @@ import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
 import type { RoundsPerSync } from "../../src/engine/schedule/sync_interval.ts";
 import { presetConfig } from "../../src/engine/schedule/presets.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import type { SpeculationChoice } from "../../src/engine/schedule/speculation_choice.ts";
 import { type AdaptiveConfig, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
@@ -69,9 +69,9 @@ async function played(options: OpenOptions, prompts: readonly string[], more: {
   };
 }
 
-/** Eight easy prompts, eight hard ones, and again. */
-const PHASES = Array.from({ length: 4 }, (_, phase) =>
-  Array.from({ length: 8 }, (_, n) => {
+/** Five easy prompts, five hard ones, five easy ones. */
+const PHASES = Array.from({ length: 3 }, (_, phase) =>
+  Array.from({ length: 5 }, (_, n) => {
     const task = phase % 2 === 0 ? "count" : "random_numbers";
     return taskPrompt(task, drawFrom(7, 8 * phase + n));
   })).flat();
@@ -93,12 +93,13 @@ Deno.test("tiers change at the same rounds however many are submitted at once", 
   await t.step("one request after the other", async () => {
     const open = { speculate: adaptive(restless(2), 0) };
     const prompts = [EASY, EASY];
-    const { most, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts);
+    const more = { request: () => ({ maxTokens: 96 }) };
+    const { most, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts, more);
     assert.equal(most, 1);
     const count = (steps: number) => expected.steps.filter((each) => each === steps).length;
-    assert.deepEqual([count(0), count(1), count(3), expected.switches.length], [4, 4, 85, 4]);
+    assert.deepEqual([count(0), count(1), count(3), expected.switches.length], [4, 4, 45, 4]);
     for (const roundsPerSync of GROUPED) {
-      const { most, ...found } = await played({ ...open, roundsPerSync }, prompts);
+      const { most, ...found } = await played({ ...open, roundsPerSync }, prompts, more);
       assert.deepEqual(found, expected, `${roundsPerSync} rounds per sync`);
       if (roundsPerSync !== "auto") assert.equal(most, 2, "up to the next decision");
     }
@@ -106,7 +107,10 @@ Deno.test("tiers change at the same rounds however many are submitted at once", 
   await t.step("requests of several lengths side by side, one without drafts", async () => {
     const open = { speculate: adaptive(restless(3), 0) };
     const prompts = [HARD, "Count from 10 to 25.", "Spell the word amber.", HARD, EASY];
-    const more = { together: true, request: (n: number) => n === 3 ? { numSteps: 0 } : {} };
+    const more = {
+      together: true,
+      request: (n: number) => ({ maxTokens: 96, ...n === 3 ? { numSteps: 0 } : {} }),
+    };
     const { most: _, ...expected } = await played({ ...open, roundsPerSync: 1 }, prompts, more);
     assert.ok(expected.switches.length > 2, JSON.stringify(expected));
     for (const roundsPerSync of GROUPED) {
@@ -122,7 +126,7 @@ Deno.test("requests that ask for no drafts get none, and teach nothing", async (
     speculate: adaptive(presetConfig("aggressive"), 7),
     roundsPerSync: 3,
   });
-  const easy = requestOf(engine, EASY);
+  const easy = requestOf(engine, EASY, { maxTokens: 80 });
   await runAll(engine, [easy, easy]);
   const { rounds, ...before } = engine.speculation.report;
   assert.equal(slotsOf(engine.speculation.report)[0]?.num_steps, 7);
@@ -138,7 +142,7 @@ Deno.test("requests that ask for no drafts get none, and teach nothing", async (
 Deno.test("beside one that asks for no drafts, a request's tiers are those it has alone", async () => {
   const options = { speculate: adaptive(restless(2), 3), roundsPerSync: 3 };
   const alone = await played({ ...options, maxBatch: 2 }, [EASY]);
-  const silent = { numSteps: 0, maxTokens: 200, ignoreEos: true };
+  const silent = { numSteps: 0, maxTokens: 150, ignoreEos: true };
   const request = (n: number) => n === 1 ? silent : {};
   const beside = await played(options, [EASY, HARD], { together: true, request });
   assert.deepEqual(beside.slots, alone.slots);

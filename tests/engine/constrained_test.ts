@@ -8,7 +8,7 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
 import { hash32 } from "../../src/speculate/noise.ts";

@@ -4,7 +4,7 @@ import type { PageMove } from "../../src/engine/device/elastic/paged_buffers.ts"
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { OutOfMemory } from "../../src/gpu/device.ts";
 import type { Policy } from "../../src/speculate/policy.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
@@ -23,9 +23,9 @@ function offBetween(from: number, to: number): Policy<number> {
   };
 }
 
-/** Pages are short at once, and there is room at once: 24 requests for the pages of 3 or 4. */
+/** Pages are short at once, and there is room at once: 14 requests for the pages of 3 or 4. */
 const ELASTIC: OpenOptions = {
-  speculate: { policy: offBetween(12, 70) },
+  speculate: { policy: offBetween(12, 50) },
   elasticDraft: true,
   residency: { shortShare: 0.5, shortSteps: 3, wantedSteps: 2, roomShare: 0 },
 };
@@ -37,7 +37,7 @@ async function run(options: OpenOptions, prepare: (engine: Engine) => void = () 
     ...options,
   });
   prepare(engine);
-  const requests = Array.from({ length: 24 }, (_, n): GenerateRequest => {
+  const requests = Array.from({ length: 14 }, (_, n): GenerateRequest => {
     const messages = [{ role: "user", content: generatedPrompt(n % 9) }] as const;
     return {
       promptIds: engine.encodePrompt({ messages }),
@@ -181,19 +181,19 @@ Deno.test("a grammar's forced tokens are verified while the draft is away", asyn
       type: "array",
       items: { enum: ["first item", "second item"] },
       minItems: 3,
-      maxItems: 9,
+      maxItems: 6,
     };
     const results = await Promise.all(
-      Array.from({ length: 12 }, (_, seed) =>
+      Array.from({ length: 8 }, (_, seed) =>
         resultOf(engine.generate({
-          ...{ promptIds, maxTokens: 90, stop: [], ignoreEos: false },
+          ...{ promptIds, maxTokens: 60, stop: [], ignoreEos: false },
           sampling: { ...GREEDY, temperature: 1, seed },
           ...seed % 2 === 0 ? { grammar: { kind: "json schema", schema } as const } : {},
         }))),
     );
     return { texts: results.map(({ text }) => text), counts: engine.counts };
   };
-  const found = await texts({ ...options, speculate: { policy: offBetween(4, 60) } });
+  const found = await texts({ ...options, speculate: { policy: offBetween(4, 40) } });
   assert.ok((found.counts.elastic?.evictions ?? 0) > 0);
   assert.deepEqual(
     found.texts,

@@ -7,14 +7,14 @@ import {
 } from "../../src/engine/schedule/events.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type Engine, openEngine, type OpenOptions } from "./open.ts";
-import type { RoundSample } from "../../src/engine/schedule/scheduler.ts";
+import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
 
 /** Tokens of an output, and of one that is to grow. */
-const MOST = 28;
-const LONG = 72;
+const MOST = 24;
+const LONG = 48;
 /** Counting and tables repeat, words and numbers do not. */
 const PROMPTS = [0, 5, 8, 12, 9, 6];
 
@@ -82,7 +82,7 @@ for (const [name, options] of CASES) {
   Deno.test(`${name}: the text of plain decoding, greedy and sampled, batch 1 to 4`, async () => {
     const { engine, rounds } = await open({ ...options, maxBatch: 4 });
     using _ = engine;
-    for (const which of [[0], [1, 2], [2, 3, 4], [0, 1, 4, 5]]) {
+    for (const which of [[0], [2, 3], [0, 1, 5], [0, 1, 4, 5]]) {
       const results = await together(engine, which);
       assertSame(results, which);
       assert.ok(results.every(({ speculative }) => speculative.algorithm === options.algorithm));
@@ -92,12 +92,14 @@ for (const [name, options] of CASES) {
     assert.ok(accepted.some((count) => count > 1), `${accepted}`);
   });
 
+  // Pages know nothing of heads: one of HYBRID's is enough.
+  if (options.draft !== undefined) continue;
   Deno.test(`${name}: the same with few pages`, async () => {
     const { engine } = await open({
       ...options,
       maxBatch: 4,
-      maxKvTokens: 288,
-      contextLength: 256,
+      maxKvTokens: 240,
+      contextLength: 176,
     });
     using _ = engine;
     const which = [0, 1, 2, 3, 4, 5];

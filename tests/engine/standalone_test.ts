@@ -222,8 +222,7 @@ Deno.test("rejection sampling: greedy text stays, and what agrees is accepted at
     const asked = { draft, rejection, speculate: statically(3), maxBatch: 3 };
     using engine = await openEngine(asked);
     const greedy = (n: number) => ({ ...request(engine, n), sampling: GREEDY });
-    const results = [];
-    for (const n of [0, 2]) results.push(await resultOf(engine.generate(greedy(n))));
+    const results = await Promise.all([0, 2].map((n) => resultOf(engine.generate(greedy(n)))));
     assert.deepEqual(texts(results), [expected[0], expected[2]]);
     const sampled = await Promise.all(
       seeds.map((seed) =>

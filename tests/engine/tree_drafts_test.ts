@@ -85,10 +85,10 @@ const CASES: readonly [name: string, options: OpenOptions, requests: number][] =
   ["EAGLE3, one at a time", { algorithm: "EAGLE3" }, 4],
   ["EAGLE3, 5 at once, several rounds a sync", {
     ...{ algorithm: "EAGLE3", maxBatch: 5, roundsPerSync: 3 },
-  }, 7],
+  }, 5],
   ["EAGLE, 3 at once, bf16 keys and values", {
     ...{ algorithm: "EAGLE", maxBatch: 3, kvDtype: "bf16" },
-  }, 6],
+  }, 4],
   ["EAGLE3, preempted, f16 keys and values", {
     ...{ algorithm: "EAGLE3", maxBatch: 4, kvDtype: "f16", maxKvTokens: 464 },
   }, 8],

@@ -1,7 +1,7 @@
 // The simulator and the engine's scheduler, on a core without a device: the same schedule.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { cacheOf } from "../../src/engine/open.ts";
+import { cacheOf } from "../../src/engine/schedule/prefix_cache.ts";
 import { openScheduler } from "../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { closedSource } from "../../src/simulate/run/source.ts";

@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto";
-import { cacheOf, type Engine } from "../../engine/open.ts";
+import type { Engine } from "../../engine/open.ts";
+import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
-import {
-  openScheduler,
-  type PrefillSample,
-  type SchedulerCore,
-} from "../../engine/schedule/scheduler.ts";
+import type { PrefillSample } from "../../engine/schedule/prefill.ts";
+import { openScheduler, type SchedulerCore } from "../../engine/schedule/scheduler.ts";
 import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
 import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";

@@ -14,19 +14,13 @@ import { maskedRound } from "./choice/masked_round.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { packing } from "./packed/packing.ts";
-import { partialRounds } from "./packed/row_buckets.ts";
-import {
-  batchBucket,
-  batchBuckets,
-  enginePrograms,
-  type Programs,
-  withoutDraft,
-} from "./programs.ts";
+import { batchBucket, enginePrograms, type Programs, withoutDraft } from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { openSubmitter, type Submitter } from "./submit.ts";
+import { runPacked, runPrompt, runTiers, type WarmUp } from "./warm_up.ts";
 import type { Core, DraftKind, FirstToken, RoundsAsked } from "./core.ts";
 
 export async function openCore(
@@ -142,31 +136,23 @@ class DeviceCore implements Core {
 
   async warmUp(
     shapes: readonly TierShape[],
-    proposed = false,
-    beside: readonly TierShape[] = [],
+    proposed?: boolean,
+    beside?: readonly TierShape[],
   ): Promise<void> {
     this.#inputs.setBatch([]);
-    for (const batch of batchBuckets(this.capacity.batch)) {
-      for (const { depth } of beside.filter(({ depth }) => depth > 1)) {
-        submit(this.gpu, await this.programs.levels(depth, batch));
-      }
-      for (const shape of shapes) {
-        await this.#submitter.run(await this.programs.round({ ...shape, batch, proposed }));
-      }
-    }
-    await this.programs.makePrompts();
-    const { body, draft } = await this.programs.prompt(1);
-    await this.#submitter.run({ programs: [body, draft], words: 0 });
+    await runTiers(this.#warm, shapes, { proposed, beside });
+    await runPrompt(this.#warm);
   }
 
   async warmUpPacked(shapes: readonly TierShape[]): Promise<void> {
     if (!this.programs.packs) return;
     this.#inputs.setBatch([]);
-    for (const of of partialRounds(shapes, this.capacity.batch, this.ranks)) {
-      const { pipelines } = this.created;
-      const work = await this.programs.round(of);
-      if (this.created.pipelines > pipelines) await this.#submitter.run(work);
-    }
+    await runPacked(this.#warm, shapes);
+  }
+
+  get #warm(): WarmUp {
+    const { gpu, programs, capacity: { batch } } = this;
+    return { gpu, programs, submitter: this.#submitter, batch };
   }
 
   reserve(sequence: Sequence, cells: number): boolean {

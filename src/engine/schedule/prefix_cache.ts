@@ -1,5 +1,7 @@
 import { PAGE } from "../../model/plan/rows_layout.ts";
+import type { Core } from "../device/core.ts";
 import type { PagePool } from "../device/pages.ts";
+import type { Outputs } from "./output.ts";
 
 /** What is cached of a sequence. */
 export interface CachedPrefix {
@@ -80,6 +82,18 @@ export interface PrefixCacheOptions {
 /** An empty cache of pages of `pool`. */
 export function prefixCache(pool: PagePool, options: PrefixCacheOptions): PrefixCache {
   return new PageTree(pool, options);
+}
+
+/** A prefix cache as this core's drafts need it. */
+export function cacheOf(
+  { pool, draft }: Pick<Core, "pool" | "draft">,
+  algorithm?: Outputs["algorithm"],
+): PrefixCache {
+  return prefixCache(pool, {
+    // What a standalone draft stores of a token depends on no later one.
+    lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
+    requireDraft: draft === "always",
+  });
 }
 
 /** Never caches anything. */

@@ -12,8 +12,11 @@ import {
   resultOf,
 } from "../../../src/engine/schedule/events.ts";
 import { type EngineLoop, engineLoop } from "../../../src/engine/schedule/loop.ts";
-import { cacheOf } from "../../../src/engine/open.ts";
-import { noPrefixCache, type PrefixCache } from "../../../src/engine/schedule/prefix_cache.ts";
+import {
+  cacheOf,
+  noPrefixCache,
+  type PrefixCache,
+} from "../../../src/engine/schedule/prefix_cache.ts";
 import { openScheduler, type Scheduler } from "../../../src/engine/schedule/scheduler.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../../src/errors.ts";

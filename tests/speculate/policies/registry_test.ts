@@ -9,7 +9,12 @@ import { contextOf } from "../rounds.ts";
 const NAMES = Object.keys(POLICIES).join(", ");
 const SETUP: PolicySetup = { buckets: [1, 2, 4, 8], random: policyRandom(0) };
 
-for (const [name, kind] of Object.entries(POLICIES)) {
+/** Some policies have two names. */
+const KINDS = Map.groupBy(Object.keys(POLICIES), (name) => POLICIES[name]);
+
+for (const [kind, names] of KINDS) {
+  assert(kind !== undefined);
+  const name = names.join(" and ");
   const { examples, open } = kind;
   adaptationContract(name, kind);
   for (const [n, options] of examples.entries()) {

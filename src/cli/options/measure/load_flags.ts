@@ -1,55 +1,26 @@
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
+import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
 import { refuseImpossibleBench } from "./bench_flags.ts";
 
-/** When requests arrive. */
-export const LOAD_ARRIVALS = {
+const ARRIVALS = {
   requestRate: {
-    flag: "--request-rate",
     type: "axis",
-    min: 0.001,
-    max: 1_000_000,
     whole: false,
     help: "requests a second that arrive whether or not others have ended; each is measured",
     absent: "1, where no other load is given",
     example: "--request-rate 1,2,4,8",
   },
   burstiness: {
-    flag: "--burstiness",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    default: 1,
     help:
       "shape of the gaps' gamma distribution, as vLLM's: 1 is a Poisson process, below 1 is bursty",
-    example: "--burstiness 0.25",
   },
-  rateSchedule: {
-    flag: "--rate-schedule",
-    type: "text",
-    help: "rates that change: SECONDS:RATE with commas between, each until the next",
-    absent: "none",
-    example: "--rate-schedule 0:2,60:20,120:2",
-  },
+  rateSchedule: {},
   trace: {
-    flag: "--trace",
-    type: "file",
     help:
       "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens): times and answers' lengths; with --workload random the prompts' too",
-    absent: "none",
-    example: "--trace AzureLLMInferenceTrace_conv.csv",
   },
-  timeScale: {
-    flag: "--time-scale",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    default: 1,
-    help: "seconds of the run for each second of the trace",
-    example: "--time-scale 10",
-  },
+  timeScale: {},
   lengthScale: {
     flag: "--length-scale",
     type: "number",
@@ -61,56 +32,31 @@ export const LOAD_ARRIVALS = {
     example: "--length-scale 0.1",
   },
   concurrency: {
-    flag: "--concurrency",
     type: "axis",
-    min: 1,
-    max: 4096,
     whole: true,
     help: "closed loop: so many requests in flight, the next when one ends; each is measured",
     absent: "open loop",
     example: "--concurrency 1,4,16",
   },
   numRequests: {
-    flag: "--num-requests",
-    alias: "--num-prompts",
-    type: "integer",
-    min: 1,
-    max: 1_000_000,
     help: "requests of each measurement, at most",
     absent: "64; with --duration or --trace all that arrive",
     example: "--num-requests 200",
   },
-  duration: {
-    flag: "--duration",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    help: "seconds in which requests arrive; then those in flight end",
-    absent: "until --num-requests have arrived",
-    example: "--duration 180",
-  },
+  duration: { help: "seconds in which requests arrive; then those in flight end" },
 } as const;
 
-/** What they ask. */
-export const LOAD_REQUESTS = {
+/** When requests arrive. */
+export const LOAD_ARRIVALS: ArrivalFlags<typeof ARRIVALS> = arrivalFlags(ARRIVALS);
+
+const REQUESTS = {
   promptTokens: {
-    flag: "--prompt-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000,
     help: "tokens of a prompt; with --workload random",
     absent: "128, or the workload's own prompts",
-    example: "--prompt-tokens 512",
   },
   outputTokens: {
-    flag: "--output-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000,
     help: "tokens of every answer: it goes on where the model would end it",
     absent: "answers end by themselves, or as the trace says",
-    example: "--output-tokens 64",
   },
   maxTokens: {
     flag: "--max-tokens",
@@ -122,6 +68,9 @@ export const LOAD_REQUESTS = {
     example: "--max-tokens 256",
   },
 } as const;
+
+/** What they ask. */
+export const LOAD_REQUESTS: ArrivalFlags<typeof REQUESTS> = arrivalFlags(REQUESTS);
 
 /** What is compared, and how. */
 export const LOAD_RUN = {

@@ -1,6 +1,7 @@
 import { UsageError } from "../../../errors.ts";
 import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
+import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
 
 /** The files of presets/costs. */
 export const COST_NAMES = [
@@ -75,8 +76,7 @@ export const SIMULATE_MACHINE = {
   },
 } as const;
 
-/** What comes to it. */
-export const SIMULATE_LOAD = {
+const LOAD = {
   scenario: {
     flag: "--scenario",
     type: "names",
@@ -97,95 +97,31 @@ export const SIMULATE_LOAD = {
     example: "--batches 1,4,16,64",
   },
   requestRate: {
-    flag: "--request-rate",
     type: "number",
-    min: 0.001,
-    max: 1_000_000,
     help: "requests a second that arrive whether or not others have ended",
     absent: "none",
     example: "--request-rate 4",
   },
   burstiness: {
-    flag: "--burstiness",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    default: 1,
     help: "shape of the gaps' gamma distribution: 1 is a Poisson process, below 1 is bursty",
-    example: "--burstiness 0.25",
   },
-  rateSchedule: {
-    flag: "--rate-schedule",
-    type: "text",
-    help: "rates that change: SECONDS:RATE with commas between, each until the next",
-    absent: "none",
-    example: "--rate-schedule 0:2,60:20,120:2",
-  },
-  trace: {
-    flag: "--trace",
-    type: "file",
-    help: "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens)",
-    absent: "none",
-    example: "--trace AzureLLMInferenceTrace_conv.csv",
-  },
-  timeScale: {
-    flag: "--time-scale",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    default: 1,
-    help: "seconds of the run for each second of the trace",
-    example: "--time-scale 10",
-  },
+  rateSchedule: {},
+  trace: { help: "CSV of Azure's LLM traces (TIMESTAMP,ContextTokens,GeneratedTokens)" },
+  timeScale: {},
   concurrency: {
-    flag: "--concurrency",
     type: "integer",
-    min: 1,
-    max: 4096,
     help: "closed loop: so many requests in flight, the next when one ends",
     absent: "none",
     example: "--concurrency 16",
   },
   numRequests: {
-    flag: "--num-requests",
-    alias: "--num-prompts",
-    type: "integer",
-    min: 1,
-    max: 1_000_000,
     help: "requests, at most",
     absent: "256; with --duration or --trace all that arrive",
     example: "--num-requests 1000",
   },
-  duration: {
-    flag: "--duration",
-    type: "number",
-    min: 0,
-    above: true,
-    max: 1_000_000,
-    help: "simulated seconds in which requests arrive",
-    absent: "until --num-requests have arrived",
-    example: "--duration 180",
-  },
-  promptTokens: {
-    flag: "--prompt-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000,
-    default: 128,
-    help: "tokens of a prompt",
-    example: "--prompt-tokens 512",
-  },
-  outputTokens: {
-    flag: "--output-tokens",
-    type: "integer",
-    min: 1,
-    max: 1_000_000,
-    default: 128,
-    help: "tokens of an answer",
-    example: "--output-tokens 64",
-  },
+  duration: { help: "simulated seconds in which requests arrive" },
+  promptTokens: { default: 128, help: "tokens of a prompt" },
+  outputTokens: { default: 128, help: "tokens of an answer" },
   rounds: {
     flag: "--rounds",
     type: "integer",
@@ -196,6 +132,9 @@ export const SIMULATE_LOAD = {
     example: "--rounds 100000",
   },
 } as const;
+
+/** What comes to it. */
+export const SIMULATE_LOAD: ArrivalFlags<typeof LOAD> = arrivalFlags(LOAD);
 
 /** What is accepted of drafts. */
 export const SIMULATE_ACCEPTANCE = {

@@ -2,7 +2,7 @@ import type { PricedRound } from "../../../speculate/costs/lookup.ts";
 import { refineCatchUp, refinePrefill, refineRound } from "../../../speculate/costs/refine.ts";
 import type { RoundContext, RoundOutcome } from "../../../speculate/policy.ts";
 import { isChain } from "../../../speculate/round_shape.ts";
-import type { PrefillSample } from "../../schedule/scheduler.ts";
+import type { PrefillSample } from "../../schedule/prefill.ts";
 import type { Speculation } from "../../schedule/speculation.ts";
 import type { EngineCosts } from "./engine_costs.ts";
 

@@ -1,9 +1,9 @@
-import type { Constraint } from "../../grammar/constraint.ts";
-import { isChain } from "../../speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
-import type { Capacity } from "../device/buffers.ts";
+import type { Constraint } from "../../../grammar/constraint.ts";
+import { isChain } from "../../../speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
+import type { Capacity } from "../../device/buffers.ts";
 import type { HostRound } from "./proposing.ts";
-import type { RequestState } from "./request_state.ts";
+import type { RequestState } from "../request_state.ts";
 
 type Constrained = Pick<RequestState, "constraint" | "output" | "request">;
 

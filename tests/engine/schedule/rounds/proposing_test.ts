@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { openProposalGain } from "../../../src/engine/schedule/proposal_gain.ts";
-import { deviceSteps, proposedRound } from "../../../src/engine/schedule/proposing.ts";
-import { roundsWorth } from "../../../src/engine/schedule/sync_interval.ts";
-import { chain, chains } from "../../../src/speculate/round_shape.ts";
-import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
-import { chainOf } from "../../reference/trees.ts";
+import { openProposalGain } from "../../../../src/engine/schedule/rounds/proposal_gain.ts";
+import { deviceSteps, proposedRound } from "../../../../src/engine/schedule/rounds/proposing.ts";
+import { roundsWorth } from "../../../../src/engine/schedule/sync_interval.ts";
+import { chain, chains } from "../../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../../src/speculate/sampling.ts";
+import { NO_PROPOSAL } from "../../../../src/speculate/trees.ts";
+import { chainOf } from "../../../reference/trees.ts";
 
 const CHAINS = { shapes: chains([1, 3, 7]) };
 const TREES = { shapes: [{ depth: 3, width: 2, rows: 8 }] };

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import type { Constraint } from "../../../src/grammar/constraint.ts";
-import type { Output } from "../../../src/engine/schedule/output.ts";
-import type { RequestState } from "../../../src/engine/schedule/request_state.ts";
-import { constrained } from "../../../src/engine/schedule/constraining.ts";
-import type { RoundsAsked } from "../../../src/engine/device/core.ts";
-import { chain, chains } from "../../../src/speculate/round_shape.ts";
-import { NO_PROPOSAL, type Proposal } from "../../../src/speculate/trees.ts";
-import { chainOf } from "../../reference/trees.ts";
+import type { Constraint } from "../../../../src/grammar/constraint.ts";
+import type { Output } from "../../../../src/engine/schedule/output.ts";
+import type { RequestState } from "../../../../src/engine/schedule/request_state.ts";
+import { constrained } from "../../../../src/engine/schedule/rounds/constraining.ts";
+import type { RoundsAsked } from "../../../../src/engine/device/core.ts";
+import { chain, chains } from "../../../../src/speculate/round_shape.ts";
+import { NO_PROPOSAL, type Proposal } from "../../../../src/speculate/trees.ts";
+import { chainOf } from "../../../reference/trees.ts";
 
 const OF = { capacity: { shapes: chains([0, 2, 3, 7]) }, vocabSize: 40 };
 

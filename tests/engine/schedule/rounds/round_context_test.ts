@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
-import type { RequestState } from "../../../src/engine/schedule/request_state.ts";
-import { roundContext, roundOutcome } from "../../../src/engine/schedule/round_context.ts";
-import { newSequence } from "../../../src/engine/device/sequence.ts";
-import { openOutput } from "../../../src/engine/schedule/output.ts";
-import { RECENT_ROUNDS } from "../../../src/speculate/policy.ts";
-import { chain } from "../../../src/speculate/round_shape.ts";
-import { GREEDY } from "../../../src/speculate/sampling.ts";
+import type { RequestState } from "../../../../src/engine/schedule/request_state.ts";
+import {
+  roundContext,
+  roundOutcome,
+} from "../../../../src/engine/schedule/rounds/round_context.ts";
+import { newSequence } from "../../../../src/engine/device/sequence.ts";
+import { openOutput } from "../../../../src/engine/schedule/output.ts";
+import { RECENT_ROUNDS } from "../../../../src/speculate/policy.ts";
+import { chain } from "../../../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../../../src/speculate/sampling.ts";
 
 const SURROUNDINGS = {
   waiting: 2,

@@ -5,10 +5,10 @@ import {
   type RoundTimes,
   type SequenceContext,
   type SequenceOutcome,
-} from "../../speculate/policy.ts";
-import { isChain, type TierShape } from "../../speculate/round_shape.ts";
-import type { RoundResult, SequenceResult } from "../device/round_result.ts";
-import { askedSteps, type RequestState } from "./request_state.ts";
+} from "../../../speculate/policy.ts";
+import { isChain, type TierShape } from "../../../speculate/round_shape.ts";
+import type { RoundResult, SequenceResult } from "../../device/round_result.ts";
+import { askedSteps, type RequestState } from "../request_state.ts";
 
 /** What a context has beside the requests of the round. */
 export type RoundSurroundings = Pick<

@@ -1,12 +1,12 @@
-import type { Choice } from "../../speculate/policy.ts";
-import type { RoundsAsked } from "../device/core.ts";
-import type { HostDrafter, HostProposal, RequestDrafter } from "../../draft/host_drafter.ts";
-import { UsageError } from "../../errors.ts";
-import { isChain, MOST_ROWS, type TierShape } from "../../speculate/round_shape.ts";
-import { depthsOf, NO_PROPOSAL } from "../../speculate/trees.ts";
-import { proposalFault } from "../device/proposals.ts";
-import type { GenerateRequest } from "./events.ts";
-import type { RequestState } from "./request_state.ts";
+import type { Choice } from "../../../speculate/policy.ts";
+import type { RoundsAsked } from "../../device/core.ts";
+import type { HostDrafter, HostProposal, RequestDrafter } from "../../../draft/host_drafter.ts";
+import { UsageError } from "../../../errors.ts";
+import { isChain, MOST_ROWS, type TierShape } from "../../../speculate/round_shape.ts";
+import { depthsOf, NO_PROPOSAL } from "../../../speculate/trees.ts";
+import { proposalFault } from "../../device/proposals.ts";
+import type { GenerateRequest } from "../events.ts";
+import type { RequestState } from "../request_state.ts";
 
 /** Begins with a request; undefined where nothing will be drafted for it. */
 export function requestDrafter(

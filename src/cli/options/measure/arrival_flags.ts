@@ -1,0 +1,86 @@
+/**
+ * When requests arrive and how long they are: what the flags of `bench load` and `simulate` have in
+ * common. Their texts, and defaults that differ, are each command's own.
+ */
+const ARRIVALS = {
+  requestRate: { flag: "--request-rate", min: 0.001, max: 1_000_000 },
+  burstiness: {
+    flag: "--burstiness",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    default: 1,
+    example: "--burstiness 0.25",
+  },
+  rateSchedule: {
+    flag: "--rate-schedule",
+    type: "text",
+    help: "rates that change: SECONDS:RATE with commas between, each until the next",
+    absent: "none",
+    example: "--rate-schedule 0:2,60:20,120:2",
+  },
+  trace: {
+    flag: "--trace",
+    type: "file",
+    absent: "none",
+    example: "--trace AzureLLMInferenceTrace_conv.csv",
+  },
+  timeScale: {
+    flag: "--time-scale",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    default: 1,
+    help: "seconds of the run for each second of the trace",
+    example: "--time-scale 10",
+  },
+  concurrency: { flag: "--concurrency", min: 1, max: 4096 },
+  numRequests: {
+    flag: "--num-requests",
+    alias: "--num-prompts",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+  },
+  duration: {
+    flag: "--duration",
+    type: "number",
+    min: 0,
+    above: true,
+    max: 1_000_000,
+    absent: "until --num-requests have arrived",
+    example: "--duration 180",
+  },
+  promptTokens: {
+    flag: "--prompt-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    example: "--prompt-tokens 512",
+  },
+  outputTokens: {
+    flag: "--output-tokens",
+    type: "integer",
+    min: 1,
+    max: 1_000_000,
+    example: "--output-tokens 64",
+  },
+} as const;
+
+/** A command's rows: what they have in common with the other's, and what it adds. */
+export type ArrivalFlags<Own> = {
+  readonly [K in keyof Own]:
+    & Own[K]
+    & (K extends keyof typeof ARRIVALS ? typeof ARRIVALS[K] : unknown);
+};
+
+/** Completes a command's rows, in its order; one that the commands do not share stays as it is. */
+export function arrivalFlags<Own extends Readonly<Record<string, object>>>(
+  own: Own,
+): ArrivalFlags<Own> {
+  const shared: Readonly<Record<string, object>> = ARRIVALS;
+  const rows = Object.entries(own).map(([key, row]) => [key, { ...shared[key], ...row }]);
+  return Object.fromEntries(rows);
+}

@@ -1,0 +1,53 @@
+import type { Gpu } from "../../gpu/device.ts";
+import { submit } from "../../gpu/program.ts";
+import type { TierShape } from "../../speculate/round_shape.ts";
+import { partialRounds } from "./packed/row_buckets.ts";
+import { batchBuckets, type Programs } from "./programs.ts";
+import type { Submitter } from "./submit.ts";
+
+/** What programs are run on with no lane: adapters compile at the first run. */
+export interface WarmUp {
+  readonly gpu: Gpu;
+  readonly programs: Programs;
+  readonly submitter: Submitter;
+  /** Slots. */
+  readonly batch: number;
+}
+
+/** The rounds of these tiers at every batch bucket; the rest is as in `Core.warmUp`. */
+export async function runTiers(
+  { gpu, programs, submitter, batch: slots }: WarmUp,
+  shapes: readonly TierShape[],
+  { proposed = false, beside = [] }: {
+    readonly proposed?: boolean | undefined;
+    readonly beside?: readonly TierShape[] | undefined;
+  },
+): Promise<void> {
+  for (const batch of batchBuckets(slots)) {
+    for (const { depth } of beside.filter(({ depth }) => depth > 1)) {
+      submit(gpu, await programs.levels(depth, batch));
+    }
+    for (const shape of shapes) {
+      await submitter.run(await programs.round({ ...shape, batch, proposed }));
+    }
+  }
+}
+
+/** Makes the programs of prompts and runs one of a row. */
+export async function runPrompt({ programs, submitter }: WarmUp): Promise<void> {
+  await programs.makePrompts();
+  const { body, draft } = await programs.prompt(1);
+  await submitter.run({ programs: [body, draft], words: 0 });
+}
+
+/** Rounds of these tiers that verify a part of the drafts, where they need pipelines of their own. */
+export async function runPacked(
+  { programs, submitter, batch }: WarmUp,
+  shapes: readonly TierShape[],
+): Promise<void> {
+  for (const of of partialRounds(shapes, batch, programs.ranks)) {
+    const { pipelines } = programs.created;
+    const work = await programs.round(of);
+    if (programs.created.pipelines > pipelines) await submitter.run(work);
+  }
+}

@@ -1,0 +1,89 @@
+import type { Core } from "../device/core.ts";
+import type { ElasticDraft } from "./elastic_draft.ts";
+import { type RequestState, tellPrefill } from "./request_state.ts";
+import type { Requests } from "./requests.ts";
+import type { SequencePages } from "./sequence_pages.ts";
+import type { SyncInterval } from "./sync_interval.ts";
+
+/** A chunk of a prompt: tokens `from` to `to` were stored in `ms` of wall time. */
+export interface PrefillSample {
+  readonly from: number;
+  readonly to: number;
+  readonly ms: number;
+}
+
+/** Stores prompts for the target, and for the draft what it has missed. */
+export interface Prefill {
+  /** Draft prefills after rounds without the draft, and the time they took. */
+  readonly catchUps: number;
+  readonly catchUpMs: number;
+  /** One chunk of the first prompt that is not stored; the last one brings a token. */
+  step(): Promise<void>;
+  /** The draft stores what it has missed of these; the milliseconds that it took. */
+  catchUp(states: readonly RequestState[]): Promise<number>;
+}
+
+interface Parts {
+  readonly core: Pick<Core, "draft" | "prefill" | "catchUp">;
+  readonly pages: Pick<SequencePages, "share">;
+  readonly requests: Pick<Requests, "running" | "take">;
+  readonly syncInterval: SyncInterval;
+  readonly elastic: Pick<ElasticDraft, "away"> | undefined;
+  /** Tokens of a chunk, at most. */
+  readonly chunkRows: number;
+  readonly onPrefill: (chunk: PrefillSample) => void;
+}
+
+export function openPrefill(
+  { core, pages, requests, syncInterval, elastic, chunkRows, onPrefill }: Parts,
+): Prefill {
+  let [catchUps, catchUpMs] = [0, 0];
+
+  async function step(): Promise<void> {
+    const state = requests.running.find(({ decoding }) => !decoding);
+    if (!state) return;
+    const { sequence } = state;
+    await catchUp([state]);
+    syncInterval.pause();
+    const to = Math.min(sequence.ids.length, sequence.stored + chunkRows);
+    const { constraint, request: { logprobs: told } } = state;
+    const [from, began] = [sequence.stored, performance.now()];
+    const token = await core.prefill(sequence, to, constraint?.mask, told);
+    onPrefill({ from, to, ms: performance.now() - began });
+    // A pending token that was just chosen is no part of the prompt.
+    if (token === undefined) return tellPrefill(state);
+    const { stored } = sequence;
+    state.onEvent({ kind: "prefill", done: stored, total: stored, cached: state.cached ?? 0 });
+    state.decoding = true;
+    state.prefilled ??= performance.now();
+    pages.share(sequence);
+    const logprobs = token.logprobs && [token.logprobs];
+    requests.take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
+  }
+
+  async function catchUp(states: readonly RequestState[]): Promise<number> {
+    // Without features there is nothing to catch up from; the lag costs acceptance only.
+    if (core.draft !== "catches up" || elastic?.away) return 0;
+    const behind = states.map(({ sequence }) => sequence)
+      .filter(({ draftStored, stored }) => draftStored < stored);
+    if (behind.length === 0) return 0;
+    const began = performance.now();
+    await core.catchUp(behind);
+    syncInterval.pause();
+    const ms = performance.now() - began;
+    catchUps++;
+    catchUpMs += ms;
+    return ms;
+  }
+
+  return {
+    get catchUps() {
+      return catchUps;
+    },
+    get catchUpMs() {
+      return catchUpMs;
+    },
+    step,
+    catchUp,
+  };
+}

@@ -1,0 +1,136 @@
+import type { HostDrafter, HostProposal } from "../../../draft/host_drafter.ts";
+import type { CostTable } from "../../../speculate/costs/table.ts";
+import type { Choice, RoundContext } from "../../../speculate/policy.ts";
+import type { TierShape } from "../../../speculate/round_shape.ts";
+import { NO_PROPOSAL } from "../../../speculate/trees.ts";
+import type { Core } from "../../device/core.ts";
+import type { ElasticDraft } from "../elastic_draft.ts";
+import type { Outputs } from "../output.ts";
+import type { Places } from "../places.ts";
+import type { RequestState } from "../request_state.ts";
+import type { Requests } from "../requests.ts";
+import type { SequencePages } from "../sequence_pages.ts";
+import { NO_DRAFTS, type Speculation } from "../speculation.ts";
+import type { SyncInterval } from "../sync_interval.ts";
+import { constrained } from "./constraining.ts";
+import type { ProposalGain } from "./proposal_gain.ts";
+import { deviceSteps, type HostRound, proposalOf, proposedRound } from "./proposing.ts";
+import { roundContext } from "./round_context.ts";
+
+/** Rounds to submit at once, and who takes part. */
+export interface PickedGroup {
+  readonly states: readonly RequestState[];
+  readonly round: HostRound;
+  /** By the policy, which learns from it: of what a grammar forces it has nothing to learn. */
+  readonly chosen: boolean;
+}
+
+/** Picks what everything that decodes does next. */
+export interface GroupPicker {
+  /**
+   * The next group, with its pages reserved; undefined where nothing decodes. Pages may be short, and
+   * a drafter's mistake ends its request.
+   */
+  pick(): PickedGroup | undefined;
+  /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
+  chosenSteps(): number | undefined;
+}
+
+interface Parts {
+  readonly core: Pick<Core, "capacity" | "draft" | "pool" | "ranks">;
+  readonly pages: Pick<SequencePages, "available">;
+  readonly places: Pick<Places<RequestState>, "waiting" | "grow" | "reserveAhead">;
+  readonly requests: Pick<Requests, "attempt">;
+  readonly outputs: Pick<Outputs, "vocabSize">;
+  readonly speculation: Speculation;
+  readonly drafter: HostDrafter | undefined;
+  readonly costs: () => CostTable | undefined;
+  readonly syncInterval: SyncInterval;
+  readonly proposalGain: ProposalGain;
+  readonly elastic: Pick<ElasticDraft, "away"> | undefined;
+}
+
+export function openGroupPicker(
+  { core, pages, places, requests, outputs: { vocabSize }, speculation, drafter, ...parts }: Parts,
+): GroupPicker {
+  const { costs, syncInterval, proposalGain, elastic } = parts;
+  /** Rounds of the last group. */
+  let together = 1;
+  /** The host drafted for it. */
+  let proposedLast = false;
+  let chosenSteps: number | undefined;
+
+  function contextOf(states: readonly RequestState[]): RoundContext {
+    const [freePages, totalPages] = [pages.available, core.pool.total];
+    const load = { waiting: places.waiting.length, freePages, totalPages };
+    const round = { roundsPerSync: together, costs: costs(), ranks: core.ranks };
+    return roundContext(states, { ...load, ...round });
+  }
+
+  /** What the device drafts, as the policy picks it. */
+  function choose(states: readonly RequestState[]): Choice {
+    if (core.draft === "none") return NO_DRAFTS;
+    const choice = speculation.pick(contextOf(states));
+    chosenSteps = choice.tier.depth;
+    return elastic?.away ? NO_DRAFTS : choice;
+  }
+
+  /** Rounds as the policy picks them. */
+  function chooseRounds(states: readonly RequestState[]): HostRound {
+    const { tier: shape, depths, verify } = choose(states);
+    const count = reserve(states, shape, speculation.holds(contextOf(states)));
+    return { shape, count, ...depths && { depths }, ...verify && { verify } };
+  }
+
+  /**
+   * Rounds to submit at once, with their pages reserved: no more than the choice holds for. Rounds
+   * after a change of tier are not to run at the old one.
+   */
+  function reserve(states: readonly RequestState[], tier: TierShape, holds: number): number {
+    const gain = asksHost(states) ? proposalGain.rounds : 0;
+    const most = Math.min(syncInterval.pick(states.length, tier, gain), holds);
+    const left = states.map(({ output }) => output.left);
+    return places.reserveAhead(states, { most, numSteps: tier.depth, left });
+  }
+
+  /** A round that the host drafts for; undefined where it drafts nothing at all. */
+  function propose(states: readonly RequestState[]): HostRound | undefined {
+    if (drafter === undefined || !asksHost(states)) return undefined;
+    const device = deviceSteps(choose(states), states);
+    const drafts = states.map((state, i) => {
+      let proposal: HostProposal = NO_PROPOSAL;
+      // With a draft model the request's steps are the model's.
+      const most = core.draft === "none" ? state.request.numSteps : undefined;
+      const of = { vocabSize, device: device[i] ?? 0, most };
+      requests.attempt(state, () => void (proposal = proposalOf(drafter, state, of)));
+      return { state, proposal, device: of.device };
+    }).filter(({ state }) => !state.done);
+    const some = drafts.some(({ proposal }) => proposal.tokens.length > 0);
+    if (!proposedLast) proposalGain.asked(together, some);
+    proposedLast = some;
+    return some ? proposedRound(drafter, drafts) : undefined;
+  }
+
+  return {
+    pick() {
+      const grown = places.grow();
+      const proposed = propose(grown);
+      const states = grown.filter(({ done }) => !done);
+      if (states.length === 0) return undefined;
+      const picked = proposed ?? chooseRounds(states);
+      const round = constrained(states, picked, { capacity: core.capacity, vocabSize });
+      together = round.count;
+      return { states, round, chosen: round.proposals === undefined };
+    },
+    chosenSteps() {
+      const steps = chosenSteps;
+      chosenSteps = undefined;
+      return steps;
+    },
+  };
+}
+
+/** Whether the host may draft for one of them. */
+function asksHost(states: readonly Pick<RequestState, "drafter">[]): boolean {
+  return states.some(({ drafter }) => drafter !== undefined);
+}

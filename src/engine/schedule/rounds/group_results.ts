@@ -1,0 +1,109 @@
+import { chain, isChain, type TierShape } from "../../../speculate/round_shape.ts";
+import type { RoundResult, SequenceResult } from "../../device/round_result.ts";
+import type { RequestState } from "../request_state.ts";
+import type { Requests } from "../requests.ts";
+import type { Speculation } from "../speculation.ts";
+import type { PickedGroup } from "./group_picker.ts";
+import type { ProposalGain } from "./proposal_gain.ts";
+import { roundOutcome } from "./round_context.ts";
+import type { RoundSample } from "./round_sample.ts";
+
+/** A group that ran. */
+export interface RanGroup extends PickedGroup {
+  /** In the order they ran; their sequences are those of `states`. */
+  readonly rounds: readonly RoundResult[];
+  /** Once the draft had caught up, which took `catchUpMs`; performance.now(). */
+  readonly began: number;
+  readonly ended: number;
+  readonly catchUpMs: number;
+}
+
+interface Parts {
+  readonly requests: Pick<Requests, "waiting" | "take">;
+  readonly speculation: Speculation;
+  readonly proposalGain: ProposalGain;
+  readonly onRound: (sample: RoundSample) => void;
+}
+
+/** What a round brought for a request. */
+interface Taking {
+  readonly state: RequestState;
+  readonly result: SequenceResult;
+  /** Its place in the batch. */
+  readonly at: number;
+}
+
+/**
+ * Gives each request its tokens, round by round; what comes after its end is dropped. The policy
+ * learns from the rounds that it chose.
+ *
+ * @returns how many rounds came after the last token of every request in them.
+ */
+export function takeGroup(parts: Parts, ran: RanGroup): number {
+  const { requests: { waiting, take }, speculation, proposalGain, onRound } = parts;
+  const { states, round: { shape, proposals }, rounds, chosen, catchUpMs } = ran;
+  const hostMs = hostMsOf(ran);
+  let [at, wasted] = [ran.began, 0];
+  for (const [i, { sequences, ...times }] of rounds.entries()) {
+    const ms = deviceMs(times) + hostMs;
+    at += ms;
+    const taking = takingOf(states, sequences);
+    if (taking.length === 0) {
+      wasted++;
+      continue;
+    }
+    const round = {
+      ...{ tier: shape, batchSize: states.length, waiting: waiting.length },
+      roundsPerSync: rounds.length,
+    };
+    const outcome = roundOutcome(round, taking, {
+      ...{ ...times, ms },
+      catchUpMs: i === 0 ? catchUpMs : 0,
+    });
+    if (chosen) speculation.learn(outcome);
+    const tokens = taking.reduce((sum, { result }) => sum + result.ids.length, 0);
+    proposalGain.brought(tokens / taking.length, !chosen);
+    onRound({ ...times, ...countsOf(shape, taking), together: rounds.length, ms, at });
+    for (const { result, state, at } of taking) {
+      const proposal = proposals?.[at];
+      const { drafts: { length: drafted }, accepted } = result;
+      const byDevice = proposal === undefined && drafted > 0;
+      if (byDevice) state.drafter?.learn?.({ drafted, accepted });
+      // A chain may be shorter than the round's shape.
+      const tier = isChain(shape) ? chain(drafted) : shape;
+      take(state, { ...result, tier, predicted: proposal?.predicted });
+    }
+  }
+  return wasted;
+}
+
+/** The requests that go on, where the round brought tokens for them. */
+function takingOf(
+  states: readonly RequestState[],
+  sequences: readonly SequenceResult[],
+): readonly Taking[] {
+  return sequences
+    .map((result, at) => ({ result, state: states[at] as RequestState, at }))
+    .filter(({ result, state }) => !state.done && result.ids.length > 0);
+}
+
+function countsOf(
+  shape: TierShape,
+  taking: readonly Taking[],
+): Pick<RoundSample, "numSteps" | "drafted" | "batch" | "requests" | "drafts" | "accepted"> {
+  return {
+    ...{ numSteps: shape.depth, drafted: shape.rows - 1, batch: taking.length },
+    requests: taking.map(({ state }) => state.drafted.id),
+    drafts: taking.map(({ result }) => result.drafts.length),
+    accepted: taking.map(({ result }) => result.accepted),
+  };
+}
+
+/** Milliseconds of each round beyond its device time: an equal part of the group's. */
+function hostMsOf({ rounds, began, ended }: RanGroup): number {
+  return (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) / rounds.length;
+}
+
+function deviceMs({ draftMs, verifyMs, extendMs }: Omit<RoundResult, "sequences">): number {
+  return draftMs + verifyMs + extendMs;
+}
