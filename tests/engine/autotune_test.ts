@@ -5,7 +5,7 @@ import { isLaunch, MEASURED_ROWS } from "../../shaders/matmul/matmul_tune.ts";
 import { autotune } from "../../src/engine/tune/autotune.ts";
 import { openClock } from "../../src/engine/tune/launch_timer.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { groupMatmuls, matmulsOf, unmeasured } from "../../src/engine/tune/matmuls.ts";
+import { groupMatmuls, matmulsOf, unmeasured } from "../../src/engine/matrices/matmuls.ts";
 import { tuneWeights } from "../../src/engine/tune/tuned.ts";
 import { adapterKey, driverVersion, readTuning } from "../../src/engine/tune/tuning_file.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

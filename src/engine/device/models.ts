@@ -70,7 +70,7 @@ export interface LoadedWeights {
   };
   /** What was measured for their matmuls, see autotune.ts. */
   readonly launches?: Launches;
-  /** Where the device has matrix units: which of the matrices go there, see load/tensor.ts. */
+  /** Where the device has matrix units: which of the matrices go there, see matrices/tensor.ts. */
   readonly tensor?: TensorMatrices;
   /** All that hold nothing but the draft's: only where it may leave the GPU. */
   readonly draftBuffers?: readonly GPUBuffer[];

@@ -28,7 +28,7 @@ import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
-import { withTensorMatrices } from "./tensor.ts";
+import { withTensorMatrices } from "../matrices/tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
 /** Bytes that reached the GPU. */

@@ -4,7 +4,7 @@ import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
 import { type Apart, checkModels, loadWith } from "./load.ts";
-import { withTensorMatrices } from "./tensor.ts";
+import { withTensorMatrices } from "../matrices/tensor.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";

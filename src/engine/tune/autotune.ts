@@ -7,7 +7,7 @@ import type { Launch, Launches, Tuning } from "../../gpu/matrix.ts";
 import { medianTime } from "../../gpu/profile.ts";
 import { type Compiler, compiler, type Program } from "../../gpu/program.ts";
 import { type LaunchTimer, openLaunchTimer } from "./launch_timer.ts";
-import { type Matmul, type MatmulGroup, unmeasured } from "./matmuls.ts";
+import { type Matmul, type MatmulGroup, unmeasured } from "../matrices/matmuls.ts";
 
 /** What a tuning came to. */
 export interface Autotuned {

@@ -3,7 +3,7 @@ import { tensorScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Launches, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";
-import { groupMatmuls, type MatmulGroup, matmulsOf } from "./matmuls.ts";
+import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { adapterKey, driverVersion, readTuning, tuningPath, writeTuning } from "./tuning_file.ts";
 

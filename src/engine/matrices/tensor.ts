@@ -14,7 +14,7 @@ import {
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
-import { matmulsOf } from "../tune/matmuls.ts";
+import { matmulsOf } from "./matmuls.ts";
 
 /** A shard that may go there, and where its rows' scales and faults begin. */
 interface Candidate {
