@@ -187,8 +187,11 @@ export function rowScales(
 
 const WEIGHT_SCALES = kernel("weight_scales", shader("tensor/weight_scales"), {
   bindings: ["weights", "scales", "faults"],
-  constants: ["COLS"],
+  constants: ["COLS", "ROWS_ACROSS"],
 });
+
+/** Workgroups of `weightScales` across: a vocabulary has more rows than a dimension may have workgroups. */
+const ROWS_ACROSS = 1 << 15;
 
 /**
  * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row
@@ -200,8 +203,8 @@ export function weightScales(
 ): Dispatch {
   return dispatch(WEIGHT_SCALES, {
     buffers,
-    constants: { COLS: cols },
-    workgroups: [rows],
+    constants: { COLS: cols, ROWS_ACROSS },
+    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
     label: "weight_scales",
   });
 }

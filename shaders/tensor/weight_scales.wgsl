@@ -1,8 +1,9 @@
 // scales[n] = 2^(14 - floor(log2 max_k |W[n, k]|)) as in row_scales.wgsl, of a bf16 matrix; and
 // faults[n], how many numbers of the row times its scale are no f16: those that need bits below 2^-24.
-// One workgroup a row.
+// One workgroup a row, ROWS_ACROSS of them in a row of workgroups: a dimension has at most 65,535.
 
 override COLS: u32;
+override ROWS_ACROSS: u32;
 
 // [rows, COLS / 2]: two bf16
 @group(0) @binding(0) var<storage, read> weights: array<u32>;
@@ -28,9 +29,13 @@ fn faulty(bf16: u32, largest: u32) -> u32 {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = group.y * ROWS_ACROSS + group.x;
+  if (row >= arrayLength(&scales)) {
+    return;
+  }
   var peak = 0u;
   for (var i = thread; i < COLS / 2u; i += THREADS) {
-    let pair = weights[group.x * (COLS / 2u) + i];
+    let pair = weights[row * (COLS / 2u) + i];
     peak = max(peak, max(pair & 0x7fffu, (pair >> 16u) & 0x7fffu));
   }
   parts[thread] = peak;
@@ -45,7 +50,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   workgroupBarrier();
   var bad = 0u;
   for (var i = thread; i < COLS / 2u; i += THREADS) {
-    let pair = weights[group.x * (COLS / 2u) + i];
+    let pair = weights[row * (COLS / 2u) + i];
     bad += faulty(pair & 0xffffu, exponent) + faulty(pair >> 16u, exponent);
   }
   parts[thread] = bad;
@@ -57,7 +62,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     workgroupBarrier();
   }
   if (thread == 0u) {
-    scales[group.x] = bitcast<f32>((127u + 14u + 127u - exponent) << 23u);
-    faults[group.x] = parts[0];
+    scales[row] = bitcast<f32>((127u + 14u + 127u - exponent) << 23u);
+    faults[row] = parts[0];
   }
 }

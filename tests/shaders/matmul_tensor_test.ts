@@ -131,6 +131,18 @@ Deno.test("weights that f16 cannot hold beside their row's largest are counted",
   assert.deepEqual([...await device.readFloats(scales)], expected);
 });
 
+Deno.test("weights of more rows than a dimension may have workgroups are scaled", async () => {
+  const count = 70_000;
+  const pair = (x: number) => [...bf16(Float32Array.of(x, 0)).words];
+  const weights = device.words(
+    Array.from({ length: count }, (_, row) => pair(2 ** (row % 7))).flat(),
+  );
+  const [scales, faults] = [device.filled(count), device.filled(count)];
+  await device.run([weightScales({ weights, scales, faults }, { rows: count, cols: 2 })]);
+  const found = (await device.readFloats(scales)).slice(0, count);
+  assert.deepEqual([...found.map(Math.log2)], Array.from({ length: count }, (_, i) => 14 - i % 7));
+});
+
 Deno.test("the scale of a row makes its largest number one from 2^14 on", async () => {
   const x = [3, -5, 0, 1, 0, 0, 0, 0, 2 ** -70, 0, 0, 0, -3e38, 1, 1, 1];
   const scales = device.filled(4);
