@@ -13,7 +13,8 @@
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
-//   out, epilogue: as of matmul/matmul.wgsl.
+//   out: as of matmul/matmul.wgsl.
+//   epilogue: the same.
 
 enable f16;
 enable subgroups;
