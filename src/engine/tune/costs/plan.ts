@@ -81,7 +81,7 @@ function packingProbes(parts: ProbeParts, { maxBatch, depths }: PlanAsked): Prob
   const steps = depths.at(-1) ?? 0;
   const batch = Math.min(maxBatch, USUAL_BATCH);
   if (steps === 0 || !parts.core.programs.packs) return [];
-  return [packingProbe(parts, { batch, steps, context: SHORT_CONTEXT }, 0)];
+  return [packingProbe(parts, { batch, steps, context: SHORT_CONTEXT }, 1)];
 }
 
 function catchUpProbes(parts: ProbeParts, { maxBatch, depths, longContext }: PlanAsked): Probe[] {
