@@ -77,10 +77,15 @@ import epilogueQkvBias from "./matmul/epilogue/qkv_bias.wgsl" with { type: "text
 import epilogueQkvPlain from "./matmul/epilogue/qkv_plain.wgsl" with { type: "text" };
 import epilogueStore from "./matmul/epilogue/store.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
+import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
+import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
+import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
+import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
 import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
+import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
@@ -240,10 +245,15 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/qkv_plain": epilogueQkvPlain,
   "matmul/epilogue/store": epilogueStore,
   "matmul/epilogue/swiglu": epilogueSwiglu,
+  "matmul/hold/normed": holdNormed,
+  "matmul/hold/normed_held": holdNormedHeld,
+  "matmul/hold/rows": holdRows,
+  "matmul/hold/rows_held": holdRowsHeld,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
   "matmul/matmul": matmul,
   "matmul/matmul_prefetch": matmulPrefetch,
+  "matmul/matmul_resident": matmulResident,
   "matmul/matmul_staged": matmulStaged,
   "matmul/out": out,
   "matmul/out_partial": outPartial,

@@ -29,6 +29,15 @@ export type MatmulShape =
       /** Vec8s (8 floats) of k that pass through workgroup memory at a time. */
       readonly stage: number;
     }
+    | {
+      /** x of the whole range of k stays in workgroup memory. */
+      readonly kind: "resident";
+      readonly dots: Dots;
+      /** Vec8s of the range. */
+      readonly stage: number;
+      /** Blocks of a row of the matrix that each lane loads ahead of their use. */
+      readonly ahead: number;
+    }
   );
 
 /**
@@ -79,6 +88,9 @@ export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: La
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
+  if (isResident(matrix, use, stage)) {
+    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, tuning), ...even };
+  }
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, ...even };
   }
@@ -100,6 +112,31 @@ function prefetchTile(
   const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
   const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
+}
+
+/** Whether a stage is the whole range of k, which has a kernel of its own. */
+function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
+  return residentStages(matrix, use).includes(stage);
+}
+
+/** The whole range of k, where x of few rows fits into workgroup memory. */
+function residentStages(matrix: Matrix, use: MatmulUse): number[] {
+  const { format, cols, lanes } = matrix;
+  const range = cols / 8 / use.splitK;
+  const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
+  // Integers without stages are multiplied as floats at other numbers of rows.
+  const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
+  const fits = use.rows <= TILE_ROWS && 32 * use.rows * range <= MOST_RESIDENT;
+  return whole && alike && fits ? [range] : [];
+}
+
+/** Bytes of x that may stay in workgroup memory. */
+const MOST_RESIDENT = 32768;
+
+function aheadOf({ format, lanes }: Matrix, stage: number, tuning: Tuning): number {
+  const blocks = stage / BLOCK_VEC8S[format] / lanes;
+  const most = tuning.ahead ?? MOST_STEPS;
+  return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 
 /** Workgroups that share the columns of a shard. */
@@ -155,7 +192,8 @@ function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
 
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
-  const stages = stagesOf(matrix, use);
+  const resident = residentStages(matrix, use);
+  const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
 }
