@@ -5,6 +5,7 @@ import { attentionCases } from "./cases/attention.ts";
 import { matmulCases } from "./cases/matmul.ts";
 import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
+import { layerCases } from "./cases/layer.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
 
@@ -27,6 +28,7 @@ export async function serve(): Promise<void> {
     ...attentionCases(software),
     ...draftHeadCases(software),
     ...rowCases(software),
+    ...layerCases(software),
     ...adjustCases(),
   ];
   const names = cases.map(({ name }) => name);

@@ -2,7 +2,7 @@ import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../..
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../fragments/epilogue.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
-import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
+import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import { matmulOnUnits } from "../tensor/matmul_on_units.ts";
 
@@ -44,7 +44,8 @@ export function matmul(
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
   if (onUnits) return onUnits;
-  const launch = matmulShape(matrix, { rows, splitK, tuning });
+  const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
+  const launch = choose(matrix, { rows, splitK, tuning });
   const { format, cols, lanes } = matrix;
   const { groups } = launch;
   const code = matmulKernel(launch, { format, epilogue, lanes, hold });

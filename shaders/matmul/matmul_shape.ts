@@ -114,6 +114,18 @@ function prefetchTile(
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
 }
 
+/** Whether x of a whole range of k may stay in workgroup memory. */
+export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
+  return !use.tuning.software && residentStages(matrix, use).length > 0;
+}
+
+/** The launch of a matmul that keeps x in workgroup memory, see `canBeResident`. */
+export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
+  const stage = matrix.cols / 8 / use.splitK;
+  const launch = tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use);
+  return shapeOf(matrix, use, { ...launch, stage });
+}
+
 /** Whether a stage is the whole range of k, which has a kernel of its own. */
 function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
   return residentStages(matrix, use).includes(stage);

@@ -166,6 +166,8 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
+  /** Most storage buffers of a kernel. */
+  readonly storageBuffers: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -176,10 +178,12 @@ export interface Tuning {
 }
 
 /** The limits of an adapter that launches depend on. */
-export type TuningLimits = Pick<
-  GPUSupportedLimits,
-  "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
->;
+export type TuningLimits =
+  & Pick<
+    GPUSupportedLimits,
+    "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
+  >
+  & Partial<Pick<GPUSupportedLimits, "maxStorageBuffersPerShaderStage">>;
 
 const LEAST: TuningLimits = {
   maxComputeInvocationsPerWorkgroup: 256,
@@ -199,10 +203,12 @@ export function tuning(
   backend: string = "vulkan",
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
+  const storageBuffers = limits.maxStorageBuffersPerShaderStage ?? 8;
+  const shared = { software, storageBuffers };
   return software
-    ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
+    ? { ...shared, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
     : {
-      software,
+      ...shared,
       lanes: 16,
       groups: 8,
       pairs: 2,

@@ -1,5 +1,6 @@
 /** What the plans of a decoder write to. */
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
+import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
@@ -120,6 +121,7 @@ function scratch(
   const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
   return {
     x: floats("x", hiddenSize),
+    otherX: storageBuffer(gpu, `${name}.otherX`, MOST_NORMED_ROWS * hiddenSize),
     normed: floats("normed", hiddenSize),
     qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),

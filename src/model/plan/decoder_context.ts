@@ -22,6 +22,8 @@ export interface LayerKv {
 export interface Scratch {
   /** Residual stream, [rows, hidden]. */
   readonly x: Operand;
+  /** The stream again, of few rows: matmuls that norm x themselves move it from one to the other. */
+  readonly otherX: Operand;
   /** Input of a branch, [rows, hidden]. */
   readonly normed: Operand;
   /** Where q and k are normed: before norms and rope, [rows, (heads + 2 kvHeads) headDim]. */

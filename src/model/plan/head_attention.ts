@@ -1,7 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
 import { attention } from "../../../shaders/attention/attention.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
@@ -13,6 +12,7 @@ import {
   type LayerSource,
   type RowsOf,
 } from "./decoder_context.ts";
+import { type BranchInput, project } from "./branch_input.ts";
 import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
 import type { Rope } from "../config/rope_config.ts";
 
@@ -68,7 +68,7 @@ interface Kept {
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: Operand; readonly of: RowsOf },
+  { input, of }: { readonly input: BranchInput; readonly of: RowsOf },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -92,20 +92,20 @@ export function headAttention(
 function projectHeads(
   context: DecoderContext,
   { kv, label, weights: { qkv: matrix, bias, qkNorm: weight, spec } }: Kept,
-  input: Operand,
+  input: BranchInput,
   { rows, count }: RowsOf,
 ): Dispatch[] {
   const { config, tuning, scratch: { q, qkv }, ropes, pages } = context;
   const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
   const shape = { ...headsOf(spec, context), count };
-  const launch = { rows: count, tuning, label: `${label}.qkv` };
+  const launch = { rows: count, label: `${label}.qkv` };
   if (!weight) {
     const epilogue = qkvEpilogue({ ...place, bias }, shape);
-    return matmul({ matrix, x: input, out: q }, { ...launch, epilogue });
+    return project(context, input, { matrix, out: q }, { ...launch, epilogue });
   }
   const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
   return [
-    ...matmul({ matrix, x: input, out: qkv }, { ...launch, epilogue: "store" }),
+    ...project(context, input, { matrix, out: qkv }, { ...launch, epilogue: "store" }),
     normRopeStore(
       { ...place, qkv, weight, q },
       { ...shape, ...norm, tuning, label: `${label}.normRope` },

@@ -74,7 +74,7 @@ export function mixtureMlp(
   const { weights: shares, outputs } = mixture as MixtureScratch;
   const { shared, spec: { routing: { topK } } } = weights;
   const left = shared
-    ? denseMlp(context, shared, { input, rows, end, label: `${label}.shared` })
+    ? denseMlp(context, shared, { input: { x: input }, rows, end, label: `${label}.shared` })
     : { plan: [], splitK: end === "sums" ? 1 : 0 };
   const combined = combineExperts(
     // Where the shared expert left several sums, the first gets the experts'.

@@ -1,0 +1,32 @@
+import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import { tensorScales } from "../../tensor/matmul_tensor.ts";
+import { canBeResident } from "../matmul_shape.ts";
+
+/**
+ * Most elements that each workgroup reads to norm x itself. On an H200 a dispatch costs about 2.4 us, in which
+ * the workgroups of a matmul read this much beside the weights.
+ */
+const MOST_READ = 8192;
+
+/** Most rows of x that a matmul norms itself. */
+export const MOST_NORMED_ROWS = 8;
+
+/** What a matmul that norms x itself depends on beside the matrix. */
+export interface NormUse {
+  /** Of x. */
+  readonly rows: number;
+  /** Ranges of k whose sums are added to x first. */
+  readonly addends: number;
+  /** Storage buffers that the epilogue binds. */
+  readonly bound: number;
+  readonly tuning: Tuning;
+}
+
+/** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
+export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: NormUse): boolean {
+  const { software, tensor, storageBuffers } = tuning;
+  if (software || rows > MOST_NORMED_ROWS || tensorScales(matrix, tensor)) return false;
+  const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
+  return buffers <= storageBuffers && rows * matrix.cols * (1 + addends) <= MOST_READ &&
+    canBeResident(matrix, { rows, splitK: 1, tuning });
+}
