@@ -74,6 +74,7 @@ function shapes(format: WeightFormat): Shape[] {
     of("06b.down/6", 1024, 3072, 6, "store"),
     of("8b.o/1", 4096, 4096, 1, "store"),
     of("8b.o/4", 4096, 4096, 4, "store"),
+    of("8b.gateUp", 28672, 4096, 1, "swiglu"),
     of("8b.down/1", 4096, 14336, 1, "add"),
     of("8b.qkv", 6144, 4096, 1, "store"),
   ].filter(({ name }) => name.includes(values.only));

@@ -153,6 +153,7 @@ import fillRandom from "./weights/fill_random.wgsl" with { type: "text" };
 import quantize from "./weights/quantize.wgsl" with { type: "text" };
 import quantizeQ4 from "./weights/quantize_q4.wgsl" with { type: "text" };
 import quantizeQ8 from "./weights/quantize_q8.wgsl" with { type: "text" };
+import warm from "./weights/warm.wgsl" with { type: "text" };
 import weightsBf16 from "./weights/weights_bf16.wgsl" with { type: "text" };
 import weightsBytes from "./weights/weights_bytes.wgsl" with { type: "text" };
 import weightsF16 from "./weights/weights_f16.wgsl" with { type: "text" };
@@ -321,6 +322,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "weights/quantize": quantize,
   "weights/quantize_q4": quantizeQ4,
   "weights/quantize_q8": quantizeQ8,
+  "weights/warm": warm,
   "weights/weights_bf16": weightsBf16,
   "weights/weights_bytes": weightsBytes,
   "weights/weights_f16": weightsF16,

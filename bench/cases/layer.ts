@@ -38,17 +38,19 @@ const CONTEXT = 512;
 interface Run {
   readonly rows: number;
   readonly format: WeightFormat;
+  /** MiB of weights read ahead. */
+  readonly warm?: number;
 }
 
-function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
+function layerCase(sizes: Sizes, { rows, format, warm = 0 }: Run): MicroCase {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const qkvRows = (heads + 2 * kvHeads) * headDim;
   const weights = qkvRows * hidden + heads * headDim * hidden + 3 * hidden * intermediate;
   return {
-    name: `layer/${sizes.name}/${format}/${rows}`,
+    name: `layer/${sizes.name}/${format}/${rows}${warm > 0 ? `/warm${warm}` : ""}`,
     context: CONTEXT,
     make(of) {
-      const context = contextOf(of, sizes, rows);
+      const context = contextOf(of, sizes, rows, warm);
       const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
       return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
         const label = `layers.${i}`;
@@ -75,7 +77,7 @@ function rowsOf(from: Allocations, count: number) {
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContext {
+function contextOf(from: Allocations, sizes: Sizes, rows: number, warm: number): DecoderContext {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = CONTEXT / PAGE;
@@ -86,13 +88,14 @@ function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContex
   const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
   return {
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
-    tuning: tuning(info.software, limits, info.backend),
+    tuning: { ...tuning(info.software, limits, info.backend), warmBytes: warm * 2 ** 20 },
     scratch: {
       ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
       ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
       sums: floats(MOST_SPLIT_K * hidden),
+      sinks: () => from.random(4),
     },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
@@ -134,6 +137,8 @@ function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
 export function layerCases(software: boolean): MicroCase[] {
   const sizes = software ? EIGHTH : QWEN3_06B;
   return (["bf16", "q8", "q4"] as const).flatMap((format) =>
-    [1, 4, 8].map((rows) => layerCase(sizes, { rows, format }))
+    [1, 4, 8].flatMap((rows) =>
+      [0, 5, 17, 23].map((warm) => layerCase(sizes, { rows, format, warm }))
+    )
   );
 }

@@ -89,7 +89,7 @@ export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: La
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
   if (isResident(matrix, use, stage)) {
-    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, tuning), ...even };
+    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, ...even };
@@ -142,12 +142,15 @@ function residentStages(matrix: Matrix, use: MatmulUse): number[] {
   return whole && alike && fits ? [range] : [];
 }
 
+/** Most rows whose x stays in workgroup memory by rule. */
+const RESIDENT_ROWS = 2;
+
 /** Bytes of x that may stay in workgroup memory. */
 const MOST_RESIDENT = 32768;
 
-function aheadOf({ format, lanes }: Matrix, stage: number, tuning: Tuning): number {
+function aheadOf({ format, lanes }: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
-  const most = tuning.ahead ?? MOST_STEPS;
+  const most = tuning.ahead ?? (rows <= RESIDENT_ROWS ? 2 * MOST_STEPS : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 
@@ -162,8 +165,9 @@ export function columnWorkgroups(
 /** By rule: staged on hardware where the width divides into stages. */
 export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
   const { software, groups } = use.tuning;
-  const stage = software ? 0 : stagesOf(matrix, use)[0] ?? 0;
-  return { stage, groups };
+  if (software) return { stage: 0, groups };
+  const resident = use.rows <= RESIDENT_ROWS ? residentStages(matrix, use)[0] : undefined;
+  return { stage: resident ?? stagesOf(matrix, use)[0] ?? 0, groups };
 }
 
 /** Few rows do not pay for unpacking integers to floats. */

@@ -2,7 +2,8 @@
 import { attention } from "../../../shaders/attention/attention.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
-import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import { warm } from "../../../shaders/weights/warm.ts";
+import { bytesOf, type Dispatch, type Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
@@ -68,7 +69,12 @@ interface Kept {
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: BranchInput; readonly of: RowsOf },
+  { input, of, next = [] }: {
+    readonly input: BranchInput;
+    readonly of: RowsOf;
+    /** What is multiplied by after `o`. */
+    readonly next?: readonly Matrix[];
+  },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -77,15 +83,32 @@ export function headAttention(
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
   const out = branchEnd(context, { matrix: o, x: attentionOutput }, end);
+  const [scores, ...combined] = attention(
+    { q, keys, values, rows, pages, partial, out: attentionOutput },
+    { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
+  );
   const plan = [
     ...projectHeads(context, kept, input, of),
-    ...attention(
-      { q, keys, values, rows, pages, partial, out: attentionOutput },
-      { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
-    ),
+    ...scores ? [scores] : [],
+    ...warmed(context, [o, ...next], label),
+    ...combined,
     ...out.plan,
   ];
   return { ...out, plan };
+}
+
+/** Reads of the next matrices into the cache, as many as the tuning allows. */
+function warmed(
+  { tuning: { warmBytes = 0 }, scratch: { sinks } }: DecoderContext,
+  matrices: readonly Matrix[],
+  label: string,
+): Dispatch[] {
+  let left = warmBytes;
+  return matrices.flatMap((matrix, i) => {
+    left -= matrix.shards.reduce((sum, { operand }) => sum + bytesOf(operand), 0);
+    const sink = left >= 0 ? sinks?.(`${label}.${i}`) : undefined;
+    return sink ? warm(matrix, { sink, label: `${label}.warm` }) : [];
+  });
 }
 
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
