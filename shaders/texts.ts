@@ -17,6 +17,10 @@ import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import gather from "./choose/gather.wgsl" with { type: "text" };
+import gathered from "./choose/gathered.wgsl" with { type: "text" };
+import gatheredLayout from "./choose/gathered_layout.wgsl" with { type: "text" };
+import gatheredNone from "./choose/gathered_none.wgsl" with { type: "text" };
 import kept from "./choose/kept.wgsl" with { type: "text" };
 import keptMass from "./choose/kept_mass.wgsl" with { type: "text" };
 import keptRowChain from "./choose/kept_row_chain.wgsl" with { type: "text" };
@@ -186,6 +190,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
+  "choose/gather": gather,
+  "choose/gathered": gathered,
+  "choose/gathered_layout": gatheredLayout,
+  "choose/gathered_none": gatheredNone,
   "choose/kept": kept,
   "choose/kept_mass": keptMass,
   "choose/kept_row_chain": keptRowChain,

@@ -1,5 +1,6 @@
 /** What the plans of a decoder write to. */
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
+import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
@@ -52,8 +53,11 @@ export function causalModel(
 ): Target {
   const words = (label: string, count: number) =>
     storageBuffer(gpu, name === "target" ? label : `${name}.${label}`, count);
+  const context = decoderContext(gpu, name, config, capacity, shared);
+  const gathered = rows * gatheredWords(config.vocabSize, context.tuning.rowLanes);
   return {
-    ...decoderContext(gpu, name, config, capacity, shared),
+    ...context,
+    gathered: gathered > 0 ? words("gathered", gathered) : undefined,
     weights,
     kv,
     final: words("final", maxRows(capacity) * config.hiddenSize),

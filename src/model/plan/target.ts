@@ -91,6 +91,8 @@ export interface Target extends DecoderContext {
   readonly logits: Operand;
   /** Largest logits of slices, u32 [rows that get logits, slicePartialWords(vocab)]. */
   readonly partials: Operand;
+  /** What rows that sample have gathered, u32 [rows that get logits, gatheredWords(vocab, lanes)], see `choose`. */
+  readonly gathered?: Operand | undefined;
 }
 
 /** Where a forward writes copies of the residual stream entering a layer. */
