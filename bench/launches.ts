@@ -162,7 +162,7 @@ process.stdout.write(
   `compiled ${all.length} in ${((performance.now() - started) / 1000).toFixed(1)} s\n`,
 );
 const warm = performance.now();
-while (performance.now() - warm < (values.small ? 1 : 300)) await time(all[0] as Variant);
+while (performance.now() - warm < (values.small ? 1 : 1500)) await time(all[0] as Variant);
 const us = new Map<Variant, number[]>(all.map((variant) => [variant, []]));
 const end = started + 1000 * Number(values.seconds);
 for (let turn = 0; turn < 12 && (turn === 0 || performance.now() < end); turn++) {

@@ -81,6 +81,8 @@ import epilogueQkvBias from "./matmul/epilogue/qkv_bias.wgsl" with { type: "text
 import epilogueQkvPlain from "./matmul/epilogue/qkv_plain.wgsl" with { type: "text" };
 import epilogueStore from "./matmul/epilogue/store.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
+import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
+import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
 import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
@@ -254,6 +256,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/qkv_plain": epilogueQkvPlain,
   "matmul/epilogue/store": epilogueStore,
   "matmul/epilogue/swiglu": epilogueSwiglu,
+  "matmul/hold/combined": holdCombined,
+  "matmul/hold/combined_held": holdCombinedHeld,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,
   "matmul/hold/rows": holdRows,

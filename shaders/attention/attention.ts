@@ -113,7 +113,8 @@ function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boo
   return software && heads / kvHeads * headDim <= MOST_IN_LANES;
 }
 
-function splitsOf({ tablePages }: Heads): number {
+/** Splits of the cells of a whole block table. */
+export function splitsOf({ tablePages }: Pick<Heads, "tablePages">): number {
   return Math.ceil(tablePages / PAGES_PER_SPLIT);
 }
 

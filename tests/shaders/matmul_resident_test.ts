@@ -1,7 +1,8 @@
 // The matmul that keeps x of a whole range of k in workgroup memory: the bits of the others, whatever brings x.
 
 import assert from "node:assert/strict";
-import { normedRows } from "../../shaders/matmul/hold/hold.ts";
+import { attention, partialWords, splitsOf } from "../../shaders/attention/attention.ts";
+import { combinedHeads, normedRows } from "../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../shaders/matmul/matmul_shape.ts";
 import { normLanes, rmsNorm } from "../../shaders/norm/rms_norm.ts";
@@ -12,6 +13,7 @@ import { numbers } from "../gpu/numbers.ts";
 import { assertWithin, boundedDot } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadQuantized } from "./quantized.ts";
+import { packRows } from "./rows.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -126,5 +128,56 @@ for (
     if (splitK > 0) {
       assert.deepEqual(await device.readWords(stream), await device.readWords(before));
     }
+  });
+}
+
+for (
+  const of of [
+    { heads: 4, headDim: 64, position: 500, rows: 1 },
+    { heads: 2, headDim: 128, position: 1023, rows: 2 },
+    { heads: 8, headDim: 32, position: 40, rows: 3 },
+    { heads: 2, headDim: 128, position: 900, rows: 2, window: 300 },
+  ]
+) {
+  const { heads, headDim, position, rows, window } = of;
+  const name = `${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
+    window ?? "none"
+  }`;
+  Deno.test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
+    const [cols, tablePages] = [heads * headDim, 96];
+    const cells = tablePages * 16;
+    const matrix = matrixOf("bf16", cols);
+    const kv = cells * heads * headDim;
+    const shape = { heads, kvHeads: heads, headDim, tablePages, kvDtype: "f32" } as const;
+    const words = partialWords(shape, rows, { software: false });
+    const partial = { sums: device.filled(words.sums), stats: device.filled(words.stats) };
+    const live = Array.from({ length: rows }, (_, i) => {
+      const at = position + 1 - rows + i;
+      return { position: at, cell: at, base: at + 1, live: Number(i !== 1 || rows < 3) };
+    });
+    const list = device.words(packRows(live));
+    const attended = device.filled(rows * cols);
+    await device.run(attention({
+      q: device.floats(numbers(rows * cols, 1)),
+      ...{ keys: device.floats(numbers(kv, 2)), values: device.floats(numbers(kv, 3)) },
+      ...{ rows: list, pages: device.words(Array(tablePages).keys().toArray()), partial },
+      out: attended,
+    }, {
+      ...{ ...shape, count: rows, perSlot: rows, paths: false, scale: 0.3, window },
+      ...{ tuning: HARDWARE, label: "attention" },
+    }));
+    const use = { rows, splitK: 1 };
+    const expected = await run(matrix, attended, use, launched(matrix, 32, 8, rows));
+    assert.ok(expected.some((word) => word << 1 !== 0));
+
+    const out = device.filled(rows * N);
+    const hold = combinedHeads({
+      ...{ ...partial, rows: list, heads, headDim, window },
+      splits: splitsOf(shape),
+    });
+    const tuning = launched(matrix, cols / 8, 8, rows);
+    const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
+    await device.run(matmul({ matrix, x: device.filled(rows * cols), out }, of));
+    assert.deepEqual(await device.readWords(out), expected);
   });
 }

@@ -39,6 +39,38 @@ export interface NormOfRows {
   } | undefined;
 }
 
+/** Partial sums of attention, as its first dispatch leaves them. */
+export interface PartialHeads {
+  /** [rows, heads, splits, headDim] */
+  readonly sums: Operand;
+  /** [rows, heads, splits, 2] */
+  readonly stats: Operand;
+  readonly rows: Operand;
+  readonly heads: number;
+  readonly headDim: number;
+  /** Of a whole block table. */
+  readonly splits: number;
+  /** Cells that a row sees; absent = all. */
+  readonly window?: number | undefined;
+}
+
+/** Most splits that `combinedHeads` adds. */
+export const MOST_SPLITS = 16;
+const HALF = 8;
+
+/** The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits. */
+export function combinedHeads(
+  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff }: PartialHeads,
+): Hold {
+  return {
+    name: `combined_${headDim}`,
+    slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
+    buffers: { parts: sums, stats, row_list: rows },
+    constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
+    counts: () => ({ SPLITS: MOST_SPLITS, HALVES: MOST_SPLITS / HALF, HALF, HEAD: headDim / 4 }),
+  };
+}
+
 /** Rows of x, [rows, cols], normed. */
 export function normedRows(
   { weight, eps, lanes, added }: NormOfRows,

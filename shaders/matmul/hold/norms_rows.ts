@@ -30,3 +30,21 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
   return buffers <= storageBuffers && rows * matrix.cols * (1 + addends) <= MOST_READ &&
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }
+
+/** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
+const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
+/** Columns that a workgroup makes, about. */
+const COLUMNS = 32;
+
+/** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
+export function combinesHeads(
+  matrix: Matrix,
+  { rows, splitK, tuning }: Pick<NormUse, "rows" | "tuning"> & { readonly splitK: number },
+): boolean {
+  const { software, tensor, storageBuffers } = tuning;
+  if (software || tensorScales(matrix, tensor)) return false;
+  const buffers = 6 + Number(isQuantized(matrix.format));
+  const read = Math.ceil(matrix.rows / COLUMNS) * rows * matrix.cols * 8 * 4;
+  return buffers <= storageBuffers && read <= MOST_PARTIAL_BYTES &&
+    canBeResident(matrix, { rows, splitK, tuning });
+}

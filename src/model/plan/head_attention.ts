@@ -1,5 +1,8 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { attention } from "../../../shaders/attention/attention.ts";
+import { attention, splitsOf } from "../../../shaders/attention/attention.ts";
+import { SPLIT_CELLS } from "../../../shaders/attention/attention_kernels.ts";
+import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
+import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
 import { warm } from "../../../shaders/weights/warm.ts";
@@ -82,7 +85,8 @@ export function headAttention(
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: attentionOutput }, end);
+  const io = { matrix: o, x: attentionOutput };
+  const out = branchEnd(context, io, end);
   const [scores, ...combined] = attention(
     { q, keys, values, rows, pages, partial, out: attentionOutput },
     { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
@@ -91,10 +95,20 @@ export function headAttention(
     ...projectHeads(context, kept, input, of),
     ...scores ? [scores] : [],
     ...warmed(context, [o, ...next], label),
-    ...combined,
-    ...out.plan,
   ];
-  return { ...out, plan };
+  const { splitK } = out;
+  const few = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
+  if (!few) return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  // Where slots have few cells, `o` adds the splits of attention itself.
+  const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) });
+  const most = MOST_SPLITS * SPLIT_CELLS;
+  const apart = [...combined, ...out.plan].map((each) => ({
+    ...each,
+    forCells: { from: most + 1, upTo: Infinity },
+  }));
+  const together = branchEnd(context, { ...io, hold }, end).plan
+    .map((each) => ({ ...each, forCells: { from: 0, upTo: most } }));
+  return { ...out, plan: [...plan, ...together, ...apart] };
 }
 
 /** Reads of the next matrices into the cache, as many as the tuning allows. */
