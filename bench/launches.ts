@@ -52,12 +52,13 @@ const { values, positionals } = parseArgs({
     groups: { type: "string", default: "2,4,8,16" },
     formats: { type: "string", default: "bf16,q8" },
     packed: { type: "string", default: "4" },
+    stages: { type: "string", default: "" },
   },
   allowPositionals: true,
 });
 
 const PART = values.small ? 4 : 1;
-const POOL_BYTES = values.small ? 4 << 20 : 200 << 20;
+const POOL_BYTES = values.small ? 4 << 20 : 480 << 20;
 
 function shapes(format: WeightFormat): Shape[] {
   const of = (name: string, n: number, k: number, splitK: number, epilogue: PlainEpilogue) => ({
@@ -85,7 +86,7 @@ function matrices(pool: Operand, scales: Operand, { n, k, format }: Shape, most:
   const bytes = n * k * WEIGHT_BYTES[format];
   const lanes = lanesFor(format, k, most);
   const count = Math.max(1, Math.floor(POOL_BYTES / bytes));
-  return Array.from({ length: Math.min(64, count) }, (_, i) => {
+  return Array.from({ length: Math.min(32, count) }, (_, i) => {
     const operand = { buffer: pool.buffer, offset: i * bytes, size: bytes };
     const own = scaleBytes(format, k) > 0 ? { scales } : {};
     return { format, rows: n, cols: k, lanes, shards: [{ operand, first: 0, rows: n, ...own }] };
@@ -117,13 +118,17 @@ async function variantsOf(gpu: Gpu, from: Allocations, rowCounts: number[]): Pro
     const [first] = made as [Matrix];
     const { splitK, epilogue, k, name } = shape;
     for (const rows of rowCounts) {
-      for (const stage of launchStages(first, { rows, splitK, tuning: base }).filter(Boolean)) {
+      for (
+        const stage of launchStages(first, { rows, splitK, tuning: base }).filter((stage) =>
+          stage > 0 && (values.stages === "" || values.stages.split(",").includes(`${stage}`))
+        )
+      ) {
         const resident = stage === k / 8 / splitK && stage > 0;
         for (const groups of values.groups.split(",").map(Number)) {
           for (const ahead of resident ? values.ahead.split(",").map(Number) : [4]) {
             for (const normed of resident && splitK === 1 && k <= 1024 ? [false, true] : [false]) {
               const launches = new Map([[shapeKey(first), new Map([[rows, { stage, groups }]])]]);
-              const forced = { ...base, launches, ahead };
+              const forced = { ...base, launches, ahead, workgroupBytes: 49152 };
               const hold = normed ? { hold: normOf(from, k, rows, base.rowLanes) } : {};
               const of = { rows, splitK, epilogue, tuning: forced, label: name, ...hold };
               const plan: Plan = made.flatMap((matrix) => matmul({ matrix, x, out }, of));

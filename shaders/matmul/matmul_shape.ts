@@ -138,19 +138,20 @@ function residentStages(matrix: Matrix, use: MatmulUse): number[] {
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
-  const fits = use.rows <= TILE_ROWS && 32 * use.rows * range <= MOST_RESIDENT;
+  const bytes = use.rows * (32 * range + NORM_BYTES);
+  const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
   return whole && alike && fits ? [range] : [];
 }
 
 /** Most rows whose x stays in workgroup memory by rule. */
-const RESIDENT_ROWS = 2;
+const RESIDENT_ROWS = 6;
 
-/** Bytes of x that may stay in workgroup memory. */
-const MOST_RESIDENT = 32768;
+/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+const NORM_BYTES = 2048;
 
 function aheadOf({ format, lanes }: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
-  const most = tuning.ahead ?? (rows <= RESIDENT_ROWS ? 2 * MOST_STEPS : MOST_STEPS);
+  const most = tuning.ahead ?? (rows <= FEW_ROWS ? 2 * MOST_STEPS : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 
@@ -162,12 +163,17 @@ export function columnWorkgroups(
   return Math.ceil(rows / 2 / pairs / groups);
 }
 
-/** By rule: staged on hardware where the width divides into stages. */
+/**
+ * By rule: on hardware staged where the width divides into stages; a small matrix with all of x in workgroup
+ * memory, for it is read in no more than one wait for memory.
+ */
 export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
   const { software, groups } = use.tuning;
   if (software) return { stage: 0, groups };
-  const resident = use.rows <= RESIDENT_ROWS ? residentStages(matrix, use)[0] : undefined;
-  return { stage: resident ?? stagesOf(matrix, use)[0] ?? 0, groups };
+  const workgroups = matrix.rows / (2 * use.tuning.pairs * groups) * use.splitK;
+  const small = use.rows <= RESIDENT_ROWS && workgroups < ENOUGH_WORKGROUPS;
+  const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
+  return { stage: stages[0] ?? 0, groups };
 }
 
 /** Few rows do not pay for unpacking integers to floats. */

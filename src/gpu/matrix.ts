@@ -168,6 +168,8 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;
+  /** Most bytes of workgroup memory. */
+  readonly workgroupBytes: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -206,7 +208,7 @@ export function tuning(
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
   const storageBuffers = limits.maxStorageBuffersPerShaderStage ?? 8;
-  const shared = { software, storageBuffers };
+  const shared = { software, storageBuffers, workgroupBytes: maxComputeWorkgroupStorageSize };
   return software
     ? { ...shared, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
     : {

@@ -3,10 +3,12 @@ import { tensorScales } from "../../tensor/matmul_tensor.ts";
 import { canBeResident } from "../matmul_shape.ts";
 
 /**
- * Most elements that each workgroup reads to norm x itself. On an H200 a dispatch costs about 2.4 us, in which
- * the workgroups of a matmul read this much beside the weights.
+ * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in
+ * which its caches give this much beside the weights.
  */
-const MOST_READ = 8192;
+const MOST_READ = 12 * 2 ** 20;
+/** Columns that a workgroup makes, about. */
+const COLUMNS = 32;
 
 /** Most rows of x that a matmul norms itself. */
 export const MOST_NORMED_ROWS = 8;
@@ -27,14 +29,14 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
   const { software, tensor, storageBuffers } = tuning;
   if (software || rows > MOST_NORMED_ROWS || tensorScales(matrix, tensor)) return false;
   const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
-  return buffers <= storageBuffers && rows * matrix.cols * (1 + addends) <= MOST_READ &&
+  const workgroups = Math.ceil(matrix.rows / COLUMNS);
+  const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
+  return buffers <= storageBuffers && read <= MOST_READ &&
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
 const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
-/** Columns that a workgroup makes, about. */
-const COLUMNS = 32;
 
 /** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
 export function combinesHeads(
