@@ -92,6 +92,7 @@ import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
 import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
+import matmulRotating from "./matmul/matmul_rotating.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
@@ -159,7 +160,6 @@ import fillRandom from "./weights/fill_random.wgsl" with { type: "text" };
 import quantize from "./weights/quantize.wgsl" with { type: "text" };
 import quantizeQ4 from "./weights/quantize_q4.wgsl" with { type: "text" };
 import quantizeQ8 from "./weights/quantize_q8.wgsl" with { type: "text" };
-import warm from "./weights/warm.wgsl" with { type: "text" };
 import weightsBf16 from "./weights/weights_bf16.wgsl" with { type: "text" };
 import weightsBytes from "./weights/weights_bytes.wgsl" with { type: "text" };
 import weightsF16 from "./weights/weights_f16.wgsl" with { type: "text" };
@@ -267,6 +267,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/matmul": matmul,
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_resident": matmulResident,
+  "matmul/matmul_rotating": matmulRotating,
   "matmul/matmul_staged": matmulStaged,
   "matmul/out": out,
   "matmul/out_partial": outPartial,
@@ -334,7 +335,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "weights/quantize": quantize,
   "weights/quantize_q4": quantizeQ4,
   "weights/quantize_q8": quantizeQ8,
-  "weights/warm": warm,
   "weights/weights_bf16": weightsBf16,
   "weights/weights_bytes": weightsBytes,
   "weights/weights_f16": weightsF16,

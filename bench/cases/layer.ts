@@ -8,7 +8,13 @@ import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
-import { MOST_SPLIT_K, tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
+import {
+  MOST_SPLIT_K,
+  type Tuning,
+  tuning,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../../src/gpu/matrix.ts";
 import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
@@ -38,19 +44,20 @@ const CONTEXT = 512;
 interface Run {
   readonly rows: number;
   readonly format: WeightFormat;
-  /** MiB of weights read ahead. */
-  readonly warm?: number;
+  readonly forced?: Partial<Tuning>;
 }
 
-function layerCase(sizes: Sizes, { rows, format, warm = 0 }: Run): MicroCase {
+function layerCase(sizes: Sizes, { rows, format, forced = {} }: Run): MicroCase {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const qkvRows = (heads + 2 * kvHeads) * headDim;
   const weights = qkvRows * hidden + heads * headDim * hidden + 3 * hidden * intermediate;
   return {
-    name: `layer/${sizes.name}/${format}/${rows}${warm > 0 ? `/warm${warm}` : ""}`,
+    name: `layer/${sizes.name}/${format}/${rows}${
+      JSON.stringify(forced) === "{}" ? "" : JSON.stringify(forced)
+    }`,
     context: CONTEXT,
     make(of) {
-      const context = contextOf(of, sizes, rows, warm);
+      const context = contextOf(of, sizes, rows, forced);
       const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
       return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
         const label = `layers.${i}`;
@@ -77,7 +84,12 @@ function rowsOf(from: Allocations, count: number) {
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function contextOf(from: Allocations, sizes: Sizes, rows: number, warm: number): DecoderContext {
+function contextOf(
+  from: Allocations,
+  sizes: Sizes,
+  rows: number,
+  forced: Partial<Tuning>,
+): DecoderContext {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = CONTEXT / PAGE;
@@ -88,14 +100,13 @@ function contextOf(from: Allocations, sizes: Sizes, rows: number, warm: number):
   const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
   return {
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
-    tuning: { ...tuning(info.software, limits, info.backend), warmBytes: warm * 2 ** 20 },
+    tuning: { ...tuning(info.software, limits, info.backend), ...forced },
     scratch: {
       ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
       ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
       partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
       ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
       sums: floats(MOST_SPLIT_K * hidden),
-      sinks: () => from.random(4),
     },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
     pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
@@ -138,7 +149,17 @@ export function layerCases(software: boolean): MicroCase[] {
   const sizes = software ? EIGHTH : QWEN3_06B;
   return (["bf16", "q8", "q4"] as const).flatMap((format) =>
     [1, 4, 8].flatMap((rows) =>
-      [0, 5, 17, 23].map((warm) => layerCase(sizes, { rows, format, warm }))
+      [
+        ...[{}, { storageBuffers: 0, residentRows: 0 }, { ahead: 1 }, { ahead: 2 }, { ahead: 8 }],
+        ...[{ ahead: -2 }, { ahead: -4 }, { ahead: -6 }, { ahead: -4, forcedGroups: 16 }],
+        ...[{ storageBuffers: 0 }, { ahead: -4, storageBuffers: 0 }],
+      ].map((forced) =>
+        layerCase(sizes, {
+          rows,
+          format,
+          forced: { residentRows: 8, workgroupBytes: 49152, ...forced },
+        })
+      )
     )
   );
 }

@@ -49,8 +49,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let most = best_of(own, lane);
   if (lane < PARTIALS) {
     var rank = 0u;
-    for (var i = 0u; i < PARTIALS; i++) {
-      rank += u32(before(maxima[i], own));
+    for (var i = 0u; i < PARTIALS; i += 8u) {
+      //for j in EIGHT
+      rank += u32(before(maxima[i + $ju], own)); // of lanes without a slice: NO_ARGMAX
+      //end
     }
     if (rank == $RANKu - 1u) {
       bound = own.x;

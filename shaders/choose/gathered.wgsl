@@ -56,17 +56,21 @@ fn find(first: u32, lane: u32) -> u32 {
   workgroupBarrier();
   var end = 0u;
   var left_out = false;
-  for (var s = 0u; s <= min(lane, PARTIALS - 1u); s++) {
-    end += ends[s];
-    left_out = left_out || ends[s] > GATHERED;
+  for (var s = 0u; s <= min(lane, PARTIALS - 1u); s += 8u) {
+    //for j in EIGHT
+    end += select(0u, ends[s + $ju], s + $ju <= lane); // 0 of lanes without a slice
+    left_out = left_out || ends[s + $ju] > GATHERED;
+    //end
   }
   workgroupBarrier();
   ends[lane] = end;
   if (lane == LANES - 1u) {
     decided = select(end, UNDECIDED, left_out || end > LANES);
     var mass = 0.0;
-    for (var s = 0u; s < PARTIALS; s++) {
-      mass += weights[s];
+    for (var s = 0u; s < PARTIALS; s += 8u) {
+      //for j in EIGHT
+      mass += weights[s + $ju];
+      //end
     }
     row_mass = mass;
   }
@@ -92,8 +96,10 @@ fn sort(count: u32, lane: u32) {
   if (lane < count) {
     let own = found[lane];
     var rank = 0u;
-    for (var i = 0u; i < count; i++) {
-      rank += u32(before(found[i], own));
+    for (var i = 0u; i < count; i += 8u) {
+      //for j in EIGHT
+      rank += u32(i + $ju < count && before(found[i + $ju], own));
+      //end
     }
     sorted[rank] = own;
   }
@@ -118,17 +124,22 @@ fn quick_floor(by: Weigh, slot: Slot, count: u32, lane: u32) -> u32 {
   if (lane == 0u) {
     decided = select(floor, UNDECIDED, slot.top_p < 1.0);
     if (limits) {
-      row_mass = 0.0;
-      for (var i = 0u; i < count; i++) {
-        row_mass += weights[i];
+      var all = 0.0;
+      for (var i = 0u; i < count; i += 8u) {
+        //for j in EIGHT
+        all += weights[i + $ju]; // 0 from count on
+        //end
       }
+      row_mass = all;
     }
   }
   let mass = workgroupUniformLoad(&row_mass);
   if (slot.top_p < 1.0 && mine) {
     var sum = 0.0;
-    for (var i = 0u; i < lane; i++) {
-      sum += weights[i];
+    for (var i = 0u; i < lane; i += 8u) {
+      //for j in EIGHT
+      sum += select(0.0, weights[i + $ju], i + $ju < lane);
+      //end
     }
     let enough = mass * max(slot.top_p, 1e-30);
     if (sum < enough && sum + weights[lane] >= enough) {

@@ -151,6 +151,7 @@ const NORM_BYTES = 2048;
 
 function aheadOf({ format, lanes }: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
+  if (tuning.ahead !== undefined && tuning.ahead < 0) return tuning.ahead;
   const most = tuning.ahead ?? (rows <= FEW_ROWS ? 2 * MOST_STEPS : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
@@ -168,10 +169,12 @@ export function columnWorkgroups(
  * memory, for it is read in no more than one wait for memory.
  */
 export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
-  const { software, groups } = use.tuning;
+  const { software } = use.tuning;
+  const groups = use.tuning.forcedGroups ?? use.tuning.groups;
   if (software) return { stage: 0, groups };
   const workgroups = matrix.rows / (2 * use.tuning.pairs * groups) * use.splitK;
-  const small = use.rows <= RESIDENT_ROWS && workgroups < ENOUGH_WORKGROUPS;
+  const small = use.rows <= (use.tuning.residentRows ?? RESIDENT_ROWS) &&
+    workgroups < ENOUGH_WORKGROUPS;
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
 }

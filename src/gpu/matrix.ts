@@ -175,8 +175,8 @@ export interface Tuning {
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
   readonly ahead?: number;
-  /** Bytes of weights that are read ahead into the cache while attention leaves memory idle; absent = none. */
-  readonly warmBytes?: number;
+  readonly residentRows?: number;
+  readonly forcedGroups?: number;
   /** Absent where the device has no matrix units. */
   readonly tensor?: TensorMatrices | undefined;
 }

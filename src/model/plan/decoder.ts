@@ -1,7 +1,6 @@
 /** One decoder layer: its weights, and its two branches as plans. */
 import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { Matrix } from "../../gpu/matrix.ts";
 import type { ModelConfig } from "../config/types.ts";
 import {
   type Branch,
@@ -79,16 +78,12 @@ export function attentionBlock(
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
     ? latentAttention(context, { weights, kv, label }, { input: input.x, of })
-    : headAttention(context, { weights, kv, label }, { input, of, next: matricesOf(layer) });
+    : headAttention(context, { weights, kv, label }, { input, of });
   return joined(context, left, norms.attention, {
     ...input,
     rows: of.count,
     label: `${label}.attentionNorm`,
   });
-}
-
-function matricesOf({ mlp }: DecoderLayer): readonly Matrix[] {
-  return mlp.kind === "dense" ? [mlp.gateUp, mlp.down] : [];
 }
 
 /** The matmul that an attention begins with, where it alone reads the layer's normed input. */

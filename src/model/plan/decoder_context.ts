@@ -39,8 +39,6 @@ export interface Scratch {
   readonly act: Operand;
   /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */
   readonly sums: Operand;
-  /** A buffer of its own for each name, see `warm`. */
-  readonly sinks?: (name: string) => Operand;
   /** Where a layer is a mixture of experts. */
   readonly mixture?: MixtureScratch | undefined;
 }

@@ -5,8 +5,7 @@ import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
-import { warm } from "../../../shaders/weights/warm.ts";
-import { bytesOf, type Dispatch, type Operand } from "../../gpu/kernel.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
@@ -72,12 +71,7 @@ interface Kept {
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of, next = [] }: {
-    readonly input: BranchInput;
-    readonly of: RowsOf;
-    /** What is multiplied by after `o`. */
-    readonly next?: readonly Matrix[];
-  },
+  { input, of }: { readonly input: BranchInput; readonly of: RowsOf },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -94,7 +88,6 @@ export function headAttention(
   const plan = [
     ...projectHeads(context, kept, input, of),
     ...scores ? [scores] : [],
-    ...warmed(context, [o, ...next], label),
   ];
   const { splitK } = out;
   const few = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
@@ -109,20 +102,6 @@ export function headAttention(
   const together = branchEnd(context, { ...io, hold }, end).plan
     .map((each) => ({ ...each, forCells: { from: 0, upTo: most } }));
   return { ...out, plan: [...plan, ...together, ...apart] };
-}
-
-/** Reads of the next matrices into the cache, as many as the tuning allows. */
-function warmed(
-  { tuning: { warmBytes = 0 }, scratch: { sinks } }: DecoderContext,
-  matrices: readonly Matrix[],
-  label: string,
-): Dispatch[] {
-  let left = warmBytes;
-  return matrices.flatMap((matrix, i) => {
-    left -= matrix.shards.reduce((sum, { operand }) => sum + bytesOf(operand), 0);
-    const sink = left >= 0 ? sinks?.(`${label}.${i}`) : undefined;
-    return sink ? warm(matrix, { sink, label: `${label}.warm` }) : [];
-  });
 }
 
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
