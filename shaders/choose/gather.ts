@@ -1,23 +1,15 @@
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { SLICE, slicePartialCount } from "../partial/slice_partials.ts";
 import { shader } from "../shader.ts";
 import { keptCounts } from "./kept.ts";
 
 /** Most tokens that are kept of a slice. */
-export const GATHERED = 64;
+export const GATHERED = 128;
 
 /** Slices of a row that is worth it: below, one workgroup looks through the row in no time. */
 const LEAST_SLICES = 48;
 /** Invocations: a slice is eight columns of each, and each looks at a slice's largest logit. */
 const LANES = SLICE / 8;
-/** Of the slices' largest logits one of this share of the ranks is the bound of what is gathered. */
-const RANKS = 0.85;
 
 /** u32 words that a row takes; 0 where nothing is gathered: few tokens, or an adapter of few lanes. */
 export function gatheredWords(vocab: number, lanes: number): number {
@@ -26,18 +18,11 @@ export function gatheredWords(vocab: number, lanes: number): number {
   return gathers ? 2 * (2 + GATHERED) * slices : 0;
 }
 
-const kernels = new Map<number, Kernel>();
-
-function gatherKernel(slices: number): Kernel {
-  const rank = Math.floor(slices * RANKS);
-  return kernels.getOrInsertComputed(rank, () => {
-    const counts = { ...keptCounts(LANES), RANK: rank, GATHERED };
-    return kernel(`choose_gather_${rank}`, shader("choose/gather", { counts }), {
-      bindings: ["logits", "partials", "rows", "slots", "gathered"],
-      constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],
-    });
-  });
-}
+const counts = { ...keptCounts(LANES), GATHERED };
+const GATHER = kernel("choose_gather", shader("choose/gather", { counts }), {
+  bindings: ["logits", "partials", "rows", "slots", "gathered"],
+  constants: ["VOCAB", "STRIDE", "SLICE", "PARTIALS", "LANES"],
+});
 
 /** Records what is gathered of rows that sample, after their `slicePartials`. */
 export function gather(
@@ -57,7 +42,7 @@ export function gather(
   },
 ): Dispatch {
   const slices = slicePartialCount(vocab);
-  return dispatch(gatherKernel(slices), {
+  return dispatch(GATHER, {
     buffers: { logits, partials, rows, slots, gathered },
     constants: { VOCAB: vocab, STRIDE: stride, SLICE, PARTIALS: slices, LANES },
     workgroups: [slices, count],

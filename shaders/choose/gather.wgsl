@@ -2,8 +2,8 @@
 //   mass   the sum of exp((logit - largest) / T)
 //   raced  the winner of the race among the slice's tokens, of which min-p alone drops some
 //   tokens those with logits not below the bound, in no order, and how many; what passes GATHERED is counted only
-// The bound is the $RANK-th of the slices' largest logits, so that a row has at least $RANK such tokens and, unless its
-// largest logits crowd together, not many more.
+// The bound is one of the slices' largest logits, the top-k-th of them, so that a row has at least k such tokens and,
+// unless its largest logits crowd together, not many more. Without top-k three quarters of them are not below it.
 //
 // One workgroup per slice of a row, after slice_partials.wgsl. Rows that choose greedily have nothing written.
 
@@ -54,7 +54,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       rank += u32(before(maxima[i + $ju], own)); // of lanes without a slice: NO_ARGMAX
       //end
     }
-    if (rank == $RANKu - 1u) {
+    let limits = slot.top_k > 0u && slot.top_k < VOCAB;
+    if (rank == select(PARTIALS * 3u / 4u, min(slot.top_k, PARTIALS), limits) - 1u) {
       bound = own.x;
     }
   }

@@ -55,7 +55,7 @@ async function chosen(rows: readonly Row[], largestOnly = false): Promise<number
 }
 
 /** Few tokens have most of the probability. */
-const peaked = (seed: number) => numbers(VOCAB, seed).map((value) => value ** 9 * 40);
+const peaked = (seed: number) => numbers(VOCAB, seed).map((value) => value ** 99 * 40);
 /** The largest logits are neighbours: more than are kept of a slice. */
 const crowded = (seed: number) =>
   peaked(seed).map((value, i) => i >= 5000 && i < 5200 ? 40 + i % 7 : value);
