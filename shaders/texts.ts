@@ -92,7 +92,6 @@ import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
 import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
-import matmulRotating from "./matmul/matmul_rotating.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
@@ -267,7 +266,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/matmul": matmul,
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_resident": matmulResident,
-  "matmul/matmul_rotating": matmulRotating,
   "matmul/matmul_staged": matmulStaged,
   "matmul/out": out,
   "matmul/out_partial": outPartial,

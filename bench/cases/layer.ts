@@ -44,20 +44,17 @@ const CONTEXT = 512;
 interface Run {
   readonly rows: number;
   readonly format: WeightFormat;
-  readonly forced?: Partial<Tuning>;
 }
 
-function layerCase(sizes: Sizes, { rows, format, forced = {} }: Run): MicroCase {
+function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const qkvRows = (heads + 2 * kvHeads) * headDim;
   const weights = qkvRows * hidden + heads * headDim * hidden + 3 * hidden * intermediate;
   return {
-    name: `layer/${sizes.name}/${format}/${rows}${
-      JSON.stringify(forced) === "{}" ? "" : JSON.stringify(forced)
-    }`,
+    name: `layer/${sizes.name}/${format}/${rows}`,
     context: CONTEXT,
     make(of) {
-      const context = contextOf(of, sizes, rows, forced);
+      const context = contextOf(of, sizes, rows);
       const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
       return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
         const label = `layers.${i}`;
@@ -84,12 +81,7 @@ function rowsOf(from: Allocations, count: number) {
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function contextOf(
-  from: Allocations,
-  sizes: Sizes,
-  rows: number,
-  forced: Partial<Tuning>,
-): DecoderContext {
+function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContext {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = CONTEXT / PAGE;
@@ -100,7 +92,7 @@ function contextOf(
   const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
   return {
     config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
-    tuning: { ...tuning(info.software, limits, info.backend), ...forced },
+    tuning: tuning(info.software, limits, info.backend),
     scratch: {
       ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
       ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
@@ -148,18 +140,6 @@ function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
 export function layerCases(software: boolean): MicroCase[] {
   const sizes = software ? EIGHTH : QWEN3_06B;
   return (["bf16", "q8", "q4"] as const).flatMap((format) =>
-    [1, 4, 8].flatMap((rows) =>
-      [
-        ...[{}, { storageBuffers: 0, residentRows: 0 }, { ahead: 1 }, { ahead: 2 }, { ahead: 8 }],
-        ...[{ ahead: -2 }, { ahead: -4 }, { ahead: -6 }, { ahead: -4, forcedGroups: 16 }],
-        ...[{ storageBuffers: 0 }, { ahead: -4, storageBuffers: 0 }],
-      ].map((forced) =>
-        layerCase(sizes, {
-          rows,
-          format,
-          forced: { residentRows: 8, workgroupBytes: 49152, ...forced },
-        })
-      )
-    )
+    [1, 4, 8].map((rows) => layerCase(sizes, { rows, format }))
   );
 }

@@ -38,10 +38,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
-    const file = shape.kind === "resident" && shape.ahead < 0
-      ? "matmul/matmul_rotating"
-      : FILES[shape.kind];
-    const code = shader(file, {
+    const code = shader(FILES[shape.kind], {
       slots: slotsOf(shape, of),
       counts: countsOf(shape, of),
     });
@@ -119,7 +116,6 @@ function residentCounts(
   { stage, ahead }: Extract<MatmulShape, { kind: "resident" }>,
   { vec8s, lanes }: { readonly vec8s: number; readonly lanes: number },
 ): Record<string, number> {
-  if (ahead < 0) return { AHEAD: -ahead, MOVED: -ahead - 1 };
   return { AHEAD: ahead, TURNS: Number(stage / vec8s / lanes > ahead) };
 }
 

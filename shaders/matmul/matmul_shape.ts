@@ -149,10 +149,14 @@ const RESIDENT_ROWS = 6;
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
-function aheadOf({ format, lanes }: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
+/**
+ * Blocks that each lane loads ahead. One row of floats has registers for more. The body is unrolled: for
+ * integer products of more rows it is no longer than with stages of 64.
+ */
+function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
-  if (tuning.ahead !== undefined && tuning.ahead < 0) return tuning.ahead;
-  const most = tuning.ahead ?? (rows <= FEW_ROWS ? 2 * MOST_STEPS : MOST_STEPS);
+  const few = rows <= FEW_ROWS;
+  const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS;
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 
@@ -169,12 +173,10 @@ export function columnWorkgroups(
  * memory, for it is read in no more than one wait for memory.
  */
 export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
-  const { software } = use.tuning;
-  const groups = use.tuning.forcedGroups ?? use.tuning.groups;
+  const { software, groups } = use.tuning;
   if (software) return { stage: 0, groups };
   const workgroups = matrix.rows / (2 * use.tuning.pairs * groups) * use.splitK;
-  const small = use.rows <= (use.tuning.residentRows ?? RESIDENT_ROWS) &&
-    workgroups < ENOUGH_WORKGROUPS;
+  const small = use.rows <= RESIDENT_ROWS && workgroups < ENOUGH_WORKGROUPS;
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
 }

@@ -174,9 +174,6 @@ export interface Tuning {
   readonly rowLanes: number;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
-  readonly ahead?: number;
-  readonly residentRows?: number;
-  readonly forcedGroups?: number;
   /** Absent where the device has no matrix units. */
   readonly tensor?: TensorMatrices | undefined;
 }
