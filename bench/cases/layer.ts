@@ -8,13 +8,7 @@ import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
-import {
-  MOST_SPLIT_K,
-  type Tuning,
-  tuning,
-  WEIGHT_BYTES,
-  type WeightFormat,
-} from "../../src/gpu/matrix.ts";
+import { MOST_SPLIT_K, tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";

@@ -6,7 +6,6 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { slicePartialCount, slicePartials } from "../partial/slice_partials.ts";
-import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 import { gather, GATHERED } from "./gather.ts";
 import { keptCounts } from "./kept.ts";
