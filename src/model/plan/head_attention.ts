@@ -90,8 +90,8 @@ export function headAttention(
     ...scores ? [scores] : [],
   ];
   const { splitK } = out;
-  const few = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
-  if (!few) return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  const adds = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
+  if (!adds) return { ...out, plan: [...plan, ...combined, ...out.plan] };
   // Where slots have few cells, `o` adds the splits of attention itself.
   const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) });
   const most = MOST_SPLITS * SPLIT_CELLS;
