@@ -8,13 +8,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
-
-/** The jobs of `rows` rows, row r's k-th expert being job r topK + k, and how they share weights. */
-export interface Jobs {
-  readonly rows: number;
-  readonly topK: number;
-  readonly numExperts: number;
-}
+import { jobLists, type Jobs, listWords, mostTiles } from "./job_lists.ts";
 
 /** Jobs of one expert that a workgroup takes at most; 1: every job is a tile. */
 const TILE_SIZES = [2, 4, 8] as const;
@@ -32,47 +26,20 @@ export function tileSize({ rows, topK, numExperts }: Jobs): number {
   return TILE_SIZES.find((size) => size >= 2 * rows * topK / numExperts) ?? 8;
 }
 
-/** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
-function tileCount(jobs: Jobs): number {
-  const total = jobs.rows * jobs.topK;
-  const used = Math.min(total, jobs.numExperts);
-  return used + Math.floor((total - used) / tileSize(jobs));
-}
-
 /** u32 words of the tiles of at most `jobs.rows` rows. */
 export function tileWords(jobs: Jobs): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  return Math.max(...counts.map((some) => tileCount(some) * (1 + tileSize(some))));
+  return Math.max(...counts.map((some) => listWords(some, tileSize(some))));
 }
 
 /** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
 export function expertTiles(
-  { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
-  jobs: Jobs & { readonly label: string },
+  lists: { readonly experts: Operand; readonly tiles: Operand },
+  jobs: Jobs & { readonly tuning: Pick<Tuning, "software">; readonly label: string },
 ): Dispatch[] {
-  const TILE = tileSize(jobs);
-  if (TILE === 1) return [];
-  const total = jobs.rows * jobs.topK;
-  const name = `expert_tiles_${TILE}`;
-  const tilesKernel = kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, shader("experts/expert_tiles", { counts: { TILE } }), {
-        bindings: ["experts", "tiles"],
-        constants: ["EXPERTS", "TILES", "LANES"],
-      }),
-  );
-  return [dispatch(tilesKernel, {
-    // The kernel computes the number of jobs from its size.
-    buffers: { experts: { ...experts, size: 4 * total }, tiles },
-    constants: {
-      EXPERTS: jobs.numExperts,
-      TILES: tileCount(jobs),
-      LANES: Math.min(256, jobs.numExperts),
-    },
-    workgroups: [1],
-    label: jobs.label,
-  })];
+  const tile = tileSize(jobs);
+  if (tile === 1) return [];
+  return [jobLists(lists, { ...jobs, tile, software: jobs.tuning.software })];
 }
 
 /**
@@ -121,7 +88,7 @@ export function expertMatmul(
         LANES: lanes,
         GROUPS: groups,
       },
-      workgroups: [tileCount(shape), Math.ceil(expertRows / 2 / tuning.pairs / groups)],
+      workgroups: [mostTiles(shape, tile), Math.ceil(expertRows / 2 / tuning.pairs / groups)],
       label,
       work: expertWork(matrix, shape, shard.rows / expertRows),
     })
