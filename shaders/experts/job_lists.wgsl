@@ -53,10 +53,10 @@ fn main(@builtin(local_invocation_index) lane: u32) {
 
   // Each lane has consecutive experts.
   let each = (EXPERTS + LANES - 1u) / LANES;
-  let from = min(lane * each, EXPERTS);
-  let to = min(from + each, EXPERTS);
+  let begin = min(lane * each, EXPERTS);
+  let end = min(begin + each, EXPERTS);
   var own = 0u;
-  for (var e = from; e < to; e++) {
+  for (var e = begin; e < end; e++) {
     own += tiles_of(atomicLoad(&counts[e]));
   }
   ends[lane] = own;
@@ -71,7 +71,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     workgroupBarrier();
   }
   var first = ends[lane] - own;
-  for (var e = from; e < to; e++) {
+  for (var e = begin; e < end; e++) {
     first += open_tiles(e, first);
   }
   workgroupBarrier();
