@@ -30,6 +30,7 @@ import draftConfidence from "./confidence/draft_confidence.wgsl" with { type: "t
 import draftConfidenceNone from "./confidence/draft_confidence_none.wgsl" with { type: "text" };
 import tellConfidence from "./confidence/tell_confidence.wgsl" with { type: "text" };
 import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
+import choice from "./experts/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
@@ -40,6 +41,7 @@ import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
 import route from "./experts/route.wgsl" with { type: "text" };
+import router from "./experts/router.wgsl" with { type: "text" };
 import routeSigmoid from "./experts/route_sigmoid.wgsl" with { type: "text" };
 import routeSoftmax from "./experts/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
@@ -197,6 +199,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "confidence/draft_confidence_none": draftConfidenceNone,
   "confidence/tell_confidence": tellConfidence,
   "confidence/tell_none": tellNone,
+  "experts/choice": choice,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_tiled": expertJobsTiled,
@@ -207,6 +210,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
   "experts/route": route,
+  "experts/router": router,
   "experts/route_sigmoid": routeSigmoid,
   "experts/route_softmax": routeSoftmax,
   "fragments/argmax": argmax,

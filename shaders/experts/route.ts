@@ -1,9 +1,15 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
-/** How a router's logits become experts and weights; see route.wgsl. */
+/** How a router's logits become experts and weights; see choice.wgsl. */
 export interface Routing {
   readonly scores: "softmax" | "sigmoid";
   readonly numExperts: number;
@@ -22,40 +28,71 @@ export interface Routing {
 const HARDWARE_LANES = 128;
 const SOFTWARE_LANES = 8;
 
-const BINDINGS = ["logits", "experts", "weights"] as const;
-const CONSTANTS = [
+/** What choice.wgsl overrides. */
+export const CHOICE_CONSTANTS = [
   "EXPERTS",
-  "STRIDE",
   "TOP_K",
+  "SHARED",
   "GROUPS",
   "TOP_GROUPS",
   "GROUP_BEST",
   "NORMALIZE",
   "SCALE",
   "LANES",
+  "SEGMENTS",
+  "SEGMENT",
+  "PADDED",
 ] as const;
 
-const SIGMOID = kernel("route_sigmoid", routeCode("sigmoid"), {
-  bindings: [...BINDINGS, "bias"],
-  constants: CONSTANTS,
-});
+/** Logits that a lane of choice.wgsl compares without a branch in between. */
+const UNROLLED = 8;
 
-/** The sum over lanes is expanded for their number. */
-function softmaxKernel(lanes: number) {
-  const code = routeCode("softmax", foldCounts(lanes));
-  return kernel(`route_softmax_${lanes}`, code, { bindings: BINDINGS, constants: CONSTANTS });
+/** The constants of choice.wgsl; `shared` experts follow those that are chosen. */
+export function choiceConstants(
+  routing: Routing,
+  { lanes, shared }: { readonly lanes: number; readonly shared: number },
+): Record<typeof CHOICE_CONSTANTS[number], number> {
+  const { numExperts } = routing;
+  const segments = Math.max(1, Math.floor(lanes / numExperts));
+  const segment = UNROLLED * Math.ceil(numExperts / segments / UNROLLED);
+  return {
+    EXPERTS: numExperts,
+    TOP_K: routing.topK,
+    SHARED: shared,
+    GROUPS: routing.groups,
+    TOP_GROUPS: routing.topGroups,
+    GROUP_BEST: routing.groupBest,
+    NORMALIZE: Number(routing.normalize),
+    SCALE: routing.scale,
+    LANES: lanes,
+    SEGMENTS: segments,
+    SEGMENT: segment,
+    PADDED: segments * segment,
+  };
 }
 
-function routeCode(scores: Routing["scores"], counts: Record<string, number> = {}): string {
-  return shader("experts/route", { slots: { scores: `experts/route_${scores}` }, counts });
+/** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
+export function choiceCounts(lanes: number, bias: number): Record<string, number> {
+  return { ...foldCounts(lanes), EIGHT: UNROLLED, BIAS: bias };
 }
 
-const SOFTMAX = softmaxKernel(HARDWARE_LANES);
-const SOFTMAX_SOFTWARE = softmaxKernel(SOFTWARE_LANES);
+const kernels = new Map<string, Kernel>();
+
+function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
+  const name = `route_${scores}_${lanes}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const slots = { scores: `experts/route_${scores}` };
+    return kernel(name, shader("experts/route", { slots, counts: choiceCounts(lanes, 3) }), {
+      bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
+      constants: [...CHOICE_CONSTANTS, "STRIDE"],
+    });
+  });
+}
 
 /**
- * Records the experts, u32 [rows, topK], and their weights, f32 [rows, topK], of logits [rows,
- * stride]. With sigmoid scores, `bias` [numExperts] is added for the choice.
+ * Records the experts, u32 [rows, topK + shared], and their weights, f32 [rows, topK + shared], of
+ * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice. The
+ * `shared` experts are those from numExperts on.
  */
 export function route(
   { logits, bias, experts, weights }: {
@@ -67,31 +104,30 @@ export function route(
   shape: Routing & {
     readonly rows: number;
     readonly stride: number;
+    /** Default 0. */
+    readonly shared?: number;
     readonly tuning: Pick<Tuning, "software">;
     readonly label: string;
   },
 ): Dispatch {
-  const { rows, stride, tuning: { software }, label, numExperts } = shape;
-  const launch = {
-    constants: {
-      EXPERTS: numExperts,
-      STRIDE: stride,
-      TOP_K: shape.topK,
-      GROUPS: shape.groups,
-      TOP_GROUPS: shape.topGroups,
-      GROUP_BEST: shape.groupBest,
-      NORMALIZE: Number(shape.normalize),
-      SCALE: shape.scale,
-      LANES: software ? SOFTWARE_LANES : HARDWARE_LANES,
-    },
-    workgroups: [rows] as const,
+  const { rows, stride, shared = 0, tuning: { software }, label, numExperts } = shape;
+  const lanes = software ? SOFTWARE_LANES : HARDWARE_LANES;
+  return dispatch(routeKernel(shape.scores, lanes), {
+    buffers: { logits, experts, shares: weights, ...biasOf(shape, bias, label) },
+    constants: { ...choiceConstants(shape, { lanes, shared }), STRIDE: stride },
+    workgroups: [rows],
     label,
     work: { bytes: 4 * rows * numExperts, flops: 4 * rows * numExperts },
-  };
-  if (shape.scores === "softmax") {
-    const softmaxOf = software ? SOFTMAX_SOFTWARE : SOFTMAX;
-    return dispatch(softmaxOf, { buffers: { logits, experts, weights }, ...launch });
-  }
+  });
+}
+
+/** The bias that sigmoid scores need, as a buffer of the kernel. */
+export function biasOf(
+  { scores }: Routing,
+  bias: Operand | undefined,
+  label: string,
+): Record<string, Operand> {
+  if (scores === "softmax") return {};
   if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
-  return dispatch(SIGMOID, { buffers: { logits, experts, weights, bias }, ...launch });
+  return { bias };
 }

@@ -1,18 +1,30 @@
-// Scores of route.wgsl: the softmax of a row's logits, by which experts are chosen too.
+// Scores of choice.wgsl: the softmax of a row's logits, by which experts are chosen too. The file that
+// uses this declares `Sum`, f32.
 
 //use fragments/workgroup_sum
 
-alias Sum = f32;
+const PEAKS = 16u; // lanes that look for the largest logit
 
-fn score_row(first: u32, lane: u32) {
-  for (var e = lane; e < EXPERTS; e += LANES) {
-    choices[e] = logits[first + e];
+var<workgroup> peaks: array<f32, PEAKS>;
+
+fn largest_logit(lane: u32) -> f32 {
+  for (var i = lane; i < PEAKS; i += LANES) {
+    var own = NEGATIVE;
+    for (var e = i; e < EXPERTS; e += PEAKS) {
+      own = max(own, choices[e]);
+    }
+    peaks[i] = own;
   }
   workgroupBarrier();
   var largest = NEGATIVE;
-  for (var e = 0u; e < EXPERTS; e++) {
-    largest = max(largest, choices[e]);
+  for (var i = 0u; i < PEAKS; i++) {
+    largest = max(largest, peaks[i]);
   }
+  return largest;
+}
+
+fn score_row(lane: u32) {
+  let largest = largest_logit(lane);
   var sum = 0.0;
   for (var e = lane; e < EXPERTS; e += LANES) {
     sum += exp(choices[e] - largest);
