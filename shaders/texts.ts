@@ -37,6 +37,7 @@ import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "tex
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
 import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
+import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
@@ -94,6 +95,7 @@ import prologue from "./matmul/prologue.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
+import normFromExperts from "./norm/norm_from_experts.wgsl" with { type: "text" };
 import normFromIndex from "./norm/norm_from_index.wgsl" with { type: "text" };
 import normFromRows from "./norm/norm_from_rows.wgsl" with { type: "text" };
 import normFromSums from "./norm/norm_from_sums.wgsl" with { type: "text" };
@@ -206,6 +208,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_matmul": expertMatmul,
   "experts/expert_ending": expertEnding,
   "experts/expert_prefetch": expertPrefetch,
+  "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
@@ -263,6 +266,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,
+  "norm/norm_from_experts": normFromExperts,
   "norm/norm_from_index": normFromIndex,
   "norm/norm_from_rows": normFromRows,
   "norm/norm_from_sums": normFromSums,

@@ -14,6 +14,7 @@
 //use matmul/dot/add8
 //use jobs
 //use epilogue
+//use experts/expert_rows
 
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
@@ -42,8 +43,10 @@ fn main(
   let x$r = select(job$r, job_of(tile.x, 0u), job$r == NOTHING) / ROW_JOBS * (COLS / 8u);
   //end
 
+  let rows = rows_of(expert);
+  let other = rows.pair * blocks; // from a block of an output to that of its pair
   //for p in PAIRS
-  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * blocks;
+  let at$p = (rows.first + min(pair + $pu, half - 1u) * rows.step) * blocks;
   //for r in TILE
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
@@ -52,7 +55,7 @@ fn main(
   for (var i = lane; i < blocks; i += LANES) {
     //for p in PAIRS
     let block_a$p = load_block(at$p + i);
-    let block_b$p = load_block(at$p + half * blocks + i);
+    let block_b$p = load_block(at$p + other + i);
     //end
     //for c in BLOCK_VEC8S
     {

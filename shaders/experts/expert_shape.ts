@@ -33,16 +33,26 @@ const PREFETCH_STAGE = 32;
 /** Packed blocks of a lane that are loaded at once. */
 const MOST_STEPS = 4;
 
+/** The same for a job alone. */
+const MOST_ALONE = 12;
+
+/** Jobs of an expert, on average, up to which lists do not pay: what two jobs read is in the cache. */
+const ALONE = 0.5;
+
 /** Twice what an expert gets on average, so that few tiles split what could share a read. */
-export function tileSize({ rows, topK, numExperts }: Jobs): number {
-  if (rows === 1) return 1;
-  return TILE_SIZES.find((size) => size >= 2 * rows * topK / numExperts) ?? 8;
+export function tileSize(
+  { rows, topK, numExperts }: Jobs,
+  { software }: Pick<Tuning, "software">,
+): number {
+  const average = rows * topK / numExperts;
+  if (rows === 1 || (!software && average <= ALONE)) return 1;
+  return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
 }
 
 /** The launch of the jobs; on hardware staged wherever a lane has whole blocks, at any number of rows. */
 export function expertShape(matrix: Matrix, jobs: Jobs, tuning: Tuning): ExpertShape {
   const { format, cols, lanes } = matrix;
-  const tile = tileSize(jobs);
+  const tile = tileSize(jobs, tuning);
   const groups = tuning.groups * tuning.lanes / lanes;
   const even = { tile, pairs: tuning.pairs, groups };
   if (tuning.software || cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) {
@@ -52,10 +62,17 @@ export function expertShape(matrix: Matrix, jobs: Jobs, tuning: Tuning): ExpertS
   const block = BLOCK_VEC8S[format] * lanes;
   const each = cols / 8 / block;
   if (tile >= PREFETCH_TILE && block <= PREFETCH_STAGE) {
-    const stage = block * mostSteps(each, PREFETCH_STAGE / block);
-    return { kind: "prefetch", dots, stage, ...even };
+    const stage = block * steps(each, PREFETCH_STAGE / block);
+    // Many jobs let an invocation make twice as many outputs of each x that it reads.
+    return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
-  return { kind: "staged", dots, stage: block * mostSteps(each, MOST_STEPS), ...even };
+  return { kind: "staged", dots, stage: block * stagedSteps(each, tile), ...even };
+}
+
+/** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */
+function stagedSteps(each: number, tile: number): number {
+  const few = steps(each, MOST_STEPS);
+  return few === 1 && tile === 1 && each <= MOST_ALONE ? each : few;
 }
 
 function dotsOf({ format }: Matrix, tile: number, { packedRows }: Tuning): Dots {
@@ -64,8 +81,8 @@ function dotsOf({ format }: Matrix, tile: number, { packedRows }: Tuning): Dots 
 }
 
 /** The most blocks, up to `most`, that a lane's divide into. */
-function mostSteps(each: number, most: number): number {
-  let steps = Math.min(each, most);
-  while (each % steps !== 0) steps--;
-  return steps;
+function steps(each: number, most: number): number {
+  let count = Math.min(each, most);
+  while (each % count !== 0) count--;
+  return count;
 }

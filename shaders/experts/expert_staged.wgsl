@@ -18,8 +18,10 @@ fn main(
     return;
   }
   //use matmul/prologue
+  let rows = rows_of(expert);
+  let other = rows.pair * blocks; // from a block of an output to that of its pair
   //for p in PAIRS
-  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * blocks + lane;
+  let at$p = (rows.first + min(pair + $pu, half - 1u) * rows.step) * blocks + lane;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
@@ -30,7 +32,7 @@ fn main(
     //for j in STEPS
     //for p in PAIRS
     let block_a$p_$j = load_block(at$p + first + $ju * LANES);
-    let block_b$p_$j = load_block(at$p + half * blocks + first + $ju * LANES);
+    let block_b$p_$j = load_block(at$p + other + first + $ju * LANES);
     //end
     //end
     workgroupBarrier();

@@ -8,6 +8,7 @@
 //use weights
 //use dot
 //use jobs
+//use experts/expert_rows
 
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;

@@ -11,9 +11,9 @@ const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
 });
 
 /** u32 words of the tiles of at most `jobs.rows` rows. */
-export function tileWords(jobs: Jobs): number {
+export function tileWords(jobs: Jobs, tuning: Pick<Tuning, "software">): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  return Math.max(...counts.map((some) => listWords(some, tileSize(some))));
+  return Math.max(...counts.map((some) => listWords(some, tileSize(some, tuning))));
 }
 
 /** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
@@ -21,7 +21,7 @@ export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
   jobs: Jobs & { readonly tuning: Pick<Tuning, "software">; readonly label: string },
 ): Dispatch[] {
-  const tile = tileSize(jobs);
+  const tile = tileSize(jobs, jobs.tuning);
   if (tile === 1) return [];
   return [jobLists(lists, { ...jobs, tile, software: jobs.tuning.software })];
 }
@@ -43,6 +43,8 @@ export function expertMatmul(
   shape: Jobs & {
     readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
+    /** The last experts that every row has, see `sharedRows`; default 0. Where there are any, W is one shard. */
+    readonly shared?: number;
     readonly tuning: Tuning;
     /** Absent: `expertShape`'s. */
     readonly launch?: ExpertShape;
@@ -69,6 +71,7 @@ export function expertMatmul(
         MATRIX_ROWS: expertRows,
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
+        ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
         ROW_JOBS: shape.perJob ? 1 : topK,
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
@@ -81,15 +84,38 @@ export function expertMatmul(
   );
 }
 
+/**
+ * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * [gate; up] each has rows one after the other, of down every `shared`th where each part of
+ * a row is a row.
+ */
+function sharedRows(
+  experts: number,
+  half: number,
+  { shared = 0, epilogue }: { readonly shared?: number; readonly epilogue: ExpertEpilogue },
+) {
+  return {
+    ROUTED: experts - shared,
+    SHARED: shared,
+    SHARED_NEXT: epilogue === "swiglu" ? half : 1,
+    SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
+  };
+}
+
 /** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
-function expertWork({ rows, cols, shards }: Matrix, jobs: Jobs, experts: number) {
+function expertWork(
+  { rows, cols, shards }: Matrix,
+  { shared = 0, ...jobs }: Jobs & { readonly shared?: number },
+  experts: number,
+) {
   const total = jobs.rows * jobs.topK;
   const share = experts / jobs.numExperts;
   const all = shards.reduce(
     (sum, { operand, scales }) => sum + bytesOf(operand) + (scales ? bytesOf(scales) : 0),
     0,
   );
-  const read = Math.min(1, total / jobs.numExperts);
+  const routed = Math.min(jobs.numExperts - shared, total - shared * jobs.rows);
+  const read = (routed + shared) / jobs.numExperts;
   const expertRows = rows / jobs.numExperts;
   return {
     bytes: share * (all * read + 4 * total * (cols + expertRows)),

@@ -81,7 +81,10 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
   const jobs = { rows: experts.length / of.topK, topK: of.topK, numExperts: of.numExperts };
   const outputs = of.epilogue === "swiglu" ? of.n / 2 : of.n;
   const out = device.filled(experts.length * outputs, 0.5);
-  const lists = { experts: device.words(experts), tiles: device.filled(tileWords(jobs)) };
+  const lists = {
+    experts: device.words(experts),
+    tiles: device.filled(tileWords(jobs, of.tuning)),
+  };
   await device.run([
     ...expertTiles(lists, { ...jobs, tuning: of.tuning, label: "tiles" }),
     ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
