@@ -3,8 +3,8 @@
 // and their weights (choice.wgsl, with its slot `scores`).
 //
 // One workgroup per row. MATRIX_LANES lanes share a logit, whose sum has the order of matmul.wgsl; a group of them
-// has $EACH logits at a time and $STEPS vec8s of each on their way, the first ones before the row is
-// normed. Slot:
+// has $EACH logits at a time and $STEPS vec8s of each on their way, from before the row is normed to
+// the last ones. Slot:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 
 //use weights
@@ -78,25 +78,36 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
   norm_row(tile.x, thread);
+  let step = $STEPSu * MATRIX_LANES;
   for (var first = 0u; first < EXPERTS; first += $EACHu * groups) {
+    let later = first + $EACHu * groups;
     //for e in EACH
-    let at$e = min(first + group + $eu * groups, EXPERTS - 1u) * vec8s + lane;
+    let row$e = min(first + group + $eu * groups, EXPERTS - 1u);
+    let row_later$e = min(later + group + $eu * groups, EXPERTS - 1u);
     var sum$e = 0.0;
     //end
-    for (var k = lane; k < vec8s; k += $STEPSu * MATRIX_LANES) {
-      if (k != lane || first > 0u) {
-        //for s in STEPS
-        //for e in EACH
-        block$s_$e = load_block(at$e + k - lane + $su * MATRIX_LANES);
-        //end
-        //end
-      }
+    for (var k = 0u; k < vec8s; k += step) {
+      // What is multiplied makes room for what comes next, of these logits or of the ones after them.
+      let here = k + step < vec8s;
+      let more = here || later < EXPERTS;
+      //for e in EACH
+      let next$e = select(row_later$e * vec8s, row$e * vec8s + k + step, here) + lane;
+      //end
       //for s in STEPS
       {
-        let lo = row_vectors[k + $su * MATRIX_LANES];
-        let hi = row_vectors[vec8s + k + $su * MATRIX_LANES];
+        let at = k + $su * MATRIX_LANES + lane;
+        let lo = row_vectors[at];
+        let hi = row_vectors[vec8s + at];
         //for e in EACH
-        sum$e = add8(sum$e, lo, hi, vec8_0(block$s_$e));
+        let w$e = vec8_0(block$s_$e);
+        //end
+        if (more) {
+          //for e in EACH
+          block$s_$e = load_block(next$e + $su * MATRIX_LANES);
+          //end
+        }
+        //for e in EACH
+        sum$e = add8(sum$e, lo, hi, w$e);
         //end
       }
       //end
