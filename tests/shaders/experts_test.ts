@@ -34,6 +34,8 @@ interface Case {
   /** Experts in each shard. */
   readonly shards: readonly number[];
   readonly tuning: Tuning;
+  /** The last experts, which are parts of one MLP in the matrix. */
+  readonly shared?: number;
 }
 
 /** topK different experts for each row, some of them popular. */
@@ -92,6 +94,7 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
       epilogue: of.epilogue,
       perJob: of.perJob,
       tuning: of.tuning,
+      ...of.shared ? { shared: of.shared } : {},
       label: "test",
     }),
   ]);
@@ -113,6 +116,7 @@ const GATE_UP: Case = {
 const DOWN: Case = { ...GATE_UP, format: "f16", epilogue: "store", k: 40, perJob: true };
 const HARDWARE = tuning(false);
 const STAGED: Case = { ...GATE_UP, k: 768, n: 36, tuning: HARDWARE };
+const SINGLE = { epilogue: "store", perJob: true } as const;
 const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "gate and up, software": [GATE_UP, 5],
   "gate and up, hardware": [{ ...GATE_UP, tuning: HARDWARE }, 3],
@@ -170,6 +174,49 @@ for (const [name, of] of Object.entries(ROWS_OF)) {
       for (const [i, r] of order.entries()) {
         const own = together.slice(i * of.topK, (i + 1) * of.topK);
         assert.deepEqual(own, alone[r], `row ${r} as ${i} of ${count}`);
+      }
+    }
+  });
+}
+
+/** The rows of experts, the last `shared` of them as the rows of one MLP: [gate; up], or down's by output. */
+function asOneMlp(values: Float32Array, of: Case): Float32Array {
+  const { numExperts, n, k, epilogue, shared = 0 } = of;
+  const first = numExperts - shared;
+  const row = (expert: number, c: number) => {
+    const at = (first + expert) * n + c;
+    return [...values.subarray(at * k, (at + 1) * k)];
+  };
+  const parts = [...Array(shared).keys()];
+  const columns = (count: number) => [...Array(count).keys()];
+  const half = n / 2;
+  const rows = epilogue === "swiglu"
+    ? [0, half].flatMap((begin) =>
+      parts.flatMap((e) => columns(half).flatMap((c) => row(e, begin + c)))
+    )
+    : columns(n).flatMap((c) => parts.flatMap((e) => row(e, c)));
+  return Float32Array.from([...values.subarray(0, first * n * k), ...rows]);
+}
+
+for (const base of [GATE_UP, { ...DOWN, shards: [6] }, STAGED, { ...STAGED, ...SINGLE }]) {
+  const name = `${base.epilogue}, ${base.k} columns`;
+  Deno.test(`experts: those that every row has are parts of one MLP, ${name}`, async () => {
+    for (const shared of [1, 2, 3]) {
+      const { format, numExperts, n, k: cols, tuning: { lanes } } = base;
+      const apart = { ...base, topK: 2 + shared };
+      const values = weights(format as FloatFormat, numExperts * n, cols);
+      const shape = { format: format as FloatFormat, cols, lanes, shards: [numExperts * n] };
+      const of = { ...apart, shared };
+      const one = uploadMatrix(device, asOneMlp(values, of), shape);
+      for (const rows of [1, 7]) {
+        const routed = choices(rows, { ...base, numExperts: numExperts - shared });
+        const experts = Array.from({ length: rows }, (_, r) => [
+          ...routed.slice(2 * r, 2 * r + 2),
+          ...Array.from({ length: shared }, (_, s) => numExperts - shared + s),
+        ]).flat();
+        const x = numbers((of.perJob ? experts.length : rows) * cols, 3);
+        const wanted = await run(uploadMatrix(device, values, shape), x, experts, apart);
+        assert.deepEqual(await run(one, x, experts, of), wanted);
       }
     }
   });
