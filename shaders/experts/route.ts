@@ -53,7 +53,10 @@ export function choiceConstants(
   { lanes, shared }: { readonly lanes: number; readonly shared: number },
 ): Record<typeof CHOICE_CONSTANTS[number], number> {
   const { numExperts } = routing;
-  const segments = Math.max(1, Math.floor(lanes / numExperts));
+  const segments = Math.max(
+    1,
+    Math.min(Math.floor(lanes / numExperts), Math.ceil(numExperts / UNROLLED)),
+  );
   const segment = UNROLLED * Math.ceil(numExperts / segments / UNROLLED);
   return {
     EXPERTS: numExperts,
