@@ -73,16 +73,13 @@ function expertCase(
   { format, rows }: { readonly format: WeightFormat; readonly rows: number },
 ): MicroCase {
   const { name, hidden, intermediate, shared } = mixture;
-  const jobs = {
-    rows,
-    topK: mixture.topK + shared,
-    numExperts: mixture.numExperts + shared,
-  };
+  const jobs = { rows, topK: mixture.topK + shared, numExperts: mixture.numExperts + shared };
   const [n, k] = role === "gateUp" ? [2 * intermediate, hidden] : [hidden, intermediate];
   return {
     name: `experts/${name}/${role}-${format}/${rows}`,
     make(from) {
       const tune = tuning(from.gpu.info.software, from.gpu.limits);
+      const tile = tileSize(jobs, tune, format);
       const matrix = from.matrix(jobs.numExperts * n, k, format);
       const perJob = role === "down";
       const x = from.random(rows * (perJob ? jobs.topK : 1) * k);
@@ -90,13 +87,13 @@ function expertCase(
       return Array.from({ length: LISTS }, (_, seed) => {
         const chosen = choices(mixture, rows, seed);
         const experts = from.words(Uint32Array.from(chosen));
-        const tiles = from.words(listed(chosen, { tile: tileSize(jobs, tune), ...jobs }));
+        const tiles = from.words(listed(chosen, { ...jobs, tile }));
         const lists = { experts, tiles };
-        const shape = { ...jobs, shared, perJob, tuning: tune, label: name };
+        const shape = { ...jobs, tile, shared, perJob, tuning: tune, label: name };
         const epilogue = perJob ? "store" : "swiglu";
         // Both matmuls of a layer share the lists, which are made before gate-up.
         return [
-          ...perJob ? [] : expertTiles(lists, { ...jobs, tuning: tune, label: "tiles" }),
+          ...perJob ? [] : expertTiles(lists, { ...jobs, tile, tuning: tune, label: "tiles" }),
           ...expertMatmul({ matrix, x, out, ...lists }, { ...shape, epilogue }),
         ];
       });

@@ -1,6 +1,12 @@
-import { BLOCK_VEC8S, isInteger, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import {
+  BLOCK_VEC8S,
+  isInteger,
+  type Matrix,
+  type Tuning,
+  type WeightFormat,
+} from "../../src/gpu/matrix.ts";
 import type { Dots } from "../matmul/matmul_shape.ts";
-import type { Jobs } from "./job_lists.ts";
+import type { Jobs, TileSize } from "./job_lists.ts";
 
 /** How a matmul of experts is launched. None of it touches a bit of the result. */
 export type ExpertShape =
@@ -22,10 +28,11 @@ export type ExpertShape =
     }
   );
 
+/** Tiles of software adapters. */
 const TILE_SIZES = [2, 4, 8] as const;
 
 /** Tiles from here on have x prefetched: waiting for it takes long beside the weights. */
-const PREFETCH_TILE = 8;
+const PREFETCH_TILE = 4;
 
 /** Vec8s of x in a stage whose follower is prefetched. */
 const PREFETCH_STAGE = 32;
@@ -36,23 +43,32 @@ const MOST_STEPS = 4;
 /** The same for a job alone. */
 const MOST_ALONE = 12;
 
-/** Jobs of an expert, on average, up to which lists do not pay: what two jobs read is in the cache. */
-const ALONE = 0.5;
+/**
+ * Tiles of hardware by the most jobs that an expert has on average. Fewer than half a job: what two jobs
+ * read is in the cache, and lists do not pay. Packed integers are fast at two jobs alone.
+ */
+const BY_AVERAGE = {
+  floats: [[0.5, 1], [1, 2], [32, 4]],
+  packed: [[0.5, 1], [4, 2]],
+} as const;
 
-/** Twice what an expert gets on average, so that few tiles split what could share a read. */
+/** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(
   { rows, topK, numExperts }: Jobs,
-  { software }: Pick<Tuning, "software">,
-): number {
+  { software, packedRows }: Pick<Tuning, "software" | "packedRows">,
+  format: WeightFormat,
+): TileSize {
   const average = rows * topK / numExperts;
-  if (rows === 1 || (!software && average <= ALONE)) return 1;
-  return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
+  if (rows === 1) return 1;
+  // Twice the average, so that few tiles split what could share a read.
+  if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
+  const sizes = BY_AVERAGE[isInteger(format) && packedRows > 0 ? "packed" : "floats"];
+  return sizes.find(([most]) => average <= most)?.[1] ?? 8;
 }
 
-/** The launch of the jobs; on hardware staged wherever a lane has whole blocks, at any number of rows. */
-export function expertShape(matrix: Matrix, jobs: Jobs, tuning: Tuning): ExpertShape {
+/** The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile. */
+export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): ExpertShape {
   const { format, cols, lanes } = matrix;
-  const tile = tileSize(jobs, tuning);
   const groups = tuning.groups * tuning.lanes / lanes;
   const even = { tile, pairs: tuning.pairs, groups };
   if (tuning.software || cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) {

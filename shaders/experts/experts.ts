@@ -2,28 +2,34 @@ import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../sr
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel } from "./expert_kernels.ts";
-import { type ExpertShape, expertShape, tileSize } from "./expert_shape.ts";
-import { jobLists, type Jobs, listWords, mostTiles } from "./job_lists.ts";
+import { expertShape, tileSize } from "./expert_shape.ts";
+import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
 });
 
-/** u32 words of the tiles of at most `jobs.rows` rows. */
-export function tileWords(jobs: Jobs, tuning: Pick<Tuning, "software">): number {
+/** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
+export type TiledJobs = Jobs & { readonly tile: TileSize };
+
+/** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices. */
+export function tileWords(jobs: Jobs, tuning: Pick<Tuning, "software" | "packedRows">): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  return Math.max(...counts.map((some) => listWords(some, tileSize(some, tuning))));
+  const words = (some: Jobs) =>
+    (["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format)));
+  return Math.max(...counts.flatMap(words));
 }
 
 /** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
-  jobs: Jobs & { readonly tuning: Pick<Tuning, "software">; readonly label: string },
+  { tuning, ...jobs }: TiledJobs & {
+    readonly tuning: Pick<Tuning, "software">;
+    readonly label: string;
+  },
 ): Dispatch[] {
-  const tile = tileSize(jobs, jobs.tuning);
-  if (tile === 1) return [];
-  return [jobLists(lists, { ...jobs, tile, software: jobs.tuning.software })];
+  return jobs.tile === 1 ? [] : [jobLists(lists, { ...jobs, software: tuning.software })];
 }
 
 /**
@@ -40,22 +46,20 @@ export function expertMatmul(
     readonly experts: Operand;
     readonly tiles: Operand;
   },
-  shape: Jobs & {
+  shape: TiledJobs & {
     readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
     /** The last experts that every row has, see `sharedRows`; default 0. Where there are any, W is one shard. */
     readonly shared?: number;
     readonly tuning: Tuning;
-    /** Absent: `expertShape`'s. */
-    readonly launch?: ExpertShape;
     readonly label: string;
   },
 ): Dispatch[] {
-  const { epilogue, tuning, topK, label } = shape;
+  const { epilogue, tile, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
-  const launch = shape.launch ?? expertShape(matrix, shape, tuning);
-  const { tile, pairs, groups } = launch;
+  const launch = expertShape(matrix, tile, tuning);
+  const { pairs, groups } = launch;
   const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
   return matrix.shards.map((shard) =>
     dispatch(expertKernel(matrix, epilogue, launch), {

@@ -4,7 +4,13 @@ import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
+import {
+  type Launches,
+  MOST_SPLIT_K,
+  type TensorMatrices,
+  type Tuning,
+  tuning,
+} from "../../gpu/matrix.ts";
 import {
   actWidth,
   attentionSizes,
@@ -137,12 +143,12 @@ function scratch(
 }
 
 /** Words of the lists, whether the shared expert is stacked or not. */
-function mixtureTiles(mlp: MixtureMlp, rows: number, software: boolean): number {
+function mixtureTiles(mlp: MixtureMlp, rows: number, rules: Tuning): number {
   const { topK, numExperts } = mlp.routing;
   const shared = sharedExperts(mlp);
   return Math.max(
-    tileWords({ topK, numExperts, rows }, { software }),
-    tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, { software }),
+    tileWords({ topK, numExperts, rows }, rules),
+    tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules),
   );
 }
 
@@ -157,12 +163,13 @@ function mixtureScratch(
   const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
   const widest = (width: (mlp: MixtureMlp) => number) => Math.max(...mixtures.map(width));
   const jobs = widest(mostJobs);
+  const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
   return {
     // A matrix has an even number of rows.
     logits: words("router", rows * widest(({ routing }) => routing.numExperts + 1)),
     experts: words("experts", rows * jobs),
     weights: words("weights", rows * jobs),
-    tiles: words("tiles", widest((mlp) => mixtureTiles(mlp, rows, gpu.info.software))),
+    tiles: words("tiles", widest((mlp) => mixtureTiles(mlp, rows, rules))),
     outputs: words("outputs", rows * jobs * hiddenSize),
   };
 }

@@ -1,5 +1,6 @@
 /** Mixture of experts: a router chooses a few gated MLPs for each row. */
 import { combineExperts, expertMatmul, expertTiles } from "../../../shaders/experts/experts.ts";
+import { tileSize } from "../../../shaders/experts/expert_shape.ts";
 import { route } from "../../../shaders/experts/route.ts";
 import { canRoute, router as routerOf } from "../../../shaders/experts/router.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
@@ -128,7 +129,8 @@ function expertOutputs(
   const { experts, tiles, outputs } = mixture as MixtureScratch;
   const { gateUp, down, stacked: shared } = weights;
   const lists = { experts, tiles };
-  const launch = { ...jobsOf(weights, rows), shared, tuning };
+  const jobs = jobsOf(weights, rows);
+  const launch = { ...jobs, tile: tileSize(jobs, tuning, gateUp.format), shared, tuning };
   return [
     ...expertTiles(lists, { ...launch, label: `${label}.tiles` }),
     ...expertMatmul(
