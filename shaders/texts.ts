@@ -33,6 +33,7 @@ import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
 import choice from "./experts/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
+import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
 import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
@@ -204,6 +205,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/choice": choice,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
+  "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,
   "experts/expert_ending": expertEnding,

@@ -43,14 +43,8 @@ const MOST_STEPS = 4;
 /** The same for a job alone. */
 const MOST_ALONE = 12;
 
-/**
- * Tiles of hardware by the most jobs that an expert has on average. Fewer than half a job: what two jobs
- * read is in the cache, and lists do not pay. Packed integers are fast at two jobs alone.
- */
-const BY_AVERAGE = {
-  floats: [[0.5, 1], [1, 2], [32, 4]],
-  packed: [[0.5, 1], [4, 2]],
-} as const;
+/** Tiles of hardware by the most jobs that an expert has on average. Packed integers are fast at two alone. */
+const BY_AVERAGE = { floats: [[1, 2], [32, 4]], packed: [[4, 2]] } as const;
 
 /** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(

@@ -1,7 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
-import { type ExpertEpilogue, expertKernel } from "./expert_kernels.ts";
+import { type ExpertEpilogue, expertKernel, type JobSource } from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
@@ -21,15 +21,23 @@ export function tileWords(jobs: Jobs, tuning: Pick<Tuning, "software" | "packedR
   return Math.max(...counts.flatMap(words));
 }
 
-/** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
+/** Records the lists of jobs where expertMatmul reads any. `experts` is u32 [rows, topK]. */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
-  { tuning, ...jobs }: TiledJobs & {
-    readonly tuning: Pick<Tuning, "software">;
-    readonly label: string;
-  },
+  { tuning, ...jobs }: TiledJobs & { readonly tuning: Tuning; readonly label: string },
 ): Dispatch[] {
-  return jobs.tile === 1 ? [] : [jobLists(lists, { ...jobs, software: tuning.software })];
+  if (sourceOf(jobs, tuning) !== "tiled") return [];
+  return [jobLists(lists, { ...jobs, software: tuning.software })];
+}
+
+/** Jobs that a workgroup of hardware can look at, one a lane. */
+const MOST_FOUND = 128;
+
+/** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
+function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
+  if (tile === 1) return "alone";
+  const lanes = Math.min(MOST_FOUND, tuning.lanes * tuning.groups);
+  return !tuning.software && rows * topK <= lanes ? "found" : "tiled";
 }
 
 /**
@@ -60,9 +68,11 @@ export function expertMatmul(
   const expertRows = matrix.rows / shape.numExperts;
   const launch = expertShape(matrix, tile, tuning);
   const { pairs, groups } = launch;
-  const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
+  const source = sourceOf(shape, tuning);
+  const total = shape.rows * topK;
+  const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   return matrix.shards.map((shard) =>
-    dispatch(expertKernel(matrix, epilogue, launch), {
+    dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
         weights: shard.operand,
         x,
@@ -80,8 +90,12 @@ export function expertMatmul(
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
+        ...source === "found" ? { JOBS: total } : {},
       },
-      workgroups: [mostTiles(shape, tile), Math.ceil(expertRows / 2 / pairs / groups)],
+      workgroups: [
+        source === "found" ? total : mostTiles(shape, tile),
+        Math.ceil(expertRows / 2 / pairs / groups),
+      ],
       label,
       work: expertWork(matrix, shape, shard.rows / expertRows),
     })
