@@ -30,7 +30,7 @@ import draftConfidence from "./confidence/draft_confidence.wgsl" with { type: "t
 import draftConfidenceNone from "./confidence/draft_confidence_none.wgsl" with { type: "text" };
 import tellConfidence from "./confidence/tell_confidence.wgsl" with { type: "text" };
 import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
-import choice from "./experts/choice.wgsl" with { type: "text" };
+import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
@@ -42,10 +42,10 @@ import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
-import route from "./experts/route.wgsl" with { type: "text" };
-import router from "./experts/router.wgsl" with { type: "text" };
-import routeSigmoid from "./experts/route_sigmoid.wgsl" with { type: "text" };
-import routeSoftmax from "./experts/route_softmax.wgsl" with { type: "text" };
+import route from "./router/route.wgsl" with { type: "text" };
+import router from "./router/router.wgsl" with { type: "text" };
+import routeSigmoid from "./router/route_sigmoid.wgsl" with { type: "text" };
+import routeSoftmax from "./router/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
 import draftRow from "./fragments/draft_row.wgsl" with { type: "text" };
 import drafts from "./fragments/drafts.wgsl" with { type: "text" };
@@ -202,7 +202,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "confidence/draft_confidence_none": draftConfidenceNone,
   "confidence/tell_confidence": tellConfidence,
   "confidence/tell_none": tellNone,
-  "experts/choice": choice,
+  "router/choice": choice,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_found": expertJobsFound,
@@ -214,10 +214,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_staged": expertStaged,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
-  "experts/route": route,
-  "experts/router": router,
-  "experts/route_sigmoid": routeSigmoid,
-  "experts/route_softmax": routeSoftmax,
+  "router/route": route,
+  "router/router": router,
+  "router/route_sigmoid": routeSigmoid,
+  "router/route_softmax": routeSoftmax,
   "fragments/argmax": argmax,
   "fragments/draft_row": draftRow,
   "fragments/drafts": drafts,

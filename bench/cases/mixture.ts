@@ -1,8 +1,8 @@
 import { tileSize } from "../../shaders/experts/expert_shape.ts";
 import { expertMatmul, expertTiles } from "../../shaders/experts/experts.ts";
 import { type Jobs, listWords } from "../../shaders/experts/job_lists.ts";
-import { route, type Routing } from "../../shaders/experts/route.ts";
-import { canRoute, router } from "../../shaders/experts/router.ts";
+import { route, type Routing } from "../../shaders/router/route.ts";
+import { canRoute, router } from "../../shaders/router/router.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { route, type Routing } from "../../shaders/experts/route.ts";
+import { route, type Routing } from "../../shaders/router/route.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { Routing } from "../../shaders/experts/route.ts";
-import { canRoute, router } from "../../shaders/experts/router.ts";
+import type { Routing } from "../../shaders/router/route.ts";
+import { canRoute, router } from "../../shaders/router/router.ts";
 import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

@@ -1,6 +1,6 @@
 // What choice.wgsl promises, in plain numbers.
 
-import type { Routing } from "../../shaders/experts/route.ts";
+import type { Routing } from "../../shaders/router/route.ts";
 
 /** Best first; of equals the lower number. */
 function ranked(values: readonly number[]): number[] {

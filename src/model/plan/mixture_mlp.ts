@@ -1,8 +1,8 @@
 /** Mixture of experts: a router chooses a few gated MLPs for each row. */
 import { combineExperts, expertMatmul, expertTiles } from "../../../shaders/experts/experts.ts";
 import { tileSize } from "../../../shaders/experts/expert_shape.ts";
-import { route } from "../../../shaders/experts/route.ts";
-import { canRoute, router as routerOf } from "../../../shaders/experts/router.ts";
+import { route } from "../../../shaders/router/route.ts";
+import { canRoute, router as routerOf } from "../../../shaders/router/router.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";

@@ -8,7 +8,7 @@
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 
 //use weights
-//use experts/choice
+//use router/choice
 //use fragments/split_k_sums
 //use fragments/workgroup_sum
 //use matmul/dot/add8

@@ -84,8 +84,8 @@ const kernels = new Map<string, Kernel>();
 function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { scores: `experts/route_${scores}` };
-    return kernel(name, shader("experts/route", { slots, counts: choiceCounts(lanes, 3) }), {
+    const slots = { scores: `router/route_${scores}` };
+    return kernel(name, shader("router/route", { slots, counts: choiceCounts(lanes, 3) }), {
       bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
       constants: [...CHOICE_CONSTANTS, "STRIDE"],
     });

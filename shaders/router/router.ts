@@ -71,8 +71,8 @@ function routerKernel(scores: Routing["scores"], shape: RouterShape): Kernel {
   const { format, lanes, matrixLanes, each, steps, normed } = shape;
   const name = `router_${format}_${scores}_${lanes}x${normed}_${matrixLanes}_${each}x${steps}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("experts/router", {
-      slots: { weights: `weights/weights_${format}`, scores: `experts/route_${scores}` },
+    const code = shader("router/router", {
+      slots: { weights: `weights/weights_${format}`, scores: `router/route_${scores}` },
       counts: {
         ...choiceCounts(lanes, BIAS),
         EACH: each,

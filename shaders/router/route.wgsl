@@ -2,7 +2,7 @@
 //
 // One workgroup per row.
 
-//use experts/choice
+//use router/choice
 
 alias Sum = f32;
 
