@@ -44,7 +44,7 @@ const MOST_STEPS = 4;
 const MOST_ALONE = 12;
 
 /** Tiles of hardware by the most jobs that an expert has on average. Packed integers are fast at two alone. */
-const BY_AVERAGE = { floats: [[1, 2], [32, 4]], packed: [[4, 2]] } as const;
+const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2]] } as const;
 
 /** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(

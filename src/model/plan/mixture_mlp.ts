@@ -47,8 +47,9 @@ export function mixtureMlp(
   weights: MixtureWeights,
   of: MixtureInput,
 ): MixtureBranch {
-  const { scratch: { x, normed }, tuning } = context;
+  const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
+  const x = streamOf(context, of);
   const io = { input: of.norm ? normed : x, rows, label };
   const { topK } = jobsOf(weights, rows);
   const routed = routeRows(context, weights, of);
@@ -77,6 +78,12 @@ export function mixtureMlp(
   };
 }
 
+/** Where the residual stream is, or will be when what is still to be added to it is. */
+function streamOf({ scratch: { x } }: DecoderContext, { stream }: MixtureInput): Operand {
+  if ("outputs" in stream) return stream.stream;
+  return ("x" in stream ? stream.x : undefined) ?? x;
+}
+
 /** Jobs of rows: the chosen experts, and those that every row has. */
 function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
   return {
@@ -90,10 +97,12 @@ function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
 function routeRows(
   context: DecoderContext,
   { spec: { routing }, router, bias, stacked }: MixtureWeights,
-  { stream, norm: weight, rows, label }: MixtureInput,
+  of: MixtureInput,
 ): { readonly before: Dispatch[]; readonly after: Dispatch[] } {
-  const { tuning, config, scratch: { x, normed, mixture } } = context;
+  const { stream, norm: weight, rows, label } = of;
+  const { tuning, config, scratch: { normed, mixture } } = context;
   const { logits, experts, weights } = mixture as MixtureScratch;
+  const x = streamOf(context, of);
   const chosen = { bias, experts, weights };
   const choice = { ...routing, rows, tuning, shared: stacked };
   const sums = "sums" in stream && stream.x ? stream : undefined;
@@ -146,14 +155,16 @@ function expertOutputs(
 
 /** Adds the weighted outputs to what the branch leaves. */
 function combined(
-  { config, scratch: { x, sums, mixture } }: DecoderContext,
+  context: DecoderContext,
   weights: MixtureWeights,
-  { rows, end, label }: MixtureInput,
+  of: MixtureInput,
 ): Dispatch {
+  const { rows, end, label } = of;
+  const { config, scratch: { sums, mixture } } = context;
   const { weights: shares, outputs } = mixture as MixtureScratch;
   return combineExperts(
     // Where the shared expert left several sums, the first gets the experts'.
-    { y: outputs, weights: shares, out: end === "sums" ? sums : x },
+    { y: outputs, weights: shares, out: end === "sums" ? sums : streamOf(context, of) },
     {
       rows,
       topK: jobsOf(weights, rows).topK,

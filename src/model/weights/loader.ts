@@ -40,7 +40,8 @@ export interface Loader {
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /**
    * Whether tensors, their rows counted by the width of the first, can be one matrix of experts in one binding:
-   * of one format, that of a checkpoint which is not quantized, and on hardware, where lanes share outputs.
+   * of one format, that of a checkpoint which is not quantized, where lanes share outputs. Matrix units,
+   * which are the faster the more rows a matrix has at once, keep shared experts apart.
    */
   stackable(tensors: readonly TensorInfo[]): boolean;
   /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
@@ -79,7 +80,11 @@ export function shapesAlone({ matrixShape, tableShape }: WeightSource): WeightSo
 }
 
 /** Opens a loader. */
-export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, arena: Arena): Loader {
+export function loader(
+  gpu: Pick<Gpu, "limits" | "matrixUnit">,
+  source: WeightSource,
+  arena: Arena,
+): Loader {
   function build<Format extends WeightFormat>(
     label: string,
     { from, ...shape }: Shape<Format>,
@@ -112,6 +117,7 @@ export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, arena: Ar
     stackable(tensors) {
       const [first, ...others] = tensors.map((tensor) => source.matrixShape([tensor]));
       if (!first || first.lanes === 1 || isPrequantized(first.from)) return false;
+      if (gpu.matrixUnit) return false;
       const alike = others.every(({ from, format }) =>
         from === first.from && format === first.format
       );
