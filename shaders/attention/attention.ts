@@ -5,10 +5,12 @@ import {
   chunkKernel,
   combineKernel,
   combineTiles,
+  groupOf,
   lanesKernel,
   pathGroups,
   SPLIT_CELLS,
 } from "./attention_kernels.ts";
+import { isTiled, keptSums, tiledKernel, tiledShape } from "./attention_tiled.ts";
 import type { Heads } from "../fragments/heads.ts";
 
 /** Of 16 cells, PAGE in rows.wgsl. */
@@ -24,7 +26,7 @@ const MANY_ROWS = 16;
 const MOST_IN_LANES = 128;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
-const PARTIAL_BYTES = 128 << 20;
+const PARTIAL_BYTES = 144 << 20;
 /** Rows of a block: offsets of their q are then multiples of 256 bytes. */
 const BLOCK_ROWS = 8;
 
@@ -126,7 +128,7 @@ function blockOf(
   shape: AttentionShape,
 ): { readonly count: number; readonly perSlot: number } {
   const { count, perSlot, headDim } = shape;
-  const splits = shape.heads * splitsOf(shape);
+  const splits = shape.heads * sumsOf(shape);
   const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / splits);
   if (room >= count) return { count, perSlot };
   const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
@@ -165,38 +167,19 @@ const ROW_BYTES = 48;
 const ALIGNED_ROWS = 16;
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
-  const { heads, kvHeads, headDim, perSlot, count, label } = shape;
-  const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
-  const many = perSlot > MANY_ROWS && !shape.tuning.software;
-  const most = many ? MANY_QUERIES : FEW_QUERIES;
-  const group = groupOf(heads / kvHeads, most);
-  const tile = tileOf(perSlot, most / group);
-  const KV_SPLITS = splitsOf(shape);
-  const groupsBefore = shape.paths ? pathGroups(tile) : 0;
-  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  const { heads, headDim, count, label } = shape;
+  const { rows, out, partial: { sums, stats } } = buffers;
+  const kept = sumsOf(shape);
   return [
-    dispatch(chunkKernel(shape, group, tile), {
-      buffers: { q, keys, values, rows, pages, sums, stats },
-      constants: {
-        KV_HEADS: kvHeads,
-        HEAD_TILES: heads / kvHeads / group,
-        TABLE_PAGES: shape.tablePages,
-        KV_SPLITS,
-        // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-        PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-        FIRST_ROW: shape.firstRow,
-        PATHS: Number(shape.paths),
-        ...scoreConstants(shape),
-      },
-      workgroups: [tiles, heads / group, groupsBefore + KV_SPLITS],
-      cellsEach: SPLIT_CELLS,
-      groupsBefore,
-      label,
-      work: chunkWork(shape),
-    }),
+    isTiled(shape) ? tiledSums(buffers, shape) : chunkSums(buffers, shape),
     dispatch(combineKernel(headDim), {
       buffers: { sums, stats, rows, out },
-      constants: { HEADS: heads, KV_SPLITS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
+      constants: {
+        HEADS: heads,
+        KV_SPLITS: kept,
+        FIRST_ROW: shape.firstRow,
+        WINDOW: windowOf(shape),
+      },
       workgroups: [heads, count, combineTiles(headDim)],
       label: `${label}.combine`,
       work: {
@@ -210,6 +193,71 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       },
     }),
   ];
+}
+
+/** Partial sums of a query. */
+function sumsOf(shape: AttentionShape): number {
+  const splits = splitsOf(shape);
+  return isTiled(shape) ? keptSums(splits, shape.window) : splits;
+}
+
+function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
+  const { heads, kvHeads, perSlot, count, label } = shape;
+  const { q, keys, values, rows, pages, partial: { sums, stats } } = buffers;
+  const many = perSlot > MANY_ROWS && !shape.tuning.software;
+  const most = many ? MANY_QUERIES : FEW_QUERIES;
+  const group = groupOf(heads / kvHeads, most);
+  const tile = tileOf(perSlot, most / group);
+  const KV_SPLITS = splitsOf(shape);
+  const groupsBefore = shape.paths ? pathGroups(tile) : 0;
+  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  return dispatch(chunkKernel(shape, group, tile), {
+    buffers: { q, keys, values, rows, pages, sums, stats },
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      TABLE_PAGES: shape.tablePages,
+      KV_SPLITS,
+      PER_SLOT: rowsOfSlot(perSlot, tile),
+      FIRST_ROW: shape.firstRow,
+      PATHS: Number(shape.paths),
+      ...scoreConstants(shape),
+    },
+    workgroups: [tiles, heads / group, groupsBefore + KV_SPLITS],
+    cellsEach: SPLIT_CELLS,
+    groupsBefore,
+    label,
+    work: chunkWork(shape),
+  });
+}
+
+function tiledSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
+  const { heads, kvHeads, perSlot, count, label } = shape;
+  const { q, keys, values, rows, pages, partial: { sums, stats } } = buffers;
+  const { group, tile } = tiledShape(shape);
+  const KEPT = sumsOf(shape);
+  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  return dispatch(tiledKernel(shape), {
+    buffers: { q, keys, values, rows, pages, sums, stats },
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      TABLE_PAGES: shape.tablePages,
+      KEPT,
+      PER_SLOT: rowsOfSlot(perSlot, tile),
+      FIRST_ROW: shape.firstRow,
+      ...scoreConstants(shape),
+    },
+    workgroups: [tiles, heads / group, KEPT],
+    cellsEach: SPLIT_CELLS,
+    label,
+    work: chunkWork(shape),
+  });
+}
+
+/** Whole tiles need not know their slot: prompts of all lengths share a pipeline. */
+function rowsOfSlot(perSlot: number, tile: number): number {
+  return perSlot % tile === 0 ? tile : perSlot;
 }
 
 /** q in, partial sums out. */
@@ -234,12 +282,6 @@ function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Wo
       window: shape.window,
     },
   };
-}
-
-/** Query heads a workgroup takes: the largest part of a group that is at most `most`. */
-function groupOf(group: number, most: number): number {
-  const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
-  return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
 }
 
 /** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
