@@ -10,7 +10,7 @@ import {
   pathGroups,
   SPLIT_CELLS,
 } from "./attention_kernels.ts";
-import { isTiled, keptSums, tiledKernel, tiledShape } from "./attention_tiled.ts";
+import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import type { Heads } from "../fragments/heads.ts";
 
 /** Of 16 cells, PAGE in rows.wgsl. */
@@ -73,6 +73,8 @@ interface AttentionShape extends Heads, Scoring {
 interface BlockShape extends AttentionShape {
   /** The block's first row, in `rows`. */
   readonly firstRow: number;
+  /** Many rows of a slot at once, by attention_tiled.wgsl. */
+  readonly tiled: boolean;
 }
 
 type Adapter = Pick<Tuning, "software">;
@@ -98,12 +100,15 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
   if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
-  const block = blockOf(buffers.partial, shape);
+  const tiles = isTiled(shape) ? blockOf(buffers.partial, { ...shape, tiled: true }) : undefined;
+  const tiled = tiles !== undefined && tiles.perSlot > 1;
+  const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
     const first = i * block.count;
     const rows = Math.min(block.count, count - first);
     return attentionBlock(fromRow(buffers, shape, first), {
       ...shape,
+      tiled,
       firstRow: first % ALIGNED_ROWS,
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
@@ -125,7 +130,7 @@ function splitsOf({ tablePages }: Heads): number {
  */
 function blockOf(
   { sums, stats }: PartialSums,
-  shape: AttentionShape,
+  shape: AttentionShape & Pick<BlockShape, "tiled">,
 ): { readonly count: number; readonly perSlot: number } {
   const { count, perSlot, headDim } = shape;
   const splits = shape.heads * sumsOf(shape);
@@ -168,10 +173,14 @@ const ALIGNED_ROWS = 16;
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, headDim, count, label } = shape;
-  const { rows, out, partial: { sums, stats } } = buffers;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
   const kept = sumsOf(shape);
   return [
-    isTiled(shape) ? tiledSums(buffers, shape) : chunkSums(buffers, shape),
+    shape.tiled
+      ? tiledSums({ q, keys, values, rows, pages, sums, stats }, {
+        ...{ ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) },
+      })
+      : chunkSums(buffers, shape),
     dispatch(combineKernel(headDim), {
       buffers: { sums, stats, rows, out },
       constants: {
@@ -196,9 +205,9 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
 }
 
 /** Partial sums of a query. */
-function sumsOf(shape: AttentionShape): number {
+function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
   const splits = splitsOf(shape);
-  return isTiled(shape) ? keptSums(splits, shape.window) : splits;
+  return shape.tiled ? keptSums(splits, shape.window) : splits;
 }
 
 function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
@@ -218,7 +227,8 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
       HEAD_TILES: heads / kvHeads / group,
       TABLE_PAGES: shape.tablePages,
       KV_SPLITS,
-      PER_SLOT: rowsOfSlot(perSlot, tile),
+      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
       FIRST_ROW: shape.firstRow,
       PATHS: Number(shape.paths),
       ...scoreConstants(shape),
@@ -229,35 +239,6 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
     label,
     work: chunkWork(shape),
   });
-}
-
-function tiledSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
-  const { heads, kvHeads, perSlot, count, label } = shape;
-  const { q, keys, values, rows, pages, partial: { sums, stats } } = buffers;
-  const { group, tile } = tiledShape(shape);
-  const KEPT = sumsOf(shape);
-  const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  return dispatch(tiledKernel(shape), {
-    buffers: { q, keys, values, rows, pages, sums, stats },
-    constants: {
-      KV_HEADS: kvHeads,
-      HEAD_TILES: heads / kvHeads / group,
-      TABLE_PAGES: shape.tablePages,
-      KEPT,
-      PER_SLOT: rowsOfSlot(perSlot, tile),
-      FIRST_ROW: shape.firstRow,
-      ...scoreConstants(shape),
-    },
-    workgroups: [tiles, heads / group, KEPT],
-    cellsEach: SPLIT_CELLS,
-    label,
-    work: chunkWork(shape),
-  });
-}
-
-/** Whole tiles need not know their slot: prompts of all lengths share a pipeline. */
-function rowsOfSlot(perSlot: number, tile: number): number {
-  return perSlot % tile === 0 ? tile : perSlot;
 }
 
 /** q in, partial sums out. */

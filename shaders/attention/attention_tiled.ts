@@ -1,5 +1,12 @@
 /** Attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
-import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+  type Work,
+} from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
@@ -37,7 +44,7 @@ export function keptSums(splits: number, window: number | undefined): number {
 }
 
 /** Query heads and rows of a workgroup. */
-export function tiledShape({ heads, kvHeads, headDim }: Heads): { group: number; tile: number } {
+function tiledShape({ heads, kvHeads, headDim }: Heads): { group: number; tile: number } {
   const queries = queriesOf(headDim);
   const group = groupOf(heads / kvHeads, queries);
   return { group, tile: Math.floor(queries / group) };
@@ -50,7 +57,7 @@ function queriesOf(headDim: number): number {
 
 const kernels = new Map<string, Kernel>();
 
-export function tiledKernel(heads: Heads): Kernel {
+function tiledKernel(heads: Heads): Kernel {
   const { group, tile } = tiledShape(heads);
   const { headDim, kvDtype } = heads;
   const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
@@ -64,6 +71,42 @@ export function tiledKernel(heads: Heads): Kernel {
         ...SCORING,
       ],
     });
+  });
+}
+
+/** Records the partial sums, [rows, heads, kept], of `count` rows. */
+export function tiledSums(
+  buffers: Readonly<
+    Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
+  >,
+  shape: Heads & Pick<TiledRows, "perSlot"> & {
+    readonly count: number;
+    readonly firstRow: number;
+    readonly kept: number;
+    /** Of SCORING. */
+    readonly constants: Readonly<Record<(typeof SCORING)[number], number>>;
+    readonly label: string;
+    readonly work: Work;
+  },
+): Dispatch {
+  const { heads, kvHeads, perSlot, count, kept: KEPT, label, work } = shape;
+  const { group, tile } = tiledShape(shape);
+  return dispatch(tiledKernel(shape), {
+    buffers,
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      TABLE_PAGES: shape.tablePages,
+      KEPT,
+      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+      FIRST_ROW: shape.firstRow,
+      ...shape.constants,
+    },
+    workgroups: [count / perSlot * Math.ceil(perSlot / tile), heads / group, KEPT],
+    cellsEach: SPLIT_CELLS,
+    label,
+    work,
   });
 }
 
