@@ -8,6 +8,7 @@ import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
 import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
+import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
 import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
@@ -174,6 +175,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
   "attention/attention_tiled": attentionTiled,
+  "attention/combine_rows": combineRows,
   "attention/latent_query": latentQuery,
   "attention/latent_rope": latentRope,
   "attention/latent_store": latentStore,

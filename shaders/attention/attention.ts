@@ -1,15 +1,8 @@
 import { type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import {
-  chunkKernel,
-  combineKernel,
-  combineTiles,
-  groupOf,
-  lanesKernel,
-  pathGroups,
-  SPLIT_CELLS,
-} from "./attention_kernels.ts";
+import { chunkKernel, groupOf, lanesKernel, pathGroups, SPLIT_CELLS } from "./attention_kernels.ts";
+import { combineSums } from "./attention_combine.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import type { Heads } from "../fragments/heads.ts";
 
@@ -181,15 +174,9 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
         ...{ ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) },
       })
       : chunkSums(buffers, shape),
-    dispatch(combineKernel(headDim), {
-      buffers: { sums, stats, rows, out },
-      constants: {
-        HEADS: heads,
-        KV_SPLITS: kept,
-        FIRST_ROW: shape.firstRow,
-        WINDOW: windowOf(shape),
-      },
-      workgroups: [heads, count, combineTiles(headDim)],
+    combineSums({ sums, stats, rows, out }, {
+      ...{ heads, headDim, count, kept, many: shape.tiled, firstRow: shape.firstRow },
+      window: windowOf(shape),
       label: `${label}.combine`,
       work: {
         bytes: 4 * count * heads * headDim,

@@ -10,7 +10,7 @@
 //use attention/visible
 
 override HEADS: u32;
-override KV_SPLITS: u32; // partial sums of a query: of a whole block table, or chains of attention_tiled.wgsl
+override KV_SPLITS: u32; // of a whole block table
 override FIRST_ROW: u32; // of `rows`
 
 const SPLIT_CELLS = 64u; // cells
@@ -30,7 +30,7 @@ var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
 @compute @workgroup_size(LANES * QUADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = rows[FIRST_ROW + tile.y];
-  let splits = min((visible_end(row) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
+  let splits = (visible_end(row) + SPLIT_CELLS - 1u) / SPLIT_CELLS;
   let first = visible_begin(row) / SPLIT_CELLS;
   let query = tile.y * HEADS + tile.x;
   let lane = thread / QUADS;

@@ -111,6 +111,21 @@ export function combineKernel(headDim: number): Kernel {
   });
 }
 
+/** Invocations of a workgroup of combine_rows.wgsl. */
+export const COMBINE_ROWS_THREADS = 256;
+
+/** Adds the splits of many rows. */
+export function combineRowsKernel(headDim: number): Kernel {
+  const name = `attention_combine_rows_${headDim}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const counts = { HEAD: headDim / 4, PREFETCH: 4 };
+    return kernel(name, shader("attention/combine_rows", { counts }), {
+      bindings: ["sums", "stats", "rows", "out"],
+      constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW"],
+    });
+  });
+}
+
 /** A row and a group of heads at once, in registers. */
 export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel {
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8 };

@@ -98,10 +98,15 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
 Deno.test("sizes: the features that a draft may catch up from fit one binding too", () => {
   using models = openModels({});
   const most = 1 << 20;
-  const gpu = { limits: { maxStorageBufferBindingSize: most, maxBufferSize: most } };
+  const limits = { maxStorageBufferBindingSize: most, maxBufferSize: most };
+  const gpu = { limits, info: { software: true } };
   const pages = (tiers: number[]) => {
     const settings = { contextLength: 1024, tiers: chains(tiers), maxBatch: 64 };
-    return capacityOf(settings, gpu as Parameters<typeof capacityOf>[1], allLayers(models)).pages;
+    return capacityOf(
+      settings,
+      gpu as unknown as Parameters<typeof capacityOf>[1],
+      allLayers(models),
+    ).pages;
   };
   const features = 3 * models.target.config.hiddenSize;
   assert.equal(pages([0, 3]), Math.floor(most / (16 * features * 4)));

@@ -39,7 +39,16 @@ const SHAPES: readonly Shape[] = [
   { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 35 },
   { group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16", cells: [1180, 60], perSlot: 24, room: 30 },
   { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [1020], perSlot: 20, room: 8 },
-  { group: 3, kvHeads: 1, headDim: 64, kvDtype: "f16", cap: 5, cells: [1010, 120], perSlot: 33 },
+  {
+    group: 3,
+    kvHeads: 1,
+    headDim: 64,
+    kvDtype: "f16",
+    cap: 5,
+    window: 1030,
+    cells: [1010, 120],
+    perSlot: 33,
+  },
   { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
   { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
 ];

@@ -79,7 +79,8 @@ export function decoderContext(
     tuning: {
       ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
       launches: shared.launches,
-      tensor: shared.tensor,
+      // Attention and matmuls take turns.
+      tensor: shared.tensor && { ...shared.tensor, xHalves: shared.partial.sums },
     },
     scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
     ropes: config.ropes.map((rope, i) =>

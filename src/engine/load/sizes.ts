@@ -11,7 +11,7 @@ import {
 } from "../../model/report/memory.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
-import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
+import { PAGE, PREFILL_ROWS, SOFTWARE_PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import {
   type Capacity,
   draftsAtTimes,
@@ -74,7 +74,7 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
-  gpu: Pick<Gpu, "limits">,
+  gpu: Pick<Gpu, "limits" | "info">,
   config: KeptByCell,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
@@ -83,7 +83,7 @@ export function capacityOf(
     batch,
     shapes,
     treeShapes,
-    prefillRows: PREFILL_ROWS,
+    prefillRows: gpu.info.software ? SOFTWARE_PREFILL_ROWS : PREFILL_ROWS,
     contextLength,
     pages: 0,
     kvDtype,

@@ -64,8 +64,11 @@ export const ALL_DRAFTS = 0xffffffff;
 /** A place of the batch without a sequence. */
 export const NO_SLOT = 0xffffffff;
 
-/** Rows of a prefill chunk. */
-export const PREFILL_ROWS = 256;
+/** Rows of a prefill chunk on hardware: as many as matrix units want, in some tens of milliseconds. */
+export const PREFILL_ROWS = 512;
+
+/** Rows of a prefill chunk that software adapters have room for. */
+export const SOFTWARE_PREFILL_ROWS = 256;
 
 /** Tokens of context kept when neither the model nor the user asks for fewer. */
 export const DEFAULT_CONTEXT = 8192;
