@@ -1,7 +1,7 @@
 /**
  * `deno run -A bench/tensor_many.ts [--small] [ROWS...]`: workgroups of matmul_halves.wgsl beside those of
- * matmul_tensor.wgsl for many rows, over the matrices of Llama-3.1-8B: microseconds, TFLOP/s, and whether the
- * first row's bits are the same in all.
+ * matmul_tensor.wgsl for many rows, over matrices of Llama-3.1-8B: TFLOP/s, and whether the first rows' bits
+ * are the same in all. They take turns and the fastest turn counts, so that other work on the card does not.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -13,7 +13,7 @@ import {
   matmulHalves,
   rowHalves,
 } from "../shaders/tensor/matmul_halves.ts";
-import { rowScales, type TensorTile } from "../shaders/tensor/matmul_tensor.ts";
+import type { TensorTile } from "../shaders/tensor/matmul_tensor.ts";
 import { reason } from "../src/errors.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
@@ -30,49 +30,44 @@ import {
   run,
   type Shape,
   tensorPlan,
-  timeOf,
 } from "./tensor_buffers.ts";
 
 const SHAPES: readonly Shape[] = [
   { name: "gateUp", n: 28672, k: 4096 },
-  { name: "o", n: 4096, k: 4096 },
   { name: "down", n: 4096, k: 14336 },
   { name: "qkv", n: 6144, k: 4096 },
+  { name: "o", n: 4096, k: 4096 },
 ];
 const SMALL: readonly Shape[] = [{ name: "odd", n: 84, k: 256 }];
 const ROWS = [32, 64, 128, 256, 512];
-const COLD_BYTES = 160 << 20;
+/** Samples of each, and how long one takes at least, ms. */
+const [TURNS, SAMPLE_MS] = [12, 2];
+/** Beyond what caches hold. */
+const COLD_BYTES = 100 << 20;
 
 const TENSOR: readonly TensorTile[] = [
   { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 },
-  { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 },
   { subgroups: 8, grid: [1, 8], own: [2, 1], stage: 64, ahead: 1 },
+  { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 },
 ];
 
 const tile = (grid: [number, number], own: [number, number], stage: number, buffers: 1 | 2) => ({
   ...{ grid, own, stage, buffers },
 });
 const HALVES: readonly HalvesTile[] = [
-  tile([1, 4], [2, 1], 64, 2),
   tile([1, 4], [2, 2], 32, 2),
   tile([1, 4], [2, 2], 64, 1),
-  tile([1, 8], [2, 1], 32, 2),
-  tile([1, 8], [2, 2], 32, 1),
+  tile([1, 8], [2, 1], 64, 1),
   tile([1, 4], [2, 4], 32, 1),
-  tile([2, 2], [2, 2], 32, 2),
   tile([2, 4], [2, 2], 32, 1),
   tile([2, 4], [2, 2], 32, 2),
   tile([2, 2], [2, 4], 32, 1),
   tile([2, 2], [2, 4], 32, 2),
-  tile([2, 2], [2, 4], 16, 2),
+  tile([2, 2], [2, 4], 64, 1),
   tile([2, 4], [2, 4], 16, 2),
   tile([2, 4], [2, 4], 32, 1),
   tile([4, 2], [2, 4], 16, 2),
   tile([4, 2], [2, 4], 32, 1),
-  tile([2, 4], [4, 2], 16, 2),
-  tile([2, 4], [4, 2], 32, 1),
-  tile([4, 4], [2, 2], 16, 2),
-  tile([4, 4], [2, 2], 32, 1),
 ];
 
 function say(text: string): void {
@@ -83,9 +78,17 @@ interface ManyBuffers extends Buffers {
   readonly halves: Operand;
 }
 
+interface Variant {
+  readonly text: string;
+  readonly programs: readonly Program[];
+  readonly bits: string;
+  /** Microseconds. */
+  readonly samples: number[];
+}
+
 const { values, positionals } = parseArgs({
   args: Deno.args,
-  options: { small: { type: "boolean", default: false } },
+  options: { small: { type: "boolean", default: false }, only: { type: "string" } },
   allowPositionals: true,
 });
 const gpu = await openGpu({ webgpu: "dawn" });
@@ -103,12 +106,17 @@ function fits(tile: HalvesTile, rows: number, { k }: Shape): boolean {
     tileRows <= Math.max(rows, 2 * unit.m) && tileRows >= Math.min(rows / 2, 4 * unit.m);
 }
 
-/** Workgroups that were near the fastest for the first shape, by rows: others get those alone. */
-const near = new Map<number, Set<string>>();
+async function sample({ programs }: Variant, runs: number): Promise<number> {
+  const steps = Array.from(
+    { length: runs },
+    (_, i) => (programs[i % programs.length] as Program).steps,
+  ).flat();
+  return 1000 * ((await profiler.time([{ steps }]))[0]?.end ?? NaN) / runs;
+}
 
 async function timeShape(shape: Shape, allRows: readonly number[]): Promise<void> {
   const { n, k, name } = shape;
-  const copies = Math.max(1, Math.ceil(COLD_BYTES / (2 * n * k)));
+  const copies = values.small ? 1 : Math.ceil(COLD_BYTES / (2 * n * k));
   const most = Math.max(...allRows);
   const all: ManyBuffers[] = [];
   for (let i = 0; i < copies; i++) {
@@ -117,60 +125,57 @@ async function timeShape(shape: Shape, allRows: readonly number[]): Promise<void
   }
   const first = all[0] as ManyBuffers;
   const matrix = { rows: n, cols: k };
-  const split = ({ x, xScales, halves }: ManyBuffers, rows: number) =>
-    rowHalves({ x, scales: xScales, halves }, { unit, rows, cols: k });
-  const plans = (rows: number) => [
-    ...TENSOR.map((tile) => ({
-      text: `tensor ${tile.grid.join("x")} of ${tile.own.join("x")}, k ${tile.stage}`,
-      plan: (buffers: ManyBuffers) => tensorPlan(bench, buffers, shape, rows, tile),
-    })),
-    ...HALVES.filter((tile) => fits(tile, rows, shape)).map((tile) => ({
-      text: `${tile.grid.join("x")} of ${tile.own.join("x")}, k ${tile.stage}, ${tile.buffers}`,
-      plan: (buffers: ManyBuffers): Plan => [
-        matmulHalves(buffers, {
-          ...{ unit, tile, rows, matrix, label: name },
-          shard: { operand: buffers.weights, first: 0, rows: n },
-        }),
-      ],
-    })),
-  ];
   for (const rows of allRows) {
-    for (const buffers of all) await run(bench, [split(buffers, rows)]);
-    const timed = async (plan: (buffers: ManyBuffers) => Plan, warm: number) => {
-      const programs: Program[] = [];
-      for (const buffers of all) programs.push(await bench.make.compile(plan(buffers)));
-      return await timeOf(bench, programs, warm);
-    };
-    const scaling = await timed(({ x, xScales }) => [
-      rowScales({ x, scales: xScales }, { rows, cols: k }),
-    ], 20);
-    const splitting = await timed((buffers) => [split(buffers, rows)], 0);
-    const found: { us: number; text: string; bits: string }[] = [];
-    const known = near.get(rows);
-    for (const { text, plan } of plans(rows).filter(({ text }) => known?.has(text) ?? true)) {
+    const split = ({ x, xScales, halves }: ManyBuffers): Plan => [
+      rowHalves({ x, scales: xScales, halves }, { unit, rows, cols: k }),
+    ];
+    for (const buffers of all) await run(bench, split(buffers));
+    const plans = [
+      ...TENSOR.filter((_, i) => rows < 128 || i === 0).map((tile) => ({
+        text: `tensor ${tile.grid.join("x")} of ${tile.own.join("x")}, k ${tile.stage}`,
+        plan: (buffers: ManyBuffers) => tensorPlan(bench, buffers, shape, rows, tile),
+      })),
+      ...HALVES.filter((tile) => fits(tile, rows, shape)).map((tile) => ({
+        text: `${tile.grid.join("x")} of ${tile.own.join("x")}, k ${tile.stage}, ${tile.buffers}`,
+        plan: (buffers: ManyBuffers): Plan => [
+          matmulHalves(buffers, {
+            ...{ unit, tile, rows, matrix, label: name },
+            shard: { operand: buffers.weights, first: 0, rows: n },
+          }),
+        ],
+      })),
+      { text: "split", plan: split },
+    ];
+    const variants: Variant[] = [];
+    for (const { text, plan } of plans.filter(({ text }) => text.includes(values.only ?? ""))) {
       try {
-        const us = await timed(plan, found.length === 0 ? 100 : 5);
+        const programs: Program[] = [];
+        for (const buffers of all) programs.push(await bench.make.compile(plan(buffers)));
         await run(bench, plan(first));
-        found.push({ us, text, bits: await digest(bench, first, shape, Math.min(rows, 40)) });
+        const bits = text === "split" ? "" : await digest(bench, first, shape, Math.min(rows, 40));
+        variants.push({ text, programs, bits, samples: [] });
       } catch (error) {
         say(`FAILED ${text}: ${reason(error).split("\n").slice(0, 3).join(" | ")}`);
       }
     }
-    const best = Math.min(...found.map(({ us }) => us));
-    near.getOrInsertComputed(
-      rows,
-      () => new Set(found.filter(({ us }) => us < 1.2 * best).map(({ text }) => text)),
-    );
-    const bits = new Set(found.map(({ bits }) => bits)).size;
-    say(
-      `${name} ${rows} rows, ${bits === 1 ? "same bits" : `DIFFERENT BITS ${bits}`}, scales ${
-        scaling.toFixed(1)
-      }, halves ${splitting.toFixed(1)} us`,
-    );
-    for (const { us, text } of found.toSorted((a, b) => a.us - b.us).slice(0, 12)) {
-      say(`  ${us.toFixed(1).padStart(7)} us ${(2 * rows * n * k / us / 1e6).toFixed(0)} ${text}`);
+    for (let turn = 0; turn < (values.small ? 1 : TURNS); turn++) {
+      for (const variant of variants) {
+        const us = variant.samples[0] ?? await sample(variant, copies);
+        const runs = copies * Math.max(1, Math.ceil(1000 * SAMPLE_MS / us / copies));
+        variant.samples.push(await sample(variant, runs));
+      }
     }
-    say(`  ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    const bits = new Set(variants.map(({ bits }) => bits).filter((text) => text !== "")).size;
+    say(
+      `${name} ${rows} rows, ${
+        bits === 1 ? "same bits" : `DIFFERENT BITS ${bits}`
+      }, ${seconds()} s`,
+    );
+    for (const { text, samples } of variants) {
+      const us = Math.min(...samples);
+      const rate = (2 * rows * n * k / us / 1e6).toFixed(0);
+      say(`  ${us.toFixed(1).padStart(7)} us ${rate} ${text}`);
+    }
   }
   all.forEach(({ halves, ...buffers }) => {
     halves.buffer.destroy();
@@ -179,6 +184,9 @@ async function timeShape(shape: Shape, allRows: readonly number[]): Promise<void
 }
 
 const started = performance.now();
-const rows = positionals.length > 0 ? positionals.map(Number) : values.small ? [1, 37] : ROWS;
+function seconds(): string {
+  return ((performance.now() - started) / 1000).toFixed(1);
+}
+const rows = positionals.length > 0 ? positionals.map(Number) : values.small ? [37] : ROWS;
 for (const shape of values.small ? SMALL : SHAPES) await timeShape(shape, rows);
 Deno.exit(0);

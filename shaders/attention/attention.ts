@@ -1,13 +1,18 @@
 import { type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { chunkKernel, groupOf, lanesKernel, pathGroups, SPLIT_CELLS } from "./attention_kernels.ts";
+import {
+  chunkKernel,
+  groupOf,
+  lanesKernel,
+  pathGroups,
+  SPLIT_CELLS,
+  splitsOf,
+} from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import type { Heads } from "../fragments/heads.ts";
 
-/** Of 16 cells, PAGE in rows.wgsl. */
-const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /**
  * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
  * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
@@ -113,10 +118,6 @@ function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boo
   return software && heads / kvHeads * headDim <= MOST_IN_LANES;
 }
 
-function splitsOf({ tablePages }: Heads): number {
-  return Math.ceil(tablePages / PAGES_PER_SPLIT);
-}
-
 /**
  * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
  * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
@@ -175,7 +176,8 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       })
       : chunkSums(buffers, shape),
     combineSums({ sums, stats, rows, out }, {
-      ...{ heads, headDim, count, kept, many: shape.tiled, firstRow: shape.firstRow },
+      ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
+      many: shape.tiled || shape.perSlot > MANY_ROWS && !shape.tuning.software,
       window: windowOf(shape),
       label: `${label}.combine`,
       work: {

@@ -16,7 +16,7 @@ export function combineSums(
     readonly headDim: number;
     readonly count: number;
     readonly kept: number;
-    /** Rows are so many that an invocation each is enough; the bits are the same. */
+    /** Rows are so many that an invocation each is enough: the same bits; sums of chains want it. */
     readonly many: boolean;
     /** In `rows`. */
     readonly firstRow: number;

@@ -6,6 +6,8 @@ import { shader } from "../shader.ts";
 
 /** Cells of a split of attention.wgsl. */
 export const SPLIT_CELLS = 64;
+/** Of 16 cells, PAGE in rows.wgsl. */
+const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /** Invocations of its workgroup. */
 const THREADS = 128;
 /** Most parts of a split whose sums are added one after the other. */
@@ -137,6 +139,11 @@ export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel
       constants: ["KV_HEADS", "TABLE_PAGES", "PATHS", ...SCORING],
     });
   });
+}
+
+/** Splits of a whole block table. */
+export function splitsOf({ tablePages }: Pick<Heads, "tablePages">): number {
+  return Math.ceil(tablePages / PAGES_PER_SPLIT);
 }
 
 /** Query heads a workgroup takes: the largest part of a group that is at most `most`. */

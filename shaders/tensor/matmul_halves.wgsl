@@ -133,23 +133,21 @@ fn main(
     hi$u = x[x_from$u + next * 2u];
     lo$u = x[x_from$u + next * 2u + EIGHTS];
     //end
-    //for s in STEPS
-    {
+    for (var s = 0u; s < $STEPSu * EIGHTS; s += EIGHTS) {
       //for r in OWN_R
-      let at$r = side + X_AT + (own_row + $ru * $UNIT_Mu) * PITCH + $su * EIGHTS;
+      let at$r = side + X_AT + (own_row + $ru * $UNIT_Mu) * PITCH + s;
       let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, at$r, PITCH);
       let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, at$r + $TILE_ROWSu * PITCH, PITCH);
       //end
       //for c in OWN_C
       let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-        &pool, side + (own_column + $cu * $UNIT_Nu) * PITCH + $su * EIGHTS, PITCH);
+        &pool, side + (own_column + $cu * $UNIT_Nu) * PITCH + s, PITCH);
       //for r in OWN_R
       hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
       lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
       //end
       //end
     }
-    //end
     let to = ($BUFFERSu - 1u) * BUFFER - side;
     //for b in SINGLE
     workgroupBarrier();
