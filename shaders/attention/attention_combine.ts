@@ -26,17 +26,15 @@ export function combineSums(
     readonly work: Work;
   },
 ): Dispatch {
-  const shared = { HEADS: heads, FIRST_ROW: firstRow, WINDOW: window };
+  const constants = { HEADS: heads, KV_SPLITS: kept, FIRST_ROW: firstRow, WINDOW: window };
   if (many && kept <= COMBINE_LANES) {
     return dispatch(combineRowsKernel(headDim), {
-      ...{ buffers, label, work },
-      constants: { ...shared, KEPT: kept },
+      ...{ buffers, constants, label, work },
       workgroups: [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count],
     });
   }
   return dispatch(combineKernel(headDim), {
-    ...{ buffers, label, work },
-    constants: { ...shared, KV_SPLITS: kept },
+    ...{ buffers, constants, label, work },
     workgroups: [heads, count, combineTiles(headDim)],
   });
 }

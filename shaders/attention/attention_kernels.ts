@@ -123,7 +123,7 @@ export function combineRowsKernel(headDim: number): Kernel {
     const counts = { HEAD: headDim / 4, PREFETCH: 4 };
     return kernel(name, shader("attention/combine_rows", { counts }), {
       bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "KEPT", "FIRST_ROW", "WINDOW"],
+      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
     });
   });
 }

@@ -7,7 +7,7 @@
 //use attention/visible
 
 override HEADS: u32;
-override KEPT: u32; // partial sums of a query, in order of the splits of keys
+override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
 override FIRST_ROW: u32; // of `rows`
 
 const SPLIT_CELLS = 64u; // cells
@@ -15,8 +15,8 @@ const HEAD = $HEADu; // vec4 of a head
 const THREADS = 256u;
 const NEGATIVE = -3.0e38; // below every score
 
-@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, KEPT, HEAD]
-@group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KEPT]: peak, total
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
+@group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
 
@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let query = group.y * HEADS + at / HEAD;
-  let kept = min((visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KEPT);
+  let kept = min((visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
   if (kept == 0u) {
     out[query * HEAD + at % HEAD] = vec4<f32>(0.0);
     return;
@@ -37,13 +37,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = visible_begin(own) / SPLIT_CELLS;
   var top = NEGATIVE;
   for (var c = first; c < kept; c++) {
-    top = max(top, stats[query * KEPT + c].x);
+    top = max(top, stats[query * KV_SPLITS + c].x);
   }
   var total = 0.0;
   var sum = vec4<f32>(0.0);
   for (var c = first; c < kept; c += $PREFETCHu) {
     //for a in PREFETCH
-    let at$a = query * KEPT + min(c + $au, kept - 1u);
+    let at$a = query * KV_SPLITS + min(c + $au, kept - 1u);
     let stat$a = stats[at$a];
     let sum$a = sums[at$a * HEAD + at % HEAD];
     //end
