@@ -34,9 +34,8 @@ import {
 
 const SHAPES: readonly Shape[] = [
   { name: "gateUp", n: 28672, k: 4096 },
-  { name: "down", n: 4096, k: 14336 },
-  { name: "qkv", n: 6144, k: 4096 },
   { name: "o", n: 4096, k: 4096 },
+  { name: "down", n: 4096, k: 14336 },
 ];
 const SMALL: readonly Shape[] = [{ name: "odd", n: 84, k: 256 }];
 const ROWS = [32, 64, 128, 256, 512];
@@ -45,29 +44,54 @@ const [TURNS, SAMPLE_MS] = [12, 2];
 /** Beyond what caches hold. */
 const COLD_BYTES = 100 << 20;
 
+const tensor = (
+  grid: [number, number],
+  own: [number, number],
+  stage: number,
+  ahead: number,
+): TensorTile => ({ ...{ grid, own, stage, ahead }, subgroups: Math.max(4, grid[0] * grid[1]) });
 const TENSOR: readonly TensorTile[] = [
-  { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 },
-  { subgroups: 8, grid: [1, 8], own: [2, 1], stage: 64, ahead: 1 },
-  { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 },
+  tensor([2, 2], [2, 4], 32, 1),
+  tensor([1, 8], [2, 1], 64, 1),
+  tensor([1, 8], [2, 1], 64, 2),
+  tensor([1, 4], [2, 1], 64, 2),
+  tensor([1, 4], [2, 1], 64, 4),
+  tensor([1, 4], [2, 1], 128, 2),
+  tensor([1, 2], [2, 1], 128, 2),
+  tensor([1, 2], [2, 1], 64, 4),
+  tensor([1, 2], [2, 2], 64, 2),
+  tensor([1, 4], [2, 2], 64, 1),
+  tensor([1, 4], [2, 2], 64, 2),
+  tensor([2, 4], [2, 1], 64, 1),
+  tensor([2, 4], [2, 1], 64, 2),
+  tensor([2, 2], [2, 1], 64, 2),
+  tensor([2, 2], [2, 1], 64, 4),
+  tensor([2, 2], [2, 1], 128, 2),
+  tensor([2, 2], [2, 2], 64, 2),
 ];
 
-const tile = (grid: [number, number], own: [number, number], stage: number, buffers: 1 | 2) => ({
-  ...{ grid, own, stage, buffers },
-});
+const tile = (
+  grid: [number, number],
+  own: [number, number],
+  stage: number,
+  buffers: 1 | 2,
+  pad: number,
+) => ({ ...{ grid, own, stage, buffers, pad } });
 const HALVES: readonly HalvesTile[] = [
-  tile([1, 4], [2, 2], 32, 2),
-  tile([1, 4], [2, 2], 64, 1),
-  tile([1, 8], [2, 1], 64, 1),
-  tile([1, 4], [2, 4], 32, 1),
-  tile([2, 4], [2, 2], 32, 1),
-  tile([2, 4], [2, 2], 32, 2),
-  tile([2, 2], [2, 4], 32, 1),
-  tile([2, 2], [2, 4], 32, 2),
-  tile([2, 2], [2, 4], 64, 1),
-  tile([2, 4], [2, 4], 16, 2),
-  tile([2, 4], [2, 4], 32, 1),
-  tile([4, 2], [2, 4], 16, 2),
-  tile([4, 2], [2, 4], 32, 1),
+  tile([2, 2], [2, 4], 32, 1, 1),
+  tile([2, 2], [2, 4], 32, 1, 2),
+  tile([2, 2], [2, 4], 32, 1, 0),
+  tile([2, 2], [2, 4], 32, 2, 1),
+  tile([2, 2], [2, 4], 32, 2, 2),
+  tile([2, 2], [2, 4], 16, 2, 1),
+  tile([2, 2], [2, 4], 16, 2, 0),
+  tile([2, 2], [2, 4], 64, 1, 2),
+  tile([4, 2], [2, 4], 16, 2, 1),
+  tile([4, 2], [2, 4], 16, 2, 0),
+  tile([4, 2], [2, 4], 32, 1, 1),
+  tile([4, 2], [2, 4], 32, 1, 2),
+  tile([1, 2], [2, 4], 32, 2, 2),
+  tile([1, 4], [2, 2], 32, 2, 2),
 ];
 
 function say(text: string): void {
@@ -98,12 +122,13 @@ const profiler = await openProfiler(gpu, { queries: 2 });
 const bench: Bench = { gpu, make: compiler(gpu), profiler, unit, tiles: Infinity };
 say(`${JSON.stringify(unit)}, workgroup memory ${limits.maxComputeWorkgroupStorageSize}`);
 
-function fits(tile: HalvesTile, rows: number, { k }: Shape): boolean {
+function fits(tile: HalvesTile, rows: number, { n, k }: Shape): boolean {
   const [tileRows] = halvesTileSize(unit, tile);
   return k % tile.stage === 0 && tile.stage % unit.k === 0 &&
     halvesTileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     halvesTileThreads(unit, tile) <= limits.maxComputeInvocationsPerWorkgroup &&
-    tileRows <= Math.max(rows, 2 * unit.m) && tileRows >= Math.min(rows / 2, 4 * unit.m);
+    (n > 10_000 || rows > 64) && tileRows <= Math.max(rows, 2 * unit.m) &&
+    tileRows >= Math.min(rows / 2, 4 * unit.m);
 }
 
 async function sample({ programs }: Variant, runs: number): Promise<number> {
@@ -131,12 +156,16 @@ async function timeShape(shape: Shape, allRows: readonly number[]): Promise<void
     ];
     for (const buffers of all) await run(bench, split(buffers));
     const plans = [
-      ...TENSOR.filter((_, i) => rows < 128 || i === 0).map((tile) => ({
-        text: `tensor ${tile.grid.join("x")} of ${tile.own.join("x")}, k ${tile.stage}`,
+      ...TENSOR.filter((_, i) => rows < 128 || i < 1).map((tile) => ({
+        text: `tensor ${tile.grid.join("x")} of ${
+          tile.own.join("x")
+        }, k ${tile.stage}, ${tile.ahead}`,
         plan: (buffers: ManyBuffers) => tensorPlan(bench, buffers, shape, rows, tile),
       })),
       ...HALVES.filter((tile) => fits(tile, rows, shape)).map((tile) => ({
-        text: `${tile.grid.join("x")} of ${tile.own.join("x")}, k ${tile.stage}, ${tile.buffers}`,
+        text: `${tile.grid.join("x")} of ${
+          tile.own.join("x")
+        }, k ${tile.stage}, ${tile.buffers}, pad ${tile.pad}`,
         plan: (buffers: ManyBuffers): Plan => [
           matmulHalves(buffers, {
             ...{ unit, tile, rows, matrix, label: name },

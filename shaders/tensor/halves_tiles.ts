@@ -16,9 +16,9 @@ interface Candidate {
 
 /** Larger tiles first; the fastest on an H200 of those in bench/tensor_many.ts. */
 const CANDIDATES: readonly Candidate[] = [
-  { beyond: 4, tile: { grid: [2, 4], own: [4, 2], stage: 16, buffers: 2 } },
-  { beyond: 2, tile: { grid: [2, 2], own: [2, 4], stage: 32, buffers: 2 } },
-  { beyond: 1, tile: { grid: [1, 4], own: [2, 2], stage: 32, buffers: 2 } },
+  { beyond: 4, tile: { grid: [2, 4], own: [4, 2], stage: 16, buffers: 2, pad: 1 } },
+  { beyond: 2, tile: { grid: [2, 2], own: [2, 4], stage: 32, buffers: 2, pad: 1 } },
+  { beyond: 1, tile: { grid: [1, 4], own: [2, 2], stage: 32, buffers: 2, pad: 1 } },
 ];
 
 /** Workgroups that keep a large GPU busy. */

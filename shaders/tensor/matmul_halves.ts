@@ -18,6 +18,8 @@ export interface HalvesTile {
   readonly own: readonly [rows: number, columns: number];
   /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
+  /** Eights of numbers between rows in workgroup memory. */
+  readonly pad: number;
   /** Stages that workgroup memory holds. */
   readonly buffers: 1 | 2;
 }
@@ -41,15 +43,16 @@ export function halvesTileThreads({ lanes }: MatrixUnit, { grid }: HalvesTile): 
 }
 
 function countsOf(unit: MatrixUnit, tile: HalvesTile) {
-  const { grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE, buffers: BUFFERS } = tile;
+  const { grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE, buffers: BUFFERS, pad } = tile;
   const [TILE_ROWS, TILE_COLS] = halvesTileSize(unit, tile);
   const THREADS = halvesTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
   const SUM_WORDS = unit.m * unit.n / 4;
-  const buffer = (TILE_COLS + 2 * TILE_ROWS) * (CHUNKS + 1);
+  const PITCH = CHUNKS + pad;
+  const buffer = (TILE_COLS + 2 * TILE_ROWS) * PITCH;
   return {
     ...{ GRID_R, OWN_R, OWN_C, STAGE, BUFFERS, SINGLE: 2 - BUFFERS },
-    ...{ TILE_ROWS, TILE_COLS, THREADS, CHUNKS, SUM_WORDS },
+    ...{ TILE_ROWS, TILE_COLS, THREADS, CHUNKS, PITCH, SUM_WORDS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2, UNIT_EIGHTS: unit.k / 8 },
     STEPS: STAGE / unit.k,
@@ -63,9 +66,9 @@ const kernels = new Map<string, Kernel>();
 
 function halvesKernel(unit: MatrixUnit, tile: HalvesTile, epilogue: Epilogue): Kernel {
   const { m, n, k, lanes } = unit;
-  const { grid, own, stage, buffers } = tile;
+  const { grid, own, stage, buffers, pad } = tile;
   const name = `matmul_halves_${epilogue.name}_${
-    [m, n, k, lanes, ...grid, ...own, stage, buffers].join("_")
+    [m, n, k, lanes, ...grid, ...own, stage, buffers, pad].join("_")
   }`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_halves", {

@@ -33,7 +33,7 @@ override SPLIT_K: u32;
 
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
-const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+const PITCH = $PITCHu; // of rows, so that they do not meet in the same banks
 const EIGHTS = $UNIT_EIGHTSu; // of a unit's k
 const X_AT = $TILE_COLSu * PITCH;
 const LO_AT = X_AT + $TILE_ROWSu * PITCH;
@@ -122,49 +122,51 @@ fn main(
   }
   //end
   workgroupBarrier();
-  var side = 0u;
-  for (var k = 0u; k < range; k += CHUNKS) {
-    // The last stage brings itself again.
-    let next = min(k + CHUNKS, range - CHUNKS);
-    //for u in W_LOADS
-    w$u = weights[w_from$u + next];
-    //end
-    //for u in X_LOADS
-    hi$u = x[x_from$u + next * 2u];
-    lo$u = x[x_from$u + next * 2u + EIGHTS];
-    //end
-    for (var s = 0u; s < $STEPSu * EIGHTS; s += EIGHTS) {
-      //for r in OWN_R
-      let at$r = side + X_AT + (own_row + $ru * $UNIT_Mu) * PITCH + s;
-      let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, at$r, PITCH);
-      let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, at$r + $TILE_ROWSu * PITCH, PITCH);
+  for (var k = 0u; k < range; k += $BUFFERSu * CHUNKS) {
+    //for b in BUFFERS
+    if (k + $bu * CHUNKS < range) {
+      // The last stage brings itself again.
+      let next = min(k + ($bu + 1u) * CHUNKS, range - CHUNKS);
+      //for u in W_LOADS
+      w$u = weights[w_from$u + next];
       //end
-      //for c in OWN_C
-      let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-        &pool, side + (own_column + $cu * $UNIT_Nu) * PITCH + s, PITCH);
-      //for r in OWN_R
-      hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
-      lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
+      //for u in X_LOADS
+      hi$u = x[x_from$u + next * 2u];
+      lo$u = x[x_from$u + next * 2u + EIGHTS];
       //end
+      for (var s = 0u; s < $STEPSu; s++) {
+        //for r in OWN_R
+        let at$r = $bu * BUFFER + X_AT + (own_row + $ru * $UNIT_Mu) * PITCH + s * EIGHTS;
+        let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, at$r, PITCH);
+        let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&pool, at$r + $TILE_ROWSu * PITCH, PITCH);
+        //end
+        //for c in OWN_C
+        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &pool, $bu * BUFFER + (own_column + $cu * $UNIT_Nu) * PITCH + s * EIGHTS, PITCH);
+        //for r in OWN_R
+        hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
+        lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
+        //end
+        //end
+      }
+      //for o in SINGLE
+      workgroupBarrier();
       //end
+      let to = ($bu + 1u) % $BUFFERSu * BUFFER;
+      //for u in W_LOADS
+      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
+        pool[to + w_to$u] = eight_halves(w$u, w_scale$u);
+      }
+      //end
+      //for u in X_LOADS
+      if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
+        pool[to + x_to$u] = hi$u;
+        pool[to + x_to$u + $TILE_ROWSu * PITCH] = lo$u;
+      }
+      //end
+      workgroupBarrier();
     }
-    let to = ($BUFFERSu - 1u) * BUFFER - side;
-    //for b in SINGLE
-    workgroupBarrier();
     //end
-    //for u in W_LOADS
-    if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-      pool[to + w_to$u] = eight_halves(w$u, w_scale$u);
-    }
-    //end
-    //for u in X_LOADS
-    if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
-      pool[to + x_to$u] = hi$u;
-      pool[to + x_to$u + $TILE_ROWSu * PITCH] = lo$u;
-    }
-    //end
-    workgroupBarrier();
-    side = to;
   }
 
   // Tile by tile: the sums of hi and of lo, then what they make.

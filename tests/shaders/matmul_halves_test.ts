@@ -14,9 +14,9 @@ const unit = device.gpu.matrixUnit as MatrixUnit;
 const ignore = device.gpu.matrixUnit === undefined;
 
 const TILES: readonly HalvesTile[] = [
-  { grid: [1, 1], own: [1, 1], stage: 16, buffers: 1 },
-  { grid: [2, 1], own: [1, 2], stage: 16, buffers: 2 },
-  { grid: [1, 3], own: [2, 1], stage: 32, buffers: 2 },
+  { grid: [1, 1], own: [1, 1], stage: 16, buffers: 1, pad: 1 },
+  { grid: [2, 1], own: [1, 2], stage: 16, buffers: 2, pad: 0 },
+  { grid: [1, 3], own: [2, 1], stage: 32, buffers: 2, pad: 2 },
 ];
 
 const [ROWS, MATRIX_ROWS, COLS, SPLIT_K] = [37, 46, 192, 2];
