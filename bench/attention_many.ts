@@ -6,7 +6,6 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { attention, partialWords } from "../shaders/attention/attention.ts";
-import { TRIED } from "../shaders/attention/attention_tiled.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
@@ -81,19 +80,7 @@ async function timeChunk({ before, count, context, headDim, kvDtype }: Chunk): P
   const tuned = tuning(false, gpu.limits, gpu.info.backend);
   const lines: string[] = [];
   const bits: Uint32Array[] = [];
-  const tried = [
-    undefined,
-    [8, 1, 64],
-    [8, 0, 64],
-    [4, 1, 64],
-    [4, 0, 64],
-    [8, 1, 32],
-    [8, 0, 32],
-    [16, 0, 32],
-  ];
-  for (const of of tried) {
-    const tiles = of !== undefined;
-    if (of) Object.assign(TRIED, { staged: of[0], ahead: of[1], queries: of[2] });
+  for (const tiles of [false, true]) {
     const plan = attention(buffers, {
       ...{ ...sizes, count, perSlot: count, paths: false, scale: headDim ** -0.5, label: "many" },
       tuning: { ...tuned, tiles: tuned.tiles && tiles },
@@ -105,26 +92,30 @@ async function timeChunk({ before, count, context, headDim, kvDtype }: Chunk): P
     const programs: Program[] = [all];
     for (const part of parts) programs.push(within(await make.compile(part), before + count));
     const us: number[] = [];
-    for (const program of programs) us.push(await timeOf({ profiler }, [program], 20));
-    lines.push(`${of} ${us.map((each) => each.toFixed(1)).join(" ")} us`);
+    for (const program of programs) us.push(await timeOf({ profiler }, [program], 50));
+    lines.push(`${plan.length} dispatches ${us.map((each) => each.toFixed(1)).join(" ")} us`);
   }
   const cells = count * before + count * (count + 1) / 2;
-  const same = bits.every((some) => some.every((word, i) => word === bits[0]?.[i]));
+  const same = bits[0]?.every((word, i) => word === bits[1]?.[i]);
   process.stdout.write(
     `${count} rows after ${before}, context ${context}, ${headDim} ${kvDtype}, ${
       (4e-9 * cells * heads * headDim).toFixed(2)
-    } GFLOP: ${lines.join("; ")}; ${same ? "same bits" : "DIFFERENT BITS"}\n`,
+    } GFLOP: ${lines.join("; tiled ")}; ${same ? "same bits" : "DIFFERENT BITS"}\n`,
   );
   const { partial: { sums, stats }, ...others } = buffers;
   for (const { buffer } of [sums, stats, ...Object.values(others)]) buffer.destroy();
 }
 
 const shape = { before: 0, count: 512, context: 1024, headDim: 128, kvDtype: "f32" } as const;
-const chunks: readonly Chunk[] = flags.small
-  ? [{ ...shape, count: 40, before: 2000, context: 2048 }]
-  : [
-    { ...shape, context: 8192 },
-    { ...shape, before: 3584, context: 8192 },
-  ];
+const chunks: readonly Chunk[] = flags.small ? [{ ...shape, count: 40, context: 64 }] : [
+  shape,
+  { ...shape, context: 8192 },
+  { ...shape, count: 256 },
+  { ...shape, count: 64 },
+  { ...shape, before: 7680, context: 8192 },
+  { ...shape, before: 7680, context: 8192, kvDtype: "bf16" },
+  { ...shape, headDim: 64 },
+  { ...shape, count: 32, before: 480 },
+];
 for (const chunk of chunks) await timeChunk(chunk);
 Deno.exit(0);

@@ -24,8 +24,8 @@ import {
 const THREADS = 128;
 /** Fewer rows of a slot have better uses for a workgroup. */
 const LEAST_ROWS = 17;
-/** To be measured. */
-export const TRIED = { staged: 8, ahead: 1, queries: 64 };
+/** vec4s of a query or a key that pass through workgroup memory at a time. */
+const STAGED = 8;
 
 /** How a forward's rows lie: whether this kernel takes them. */
 export interface TiledRows {
@@ -59,7 +59,7 @@ function tiledShape({ heads, kvHeads, headDim }: Heads): { group: number; tile: 
 
 /** Sums of a wide head fill the registers. */
 function queriesOf(headDim: number): number {
-  return headDim > 128 ? 32 : TRIED.queries;
+  return headDim > 128 ? 32 : 64;
 }
 
 const kernels = new Map<string, Kernel>();
@@ -67,7 +67,7 @@ const kernels = new Map<string, Kernel>();
 function tiledKernel(heads: Heads): Kernel {
   const { group, tile } = tiledShape(heads);
   const { headDim, kvDtype } = heads;
-  const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}_${Object.values(TRIED)}`;
+  const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = tiledCounts(headDim, group, tile);
     const code = shader("attention/attention_tiled", { slots: slotsOf(kvDtype), counts });
@@ -121,7 +121,7 @@ export function tiledSums(
 function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
   const QUERIES = queriesOf(headDim);
-  const AT_ONCE = TRIED.staged / (2 * STEPS);
+  const AT_ONCE = STAGED / (2 * STEPS);
   const EIGHTS = AT_ONCE * STEPS;
   const SCORED = QUERIES / 8;
   const SUMMED = QUERIES * VEC8S / THREADS;
@@ -131,7 +131,6 @@ function tiledCounts(headDim: number, group: number, tile: number): Record<strin
   return {
     ...{ GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
     ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, FOUR: 4 },
-    ...{ AHEAD: TRIED.ahead, DIRECT: 1 - TRIED.ahead },
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),

@@ -164,31 +164,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
     //end
     //for u in Q_LOADS
-    var q_lo$u = vec4<f32>();
-    var q_hi$u = vec4<f32>();
+    var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
+    var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
     //end
     //for u in K_LOADS
-    var key$u = PackedVec8();
-    //end
-    //for d in AHEAD
-    //for u in Q_LOADS
-    q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
-    q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
-    //end
-    //for u in K_LOADS
-    key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
-    //end
+    var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
     //end
     for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
-      //for d in DIRECT
-      //for u in Q_LOADS
-      q_lo$u = q[q_from$u + eighth(lane, q_eighth$u % EIGHTS)];
-      q_hi$u = q[q_from$u + VEC8S + eighth(lane, q_eighth$u % EIGHTS)];
-      //end
-      //for u in K_LOADS
-      key$u = load_key(k_place$u, eighth(lane, k_eighth$u % EIGHTS));
-      //end
-      //end
       //for u in Q_LOADS
       pool[q_to$u] = q_lo$u;
       pool[q_to$u + 1u] = q_hi$u;
@@ -201,7 +183,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
       workgroupBarrier();
-      //for d in AHEAD
       let next = min(lane + $AT_ONCEu, LANES - $AT_ONCEu);
       //for u in Q_LOADS
       q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
@@ -209,7 +190,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //for u in K_LOADS
       key$u = load_key(k_place$u, eighth(next, k_eighth$u % EIGHTS));
-      //end
       //end
       //for j in AT_ONCE
       {

@@ -1,9 +1,8 @@
-import { bytesOf, type Dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
   type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
-  type TensorMatrices,
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -15,8 +14,6 @@ import {
   tensorScales,
   type TensorTile,
 } from "./matmul_tensor.ts";
-import { halvesTile } from "./halves_tiles.ts";
-import { matmulHalves, rowHalves } from "./matmul_halves.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
@@ -54,8 +51,6 @@ export function matmulOnUnits(
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
   const use = { rows, range: cols / splitK, splitK };
-  const split = onHalves({ matrix, x, out }, scales, { ...use, tensor, epilogue, label });
-  if (split) return split;
   const dispatches = matrix.shards.map((shard, i) =>
     matmulTensor({ x, out, wScales: scales[i] as Operand, xScales }, {
       ...{ unit, rows, matrix, shard, splitK, epilogue, label },
@@ -66,33 +61,4 @@ export function matmulOnUnits(
     rowScales({ x, scales: xScales }, { rows, cols, label: `${label}.scales` }),
     ...dispatches,
   ];
-}
-
-/** The same with x split once for all workgroups; undefined where rows are few or there is no room. */
-function onHalves(
-  { matrix, x, out }: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
-  scales: readonly Operand[],
-  { rows, range, splitK, tensor, epilogue, label }: {
-    readonly rows: number;
-    readonly range: number;
-    readonly splitK: number;
-    readonly tensor: TensorMatrices;
-    readonly epilogue: Epilogue;
-    readonly label: string;
-  },
-): Dispatch[] | undefined {
-  const { unit, limits, xScales, xHalves: halves } = tensor;
-  const { cols, shards } = matrix;
-  if (halves === undefined || bytesOf(halves) < 4 * rows * cols) return undefined;
-  const dispatches = shards.flatMap((shard, i) => {
-    const tile = halvesTile(unit, limits, { rows, columns: shard.rows, range, splitK });
-    const wScales = scales[i] as Operand;
-    return tile === undefined ? [] : matmulHalves(
-      { halves, out, wScales, xScales },
-      { unit, rows, matrix, shard, splitK, epilogue, label, tile },
-    );
-  });
-  if (dispatches.length < shards.length) return undefined;
-  const first = { unit, rows, cols, label: `${label}.halves` };
-  return [rowHalves({ x, scales: xScales, halves }, first), ...dispatches];
 }

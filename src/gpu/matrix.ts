@@ -139,11 +139,6 @@ export interface TensorMatrices {
   readonly scales: ReadonlyMap<Shard, Operand>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
   readonly xScales: Operand;
-  /**
-   * Room for x as pairs of f16 numbers, as many bytes as x, which no other dispatch needs meanwhile; absent,
-   * or for an x that is larger: matmuls of many rows split x themselves.
-   */
-  readonly xHalves?: Operand | undefined;
 }
 
 /** The limits that matmuls on matrix units depend on. */

@@ -114,6 +114,22 @@ Deno.test("sizes: the features that a draft may catch up from fit one binding to
   assert.ok(pages([3]) > pages([0, 3]));
 });
 
+Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => {
+  using models = openModels({});
+  const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };
+  const rows = (software: boolean, units: boolean, quantize?: "q8") => {
+    const matrixUnit = units ? { m: 16, n: 16, k: 16, lanes: 32 } : undefined;
+    const gpu = { limits, info: { software }, matrixUnit };
+    const settings = { contextLength: 1024, tiers: chains([0]), ...quantize ? { quantize } : {} };
+    const of = gpu as unknown as Parameters<typeof capacityOf>[1];
+    return capacityOf(settings, of, models.target.config).prefillRows;
+  };
+  assert.equal(rows(false, true), 512);
+  assert.equal(rows(false, false), 256);
+  assert.equal(rows(false, true, "q8"), 256);
+  assert.equal(rows(true, true), 256);
+});
+
 Deno.test("sizes: the prediction with a whole model as the draft", async () => {
   const draft = new URL("../../models/fledgling/target", import.meta.url).pathname;
   using models = openModels({ draft });

@@ -79,8 +79,7 @@ export function decoderContext(
     tuning: {
       ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
       launches: shared.launches,
-      // Attention and matmuls take turns.
-      tensor: shared.tensor && { ...shared.tensor, xHalves: shared.partial.sums },
+      tensor: shared.tensor,
     },
     scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
     ropes: config.ropes.map((rope, i) =>
