@@ -168,7 +168,7 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
-  /** Workgroup memory holds the tiles of attention over many rows, and the adapter is no processor. */
+  /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
@@ -219,6 +219,6 @@ export function tuning(
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
-      tiles: maxComputeWorkgroupStorageSize >= 32768,
+      tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }
