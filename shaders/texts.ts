@@ -14,6 +14,8 @@ import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
 import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
+import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
@@ -179,6 +181,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_store": latentStore,
   "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
+  "attention/tiled_scores": tiledScores,
+  "attention/tiled_values": tiledValues,
   "attention/visible": visible,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,

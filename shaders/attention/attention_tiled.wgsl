@@ -158,73 +158,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let k_to$u = K_AT + k_eighth$u / EIGHTS * PITCH + k_eighth$u % EIGHTS * 2u;
     //end
 
-    //for a in SCORED
-    //for b in FOUR
-    var score$a_$b = 0.0;
-    //end
-    //end
-    //for u in Q_LOADS
-    var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
-    var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
-    //end
-    //for u in K_LOADS
-    var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
-    //end
-    for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
-      //for u in Q_LOADS
-      pool[q_to$u] = q_lo$u;
-      pool[q_to$u + 1u] = q_hi$u;
-      //end
-      //for u in K_LOADS
-      {
-        let k = vec8_of(key$u);
-        pool[k_to$u] = k.lo;
-        pool[k_to$u + 1u] = k.hi;
-      }
-      //end
-      workgroupBarrier();
-      let next = min(lane + $AT_ONCEu, LANES - $AT_ONCEu);
-      //for u in Q_LOADS
-      q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
-      q_hi$u = q[q_from$u + VEC8S + eighth(next, q_eighth$u % EIGHTS)];
-      //end
-      //for u in K_LOADS
-      key$u = load_key(k_place$u, eighth(next, k_eighth$u % EIGHTS));
-      //end
-      //for j in AT_ONCE
-      {
-        //for a in SCORED
-        //for b in FOUR
-        var dot$a_$b = 0.0;
-        //end
-        //end
-        //for s in STEPS
-        {
-          let e = 2u * ($su * $AT_ONCEu + $ju);
-          //for b in FOUR
-          let k$b_at = K_AT + (cell + $bu * 16u) * PITCH + e;
-          let k$b = Vec8(pool[k$b_at], pool[k$b_at + 1u]);
-          //end
-          //for a in SCORED
-          {
-            let q_at = (group * $SCOREDu + $au) * PITCH + e;
-            let own = Vec8(pool[q_at], pool[q_at + 1u]);
-            //for b in FOUR
-            dot$a_$b = add8(dot$a_$b, own, k$b);
-            //end
-          }
-          //end
-        }
-        //end
-        //for a in SCORED
-        //for b in FOUR
-        score$a_$b += dot$a_$b;
-        //end
-        //end
-      }
-      //end
-      workgroupBarrier();
-    }
+    //use attention/tiled_scores
 
     var value = load_value(places[thread / VEC8S / CELLS + thread / VEC8S % CELLS * PARTS], i);
     //for b in FOUR
@@ -294,67 +228,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
     }
 
-    //for h in SUMMED
-    var sum_lo$h = vec4<f32>(0.0);
-    var sum_hi$h = vec4<f32>(0.0);
-    var lo$h = vec4<f32>(0.0);
-    var hi$h = vec4<f32>(0.0);
-    //end
-    for (var n = 0u; n < SPLIT_CELLS; n += BROUGHT) {
-      {
-        let v = vec8_of(value);
-        pool[V_AT + thread / VEC8S * (2u * VEC8S) + i] = v.lo;
-        pool[V_AT + thread / VEC8S * (2u * VEC8S) + VEC8S + i] = v.hi;
-      }
-      workgroupBarrier();
-      let next = min(n + BROUGHT, SPLIT_CELLS - BROUGHT) + thread / VEC8S;
-      value = load_value(places[next / CELLS + next % CELLS * PARTS], i);
-      //for p in BROUGHT_PARTS
-      //for c in BROUGHT_CELLS
-      {
-        let m = n + $(p * BROUGHT_CELLS + c)u;
-        let weight_at = (m / CELLS + m % CELLS * PARTS) * WEIGHT_PITCH + summed * ($SUMMEDu / 4u);
-        let v_at = V_AT + $(p * BROUGHT_CELLS + c)u * (2u * VEC8S) + i;
-        let v = Vec8(pool[v_at], pool[v_at + VEC8S]);
-        //for f in SUMMED_QUADS
-        let weight$f = pool[weight_at + $fu];
-        //for h in FOUR
-        lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
-        hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
-        //end
-        //end
-      }
-      //end
-      if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
-        //for h in SUMMED
-        sum_lo$h += lo$h;
-        sum_hi$h += hi$h;
-        lo$h = vec4<f32>(0.0);
-        hi$h = vec4<f32>(0.0);
-        //end
-      }
-      //end
-      workgroupBarrier();
-    }
-
-    //for h in SUMMED
-    {
-      let query = summed * $SUMMEDu + $hu;
-      let share = shares[query];
-      if (share.y >= 0.0) {
-        let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + tile.z) * (2u * VEC8S) + i;
-        if (share.x != 0.0) {
-          sum_lo$h = fma(sum_lo$h, vec4<f32>(share.y), sums[at] * share.x);
-          sum_hi$h = fma(sum_hi$h, vec4<f32>(share.y), sums[at + VEC8S] * share.x);
-        } else {
-          sum_lo$h *= share.y;
-          sum_hi$h *= share.y;
-        }
-        sums[at] = sum_lo$h;
-        sums[at + VEC8S] = sum_hi$h;
-      }
-    }
-    //end
+    //use attention/tiled_values
     workgroupBarrier();
   }
 
