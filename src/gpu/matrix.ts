@@ -170,6 +170,8 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
+  /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
+  readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
   /** Absent where the device has no matrix units. */
@@ -211,6 +213,7 @@ export function tuning(
       packedRows: 0,
       rowLanes: 16,
       workgroupBytes,
+      tiles: false,
     }
     : {
       software,
@@ -221,5 +224,6 @@ export function tuning(
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       workgroupBytes,
+      tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }
