@@ -1,7 +1,8 @@
 // The matmul that keeps x of a whole range of k in workgroup memory: the bits of the others, whatever brings x.
 
 import assert from "node:assert/strict";
-import { attention, partialWords, splitsOf } from "../../shaders/attention/attention.ts";
+import { attention, partialWords } from "../../shaders/attention/attention.ts";
+import { splitsOf } from "../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, normedRows } from "../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../shaders/matmul/matmul_shape.ts";

@@ -37,8 +37,8 @@ export function enterBranch(
 ): { readonly plan: Dispatch[]; readonly input: BranchInput } {
   const { tuning, scratch: { normed: out }, config } = context;
   const added = "sums" in from ? from : undefined;
-  const x = ("matrix" in from ? undefined : from.x) ?? context.scratch.x;
-  const itself = first && !keep && !("matrix" in from) && !("index" in from) &&
+  const x = streamOf(context, from);
+  const itself = first && !keep && "x" in from && !("index" in from) &&
     normsRows(first.matrix, { rows, addends: added?.splitK ?? 0, bound: first.bound, tuning });
   if (!itself) {
     const plan = norm(context, { from, weight, out, keep }, rows, label);
@@ -51,6 +51,12 @@ export function enterBranch(
     plan: [],
     input: { x, stream, norm: { ...how, added: added && { ...added, stream } } },
   };
+}
+
+/** Where the residual stream is, or will be when what is still to be added to it is. */
+export function streamOf({ scratch }: DecoderContext, from: NormInput): Operand {
+  if ("outputs" in from) return from.stream;
+  return ("x" in from ? from.x : undefined) ?? scratch.x;
 }
 
 function otherStream({ scratch: { x, otherX } }: DecoderContext, stream: Operand): Operand {

@@ -14,10 +14,11 @@ import {
 import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
-import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
+import { type BranchInput, enterBranch, type FirstMatmul, streamOf } from "./branch_input.ts";
 import { QKV_BUFFERS } from "../../../shaders/matmul/epilogue/qkv.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
-import { loadMixtureMlp, mixtureMlp, type MixtureWeights } from "./mixture_mlp.ts";
+import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
+import { loadMixtureMlp, type MixtureWeights } from "./mixture_weights.ts";
 
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
@@ -111,6 +112,13 @@ export function mlpBlock(
 ): Block {
   const { mlp, norms, label } = layer;
   const { x } = context.scratch;
+  const place = { rows, label: `${label}.mlpNorm` };
+  if (mlp.kind === "mixture") {
+    const normFollows = norms.mlp === undefined;
+    const of = { stream: from, norm: norms.post, rows, end, normFollows, label };
+    const at = { ...place, stream: streamOf(context, from) };
+    return joined(context, mixtureMlp(context, mlp, of), norms.mlp, at);
+  }
   const entered = norms.post
     ? enterBranch(
       context,
@@ -120,13 +128,9 @@ export function mlpBlock(
     )
     : { plan: [], input: { x, stream: x } };
   const { input } = entered;
-  const io = { rows, end, label };
-  const left = mlp.kind === "mixture"
-    ? mixtureMlp(context, mlp, { ...io, input: input.x })
-    : denseMlp(context, mlp, { ...io, input });
+  const left = denseMlp(context, mlp, { rows, end, label, input });
   const plan = [...entered.plan, ...left.plan];
-  const at = { ...input, rows, label: `${label}.mlpNorm` };
-  return joined(context, { ...left, plan }, norms.mlp, at);
+  return joined(context, { ...left, plan }, norms.mlp, { ...place, stream: input.stream });
 }
 
 /**
@@ -135,7 +139,7 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splitK }: Branch,
+  { plan, splitK, outputs }: Branch & MixtureBranch,
   weight: Operand | undefined,
   { rows, stream: x, label }: Pick<BranchInput, "stream"> & {
     readonly rows: number;
@@ -143,6 +147,7 @@ function joined(
   },
 ): Block {
   const { sums } = context.scratch;
+  if (outputs) return { plan, stream: outputs };
   if (splitK === 0) return { plan, stream: { x } };
   if (weight === undefined) return { plan, stream: { x, sums, splitK } };
   const adding = { from: { sums, splitK }, weight, out: x, put: "add" } as const;

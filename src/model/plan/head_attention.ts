@@ -1,6 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { attention, splitsOf } from "../../../shaders/attention/attention.ts";
-import { SPLIT_CELLS } from "../../../shaders/attention/attention_kernels.ts";
+import { attention } from "../../../shaders/attention/attention.ts";
+import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
