@@ -23,8 +23,6 @@ export async function openMeasured(
       readonly plans?: readonly Prepared[];
     },
 ): Promise<Engine> {
-  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
-  const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
     speculate: (algorithm) => {
       const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
@@ -32,6 +30,20 @@ export async function openMeasured(
     },
     sizeFlags: { maxBatch: "--batch-sizes" },
     ...rest,
+    ...modelOptions(request),
+  });
+  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
+    engine[Symbol.dispose]();
+    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
+  }
+  return engine;
+}
+
+/** What of a request says which models are opened, and how. */
+export function modelOptions(request: ModelRequest): OpenOptions {
+  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
+  const { randomWeights, randomDraft } = request;
+  return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
@@ -52,12 +64,7 @@ export async function openMeasured(
     ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
     ...request.onProgress ? { onProgress: request.onProgress } : {},
     ...request.onWarning ? { onWarning: request.onWarning } : {},
-  });
-  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
-    engine[Symbol.dispose]();
-    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
-  }
-  return engine;
+  };
 }
 
 function preparedOf(plans: readonly Prepared[]): Prepared {

@@ -64,7 +64,8 @@ export function workloadName(
 }
 
 function planOf(options: BenchOptions, workload: Workload): Plan {
-  const { promptTokens, batchSizes, outputTokens, temperatures, depths, presets } = options;
+  const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0], presets } =
+    options;
   const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(

@@ -5,6 +5,7 @@ import type {
   BENCH_RANDOM,
   BENCH_RUN,
 } from "./measure/bench_flags.ts";
+import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
@@ -167,6 +168,8 @@ export type BenchOptions =
     & typeof BENCH_AXES
     & typeof BENCH_RUN
     & typeof BENCH_PROFILE
+    & typeof BENCH_GROWTH
+    & typeof BENCH_GROWTH
     & typeof BENCH_OUTPUT
     & typeof COSTS
     & Pick<typeof TALK, "quiet">

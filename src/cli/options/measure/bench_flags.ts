@@ -11,8 +11,8 @@ export const BENCH_AXES = {
     min: 1,
     max: 128,
     whole: true,
-    default: [1],
     help: "requests in flight",
+    absent: "1, with --growth 1 to 128",
     example: "--batch-sizes 1,2,4,8",
   },
   numSteps: {
@@ -85,8 +85,8 @@ export const BENCH_AXES = {
     min: 0,
     max: 1_000_000,
     whole: true,
-    default: [0],
     help: "tokens in the cache before the prompt",
+    absent: "0, with --growth 0 to 32768",
     example: "--depth 0,1024",
   },
   roundsPerSync: {
@@ -142,7 +142,7 @@ export const BENCH_PROFILE = {
     min: 0,
     above: true,
     max: 1_000_000,
-    help: "memory bandwidth in GB/s that --profile compares with",
+    help: "memory bandwidth in GB/s that --profile and --growth compare with",
     absent: "measured by a read of a large buffer",
     example: "--bandwidth 4260",
   },
@@ -215,7 +215,7 @@ export const BENCH_OUTPUT = {
   },
 } as const;
 
-/** Flags that mean nothing to `--profile`. */
+/** Flags that mean nothing to `--profile` and `--growth`. */
 const SWEEP_ONLY = {
   trees: BENCH_AXES.trees,
   presets: BENCH_AXES.presets,
@@ -228,6 +228,12 @@ const SWEEP_ONLY = {
   wide: BENCH_OUTPUT.wide,
   resume: BENCH_OUTPUT.resume,
   emitConfig: BENCH_OUTPUT.emitConfig,
+};
+
+/** And to `--growth` alone. */
+const STEPS_ONLY = {
+  numSteps: BENCH_AXES.numSteps,
+  simulateAcceptance: BENCH_RANDOM.simulateAcceptance,
 };
 
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
@@ -272,17 +278,37 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
 }
 
 function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { profile, bandwidth, output } = given;
-  if (profile !== true) {
+  const { profile, growth, bandwidth, rows, output } = given;
+  if (growth !== true && rows !== undefined) {
+    throw new UsageError('Cannot use "--rows": it needs --growth');
+  }
+  if (profile !== true && growth !== true) {
     if (bandwidth === undefined) return;
-    throw new UsageError('Cannot use "--bandwidth": it needs --profile');
+    throw new UsageError('Cannot use "--bandwidth": it needs --profile or --growth');
   }
-  for (const [key, { flag }] of Object.entries(SWEEP_ONLY)) {
+  if (profile === true && growth === true) {
+    throw new UsageError('Cannot use "--profile" with "--growth": allowed is one of them');
+  }
+  const mode = profile === true ? "--profile" : "--growth";
+  const others = profile === true ? SWEEP_ONLY : { ...SWEEP_ONLY, ...STEPS_ONLY };
+  for (const [key, { flag }] of Object.entries(others)) {
     if (given[key] === undefined) continue;
-    throw new UsageError(`Cannot use "${flag}" with "--profile": it belongs to a sweep`);
+    throw new UsageError(`Cannot use "${flag}" with "${mode}": it belongs to a sweep`);
   }
+  if (growth === true) return refuseSeveralModels(given);
   if (output === undefined || output === "md" || output === "json") return;
   throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
+}
+
+/** A draft is of one model. */
+function refuseSeveralModels(given: Readonly<Record<string, unknown>>): void {
+  const { model, randomWeights, draft, randomDraft } = given;
+  if (!String(randomWeights ?? model ?? "").includes(",")) return;
+  const [flag, value] = randomDraft === undefined
+    ? ["--draft", draft]
+    : ["--random-draft", randomDraft];
+  if (value === undefined || value === "none") return;
+  throw new UsageError(`Cannot use "${flag} ${value}" with several models: it is of one`);
 }
 
 /** Will there be a draft: the embedded model brings its own, others only where one is named. */
