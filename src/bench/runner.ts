@@ -107,6 +107,8 @@ export interface Subject {
   readonly device: string;
   /** Accepted counts are drawn, not verified. */
   readonly simulated: boolean;
+  /** Default: Deno's own. */
+  readonly webgpu?: "builtin" | "dawn";
 }
 
 /** An engine opened for a sweep. */

@@ -82,6 +82,7 @@ export function subjectOf(engine: Engine, request: ModelRequest): Subject {
     draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
     device: deviceText(engine),
     simulated: request.simulateAcceptance !== undefined,
+    webgpu: engine.device.webgpu,
   };
 }
 

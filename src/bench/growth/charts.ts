@@ -7,6 +7,8 @@ import { type GrowthRow, valueOf } from "./row.ts";
 interface Drawing {
   readonly page: PageMaker;
   readonly looks: Looks;
+  /** Of its line. */
+  readonly nameOf: (row: GrowthRow) => string;
 }
 
 /** What a chart shows of each row; null where a row has no such number. */
@@ -73,18 +75,19 @@ export function chartsOf(
 function growthChart(
   rows: readonly GrowthRow[],
   { caption, label, value, floor }: Measure,
-  { page, looks }: Drawing,
+  { page, looks, nameOf }: Drawing,
 ): PageNode {
   const [{ axis }] = rows as [GrowthRow];
   const points = (of: Measure["value"]) =>
     rows.flatMap((row) => {
       const y = of(row);
-      const title = `${row.model}\n${axis} ${valueOf(row)}\n${digits(y ?? 0)} ${label}`;
-      return y === null ? [] : [{ x: valueOf(row), y, model: row.model, title }];
+      const name = nameOf(row);
+      const title = `${name}\n${axis} ${valueOf(row)}\n${digits(y ?? 0)} ${label}`;
+      return y === null ? [] : [{ x: valueOf(row), y, name, title }];
     });
   const measured = points(value);
   const least = floor ? points(floor) : [];
-  const byModel = [...Map.groupBy(measured, ({ model }) => model)];
+  const byName = [...Map.groupBy(measured, ({ name }) => name)];
   const values = [...new Set(rows.map(valueOf))].toSorted((a, b) => a - b);
   return page.chart({
     ...{ width: WIDTH, height: HEIGHT, marginLeft: MARGIN, ...seriesScales(looks) },
@@ -94,17 +97,17 @@ function growthChart(
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...[...Map.groupBy(least, ({ model }) => model).values()].map((floors) =>
-        lineY(floors, { x: "x", y: "y", stroke: "model", strokeWidth: 1, strokeOpacity: 0.5 })
+      ...[...Map.groupBy(least, ({ name }) => name).values()].map((floors) =>
+        lineY(floors, { x: "x", y: "y", stroke: "name", strokeWidth: 1, strokeOpacity: 0.5 })
       ),
-      ...byModel.map(([model, own]) =>
+      ...byName.map(([name, own]) =>
         lineY(own, {
-          ...{ x: "x", y: "y", stroke: "model" },
-          strokeDasharray: looks.get(model)?.dash ?? "",
+          ...{ x: "x", y: "y", stroke: "name" },
+          strokeDasharray: looks.get(name)?.dash ?? "",
         })
       ),
       dot(measured, {
-        ...{ x: "x", y: "y", r: 4, fill: "model", symbol: "model", title: "title" },
+        ...{ x: "x", y: "y", r: 4, fill: "name", symbol: "name", title: "title" },
       }),
     ],
   }, `${caption} by ${axis}`);

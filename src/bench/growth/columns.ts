@@ -1,7 +1,7 @@
 import { bytesText } from "../../text/numbers.ts";
 import { digits } from "../columns.ts";
 import { GROWTH_AXES, type GrowthAxis } from "./points.ts";
-import { type GrowthRow, valueOf } from "./row.ts";
+import { type GrowthRow, seriesNames, valueOf } from "./row.ts";
 
 /** One column of a table for people. */
 export interface GrowthColumn {
@@ -32,12 +32,18 @@ export interface GrowthTable {
 
 /** Tables in the order in which their first rows were measured. */
 export function growthTables(rows: readonly GrowthRow[]): GrowthTable[] {
-  const groups = Map.groupBy(rows, ({ model, axis, kind }) => JSON.stringify([model, axis, kind]));
+  const nameOf = seriesNames(rows);
+  const groups = Map.groupBy(
+    rows,
+    (row) => JSON.stringify([nameOf(row), row.axis, row.kind]),
+  );
   return [...groups.values()].map((group) => {
-    const [{ model, axis, kind }] = group as [GrowthRow];
+    const [first] = group as [GrowthRow];
+    const { axis, kind } = first;
+    const name = nameOf(first);
     const title = kind === "prefill"
-      ? `${model}: prefill of the last tokens of a context`
-      : `${model}: a round by ${axis} (${constants(group)})`;
+      ? `${name}: prefill of the last tokens of a context`
+      : `${name}: a round by ${axis} (${constants(group)})`;
     return { title, axis, kind, rows: group, columns: columnsOf(group) };
   });
 }

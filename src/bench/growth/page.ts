@@ -4,20 +4,21 @@ import { type Looks, swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
 import { chartsOf } from "./charts.ts";
 import { type GrowthTable, growthTables } from "./columns.ts";
-import { modelLooks } from "./looks.ts";
+import { seriesLooks } from "./looks.ts";
 import { GROWTH_AXES } from "./points.ts";
-import type { GrowthRow } from "./row.ts";
+import { type GrowthRow, seriesNames } from "./row.ts";
 import { bandwidthText, deviceLines, GROWTH_NOTES, type GrowthFacts } from "./text.ts";
 
 interface Drawing {
   readonly page: PageMaker;
   readonly looks: Looks;
+  readonly nameOf: ReturnType<typeof seriesNames>;
 }
 
 /** The whole page: one file, no script, nothing to fetch. */
 export function growthHtml(rows: readonly GrowthRow[], facts: GrowthFacts & PageFacts): string {
   const page = pageMaker();
-  const drawing = { page, looks: modelLooks(rows) };
+  const drawing = { page, looks: seriesLooks(rows), nameOf: seriesNames(rows) };
   const main = page.element(
     "main",
     {},
@@ -63,7 +64,7 @@ function header(
 /** The charts of one axis, all models in each. */
 function section(title: string, rows: readonly GrowthRow[], drawing: Drawing): PageNode[] {
   const { page: { element }, looks } = drawing;
-  const shown = [...looks].filter(([name]) => rows.some(({ model }) => model === name));
+  const shown = [...looks].filter(([name]) => rows.some((row) => drawing.nameOf(row) === name));
   const legend = shown.map(([name, look]) => element("span", {}, swatch(look, drawing.page), name));
   return [
     element("h2", {}, title),

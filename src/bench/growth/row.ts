@@ -25,6 +25,7 @@ export interface GrowthRow {
   readonly model: string;
   readonly draft: string | null;
   readonly device: string;
+  readonly webgpu: "builtin" | "dawn";
   /** Of a prefill the context is where it ends. */
   readonly kind: "round" | "prefill";
   /** What its series varies. */
@@ -111,9 +112,10 @@ export function prefillRow({ count, ms, work }: PrefillSamples, place: Place): G
 }
 
 function identity({ subject, axis, point }: Place, kind: GrowthRow["kind"]) {
-  const { model, draft = null, device } = subject;
+  const { model, draft = null, device, webgpu = "builtin" } = subject;
   const { context, batch } = point;
-  return { format: GROWTH_FORMAT, model, draft, device, kind, axis, context, batch } as const;
+  const measured = { format: GROWTH_FORMAT, model, draft, device, webgpu } as const;
+  return { ...measured, kind, axis, context, batch };
 }
 
 function rates(
@@ -135,6 +137,14 @@ function rates(
     tflops: flops / 1e9 / ms,
     rows_per_second: units / all * 1000,
   };
+}
+
+/** What a line of a chart is called: the model, and the WebGPU where there are two. */
+export function seriesNames(
+  rows: readonly Pick<GrowthRow, "model" | "webgpu">[],
+): (row: Pick<GrowthRow, "model" | "webgpu">) => string {
+  const several = new Set(rows.map(({ webgpu }) => webgpu)).size > 1;
+  return ({ model, webgpu }) => several ? `${model}, ${webgpu}` : model;
 }
 
 /** What the row's series varies. */

@@ -59,13 +59,26 @@ export async function runGrowth(
   } finally {
     status.clear();
   }
-  const facts = {
-    ...{ command: commandText("bench", args), date: now(), version, skipped },
-    bandwidth: { gbps: bandwidthOf(rows), given: bandwidth !== undefined },
-  };
-  if (outputFile !== undefined) writeNamed(outputFile, textOf(rows, output, facts));
-  if (!streams) io.stdout.write(textOf(rows, outputFile === undefined ? output : "md", facts));
+  const facts = { command: commandText("bench", args), date: now(), version, skipped };
+  writeGrowth(rows, { options, io, facts });
   return io.signal.aborted ? INTERRUPTED : 0;
+}
+
+/** Writes the rows as the flags say; with `jsonl` to standard output they have been written. */
+export function writeGrowth(
+  rows: readonly GrowthRow[],
+  { options, io, facts }: {
+    readonly options: Pick<BenchOptions, "bandwidth" | "output" | "outputFile">;
+    readonly io: Io;
+    readonly facts: PageFacts & Pick<GrowthFacts, "skipped">;
+  },
+): void {
+  const { output = "md", outputFile } = options;
+  const given = options.bandwidth !== undefined;
+  const all = { ...facts, bandwidth: { gbps: bandwidthOf(rows), given } };
+  if (outputFile !== undefined) writeNamed(outputFile, textOf(rows, output, all));
+  const shown = outputFile === undefined ? output : "md";
+  if (shown !== "jsonl") io.stdout.write(textOf(rows, shown, all));
 }
 
 /** A request for each of the names, which are separated by commas. */

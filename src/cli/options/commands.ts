@@ -6,6 +6,7 @@ import {
   BENCH_RUN,
 } from "./measure/bench_flags.ts";
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
+import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
 import { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
@@ -153,7 +154,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Run: BENCH_RUN,
       Profile: BENCH_PROFILE,
       Growth: BENCH_GROWTH,
-      Model: { ...MEASURED, ...COSTS },
+      Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
     },
   },

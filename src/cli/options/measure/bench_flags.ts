@@ -1,6 +1,7 @@
 import { PRESET_NAMES } from "../../../engine/schedule/presets.ts";
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
+import { refuseImpossibleBackends } from "./backend_flags.ts";
 import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 
 /** What is measured: all combinations of these. */
@@ -269,6 +270,7 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     clash(drafts, target, `it needs a draft; give ${head}`);
   }
   refuseImpossibleProfile(given);
+  refuseImpossibleBackends(given);
   if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
   }

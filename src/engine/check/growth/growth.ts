@@ -88,10 +88,11 @@ export async function measureRounds(
   }
 
   await setBack(core, sequences, context);
-  const started = performance.now();
   const warmMs = core.gpu.info.software ? 0 : WARM_MS;
   // The first one compiles, the second finds its commands recorded.
-  for (let i = 0; i < 2 || performance.now() - started < warmMs; i++) await round();
+  for (let i = 0; i < 2; i++) await round();
+  const started = performance.now();
+  while (performance.now() - started < warmMs) await round();
   const rounds: RoundTimes[] = [];
   while (rounds.length < times && !signal?.aborted) rounds.push(await round());
   const { draft, verify, extend } = await core.programs.round({
