@@ -1,5 +1,5 @@
 import { markdownTable } from "markdown-table";
-import { type BackendRatios, backendRatios, ratioTable } from "./backends/ratios.ts";
+import { type BackendRatios, backendRatios, ratioTable } from "./backend_ratios.ts";
 import { columnsFor, isSimulated, noiseText } from "./columns.ts";
 import type { BenchRow } from "./row.ts";
 import { verdictLines } from "./verdict_text.ts";

@@ -1,4 +1,4 @@
-import { backendRatios, ratioLines } from "./backends/ratios.ts";
+import { backendRatios, ratioLines } from "./backend_ratios.ts";
 import { sharedFacts, variedFacts } from "./cases.ts";
 import { ACCEPT_LENGTH, ACCEPTED, BATCH, type Column, digits, isSimulated } from "./columns.ts";
 import { number, OVER_BEST, OVER_PLAIN, SETTING, shortName, text, TIERS } from "./columns.ts";

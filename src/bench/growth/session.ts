@@ -109,12 +109,11 @@ async function opened(
   points: readonly GrowthPoint[],
 ): Promise<Engine | undefined> {
   const { depths: _, ...sizes } = enginesSizes(points);
-  const speculate = growthPlan(points);
   try {
     const engine = await openEngine({
       ...modelOptions(model),
       ...sizes,
-      ...speculate ? { speculate } : {},
+      speculate: growthPlan(points),
       profile: true,
       prefixCache: false,
     });

@@ -1,4 +1,4 @@
-import { backendRatios, ratioTable } from "../backends/ratios.ts";
+import { backendRatios, ratioTable } from "../backend_ratios.ts";
 import { groups } from "../cases.ts";
 import { columnsFor, isSimulated, noiseText } from "../columns.ts";
 import type { BenchRow } from "../row.ts";

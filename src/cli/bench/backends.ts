@@ -56,6 +56,9 @@ export async function runBackends(
   };
   const rows = runs.flatMap((run) => run.rows);
   if (options.growth) {
+    if (options.output === "jsonl" && outputFile === undefined) {
+      for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
+    }
     writeGrowth(rows as GrowthRow[], { options, io, facts: { ...facts, skipped: [] } });
   } else writeRows(rows as BenchRow[], { options, io, facts });
   if (io.signal.aborted) return INTERRUPTED;
@@ -88,8 +91,6 @@ interface Run {
   readonly rows: unknown[];
   /** Once it has ended. */
   readonly code: number | undefined;
-  /** Whether it ever waited for a turn. */
-  readonly began: boolean;
   start(): void;
   /** Lets it go on until it waits again; false where it has ended. */
   turn(): Promise<boolean>;
@@ -107,16 +108,12 @@ function openRun(
   const own = ["bench", ...without(args, OWN_FLAGS), "--webgpu", name, "--output", "jsonl"];
   let child: BenchChild | undefined;
   let code: number | undefined;
-  let began = false;
   let waits = false;
   return {
     name,
     rows,
     get code() {
       return code;
-    },
-    get began() {
-      return began;
     },
     start() {
       code = undefined;
@@ -133,7 +130,7 @@ function openRun(
           return false;
         }
         if (line === TURN_LINE) {
-          began = waits = true;
+          waits = true;
           return true;
         }
         if (line !== "") rows.push(JSON.parse(line));
@@ -149,7 +146,7 @@ async function byTurns(runs: readonly Run[], say: (line: string) => void): Promi
   const later: Run[] = [];
   for (const run of runs) {
     run.start();
-    if (await run.turn() || run.began || runs[0] === run) continue;
+    if (await run.turn() || run.code === 0 || runs[0] === run) continue;
     // It may have had no room beside the others.
     say(`${run.name} does not open beside the other WebGPU: it is measured after it, not by turns`);
     later.push(run);

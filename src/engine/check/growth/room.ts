@@ -39,7 +39,7 @@ export function enginesSizes(
 }
 
 /** An engine's plan for these points; no program is made before it is wanted. */
-export function growthPlan(points: readonly GrowthPoint[]): OpenOptions["speculate"] {
+export function growthPlan(points: readonly GrowthPoint[]): NonNullable<OpenOptions["speculate"]> {
   const plan = staticPlan(chain(0), chains(enginesSizes(points).depths));
   return () => ({ ...plan, warmed: [] });
 }
@@ -74,7 +74,7 @@ export async function growthRoom(
   const owned = stack.move();
   return {
     device: info,
-    longest: maxPositions - pointCells({ context: 0, rows: 1 }),
+    longest: maxPositions - pointCells({ context: 1, rows: 1 }) + 1,
     needOf,
     faultOf(point) {
       const cells = pointCells(point);

@@ -1,7 +1,7 @@
-import { variedFacts } from "../cases.ts";
-import { digits, ratioText } from "../columns.ts";
-import type { BenchRow } from "../row.ts";
-import { pairedRatio, type Ratio } from "../statistics.ts";
+import { variedFacts } from "./cases.ts";
+import { digits, ratioText } from "./columns.ts";
+import type { BenchRow } from "./row.ts";
+import { pairedRatio, type Ratio } from "./statistics.ts";
 
 /** One setting in one case on both WebGPUs, which took turns block by block. */
 export interface BackendRatio {
