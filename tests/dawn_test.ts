@@ -22,7 +22,10 @@ async function deno(args: readonly string[]): Promise<{ code: number; text: stri
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd: ROOT,
-    env: { EYRIE_WEBGPU: "dawn", NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" },
+    env: {
+      ...{ EYRIE_WEBGPU: "dawn", EYRIE_MATRIX_UNITS: "on", NO_COLOR: "1" },
+      XDG_RUNTIME_DIR: "/tmp",
+    },
     stdin: "null",
   });
   const { code, stdout, stderr } = await child.output();

@@ -1,5 +1,5 @@
 import { reason, UsageError } from "../errors.ts";
-import { MATRIX_FEATURE, type MatrixUnit, matrixUnit } from "./matrix_unit.ts";
+import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "./matrix_unit.ts";
 import { openWebGpu, type WebGpu, type WebGpuName } from "./webgpu.ts";
 
 export type AdapterChoice = "high-performance" | "low-power" | "software";
@@ -73,7 +73,9 @@ export async function openGpu(
   const webgpu = openWebGpu(name);
   const adapter = await requestAdapter(webgpu, choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
-  const device = await requestDevice(adapter, requiredLimits);
+  const software = isSoftware(webgpu.adapterName(adapter.info), adapter.info.isFallbackAdapter);
+  const units = wantsUnits(software);
+  const device = await requestDevice(adapter, requiredLimits, units);
   let failure: Error | undefined;
   device.addEventListener("uncapturederror", (event) => {
     event.preventDefault();
@@ -130,9 +132,11 @@ async function requestAdapter(webgpu: WebGpu, choice: AdapterChoice): Promise<GP
 async function requestDevice(
   adapter: GPUAdapter,
   requiredLimits: Record<string, number>,
+  units: boolean,
 ): Promise<GPUDevice> {
   const listed = FEATURES.filter((name) =>
-    name === "subgroups" || adapter.features.has(name as GPUFeatureName)
+    name === "subgroups" ||
+    (adapter.features.has(name as GPUFeatureName) && (units || name !== MATRIX_FEATURE))
   );
   const granted = listed as GPUFeatureName[];
   try {

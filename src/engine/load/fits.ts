@@ -15,7 +15,7 @@ import {
 } from "./sizes.ts";
 
 type Models = Pick<OpenedModels, "target" | "draft">;
-type Adapter = Pick<Gpu, "limits" | "info">;
+type Adapter = Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>;
 
 /** Models, what they are opened with and on what. */
 export interface Asked {
@@ -118,7 +118,8 @@ function tooLarge(
 
 function needOf({ models, settings, gpu }: Asked): MemoryNeed {
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  return memoryNeed(models, capacity, { ...settings, software: gpu.info.software });
+  const units = gpu.matrixUnit !== undefined;
+  return memoryNeed(models, capacity, { ...settings, software: gpu.info.software, units });
 }
 
 function wayOf({ gpu }: Asked, before = ""): (change: Change) => Way {

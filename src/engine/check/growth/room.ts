@@ -59,6 +59,7 @@ export async function growthRoom(
   );
   using gpu = await machine.openGpu(options);
   const { info, limits } = gpu;
+  const units = gpu.matrixUnit !== undefined;
   const memory = await machine.gpuMemory(info, Infinity);
   const { maxPositions } = models.target.config;
   const capacity = (point: GrowthPoint) => {
@@ -70,7 +71,7 @@ export async function growthRoom(
     );
   };
   const needOf = (point: GrowthPoint) =>
-    memoryNeed(models, capacity(point), { ...options, software: info.software });
+    memoryNeed(models, capacity(point), { ...options, software: info.software, units });
   const owned = stack.move();
   return {
     device: info,
