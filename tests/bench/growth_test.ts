@@ -98,8 +98,11 @@ Deno.test("growth: a table an axis and kind; columns that nothing fills are left
   const text = growthMarkdown(ROWS, FACTS);
   assert.match(text, /^model fake-1B, draft fake-eagle3, device Fake GPU, vulkan\n/);
   assert.match(text, /bandwidth 100 GB\/s \(given\)/);
-  assert.match(text, /\| +512 \| +10.0 \| +9.50 \|.*\| +2.38x \| +1.67x \| +600 \| 3.5 GB \|/);
+  assert.match(text, /\| +512 \| +10.0 \| +9.50 \|.*\| +2.38x \| +1.73x \| +600 \| 3.5 GB \|/);
   assert.match(text, /left out: fake-1B, context 32768: it takes 80 GB\n$/);
+  // Where no floor is known there is no column of it.
+  const unknown = growthTables([rowAt(0, [4], { floor_ms: null, over_floor: null })]);
+  assert.ok(!unknown[0]?.columns.some(({ title }) => title.includes("floor")));
   const blind = growthMarkdown([], { bandwidth: { gbps: null, given: false }, skipped: [] });
   assert.match(blind, /bandwidth not known: give --bandwidth/);
 });

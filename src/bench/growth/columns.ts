@@ -60,7 +60,8 @@ function columnsOf(group: readonly GrowthRow[]): GrowthColumn[] {
   const [first] = group as [GrowthRow];
   const { axis, kind } = first;
   const value = column(axis, (row) => String(valueOf(row)));
-  const base = group[0]?.ms ?? NaN;
+  const time = ({ device_ms, ms }: GrowthRow) => device_ms ?? ms;
+  const floors = group.some(({ floor_ms }) => floor_ms !== null) ? [FLOOR, OVER_FLOOR] : [];
   if (kind === "prefill") {
     return [
       value,
@@ -68,8 +69,7 @@ function columnsOf(group: readonly GrowthRow[]): GrowthColumn[] {
       column("ms", ({ ms }) => digits(ms)),
       column("tokens/s", ({ rows_per_second }) => digits(rows_per_second)),
       column("TFLOP/s", ({ tflops }) => digits(tflops)),
-      FLOOR,
-      OVER_FLOOR,
+      ...floors,
     ];
   }
   const timed = group.some(({ device_ms }) => device_ms !== null);
@@ -84,9 +84,8 @@ function columnsOf(group: readonly GrowthRow[]): GrowthColumn[] {
         column("host ms", ({ host_ms }) => optional(host_ms)),
       ]
       : [],
-    FLOOR,
-    OVER_FLOOR,
-    column("over first", ({ ms }) => over(ms / base)),
+    ...floors,
+    column("over first", (row) => over(time(row) / time(first))),
     column("rows/s", ({ rows_per_second }) => digits(rows_per_second)),
     MEMORY,
   ];

@@ -17,7 +17,7 @@ export const GROWTH_NOTES: readonly string[] = [
   "One axis at a time is varied, the others stay. A step is a round that is submitted alone, by the " +
   "host's clock; its device time is of timestamps, host is what is left. Medians.",
   "Floor: the bytes that have to be read and written, once each, at full bandwidth. Over floor: the " +
-  "device's time over it, of a prefill the whole time.",
+  "device's time over it, of a prefill the whole time. Over first: over the device's time of the first row.",
   "Contexts are random keys and values; drafts are the draft's own, without one random tokens. " +
   "Memory is predicted for an engine with this point alone.",
 ];
