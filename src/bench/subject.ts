@@ -42,7 +42,7 @@ export async function openMeasured(
 /** What of a request says which models are opened, and how. */
 export function modelOptions(request: ModelRequest): OpenOptions {
   const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
-  const { randomWeights, randomDraft } = request;
+  const { randomWeights, randomDraft, precision } = request;
   return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
@@ -53,6 +53,7 @@ export function modelOptions(request: ModelRequest): OpenOptions {
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     ...request.autotune === undefined ? {} : { autotune: request.autotune },
     ...request.costs === undefined ? {} : { costs: request.costs },
     ...randomWeights === undefined ? {} : {
@@ -91,9 +92,12 @@ function deviceText({ device: { adapter, backend, webgpu } }: Engine): string {
   return [adapter, backend, ...webgpu === "builtin" ? [] : [webgpu]].join(", ");
 }
 
-/** How keys and values are kept where that is not the default. */
-function keptAs({ kvDtype }: Engine): string[] {
-  return kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`];
+/** How numbers are kept and multiplied where that is not the default. */
+function keptAs({ kvDtype, units }: Engine): string[] {
+  return [
+    ...kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`],
+    ...units?.precision === "f16" ? ["precision f16"] : [],
+  ];
 }
 
 /** Rows of a quantized model are not those of the checkpoint. */

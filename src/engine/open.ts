@@ -221,7 +221,10 @@ export async function openEngine(
   const weights = weightReport(models, options);
   const costs = openCosts({
     ...{ core, chunkRows, depths: depthsOf(tiers), choice: options.costs },
-    of: costsOf(models, { gpu, weights, kvDtype: capacity.kvDtype }),
+    of: costsOf(models, {
+      ...{ gpu, weights, kvDtype: capacity.kvDtype },
+      precision: options.precision,
+    }),
     ...options.onWarning ? { onWarning: options.onWarning } : {},
   });
   stack.defer(() => costs.keep());

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
+import { checkPrecision } from "../../src/gpu/device.ts";
 import { matrixUnit, wantsUnits } from "../../src/gpu/matrix_unit.ts";
 
 Deno.test("matrix units: not used on a software adapter unless asked for", () => {
@@ -21,6 +22,20 @@ Deno.test("matrix units: not used on a software adapter unless asked for", () =>
     () => wantsUnits(false, "yes"),
     new UsageError('Cannot use EYRIE_MATRIX_UNITS "yes": it is auto, on, off'),
   );
+});
+
+Deno.test("precision f16 is refused where there are no matrix units", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  checkPrecision("f16", unit, { webgpu: "dawn" });
+  checkPrecision("f32", undefined, { webgpu: "builtin" });
+  assert.throws(
+    () => checkPrecision("f16", undefined, { webgpu: "builtin" }),
+    new UsageError(
+      "Cannot use --precision f16: it is for matrix units, " +
+        'WebGPU "builtin" has none; --webgpu dawn has them on some GPUs',
+    ),
+  );
+  assert.throws(() => checkPrecision("f16", undefined, { webgpu: "dawn" }), /EYRIE_MATRIX_UNITS/);
 });
 
 Deno.test("matrix units: the largest of f16 to f32, where subgroups have one size", () => {

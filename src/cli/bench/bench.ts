@@ -135,7 +135,7 @@ export function modelRequest(
     & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, algorithm, adapter } = options;
+  const { model, draft, draftRopeTheta, algorithm, adapter, precision } = options;
   const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
@@ -149,6 +149,7 @@ export function modelRequest(
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     autotune,
     ...randomWeights === undefined ? {} : { randomWeights },
     ...randomDraft === undefined ? {} : { randomDraft },

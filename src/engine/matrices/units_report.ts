@@ -1,7 +1,7 @@
 /** Which of the loaded matrices the device's matrix units multiply by, and why the others are left to other kernels. */
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Matrix, tuning } from "../../gpu/matrix.ts";
+import { type Matrix, type Precision, tuning } from "../../gpu/matrix.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { matmulsOf } from "./matmuls.ts";
 
@@ -9,6 +9,8 @@ import { matmulsOf } from "./matmuls.ts";
 export interface UnitsReport {
   /** What is multiplied at once: "16x16x16" is m x n x k. */
   readonly unit: string;
+  /** Of rows: f16 is not as exact as every other kernel. */
+  readonly precision: Precision;
   /** Matrices that go to the units. */
   readonly matrices: number;
   /** Those that do not, by the reason, the most first. */
@@ -34,6 +36,7 @@ export function unitsReport(
   const left = [...whys.filter((why) => why !== undefined), ...experts.map(() => "experts")];
   return {
     unit: `${unit.m}x${unit.n}x${unit.k}`,
+    precision: loaded.tensor?.precision ?? "f32",
     matrices: whys.filter((why) => why === undefined).length +
       expertMatrices(loaded).length - experts.length,
     others: [...Map.groupBy(left, (why) => why)]
@@ -52,9 +55,10 @@ function expertMatrices({ target, standalone }: LoadedWeights): Matrix[] {
   return layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.gateUp, mlp.down] : []);
 }
 
-/** `225 matrices on units of 16x16x16; 2 not: format q8` */
-export function unitsText({ unit, matrices, others }: UnitsReport): string {
+/** `225 matrices on units of 16x16x16, precision f16; 2 not: format q8` */
+export function unitsText({ unit, precision, matrices, others }: UnitsReport): string {
   const left = others.map(({ why, count }) => `${count} not: ${why}`);
-  return [`${matrices} ${matrices === 1 ? "matrix" : "matrices"} on units of ${unit}`, ...left]
-    .join("; ");
+  const rounded = precision === "f16" ? ", precision f16" : "";
+  const there = `${matrices} ${matrices === 1 ? "matrix" : "matrices"} on units of ${unit}`;
+  return [`${there}${rounded}`, ...left].join("; ");
 }
