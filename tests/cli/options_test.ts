@@ -190,6 +190,7 @@ Deno.test("defaults of generate", () => {
       adaptiveConfig: undefined,
       preset: undefined,
       policy: undefined,
+      precision: undefined,
       elasticDraft: false,
       quantize: undefined,
       quantizeDraft: false,
