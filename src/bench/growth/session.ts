@@ -54,53 +54,72 @@ const HARDWARE_ROUNDS = 4;
  * its points need. Ends after the point in flight where the signal aborts.
  */
 export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
-  let bandwidth = request.bandwidth;
+  let { bandwidth } = request;
   for (const model of request.models) {
     using room = await growthRoom(modelOptions(model));
     const axes = growthAxes(request.axes, { ...room.device, longest: room.longest });
-    const all = growthSeries(axes);
-    const total = all.reduce((sum, { points }) => sum + points.length, 0);
+    const series = growthSeries(axes).map(({ axis, points }) => ({
+      axis,
+      ...Object.groupBy(points, (point) => room.faultOf(point) === undefined ? "fit" : "over"),
+    }));
+    for (const { axis, over = [] } of series) {
+      for (const point of over) yield skipped(model, axis, point, room.faultOf(point) ?? "");
+    }
+    const total = series.reduce((sum, { fit = [] }) => sum + fit.length, 0);
     let done = 0;
-    for (const { axis, points } of all) {
-      const name = (point: GrowthPoint) => `${nameOf(model)}, ${axis} ${point[axis]}`;
-      let left = [...points];
-      for (const point of points) {
-        const why = room.faultOf(point);
-        if (why === undefined) continue;
-        left = left.filter((each) => each !== point);
-        yield { kind: "skipped", what: name(point), why };
-      }
-      while (left.length > 0 && !request.signal.aborted) {
-        const engine = await opened(model, left);
-        if (engine === undefined) {
-          const largest = left.toSorted((a, b) => bytesAt(room, a) - bytesAt(room, b)).at(-1);
-          left = left.filter((each) => each !== largest);
-          if (largest) {
-            yield { kind: "skipped", what: name(largest), why: "the GPU ran out of memory" };
-          }
-          continue;
-        }
-        using _closed = engine;
-        bandwidth ??= await bandwidthOf(engine);
-        const run = { engine, room, model, axis, bandwidth, request };
-        for (const point of left) {
-          if (request.signal.aborted) return;
-          yield { kind: "point", text: name(point), done: done++, total };
-          for (const row of await rowsOf(point, run)) yield { kind: "row", row };
-        }
-        left = [];
+    for (const { axis, fit = [] } of series) {
+      const { engine, left, dropped } = await openFitting(model, room, fit, request.signal);
+      using _closed = engine;
+      done += dropped.length;
+      for (const point of dropped) yield skipped(model, axis, point, "the GPU ran out of memory");
+      if (engine === undefined) continue;
+      bandwidth ??= await bandwidthOf(engine);
+      const run = { engine, room, model, axis, bandwidth, request };
+      for (const point of left) {
+        if (request.signal.aborted) return;
+        yield { kind: "point", text: nameOf(model, axis, point), done: done++, total };
+        for (const row of await rowsOf(point, run)) yield { kind: "row", row };
       }
     }
   }
 }
 
-function bytesAt(room: GrowthRoom, point: GrowthPoint): number {
-  return room.needOf(point).total;
+function skipped(
+  model: ModelRequest,
+  axis: GrowthAxis,
+  point: GrowthPoint,
+  why: string,
+): GrowthEvent {
+  return { kind: "skipped", what: nameOf(model, axis, point), why };
 }
 
-/** What a model is called before it is opened. */
-function nameOf({ randomWeights, model }: ModelRequest): string {
-  return randomWeights ?? model ?? "fledgling";
+/** A point by what it varies; a model by what it is called before it is opened. */
+function nameOf({ randomWeights, model }: ModelRequest, axis: GrowthAxis, point: GrowthPoint) {
+  return `${randomWeights ?? model ?? "fledgling"}, ${axis} ${point[axis]}`;
+}
+
+interface Fitting {
+  /** Undefined where not even the smallest point fits, or the signal aborted. */
+  readonly engine: Engine | undefined;
+  readonly left: readonly GrowthPoint[];
+  readonly dropped: readonly GrowthPoint[];
+}
+
+/** An engine for all points, or for as many as there is memory for: the largest go first. */
+async function openFitting(
+  model: ModelRequest,
+  room: GrowthRoom,
+  points: readonly GrowthPoint[],
+  signal: AbortSignal,
+): Promise<Fitting> {
+  const sizeOf = (point: GrowthPoint) => room.needOf(point).total;
+  const rising = points.toSorted((a, b) => sizeOf(a) - sizeOf(b));
+  for (let count = rising.length; count > 0 && !signal.aborted; count--) {
+    const [left, dropped] = [rising.slice(0, count), rising.slice(count)];
+    const engine = await opened(model, left);
+    if (engine) return { engine, left: points.filter((each) => left.includes(each)), dropped };
+  }
+  return { engine: undefined, left: [], dropped: signal.aborted ? [] : points };
 }
 
 /** Undefined where the GPU ran out of memory. */
