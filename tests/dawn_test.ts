@@ -13,6 +13,7 @@ const FILES = [
   "tests/gpu/readback_test.ts",
   "tests/shaders/matmul_tensor_test.ts",
   "tests/shaders/matmul_on_units_test.ts",
+  "tests/engine/precision_test.ts",
   "tests/engine/golden_test.ts",
   "tests/engine/lossless_test.ts",
   "tests/engine/lossless_hardware_test.ts",
