@@ -6,13 +6,12 @@ import {
   combineKernel,
   combineTiles,
   lanesKernel,
+  launchedSplits,
   pathGroups,
   SPLIT_CELLS,
 } from "./attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 
-/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
-const PATH_CELLS = 16;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /**
@@ -190,7 +189,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
         PATHS: Number(shape.paths),
         ...scoreConstants(shape),
       },
-      workgroups: [tiles, heads / group, groupsBefore + launchedSplits(shape, tile)],
+      workgroups: [tiles, heads / group, groupsBefore + launchedSplits(KV_SPLITS, shape, tile)],
       cellsEach: SPLIT_CELLS,
       groupsBefore,
       label,
@@ -212,18 +211,6 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       },
     }),
   ];
-}
-
-/**
- * Splits that a tile's rows can see: of the whole table, or those that their windows touch. Rows of a
- * chain are a cell apart; those of trees are at most as far as their paths are long.
- */
-function launchedSplits(shape: BlockShape, tile: number): number {
-  const { window, paths } = shape;
-  const all = splitsOf(shape);
-  if (window === undefined) return all;
-  const cells = window + Math.max(tile - 1, paths ? PATH_CELLS : 0);
-  return Math.min(all, 1 + Math.ceil((cells - 1) / SPLIT_CELLS));
 }
 
 /** q in, partial sums out. */

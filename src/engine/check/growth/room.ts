@@ -59,6 +59,8 @@ export async function growthRoom(
   );
   using gpu = await machine.openGpu(options);
   const { info, limits } = gpu;
+  const adapter = { info, limits };
+  const adapter = { info, limits };
   const units = gpu.matrixUnit !== undefined;
   const memory = await machine.gpuMemory(info, Infinity);
   const { maxPositions } = models.target.config;
@@ -66,7 +68,7 @@ export async function growthRoom(
     const { depths, ...sizes } = enginesSizes([point]);
     return capacityOf(
       { ...options, ...sizes, tiers: chains(depths) },
-      { limits },
+      adapter,
       allLayers(models),
     );
   };
