@@ -60,7 +60,6 @@ export async function growthRoom(
   using gpu = await machine.openGpu(options);
   const { info, limits } = gpu;
   const adapter = { info, limits };
-  const adapter = { info, limits };
   const units = gpu.matrixUnit !== undefined;
   const memory = await machine.gpuMemory(info, Infinity);
   const { maxPositions } = models.target.config;
