@@ -45,9 +45,10 @@ export function unitsReport(
   };
 }
 
-/** All shards of a matrix have scales, or none. */
+/** All shards of a matrix have scales, or none: in some map of the tensor matrices by shard. */
 function isScaled({ shards: [shard] }: Matrix, { tensor }: LoadedWeights): boolean {
-  return shard !== undefined && tensor !== undefined && tensor.scales.has(shard);
+  const maps = Object.values(tensor ?? {}).filter((value) => value instanceof Map);
+  return shard !== undefined && maps.some((map) => map.has(shard));
 }
 
 function expertMatrices({ target, standalone }: LoadedWeights): Matrix[] {
