@@ -133,7 +133,8 @@ function openRun(
           waits = true;
           return true;
         }
-        if (line !== "") rows.push(JSON.parse(line));
+        if (line.startsWith("{")) rows.push(JSON.parse(line));
+        else if (line !== "") tell(`${name}: ${line}`, { io, status, quiet }); // a library's words
       }
     },
     interrupt() {
