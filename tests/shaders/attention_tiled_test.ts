@@ -178,13 +178,14 @@ Deno.test("attention over many rows: workgroups along z are those of the window,
       },
       {
         ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1, window },
-        ...{ count: 64, perSlot: 64, paths: false, tuning: TUNING, label: "test" },
+        ...{ count: 64, perSlot: 64, paths: false, label: "test" },
+        tuning: { ...TUNING, tiles: true },
       },
     );
     assert.match(sums?.kernel.name ?? "", /^attention_tiled/);
     return sums?.workgroups[2];
   };
   // 512 cells before the first of 16 rows touch at most ten splits of 64.
-  assert.deepEqual([launched(128, 512), launched(2048, 512)], [10, 10]);
+  assert.deepEqual([launched(256, 512), launched(2048, 512)], [10, 10]);
   assert.equal(launched(2048), 16);
 });
