@@ -7,6 +7,9 @@ import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
+import latentAttention from "./attention/latent_attention.wgsl" with { type: "text" };
+import latentCombine from "./attention/latent_combine.wgsl" with { type: "text" };
+import latentFold from "./attention/latent_fold.wgsl" with { type: "text" };
 import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
 import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
@@ -170,6 +173,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
+  "attention/latent_attention": latentAttention,
+  "attention/latent_combine": latentCombine,
+  "attention/latent_fold": latentFold,
   "attention/latent_query": latentQuery,
   "attention/latent_rope": latentRope,
   "attention/latent_store": latentStore,

@@ -36,6 +36,12 @@ export interface Work {
   };
 }
 
+/** Numbers of cells: more than `over`, at most `most`. */
+export interface CellRange {
+  readonly over: number;
+  readonly most: number;
+}
+
 /** One recorded launch of a kernel. A forward pass is a list of these. */
 export interface Dispatch {
   readonly kernel: Kernel;
@@ -48,6 +54,8 @@ export interface Dispatch {
   readonly cellsEach?: number;
   /** Workgroups along z that come before those, for any number of cells; default 0. */
   readonly groupsBefore?: number;
+  /** The cells of the longest slot for which it is needed; default: any. */
+  readonly cells?: CellRange;
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
   /** Absent where it is too little to matter. */
@@ -91,17 +99,19 @@ export function dispatch<Binding extends string, Constant extends string>(
     readonly workgroups: readonly [x: number, y?: number, z?: number];
     readonly cellsEach?: number;
     readonly groupsBefore?: number;
+    readonly cells?: CellRange | undefined;
     readonly label?: string;
     readonly work?: Work;
   },
 ): Dispatch {
   const [x, y = 1, z = 1] = launch.workgroups;
-  const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, work } = launch;
+  const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, cells, work } = launch;
   return {
     ...{ kernel, buffers, constants, label },
     workgroups: [x, y, z],
     ...cellsEach === undefined ? {} : { cellsEach },
     ...groupsBefore === undefined ? {} : { groupsBefore },
+    ...cells === undefined ? {} : { cells },
     ...work === undefined ? {} : { work },
   };
 }

@@ -166,6 +166,8 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
+  /** Workgroup memory, bytes. */
+  readonly workgroupBytes: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -199,9 +201,13 @@ export function tuning(
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
   return software
-    ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
+    ? {
+      ...{ software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 },
+      workgroupBytes: maxComputeWorkgroupStorageSize,
+    }
     : {
       software,
+      workgroupBytes: maxComputeWorkgroupStorageSize,
       lanes: 16,
       groups: 8,
       pairs: 2,

@@ -119,7 +119,7 @@ export function headsOf(
 ): Heads {
   const kept = { heads: spec.numHeads, tablePages, kvDtype };
   return spec.kind === "latent"
-    ? { ...kept, kvHeads: 1, headDim: spec.rank + spec.ropeDim }
+    ? { ...kept, kvHeads: 1, headDim: spec.rank + spec.ropeDim, rank: spec.rank }
     : { ...kept, kvHeads: spec.numKvHeads, headDim: spec.headDim };
 }
 

@@ -10,6 +10,10 @@
  */
 import { attention } from "../../../shaders/attention/attention.ts";
 import {
+  latentAttention as tiledAttention,
+  tilesLatents,
+} from "../../../shaders/attention/latent_attention.ts";
+import {
   type LatentHeads,
   latentQuery,
   latentStore,
@@ -83,19 +87,15 @@ export function latentAttention(
   kept: Kept,
   { input, of }: { readonly input: Operand; readonly of: RowsOf },
 ): Branch {
-  const { tuning, scratch: { q, qkv, attentionOutput, partial }, pages } = context;
-  const { kv: { keys, values }, label, weights: { o, kvB, spec } } = kept;
-  const { rows, count, perSlot, paths = false } = of;
-  const heads = { ...headsOf(spec, context), scale: spec.scale };
+  const { tuning, scratch: { qkv, attentionOutput } } = context;
+  const { label, weights: { o, kvB, spec } } = kept;
+  const { count } = of;
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
   const out = branchEnd(context, { matrix: o, x: qkv }, end);
   const plan = [
     ...latents(context, kept, input, of),
     ...queries(context, kept, input, of),
-    ...attention(
-      { q, keys, values, rows, pages, partial, out: attentionOutput },
-      { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
-    ),
+    ...mixed(context, kept, of),
     latentValue(
       { kvB, attentionOutput, out: qkv },
       { ...latentHeads(spec), count, tuning, label: `${label}.value` },
@@ -103,6 +103,21 @@ export function latentAttention(
     ...out.plan,
   ];
   return { ...out, plan };
+}
+
+/** attentionOutput = weighted sums of latents, of what q is over the pages. */
+function mixed(
+  context: DecoderContext,
+  { weights: { spec }, kv: { keys, values }, label }: Kept,
+  { rows, count, perSlot, paths = false }: RowsOf,
+): Dispatch[] {
+  const { tuning, scratch: { q, attentionOutput: out, partial }, pages } = context;
+  const heads = headsOf(spec, context);
+  const launch = { count, perSlot, paths, tuning, label: `${label}.attention`, scale: spec.scale };
+  const buffers = { q, rows, pages, partial, out };
+  return tilesLatents(heads, tuning)
+    ? tiledAttention({ ...buffers, latents: keys }, { ...heads, ...launch, rank: spec.rank })
+    : attention({ ...buffers, keys, values }, { ...heads, ...launch });
 }
 
 /** Latents of `input` into the pages. */

@@ -1,0 +1,132 @@
+import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { shader } from "../shader.ts";
+
+/** Cells of a chunk and of a segment of latent_attention.wgsl. */
+export const CHUNK = 16;
+export const SEGMENT = 128;
+
+/** How the workgroups of latent_attention.wgsl share their queries. None of it touches a bit of the result. */
+export interface LatentTile {
+  readonly queries: number;
+  readonly threads: number;
+  /** Invocations a score: 4 or 8. */
+  readonly lanes: number;
+  /** Cells of an invocation, and fours of queries, for the scores. */
+  readonly cells: number;
+  readonly share: number;
+  /** Groups of invocations that share the queries, for the values. */
+  readonly groups: number;
+}
+
+/** From few queries to many: threads = 16 / cells * lanes * queries / 4 / share. */
+export const TILES: readonly LatentTile[] = [
+  { queries: 4, threads: 128, lanes: 8, cells: 1, share: 1, groups: 1 },
+  { queries: 8, threads: 128, lanes: 8, cells: 2, share: 1, groups: 1 },
+  { queries: 16, threads: 128, lanes: 8, cells: 2, share: 2, groups: 1 },
+  { queries: 32, threads: 256, lanes: 4, cells: 2, share: 1, groups: 4 },
+];
+
+/** Elements of what is kept of a token. */
+export interface LatentSizes {
+  /** Multiples of 8 both: of the latent, and with the rotated part. */
+  readonly rank: number;
+  readonly width: number;
+  readonly kvDtype: KvDtype;
+}
+
+/** Workgroup memory that a tile takes, bytes. */
+export function tileBytes({ queries, lanes }: LatentTile, width: number): number {
+  const quads = queries / 4;
+  const vec4s = CHUNK * (width / 4 + 1) + lanes * (CHUNK * quads + 1) + CHUNK * quads + 5 * quads;
+  return 16 * vec4s;
+}
+
+const kernels = new Map<string, Kernel>();
+
+/** Sums of runs of `run` cells. */
+export function latentKernel(
+  { rank, width, kvDtype }: LatentSizes,
+  tile: LatentTile,
+  run: number,
+): Kernel {
+  const { queries, threads, lanes, groups } = tile;
+  const shape = [rank, width, queries, threads, lanes, tile.cells, tile.share, groups, run];
+  const name = `latent_attention_${kvDtype}_${shape.join("_")}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const QUADS = queries / 4;
+    const OWN = QUADS / groups;
+    const BOTH = Math.min(2, OWN);
+    const counts = {
+      RUN: run,
+      THREADS: threads,
+      QUERIES: queries,
+      QUADS,
+      VEC8S: width / 8,
+      RANK4: rank / 4,
+      LANES: lanes,
+      PAIRS: CHUNK / 2 / lanes,
+      CELLS: tile.cells,
+      SHARE: tile.share,
+      GROUPS: groups,
+      OWN,
+      BOTH,
+      TIMES: OWN / BOTH,
+      SPANS: Math.ceil(rank / 4 / (threads / groups)),
+      LOADS: Math.ceil(CHUNK * width / 8 / threads),
+      STEPS: Math.ceil(width / 4 / CHUNK),
+      TURNS: Math.ceil(CHUNK * QUADS / threads),
+      LANES_2: lanes / 2,
+      LANES_4: lanes / 4,
+      MORE: lanes / 4 - 1,
+      CHUNK,
+      TWO: 2,
+      FOUR: 4,
+    };
+    const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
+    return kernel(name, shader("attention/latent_attention", { slots, counts }), {
+      bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+      constants: [
+        "HEADS",
+        "TABLE_PAGES",
+        "RUNS",
+        "SLOT_QUERIES",
+        "FIRST_ROW",
+        "PATHS",
+        "SCALE",
+        "WINDOW",
+      ],
+    });
+  });
+}
+
+const COMBINE_LANES = 4;
+const COMBINE_QUADS = 32;
+
+/** Workgroups of a head where runs are added. */
+export function latentCombineTiles(rank: number): number {
+  return Math.ceil(rank / 4 / COMBINE_QUADS);
+}
+
+/** Adds runs of `run` cells. */
+export function latentCombineKernel(
+  { rank, width }: Pick<LatentSizes, "rank" | "width">,
+  run: number,
+): Kernel {
+  const name = `latent_combine_${rank}_${width}_${run}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const RUNS = SEGMENT / run;
+    const counts = {
+      RUNS,
+      RANK4: rank / 4,
+      OUT4: width / 4,
+      QUADS: COMBINE_QUADS,
+      LANES: COMBINE_LANES,
+      AHEAD: RUNS === 1 ? 4 : 1,
+    };
+    return kernel(name, shader("attention/latent_combine", { counts }), {
+      bindings: ["sums", "stats", "rows", "out"],
+      constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],
+    });
+  });
+}
