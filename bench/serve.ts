@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import process from "node:process";
 import { openGpu } from "../src/gpu/device.ts";
 import { attentionCases } from "./cases/attention.ts";
+import { latentCases } from "./cases/latent.ts";
 import { matmulCases } from "./cases/matmul.ts";
 import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
@@ -25,6 +26,7 @@ export async function serve(): Promise<void> {
   const cases = [
     ...matmulCases(software),
     ...attentionCases(software),
+    ...latentCases(software),
     ...draftHeadCases(software),
     ...rowCases(software),
     ...adjustCases(),

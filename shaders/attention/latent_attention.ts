@@ -45,6 +45,8 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   /** Cells that a row sees, its own the last; undefined = all. */
   readonly window?: number | undefined;
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
+  /** Default: by the queries of a slot. */
+  readonly tile?: LatentTile | undefined;
   readonly label: string;
 }
 
@@ -170,7 +172,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const [q, out] = [from(buffers.q, before), from(buffers.out, before)];
   const rows = from(buffers.rows, (first - first % ALIGNED_ROWS) * ROW_BYTES);
   const sizes: LatentSizes = { rank, width: headDim, kvDtype };
-  const tile = tileOf(perSlot * heads);
+  const { tile = tileOf(perSlot * heads) } = shape;
   const SLOT_QUERIES = perSlot * heads % tile.queries === 0 ? tile.queries : perSlot * heads;
   const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / tile.queries);
   const common = {
