@@ -10,9 +10,8 @@ import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text
 import latentAttention from "./attention/latent_attention.wgsl" with { type: "text" };
 import latentCombine from "./attention/latent_combine.wgsl" with { type: "text" };
 import latentFold from "./attention/latent_fold.wgsl" with { type: "text" };
-import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
+import latentPrepare from "./attention/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
-import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
@@ -176,9 +175,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_attention": latentAttention,
   "attention/latent_combine": latentCombine,
   "attention/latent_fold": latentFold,
-  "attention/latent_query": latentQuery,
+  "attention/latent_prepare": latentPrepare,
   "attention/latent_rope": latentRope,
-  "attention/latent_store": latentStore,
   "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
   "attention/visible": visible,

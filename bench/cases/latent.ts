@@ -4,7 +4,7 @@ import {
   tilesLatents,
 } from "../../shaders/attention/latent_attention.ts";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import { type LatentHeads, latentQuery, latentValue } from "../../shaders/attention/latent.ts";
+import { type LatentHeads, latentPrepare, latentValue } from "../../shaders/attention/latent.ts";
 import type { LatentTile } from "../../shaders/attention/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -70,14 +70,16 @@ export function latentAttentionCase(
         const plan = tiled
           ? latentAttention({ ...buffers, latents }, { ...launch, tile })
           : attention({ ...buffers, keys: latents, values: latents }, launch);
-        return plan.filter(({ cells }) => cells === undefined || context > cells.over && context <= cells.most);
+        return plan.filter(({ cells }) =>
+          cells === undefined || context > cells.over && context <= cells.most
+        );
       });
     },
   };
 }
 
-/** A head's matrix over the queries, or over what attention leaves. */
-function kvBCase(software: boolean, kind: "query" | "value", count: number): MicroCase {
+/** A head's matrix over the queries, with the store of the latents, or over what attention leaves. */
+function kvBCase(software: boolean, kind: "prepare" | "value", count: number): MicroCase {
   const sizes = sizesOf(software);
   const { heads, nope, rope, value, rank } = sizes;
   return {
@@ -86,16 +88,28 @@ function kvBCase(software: boolean, kind: "query" | "value", count: number): Mic
       const rules = tuning(from.gpu.info.software, from.gpu.limits);
       const launch = { ...sizes, count, tuning: rules, label: kind };
       const rows = from.words(
-        new Uint32Array(packRows(Array.from({ length: count }, (_, i) => ({ position: i })))),
+        new Uint32Array(
+          packRows(
+            Array.from({ length: count }, (_, i) => ({ position: i, cell: i, base: i + 1 })),
+          ),
+        ),
       );
       const turns = from.random(Math.max(count, 16) * rope);
       const made = from.random(count * heads * (rank + rope));
-      const short = from.random(count * heads * Math.max(nope + rope, value));
+      const cols = heads * (nope + rope) + rank + rope;
+      const short = from.random(count * Math.max(cols, heads * value));
+      const input = { x: short, cols, latent: cols - rank - rope, queries: true };
+      const pages = from.words(Uint32Array.from(blockTable(1, 16)));
+      const [normWeight, latents] = [from.random(rank), from.random(256 * (rank + rope))];
+      const kept = { eps: 1e-6, tablePages: 16, kvDtype: "f32" } as const;
       return copiesOf(2 * heads * (nope + value) * rank, from).map(() => {
         const matrix = from.matrix(heads * (nope + value), rank, "bf16");
         const kvB = { ...matrix, format: "bf16" as const };
-        return kind === "query"
-          ? [latentQuery({ kvB, q: short, out: made, rope: turns, rows }, launch)]
+        return kind === "prepare"
+          ? [latentPrepare(
+            { ...{ kvB, input, out: made, normWeight, latents }, rope: turns, rows, pages },
+            { ...launch, ...kept },
+          )]
           : [latentValue({ kvB, attentionOutput: made, out: short }, launch)];
       });
     },
@@ -108,8 +122,10 @@ export function latentCases(software: boolean): MicroCase[] {
   return [
     ...some.map((count) => latentAttentionCase(software, { context: 512, count })),
     ...some.map((count) => latentAttentionCase(software, { context: 8192, count })),
-    ...some.map((count) => latentAttentionCase(software, { context: 8192, count, kvDtype: "bf16" })),
-    ...(["query", "value"] as const).flatMap((kind) =>
+    ...some.map((count) =>
+      latentAttentionCase(software, { context: 8192, count, kvDtype: "bf16" })
+    ),
+    ...(["prepare", "value"] as const).flatMap((kind) =>
       counts.map((count) => kvBCase(software, kind, count))
     ),
   ];

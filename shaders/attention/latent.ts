@@ -33,74 +33,40 @@ interface Launch {
 
 /** Rows that share a read of the weights. */
 const MOST_ROWS = 8;
-/** Invocations of a workgroup, and what shares a sum. */
-const THREADS = 256;
-const MOST_PARTS = 4;
-const OUTS = 4;
+/** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
+const BLOCK_COLS = 64;
+const BATCH_ROWS = 4;
+/** Of latent_value.wgsl: outputs of an invocation, what shares a sum, sums of a workgroup. */
+const OUTS = { few: 2, many: 4 };
 const LANES = 16;
 const GROUPS = 8;
 
 const kernels = new Map<string, Kernel>();
 
+/** What rows of x hold, elements. */
+export interface LatentInput {
+  readonly x: Operand;
+  /** Of a row. */
+  readonly cols: number;
+  /** Where the latent and its rotated part begin; undefined = there are queries alone. */
+  readonly latent: number | undefined;
+  /** Whether a row begins with the queries of all heads, nope + rope each. */
+  readonly queries: boolean;
+}
+
 /**
- * Records `out[r, h] = [W_h^T q_n; rope(q_r)]`: q [count, heads, nope + rope] becomes queries over
- * latents, [count, heads, rank + rope]. `kvB` is kv_b_proj, [heads (nope + value), rank].
+ * Records what attention takes of `count` rows, of queries or latents or both, as x has them:
+ * `out[r, h] = [W_h^T q_n; rope(q_r)]`, queries over latents, [count, heads, rank + rope]; and into
+ * `latents`, [pages, PAGE, rank + rope] as attention reads keys, the latent normed and scaled by
+ * `normWeight` [rank], and the rest rotated. `kvB` is kv_b_proj, [heads (nope + value), rank].
  */
-export function latentQuery(
-  { kvB, q, out, rope, rows }: {
+export function latentPrepare(
+  { kvB, input, out, normWeight, rope, rows, pages, latents: keys }: {
     readonly kvB: Table;
-    readonly q: Operand;
+    readonly input: LatentInput;
     readonly out: Operand;
-    /** cos and sin, [positions, rope / 2, 2]. */
-    readonly rope: Operand;
-    readonly rows: Operand;
-  },
-  shape: LatentHeads & Launch,
-): Dispatch {
-  const { heads, nope, value, rank, count, label } = shape;
-  const ROWS = rowTile(count);
-  const size = 4 * count * heads * (nope + shape.rope);
-  const weights = onlyShard(kvB);
-  return dispatch(queryKernel(kvB.format, ROWS), {
-    buffers: { weights, x: { ...q, size }, out, rope, rows },
-    constants: {
-      HEADS: heads,
-      NOPE: nope,
-      VALUE: value,
-      VEC8S: rank / 8,
-      PARTS: shape.tuning.software ? 1 : Math.max(1, Math.min(MOST_PARTS, THREADS * 8 / rank | 0)),
-      ...ropeConstants(shape),
-    },
-    workgroups: [heads, Math.ceil(count / ROWS)],
-    label,
-    work: {
-      bytes: bytesOf(weights) * nope / (nope + value) + size +
-        4 * count * heads * (rank + shape.rope),
-      flops: 2 * count * heads * nope * rank,
-    },
-  });
-}
-
-function queryKernel(format: FloatFormat, ROWS: number): Kernel {
-  const name = `latent_query_${format}_${ROWS}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const slots = { weights: `weights/weights_${format}` };
-    const code = shader("attention/latent_query", { slots, counts: { ROWS } });
-    return kernel(name, code, {
-      bindings: ["weights", "x", "out", "rope", "rows"],
-      constants: ["HEADS", "NOPE", "VALUE", "VEC8S", "PARTS", "ROPE", "INTERLEAVED"],
-    });
-  });
-}
-
-/**
- * Records: of kv_a_proj's rows x [count, rank + rope], norm and scale the latent by `normWeight` [rank],
- * rotate the rest and store both in `latents`, [pages, PAGE, rank + rope] as attention reads keys.
- */
-export function latentStore(
-  { x, normWeight, rope, rows, pages, latents: keys }: {
-    readonly x: Operand;
     readonly normWeight: Operand;
+    /** cos and sin, [positions, rope / 2, 2]. */
     readonly rope: Operand;
     readonly rows: Operand;
     readonly pages: Operand;
@@ -112,33 +78,80 @@ export function latentStore(
     readonly kvDtype: KvDtype;
   },
 ): Dispatch {
-  const { rank, count, eps, tablePages, kvDtype, label } = shape;
+  const { heads, nope, value, rank, count, eps, tablePages, kvDtype, label } = shape;
+  const { queries, latent } = input;
   const width = rank + shape.rope;
-  return dispatch(storeKernel(kvDtype), {
-    buffers: { norm_weight: normWeight, x, rope, rows, pages, keys },
-    constants: {
-      RANK: rank,
-      EPS: eps,
-      LANES: shape.tuning.software ? 8 : 64,
-      HEAD_DIM: width,
-      TABLE_PAGES: tablePages,
-      ...ropeConstants(shape),
+  const ROWS = rowTile(count);
+  const weights = onlyShard(kvB);
+  const absorbing = queries ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
+  const size = 4 * count * input.cols;
+  const absorbed = queries
+    ? bytesOf(weights) * nope / (nope + value) + 4 * count * heads * width
+    : 0;
+  return dispatch(prepareKernel(kvB.format, kvDtype, { rank, width, ROWS }), {
+    buffers: {
+      ...{ weights, x: { ...input.x, size }, out, rope, rows },
+      ...{ norm_weight: normWeight, pages, keys },
     },
-    workgroups: [count],
+    constants: {
+      HEADS: heads,
+      NOPE: nope,
+      VALUE: value,
+      X_COLS: input.cols,
+      X_LATENT: latent ?? 0,
+      HEAD_BLOCKS: absorbing,
+      EPS: eps,
+      TABLE_PAGES: tablePages,
+      ROPE: shape.rope,
+      INTERLEAVED: Number(shape.interleaved),
+    },
+    workgroups: [absorbing + (latent === undefined ? 0 : ROWS), Math.ceil(count / ROWS)],
     label,
-    work: { bytes: (4 + KV_BYTES[kvDtype]) * count * width, flops: 6 * count * width },
+    work: {
+      bytes: size + absorbed + (latent === undefined ? 0 : KV_BYTES[kvDtype] * count * width),
+      flops: (queries ? 2 * count * heads * nope * rank : 0) + 6 * count * width,
+    },
   });
 }
 
-function storeKernel(dtype: KvDtype): Kernel {
-  const name = `latent_store_${dtype}`;
+function prepareKernel(
+  format: FloatFormat,
+  dtype: KvDtype,
+  { rank, width, ROWS }: { readonly rank: number; readonly width: number; readonly ROWS: number },
+): Kernel {
+  const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}`;
   return kernels.getOrInsertComputed(name, () => {
-    const slots = { kv_store: `fragments/kv_store_${dtype}` };
-    return kernel(name, shader("attention/latent_store", { slots }), {
-      bindings: ["norm_weight", "x", "rope", "rows", "pages", "keys"],
-      constants: ["RANK", "EPS", "LANES", "HEAD_DIM", "TABLE_PAGES", "ROPE", "INTERLEAVED"],
+    const slots = {
+      weights: `weights/weights_${format}`,
+      kv_store: `fragments/kv_store_${dtype}`,
+    };
+    const BATCH = largestPart(ROWS, BATCH_ROWS);
+    const counts = {
+      RANK: rank,
+      HEAD_DIM: width,
+      BLOCKS: Math.ceil(rank / BLOCK_COLS),
+      ROWS,
+      BATCH,
+      BATCHES: ROWS / BATCH,
+      PARTS: 8,
+      EIGHT: 8,
+      AHEAD: ROWS <= 2 ? 16 : 8,
+      STEPS: Math.ceil(rank / 64),
+    };
+    return kernel(name, shader("attention/latent_prepare", { slots, counts }), {
+      bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
+      constants: [
+        ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS"] as const,
+        ...["EPS", "TABLE_PAGES", "ROPE", "INTERLEAVED"] as const,
+      ],
     });
   });
+}
+
+/** The largest divisor of `n` that is at most `most`. */
+function largestPart(n: number, most: number): number {
+  const parts = Array.from({ length: most }, (_, i) => i + 1).filter((part) => n % part === 0);
+  return Math.max(...parts);
 }
 
 /**
@@ -158,8 +171,9 @@ export function latentValue(
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
   const weights = onlyShard(kvB);
-  const blocks = Math.ceil(value / GROUPS / OUTS);
-  return dispatch(valueKernel(kvB.format, ROWS), {
+  const outs = count <= MOST_ROWS ? OUTS.few : OUTS.many;
+  const blocks = Math.ceil(value / GROUPS / outs);
+  return dispatch(valueKernel(kvB.format, ROWS, outs), {
     buffers: { weights, x: { ...attentionOutput, size }, out },
     constants: {
       HEADS: heads,
@@ -180,11 +194,12 @@ export function latentValue(
   });
 }
 
-function valueKernel(format: FloatFormat, ROWS: number): Kernel {
-  const name = `latent_value_${format}_${ROWS}`;
+function valueKernel(format: FloatFormat, ROWS: number, OUTS: number): Kernel {
+  const name = `latent_value_${format}_${ROWS}x${OUTS}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = { weights: `weights/weights_${format}` };
-    return kernel(name, shader("attention/latent_value", { slots, counts: { ROWS, OUTS } }), {
+    const counts = { ROWS, OUTS, AHEAD: ROWS <= 2 ? 4 : 1 };
+    return kernel(name, shader("attention/latent_value", { slots, counts }), {
       bindings: ["weights", "x", "out"],
       constants: ["HEADS", "NOPE", "VALUE", "VEC8S", "WIDTH", "LANES", "GROUPS", "BLOCKS"],
     });
@@ -194,10 +209,6 @@ function valueKernel(format: FloatFormat, ROWS: number): Kernel {
 /** Rows a workgroup takes, so that tiles are as even as can be. */
 function rowTile(count: number): number {
   return Math.ceil(count / Math.ceil(count / MOST_ROWS));
-}
-
-function ropeConstants({ rope, interleaved }: LatentHeads) {
-  return { ROPE: rope, INTERLEAVED: Number(interleaved) };
 }
 
 /** Heads are not cut: kv_b_proj has a binding of its own (33 MB in DeepSeek-V3). */

@@ -19,11 +19,12 @@ override GROUPS: u32; // of lanes in a workgroup
 override BLOCKS: u32; // workgroups of a head
 
 const SUMS = $OUTSu * $ROWSu;
+const STRIDE = SUMS | 1u; // odd: invocations write to different banks
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, HEADS, WIDTH / 4]
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
-var<workgroup> partial: array<f32, LANES * GROUPS * SUMS>;
+var<workgroup> partial: array<f32, LANES * GROUPS * STRIDE>;
 
 fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Vec8) -> f32 {
   let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
@@ -44,23 +45,33 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sum$o_$r = 0.0;
   //end
   //end
-  for (var i = lane; i < VEC8S; i += LANES) {
+  for (var j = lane; j < VEC8S; j += LANES * $AHEADu) {
+    //for a in AHEAD
+    let i$a = min(j + $au * LANES, VEC8S - 1u);
     //for o in OUTS
-    let w$o = vec8_0(load_block((first + min(output + $ou, VALUE - 1u)) * VEC8S + i));
+    let block$a_$o = load_block((first + min(output + $ou, VALUE - 1u)) * VEC8S + i$a);
     //end
-    //for r in ROWS
-    {
-      let lo = x[x$r + 2u * i];
-      let hi = x[x$r + 2u * i + 1u];
+    //end
+    //for a in AHEAD
+    if (j + $au * LANES < VEC8S) {
       //for o in OUTS
-      sum$o_$r = add8(sum$o_$r, lo, hi, w$o);
+      let w$o = vec8_0(block$a_$o);
+      //end
+      //for r in ROWS
+      {
+        let lo = x[x$r + 2u * i$a];
+        let hi = x[x$r + 2u * i$a + 1u];
+        //for o in OUTS
+        sum$o_$r = add8(sum$o_$r, lo, hi, w$o);
+        //end
+      }
       //end
     }
     //end
   }
   //for o in OUTS
   //for r in ROWS
-  partial[thread * SUMS + $ou * $ROWSu + $ru] = sum$o_$r;
+  partial[thread * STRIDE + $ou * $ROWSu + $ru] = sum$o_$r;
   //end
   //end
   workgroupBarrier();
@@ -68,7 +79,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let group = i / SUMS;
     var sum = 0.0;
     for (var l = 0u; l < LANES; l++) {
-      sum += partial[(group * LANES + l) * SUMS + i % SUMS];
+      sum += partial[(group * LANES + l) * STRIDE + i % SUMS];
     }
     let o = (tile.x % BLOCKS * GROUPS + group) * $OUTSu + i % SUMS / $ROWSu;
     let r = row + i % $ROWSu;

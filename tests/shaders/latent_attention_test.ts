@@ -106,7 +106,9 @@ function reference(shape: Shape, { cells, values }: Kept, row: RowFields): numbe
   const seen = row.live
     ? Array.from({ length: row.position + 1 }, (_, i) => i)
       .filter((i) => i > row.position - window)
-      .map((i) => values.subarray((row.slot * cells + i) * width, (row.slot * cells + i + 1) * width))
+      .map((i) =>
+        values.subarray((row.slot * cells + i) * width, (row.slot * cells + i + 1) * width)
+      )
     : [];
   return Array.from({ length: heads }, (_, h) => {
     const own = q.subarray(h * width, (h + 1) * width);
@@ -150,12 +152,22 @@ for (const shape of [...SHAPES, ...REAL]) {
   const rows = rowsUpTo(written, 40);
 
   Deno.test(`latent attention: reference, ${nameOf(shape)}`, async () => {
-    for (const [count, at] of [[1, 1], [1, 16], [1, 17], [3, 40], [7, 130], [18, 18], [33, 277]] as const) {
+    for (
+      const [count, at] of [[1, 1], [1, 16], [1, 17], [3, 40], [7, 130], [18, 18], [
+        33,
+        277,
+      ]] as const
+    ) {
       const some = rowsUpTo(at, count, 1);
       const found = await run(shape, latents, some, { perSlot: count, paths: false });
       for (const [r, row] of some.entries()) {
         const wanted = reference(shape, latents, row);
-        assertClose(new Float32Array(found[r]!.buffer), wanted, 2e-5, `row ${r} of ${count}, ${at}`);
+        assertClose(
+          new Float32Array(found[r]!.buffer),
+          wanted,
+          2e-5,
+          `row ${r} of ${count}, ${at}`,
+        );
       }
     }
   });
@@ -200,7 +212,9 @@ Deno.test("latent attention: passes for short and for long contexts have the sam
     const passes = async (only: Launch["only"]) =>
       await run(shape, latents, rows, { perSlot: count, paths: false, only: only! });
     const short = await passes((plan) => plan.filter(({ cells }) => (cells?.most ?? 0) < 1e9));
-    const long = await passes((plan) => plan.filter(({ cells }) => (cells?.most ?? 1e9) > 1e9 || !cells));
+    const long = await passes((plan) =>
+      plan.filter(({ cells }) => (cells?.most ?? 1e9) > 1e9 || !cells)
+    );
     if (count <= 16) assert.deepEqual(short, long, `${count} rows`);
     const wanted = reference(shape, latents, rows[0]!);
     assertClose(new Float32Array(long[0]!.buffer), wanted, 2e-5, `${count} rows`);
@@ -240,7 +254,9 @@ function inOrder(shape: Shape, trees: readonly Tree[], of: Kept): Kept {
 for (const [i, shape] of [...SHAPES, ...REAL].entries()) {
   Deno.test(`latent attention: a scattered path has the bits of a chain, ${nameOf(shape)}`, async () => {
     for (const [base, nodes] of [[1, 5], [15, 12], [16, 6], [120, 20], [129, 9]] as const) {
-      const trees = [base, base + 3].map((from, slot) => randomTree(slot, from, nodes, 10 * i + slot));
+      const trees = [base, base + 3].map((from, slot) =>
+        randomTree(slot, from, nodes, 10 * i + slot)
+      );
       const latents = scattered(shape, trees, 192);
       const rows = trees.flatMap(treeRows)
         .map((row, r) => ({ ...row, token: r, live: r === 2 ? 0 : 1 }));

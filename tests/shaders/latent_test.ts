@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import {
   type LatentHeads,
-  latentQuery,
-  latentStore,
+  type LatentInput,
+  latentPrepare,
   latentValue,
 } from "../../shaders/attention/latent.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -69,6 +69,18 @@ function upload({ heads, nope, value, rank }: LatentHeads) {
   };
 }
 
+/** Buffers of a launch that only absorbs, but for what it absorbs. */
+function unused() {
+  return {
+    normWeight: device.filled(4),
+    pages: device.words([0, 0, 0, 0]),
+    latents: device.filled(64),
+  };
+}
+
+/** How a launch is made where nothing says otherwise. */
+const KEEPING = { eps: 1e-6, tablePages: 1, kvDtype: "f32" } as const;
+
 for (
   const [software, count, of] of [
     [true, 3, LITE],
@@ -83,13 +95,17 @@ for (
     const rows = rowsOf(count);
     const out = device.filled(count * heads * (rank + rope));
     const shape = { ...of, count, tuning: tuning(software), label: "test" };
-    await device.run([latentQuery({
+    await device.run([latentPrepare({
       kvB,
-      q: device.floats([...q, 1, 2, 3, 4]), // longer than its rows
+      input: {
+        x: device.floats([...q, 1, 2, 3, 4]), // longer than its rows
+        cols: heads * (nope + rope),
+        latent: undefined,
+        queries: true,
+      },
       out,
-      rope: uploadRope(rope),
-      rows: device.words(packRows(rows)),
-    }, shape)]);
+      ...{ rope: uploadRope(rope), rows: device.words(packRows(rows)), ...unused() },
+    }, { ...shape, ...KEEPING })]);
     const wanted = rows.flatMap(({ position }, r) =>
       Array.from({ length: heads }, (_, h) => {
         const own = [
@@ -132,8 +148,10 @@ for (const kvDtype of ["f32", "f16", "bf16"] as const satisfies readonly KvDtype
     const words = width * (kvDtype === "f32" ? 1 : 1 / 2);
     const latents = device.filled(3 * PAGE * words);
     const pages = [2, 0];
-    await device.run([latentStore({
-      x: device.floats(x),
+    await device.run([latentPrepare({
+      kvB: upload(LITE).kvB,
+      input: { x: device.floats(x), cols: width, latent: 0, queries: false },
+      out: device.filled(4),
       normWeight: device.floats(gain),
       rope: uploadRope(rope),
       rows: device.words(packRows(rows)),
@@ -180,8 +198,12 @@ Deno.test("latent: a row's bits are its own", async () => {
     const shape = { ...of, count: some, tuning: tuning(false), label: "test" };
     const own = device.words(packRows(rows.slice(first, first + some)));
     const queries = device.floats(q.subarray(first * from, (first + some) * from));
+    const input = { x: queries, cols: from, latent: undefined, queries: true };
     await device.run([
-      latentQuery({ kvB, q: queries, out: absorbed, rope, rows: own }, shape),
+      latentPrepare({ kvB, input, out: absorbed, rope, rows: own, ...unused() }, {
+        ...shape,
+        ...KEEPING,
+      }),
       latentValue({ kvB, attentionOutput: absorbed, out }, shape),
     ]);
     return [...await device.readWords(out)];
@@ -232,15 +254,18 @@ async function attended(
   const latents = device.words(
     Array<number>(slots * tablePages * PAGE * width * KV_BYTES[kvDtype] / 4).fill(GARBAGE),
   );
-  const x = device.floats(given.flatMap(({ kept }) => [...Array.from(kept)]));
-  const q = device.floats(given.flatMap(({ q }) => [...Array.from(q)]));
+  const latent = heads * (nope + ropeDim);
+  const x = device.floats(given.flatMap(({ q, kept }) => [...Array.from(q), ...Array.from(kept)]));
+  const input: LatentInput = { x, cols: latent + width, latent, queries: true };
   const { kvB } = upload(LITE);
   await device.run([
-    latentStore(
-      { x, normWeight: device.floats(numbers(rank, 4)), rope, rows, pages, latents },
+    latentPrepare(
+      {
+        ...{ kvB, input, out: absorbed, normWeight: device.floats(numbers(rank, 4)) },
+        ...{ rope, rows, pages, latents },
+      },
       { ...LITE, ...common, eps: 1e-6, tablePages, kvDtype },
     ),
-    latentQuery({ kvB, q, out: absorbed, rope, rows }, { ...LITE, ...common }),
     ...attention(
       {
         ...{ q: absorbed, keys: latents, values: latents, rows, pages, out: mixed },
