@@ -12,7 +12,10 @@ import latentCombine from "./attention/latent_combine.wgsl" with { type: "text" 
 import latentFold from "./attention/latent_fold.wgsl" with { type: "text" };
 import latentPrepare from "./attention/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
+import latentRuns from "./attention/latent_runs.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
+import latentValueMixed from "./attention/latent_value_mixed.wgsl" with { type: "text" };
+import latentValueRuns from "./attention/latent_value_runs.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
@@ -177,7 +180,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_fold": latentFold,
   "attention/latent_prepare": latentPrepare,
   "attention/latent_rope": latentRope,
+  "attention/latent_runs": latentRuns,
   "attention/latent_value": latentValue,
+  "attention/latent_value_mixed": latentValueMixed,
+  "attention/latent_value_runs": latentValueRuns,
   "attention/norm_rope_store": normRopeStore,
   "attention/visible": visible,
   "choose/choose": choose,

@@ -4,7 +4,8 @@ import {
   tilesLatents,
 } from "../../shaders/attention/latent_attention.ts";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import { type LatentHeads, latentPrepare, latentValue } from "../../shaders/attention/latent.ts";
+import { type LatentHeads, latentPrepare } from "../../shaders/attention/latent.ts";
+import { latentValue } from "../../shaders/attention/latent_value.ts";
 import type { LatentTile } from "../../shaders/attention/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

@@ -25,22 +25,17 @@ export interface LatentHeads {
   readonly interleaved: boolean;
 }
 
-interface Launch {
+export interface LatentLaunch {
   readonly count: number;
   readonly tuning: Pick<Tuning, "software">;
   readonly label: string;
 }
 
 /** Rows that share a read of the weights. */
-const MOST_ROWS = 8;
+export const MOST_ROWS = 8;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
 const BATCH_ROWS = 4;
-/** Of latent_value.wgsl: outputs of an invocation, what shares a sum, sums of a workgroup. */
-const OUTS = { few: 2, many: 4 };
-const LANES = 16;
-const GROUPS = 8;
-
 const kernels = new Map<string, Kernel>();
 
 /** What rows of x hold, elements. */
@@ -72,7 +67,7 @@ export function latentPrepare(
     readonly pages: Operand;
     readonly latents: Operand;
   },
-  shape: LatentHeads & Launch & {
+  shape: LatentHeads & LatentLaunch & {
     readonly eps: number;
     readonly tablePages: number;
     readonly kvDtype: KvDtype;
@@ -154,65 +149,13 @@ function largestPart(n: number, most: number): number {
   return Math.max(...parts);
 }
 
-/**
- * Records `out[r, h] = W_h attentionOutput[r, h]`: weighted sums of latents, [count, heads, rank + rope] of
- * which the rope part is not read, become weighted sums of values, [count, heads, value].
- */
-export function latentValue(
-  { kvB, attentionOutput, out }: {
-    readonly kvB: Table;
-    readonly attentionOutput: Operand;
-    readonly out: Operand;
-  },
-  shape: LatentHeads & Launch,
-): Dispatch {
-  const { heads, nope, value, rank, count, tuning: { software }, label } = shape;
-  const ROWS = rowTile(count);
-  const width = rank + shape.rope;
-  const size = 4 * count * heads * width;
-  const weights = onlyShard(kvB);
-  const outs = count <= MOST_ROWS ? OUTS.few : OUTS.many;
-  const blocks = Math.ceil(value / GROUPS / outs);
-  return dispatch(valueKernel(kvB.format, ROWS, outs), {
-    buffers: { weights, x: { ...attentionOutput, size }, out },
-    constants: {
-      HEADS: heads,
-      NOPE: nope,
-      VALUE: value,
-      VEC8S: rank / 8,
-      WIDTH: width,
-      LANES: software ? 1 : LANES,
-      GROUPS,
-      BLOCKS: blocks,
-    },
-    workgroups: [heads * blocks, Math.ceil(count / ROWS)],
-    label,
-    work: {
-      bytes: bytesOf(weights) * value / (nope + value) + size + 4 * count * heads * value,
-      flops: 2 * count * heads * value * rank,
-    },
-  });
-}
-
-function valueKernel(format: FloatFormat, ROWS: number, OUTS: number): Kernel {
-  const name = `latent_value_${format}_${ROWS}x${OUTS}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const slots = { weights: `weights/weights_${format}` };
-    const counts = { ROWS, OUTS, AHEAD: ROWS <= 2 ? 4 : 1 };
-    return kernel(name, shader("attention/latent_value", { slots, counts }), {
-      bindings: ["weights", "x", "out"],
-      constants: ["HEADS", "NOPE", "VALUE", "VEC8S", "WIDTH", "LANES", "GROUPS", "BLOCKS"],
-    });
-  });
-}
-
 /** Rows a workgroup takes, so that tiles are as even as can be. */
-function rowTile(count: number): number {
+export function rowTile(count: number): number {
   return Math.ceil(count / Math.ceil(count / MOST_ROWS));
 }
 
 /** Heads are not cut: kv_b_proj has a binding of its own (33 MB in DeepSeek-V3). */
-function onlyShard({ shards: [shard, ...more] }: Table): Operand {
+export function onlyShard({ shards: [shard, ...more] }: Table): Operand {
   if (shard && more.length === 0) return shard.operand;
   throw new Error("kv_b_proj is in more than one shard");
 }

@@ -34,6 +34,19 @@ export interface LatentShape extends Heads {
   readonly rank: number;
 }
 
+/** Sums of runs of cells, for the kernel that adds them. */
+export interface LatentRuns extends PartialSums {
+  /** The first of `count` is the one at `firstRow`. */
+  readonly rows: Operand;
+  readonly firstRow: number;
+  /** Cells of a run, and places for runs of a query. */
+  readonly run: number;
+  readonly runs: number;
+  readonly window: number | undefined;
+  /** The contexts for which they are made. */
+  readonly cells: CellRange | undefined;
+}
+
 interface Launch extends Omit<LatentShape, "kvHeads"> {
   readonly count: number;
   /** Rows of one slot that follow each other; divides `count`. */
@@ -47,6 +60,8 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
   /** Default: by the queries of a slot. */
   readonly tile?: LatentTile | undefined;
+  /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
+  readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
   readonly label: string;
 }
 
@@ -181,6 +196,8 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
     FIRST_ROW: first % ALIGNED_ROWS,
     WINDOW: window ?? 0xffffffff,
   };
+  const ended = { sums, stats, rows, run, runs, window, cells, firstRow: first % ALIGNED_ROWS };
+  if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
   const partialBytes = 4 * heads * (rank + 2) / run;
   return [
     dispatch(latentKernel(sizes, tile, run), {
@@ -206,7 +223,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
         },
       },
     }),
-    dispatch(latentCombineKernel(sizes, run), {
+    shape.finish ? shape.finish(ended) : dispatch(latentCombineKernel(sizes, run), {
       buffers: { sums, stats, rows, out },
       constants: common,
       workgroups: [latentCombineTiles(rank), heads, count],

@@ -100,12 +100,15 @@ export function latentKernel(
   });
 }
 
-const COMBINE_LANES = 4;
-const COMBINE_QUADS = 32;
-
 /** Workgroups of a head where runs are added. */
 export function latentCombineTiles(rank: number): number {
-  return Math.ceil(rank / 4 / COMBINE_QUADS);
+  return Math.ceil(rank / 4 / 64);
+}
+
+/** How latent_runs.wgsl is unrolled: so many reads are on their way at a time. */
+export function runsCounts(rank: number, run: number): Record<string, number> {
+  const SHARES = SEGMENT / run;
+  return { SHARES, RANK4: rank / 4, LANES: 4, TURNS: SHARES === 1 ? 4 : 1 };
 }
 
 /** Adds runs of `run` cells. */
@@ -115,17 +118,9 @@ export function latentCombineKernel(
 ): Kernel {
   const name = `latent_combine_${rank}_${width}_${run}`;
   return kernels.getOrInsertComputed(name, () => {
-    const RUNS = SEGMENT / run;
-    const counts = {
-      RUNS,
-      RANK4: rank / 4,
-      OUT4: width / 4,
-      QUADS: COMBINE_QUADS,
-      LANES: COMBINE_LANES,
-      AHEAD: RUNS === 1 ? 4 : 1,
-    };
+    const counts = { ...runsCounts(rank, run), OUT4: width / 4 };
     return kernel(name, shader("attention/latent_combine", { counts }), {
-      bindings: ["sums", "stats", "rows", "out"],
+      bindings: ["sums", "out", "stats", "rows"],
       constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],
     });
   });

@@ -4,8 +4,9 @@ import {
   type LatentHeads,
   type LatentInput,
   latentPrepare,
-  latentValue,
 } from "../../shaders/attention/latent.ts";
+import { latentAttention, latentPartialWords } from "../../shaders/attention/latent_attention.ts";
+import { latentRunsValue, latentValue } from "../../shaders/attention/latent_value.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -229,26 +230,32 @@ interface Given {
 /** What lies in cells that no row may read. */
 const GARBAGE = 0x461c461c;
 
+type Tiled = "no" | "yes" | "merged";
+
 /** Stores what is kept of `given`, rows of `slots` slots, and returns each row's output words. */
 async function attended(
   given: readonly Given[],
-  { kvDtype, slots, perSlot, paths }: {
+  { kvDtype, slots, perSlot, paths, tiled }: {
     kvDtype: KvDtype;
+    /** Whether attention is latent_attention.wgsl, and who adds its runs. */
+    tiled: Tiled;
     slots: number;
     perSlot: number;
     paths: boolean;
   },
 ): Promise<Uint32Array[]> {
-  const { heads, rank, rope: ropeDim, value, nope } = LITE;
+  const { heads, rank, rope: ropeDim, value: valueDim, nope } = LITE;
   const width = rank + ropeDim;
   const tablePages = Math.ceil(POSITIONS * 2 / PAGE);
   const count = given.length;
   const common = { count, tuning: tuning(false), label: "test" };
-  const sizes = { heads, kvHeads: 1, headDim: width, tablePages, kvDtype };
-  const words = partialWords(sizes, count, common.tuning);
+  const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype };
+  const words = tiled === "no"
+    ? partialWords(sizes, count, common.tuning)
+    : latentPartialWords(sizes, count);
   const rows = device.words(packRows(given.map(({ row }) => row)));
   const [rope, pages] = [uploadRope(ropeDim), device.words(blockTable(slots, tablePages))];
-  const [absorbed, mixed, out] = [width, width, value].map((each) =>
+  const [absorbed, mixed, out] = [width, width, valueDim].map((each) =>
     device.filled(count * heads * each)
   ) as [Operand, Operand, Operand];
   const latents = device.words(
@@ -258,6 +265,13 @@ async function attended(
   const x = device.floats(given.flatMap(({ q, kept }) => [...Array.from(q), ...Array.from(kept)]));
   const input: LatentInput = { x, cols: latent + width, latent, queries: true };
   const { kvB } = upload(LITE);
+  const partial = {
+    sums: device.filled(words.sums, NaN),
+    stats: device.filled(words.stats, NaN),
+  };
+  const buffers = { q: absorbed, rows, pages, out: mixed, partial };
+  const launch = { ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 };
+  const [value, shape] = [{ kvB, out }, { ...LITE, ...common }];
   await device.run([
     latentPrepare(
       {
@@ -266,17 +280,16 @@ async function attended(
       },
       { ...LITE, ...common, eps: 1e-6, tablePages, kvDtype },
     ),
-    ...attention(
-      {
-        ...{ q: absorbed, keys: latents, values: latents, rows, pages, out: mixed },
-        partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
-      },
-      { ...sizes, ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 },
-    ),
-    latentValue({ kvB, attentionOutput: mixed, out }, { ...LITE, ...common }),
+    ...tiled === "no"
+      ? attention({ ...buffers, keys: latents, values: latents }, { ...sizes, ...launch })
+      : latentAttention({ ...buffers, latents }, {
+        ...{ ...sizes, ...launch },
+        ...tiled === "merged" ? { finish: (runs) => latentRunsValue(value, runs, shape) } : {},
+      }),
+    ...tiled === "merged" ? [] : [latentValue({ ...value, attentionOutput: mixed }, shape)],
   ]);
   const found = await device.readWords(out);
-  return given.map((_, r) => found.slice(r * heads * value, (r + 1) * heads * value));
+  return given.map((_, r) => found.slice(r * heads * valueDim, (r + 1) * heads * valueDim));
 }
 
 for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9, 9]] as const) {
@@ -296,14 +309,26 @@ for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9
     const scattered = treeRows(tree).map((row, node) => given(row, base + node));
     const together = [...prefix, ...scattered];
     const shape = { kvDtype, slots: 1, perSlot: together.length, paths: true };
-    const found = (await attended(together, shape)).slice(base);
     // A slot a node: all that it sees, in order.
     const chains = tree.paths.map((path) => [...prefix, ...path.map((node) => scattered[node]!)]);
     const alone = chains.flatMap((chain, slot) =>
       chain.map((each) => ({ ...each, row: chainOf(each.row, slot) }))
     );
     const ends = chains.map((_, n) => chains.slice(0, n + 1).flat().length - 1);
-    const wanted = await attended(alone, { kvDtype, slots: nodes, perSlot: 1, paths: false });
+    const apart = { kvDtype, slots: nodes, perSlot: 1, paths: false };
+    const wanted = await attended(alone, { ...apart, tiled: "no" });
+    const found = (await attended(together, { ...shape, tiled: "no" })).slice(base);
     ends.forEach((end, node) => assert.deepEqual(found[node], wanted[end], `node ${node}`));
+    const tiled = await attended(alone, { ...apart, tiled: "merged" });
+    for (const how of ["yes", "merged"] as const) {
+      const found = (await attended(together, { ...shape, tiled: how })).slice(base);
+      ends.forEach((end, node) => {
+        assert.deepEqual(found[node], tiled[end], `node ${node}, ${how}`);
+        const [own, other] = [found[node]!, wanted[end]!].map(({ buffer }) =>
+          new Float32Array(buffer)
+        );
+        assertClose(own!, other!, 1e-5, `node ${node} of another kernel`);
+      });
+    }
   });
 }

@@ -17,8 +17,12 @@ import {
   type LatentHeads,
   type LatentInput,
   latentPrepare,
-  latentValue,
 } from "../../../shaders/attention/latent.ts";
+import {
+  latentRunsValue,
+  latentValue,
+  mergesRuns,
+} from "../../../shaders/attention/latent_value.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -114,36 +118,40 @@ export function latentAttention(
   kept: Kept,
   { input, of }: { readonly input: Operand; readonly of: RowsOf },
 ): Branch {
-  const { tuning, scratch: { qkv, attentionOutput } } = context;
-  const { label, weights: { o, kvB, spec } } = kept;
-  const { count } = of;
-  const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: qkv }, end);
+  const { label, weights: { o } } = kept;
+  const end = { rows: of.count, end: "sums", label: `${label}.o` } as const;
+  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv }, end);
   const plan = [
     ...prepared(context, kept, input, of),
-    ...mixed(context, kept, of),
-    latentValue(
-      { kvB, attentionOutput, out: qkv },
-      { ...latentHeads(spec), count, tuning, label: `${label}.value` },
-    ),
+    ...attended(context, kept, of),
     ...out.plan,
   ];
   return { ...out, plan };
 }
 
-/** attentionOutput = weighted sums of latents, of what q is over the pages. */
-function mixed(
+/** qkv = values of attention of q over the pages. */
+function attended(
   context: DecoderContext,
-  { weights: { spec }, kv: { keys, values }, label }: Kept,
+  { weights: { spec, kvB }, kv: { keys, values }, label }: Kept,
   { rows, count, perSlot, paths = false }: RowsOf,
 ): Dispatch[] {
-  const { tuning, scratch: { q, attentionOutput: out, partial }, pages } = context;
+  const { tuning, scratch: { q, attentionOutput: mixed, partial, qkv: out }, pages } = context;
   const heads = headsOf(spec, context);
   const launch = { count, perSlot, paths, tuning, label: `${label}.attention`, scale: spec.scale };
-  const buffers = { q, rows, pages, partial, out };
-  return tilesLatents(heads, tuning)
-    ? tiledAttention({ ...buffers, latents: keys }, { ...heads, ...launch, rank: spec.rank })
-    : attention({ ...buffers, keys, values }, { ...heads, ...launch });
+  const buffers = { q, rows, pages, partial, out: mixed };
+  const valueShape = { ...latentHeads(spec), count, tuning, label: `${label}.value` };
+  const value = () => latentValue({ kvB, attentionOutput: mixed, out }, valueShape);
+  if (!tilesLatents(heads, tuning)) {
+    return [...attention({ ...buffers, keys, values }, { ...heads, ...launch }), value()];
+  }
+  const tiled = { ...heads, ...launch, rank: spec.rank };
+  const latents = { ...buffers, latents: keys };
+  return mergesRuns(valueShape)
+    ? tiledAttention(latents, {
+      ...tiled,
+      finish: (runs) => latentRunsValue({ kvB, out }, runs, valueShape),
+    })
+    : [...tiledAttention(latents, tiled), value()];
 }
 
 /** q = the absorbed queries of `input`; its latents into the pages. */
