@@ -6,7 +6,7 @@
 // may be some heads of a row or several rows of a slot: to a key they are alike. Chunks of 16 cells are
 // brought into workgroup memory as floats, one after the other:
 //   scores   $LANES invocations share a score: 16 sums of fours l, l + 16, ... of q . k, which are
-//            added as a binary tree; each invocation has 16 / $LANES of the sums that are neighbours;
+//            added as a binary tree; each invocation has $PARTS times $SIDES that are neighbours;
 //   weights  exp(score - peak of the chunk);
 //   values   weights times fours of latents, cell after cell.
 // Chunks of a segment of 128 cells are added one after the other (latent_fold.wgsl), here or, where
@@ -42,7 +42,6 @@ const VEC8S = $VEC8Su; // of a latent and its rotated part
 const WIDTH4 = 2u * VEC8S; // vec4
 const RANK4 = $RANK4u; // vec4 of a latent
 const LANES = $LANESu; // invocations a score
-const PAIRS = $PAIRSu; // of the 16 sums of a score, of an invocation
 const CELLS = $CELLSu; // of an invocation, for the scores
 const CELL_GROUPS = 16u / CELLS;
 const SHARE = $SHAREu; // fours of queries of an invocation, for the scores
@@ -126,6 +125,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let query$a_$h = (query + min(4u * (share + $au) + $hu, count - 1u)) * WIDTH4;
   //end
   //end
+  //for z in HELD
+  //for a in SHARE
+  //for h in FOUR
+  //for n in SIDES
+  //for s in STEPS
+  let held$a_$h_$n_$s = q[query$a_$h + min($SIDESu * lane + $nu + 16u * $su, WIDTH4 - 1u)];
+  //end
+  //end
+  //end
+  //end
+  //end
   let dim = thread % DIMS;
   let own = thread / DIMS * OWN;
   var peak = vec4<f32>(NEGATIVE); // of four `thread`
@@ -185,43 +195,57 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         var score$c_$a = vec4<f32>(0.0);
         //end
         //end
-        for (var p = 0u; p < PAIRS; p++) {
-          let even = 2u * (lane * PAIRS + p);
-          //for n in TWO
+        for (var p = 0u; p < $PARTSu; p++) {
+          let first_sum = $SIDESu * (lane * $PARTSu + p);
           //for c in CELLS
           //for a in SHARE
-          //for h in FOUR
-          var dot$n_$c_$a_$h = 0.0;
+          var pair$c_$a = vec4<f32>(0.0);
           //end
           //end
-          //end
-          //for s in STEPS
-          if (($su + 1u) * 16u <= WIDTH4 || even + $nu + $su * 16u < WIDTH4) {
-            let e = even + $nu + $su * 16u;
+          //for n in SIDES
+          {
             //for c in CELLS
-            let k$c = latents[key$c + e];
-            //end
             //for a in SHARE
             //for h in FOUR
-            {
-              let x = q[query$a_$h + e];
-              //for c in CELLS
-              dot$n_$c_$a_$h = dot4(dot$n_$c_$a_$h, x, k$c);
+            var dot$c_$a_$h = 0.0;
+            //end
+            //end
+            //end
+            for (var t = 0u; t < $STEP_LOOPSu; t++) {
+              //for s in STEPS
+              let e$s = first_sum + $nu + 16u * (t * $STEPSu + $su);
+              if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e$s < WIDTH4) {
+                //for c in CELLS
+                let k$c = latents[key$c + e$s];
+                //end
+                //for a in SHARE
+                //for h in FOUR
+                {
+                  //for z in HELD
+                  let x = held$a_$h_$n_$s;
+                  //end
+                  //for z in LOADED
+                  let x = q[query$a_$h + e$s];
+                  //end
+                  //for c in CELLS
+                  dot$c_$a_$h = dot4(dot$c_$a_$h, x, k$c);
+                  //end
+                }
+                //end
+                //end
+              }
               //end
             }
+            //for c in CELLS
+            //for a in SHARE
+            pair$c_$a += vec4<f32>(dot$c_$a_0, dot$c_$a_1, dot$c_$a_2, dot$c_$a_3);
             //end
             //end
           }
           //end
-          //end
           //for c in CELLS
           //for a in SHARE
-          score$c_$a += vec4<f32>(
-            dot0_$c_$a_0 + dot1_$c_$a_0,
-            dot0_$c_$a_1 + dot1_$c_$a_1,
-            dot0_$c_$a_2 + dot1_$c_$a_2,
-            dot0_$c_$a_3 + dot1_$c_$a_3,
-          );
+          score$c_$a += pair$c_$a;
           //end
           //end
         }
@@ -237,23 +261,25 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let at = thread + $tu * THREADS;
         if (at < CHUNK * QUADS) {
           //for l in LANES
-          var part$l = pool[$lu * POOL + at];
+          let sum0_$l = pool[$lu * POOL + at];
           //end
           //for l in LANES_2
-          let half$l = part$(2 * l) + part$(2 * l + 1);
+          let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
           //end
           //for l in LANES_4
-          let quarter$l = half$(2 * l) + half$(2 * l + 1);
+          let sum2_$l = sum1_$(2 * l) + sum1_$(2 * l + 1);
+          //end
+          //for l in LANES_8
+          let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
+          //end
+          //for l in LANES_16
+          let sum4_$l = sum3_$(2 * l) + sum3_$(2 * l + 1);
           //end
           let quad = at % QUADS;
           let logical = vec4<u32>(chunk + at / QUADS);
           let seen = (logical >= begins[quad]) & (logical < ends[quad])
             & ((owners[quad] == vec4<u32>(only)) | vec4<bool>(!apart));
-          var whole = quarter0;
-          //for l in MORE
-          whole += quarter$(l + 1);
-          //end
-          pool[at] = select(vec4<f32>(NEGATIVE), SCALE * whole, seen);
+          pool[at] = select(vec4<f32>(NEGATIVE), SCALE * sum$(LEVELS)_0, seen);
         }
       }
       //end
@@ -295,17 +321,19 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
           var part$a_$h = vec4<f32>(0.0);
           //end
           //end
-          //for c in CHUNK
-          {
-            let value = latents[$cu * STRIDE + dim + $du * DIMS];
-            //for a in BOTH
-            let weight$a = weights[$cu * QUADS + own + $(b * BOTH + a)u];
-            //for h in FOUR
-            part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
-            //end
+          for (var c = 0u; c < CHUNK; c += $AT_ONCEu) {
+            //for c in AT_ONCE
+            {
+              let value = latents[(c + $cu) * STRIDE + dim + $du * DIMS];
+              //for a in BOTH
+              let weight$a = weights[(c + $cu) * QUADS + own + $(b * BOTH + a)u];
+              //for h in FOUR
+              part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
+              //end
+              //end
+            }
             //end
           }
-          //end
           //for a in BOTH
           {
             let shrink = shrinks[own + $(b * BOTH + a)u];

@@ -10,21 +10,25 @@ export const SEGMENT = 128;
 export interface LatentTile {
   readonly queries: number;
   readonly threads: number;
-  /** Invocations a score: 4 or 8. */
+  /** Invocations a score: 4, 8 or 16. */
   readonly lanes: number;
   /** Cells of an invocation, and fours of queries, for the scores. */
   readonly cells: number;
   readonly share: number;
   /** Groups of invocations that share the queries, for the values. */
   readonly groups: number;
+  /** Whether queries stay in registers; lanes are 8 or 16. */
+  readonly holds: boolean;
+  /** Loops are not unrolled whole: instructions that run once cost more than they save. */
+  readonly rolled: boolean;
 }
 
 /** From few queries to many: threads = 16 / cells * lanes * queries / 4 / share. */
 export const TILES: readonly LatentTile[] = [
-  { queries: 4, threads: 128, lanes: 8, cells: 1, share: 1, groups: 1 },
-  { queries: 8, threads: 128, lanes: 8, cells: 2, share: 1, groups: 1 },
-  { queries: 16, threads: 128, lanes: 8, cells: 2, share: 2, groups: 1 },
-  { queries: 32, threads: 256, lanes: 4, cells: 2, share: 1, groups: 4 },
+  { queries: 4, threads: 128, lanes: 8, cells: 1, share: 1, groups: 1, holds: false, rolled: false },
+  { queries: 8, threads: 128, lanes: 8, cells: 2, share: 1, groups: 1, holds: false, rolled: false },
+  { queries: 16, threads: 128, lanes: 8, cells: 2, share: 2, groups: 1, holds: false, rolled: false },
+  { queries: 32, threads: 256, lanes: 4, cells: 2, share: 1, groups: 4, holds: false, rolled: false },
 ];
 
 /** Elements of what is kept of a token. */
@@ -50,13 +54,15 @@ export function latentKernel(
   tile: LatentTile,
   run: number,
 ): Kernel {
-  const { queries, threads, lanes, groups } = tile;
+  const { queries, threads, lanes, groups, holds, rolled } = tile;
   const shape = [rank, width, queries, threads, lanes, tile.cells, tile.share, groups, run];
-  const name = `latent_attention_${kvDtype}_${shape.join("_")}`;
+  const how = `${holds ? "_holds" : ""}${rolled ? "_rolled" : ""}`;
+  const name = `latent_attention_${kvDtype}_${shape.join("_")}${how}`;
   return kernels.getOrInsertComputed(name, () => {
     const QUADS = queries / 4;
     const OWN = QUADS / groups;
     const BOTH = Math.min(2, OWN);
+    const steps = rolled ? 3 : Math.ceil(width / 4 / CHUNK);
     const counts = {
       RUN: run,
       THREADS: threads,
@@ -65,7 +71,8 @@ export function latentKernel(
       VEC8S: width / 8,
       RANK4: rank / 4,
       LANES: lanes,
-      PAIRS: CHUNK / 2 / lanes,
+      SIDES: Math.min(2, CHUNK / lanes),
+      PARTS: Math.ceil(CHUNK / 2 / lanes),
       CELLS: tile.cells,
       SHARE: tile.share,
       GROUPS: groups,
@@ -74,11 +81,17 @@ export function latentKernel(
       TIMES: OWN / BOTH,
       SPANS: Math.ceil(rank / 4 / (threads / groups)),
       LOADS: Math.ceil(CHUNK * width / 8 / threads),
-      STEPS: Math.ceil(width / 4 / CHUNK),
+      STEPS: steps,
+      STEP_LOOPS: Math.ceil(width / 4 / CHUNK / steps),
+      HELD: Number(holds),
+      LOADED: Number(!holds),
+      AT_ONCE: rolled ? 4 : CHUNK,
       TURNS: Math.ceil(CHUNK * QUADS / threads),
       LANES_2: lanes / 2,
       LANES_4: lanes / 4,
-      MORE: lanes / 4 - 1,
+      LANES_8: Math.floor(lanes / 8),
+      LANES_16: Math.floor(lanes / 16),
+      LEVELS: Math.log2(lanes),
       CHUNK,
       TWO: 2,
       FOUR: 4,
