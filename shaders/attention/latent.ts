@@ -74,16 +74,18 @@ export function latentPrepare(
   },
 ): Dispatch {
   const { heads, nope, value, rank, count, eps, tablePages, kvDtype, label } = shape;
+  const { software } = shape.tuning;
   const { queries, latent } = input;
   const width = rank + shape.rope;
   const ROWS = rowTile(count);
   const weights = onlyShard(kvB);
+  const ahead = software ? 1 : ROWS <= 2 ? 16 : 8;
   const absorbing = queries ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
   const size = 4 * count * input.cols;
   const absorbed = queries
     ? bytesOf(weights) * nope / (nope + value) + 4 * count * heads * width
     : 0;
-  return dispatch(prepareKernel(kvB.format, kvDtype, { rank, width, ROWS }), {
+  return dispatch(prepareKernel(kvB.format, kvDtype, { rank, width, ROWS, ahead }), {
     buffers: {
       ...{ weights, x: { ...input.x, size }, out, rope, rows },
       ...{ norm_weight: normWeight, pages, keys },
@@ -112,9 +114,15 @@ export function latentPrepare(
 function prepareKernel(
   format: FloatFormat,
   dtype: KvDtype,
-  { rank, width, ROWS }: { readonly rank: number; readonly width: number; readonly ROWS: number },
+  { rank, width, ROWS, ahead: AHEAD }: {
+    readonly rank: number;
+    readonly width: number;
+    readonly ROWS: number;
+    /** Loads of weights of an invocation that are asked for at a time. */
+    readonly ahead: number;
+  },
 ): Kernel {
-  const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}`;
+  const name = `latent_prepare_${format}_${dtype}_${rank}_${width}_${ROWS}_${AHEAD}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
@@ -130,7 +138,7 @@ function prepareKernel(
       BATCHES: ROWS / BATCH,
       PARTS: 8,
       EIGHT: 8,
-      AHEAD: ROWS <= 2 ? 16 : 8,
+      AHEAD,
       STEPS: Math.ceil(rank / 64),
     };
     return kernel(name, shader("attention/latent_prepare", { slots, counts }), {

@@ -109,7 +109,7 @@ function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: num
       weights: `weights/weights_${format}`,
       latents: "attention/latent_value_mixed",
     };
-    const counts = { ROWS, ...countsOf(outs, lanes), AHEAD: ROWS <= 2 && lanes > 1 ? 4 : 1 };
+    const counts = { ROWS, ...countsOf(outs, lanes), ...loads(ROWS <= 2 && lanes > 1) };
     return kernel(name, shader("attention/latent_value", { slots, counts }), {
       bindings: ["weights", "x", "out"],
       constants: [...CONSTANTS, "WIDTH"],
@@ -124,7 +124,12 @@ function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel
       weights: `weights/weights_${format}`,
       latents: "attention/latent_value_runs",
     };
-    const counts = { ...runsCounts(rank, run), ROWS: 1, ...countsOf(OUTS.few, LANES), AHEAD: 4 };
+    const counts = {
+      ...runsCounts(rank, run),
+      ROWS: 1,
+      ...countsOf(OUTS.few, LANES),
+      ...loads(true),
+    };
     return kernel(name, shader("attention/latent_value", { slots, counts }), {
       bindings: ["weights", "sums", "out", "stats", "rows"],
       constants: [...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
@@ -134,4 +139,9 @@ function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel
 
 function countsOf(OUTS: number, SHARERS: number): Record<string, number> {
   return { OUTS, SHARERS, THREADS: SHARERS * GROUPS };
+}
+
+/** Weights ahead of what they are multiplied with, where registers allow. */
+function loads(early: boolean): Record<string, number> {
+  return { AHEAD: early ? 4 : 1, EARLY: Number(early), LATE: Number(!early) };
 }

@@ -49,13 +49,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
   // Asked for before the latents are added: the waits are shared.
+  //for e in EARLY
   //for a in AHEAD
   //for o in OUTS
   var block$a_$o = load_block(weights$o + min(lane + $au * SHARERS, VEC8S - 1u));
   //end
   //end
+  //end
   mix(query0, row, thread);
   for (var j = lane; j < VEC8S; j += SHARERS * $AHEADu) {
+    //for e in EARLY
     if (j > lane) {
       //for a in AHEAD
       //for o in OUTS
@@ -63,6 +66,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //end
       //end
     }
+    //end
+    //for e in LATE
+    //for o in OUTS
+    let block0_$o = load_block(weights$o + j);
+    //end
+    //end
     //for a in AHEAD
     if (j + $au * SHARERS < VEC8S) {
       let i = j + $au * SHARERS;
