@@ -18,8 +18,6 @@ import {
 /** Most rows whose chunks go to workgroups of their own, and up to which cells: partial sums grow with both. */
 const FEW_ROWS = 16;
 const FEW_CELLS = 2048;
-/** Most queries of a slot to which a smaller tile's workgroups are more welcome than shared reads. */
-const FEW_QUERIES = [16, 32, 256];
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
@@ -93,7 +91,8 @@ export function tilesLatents(
   { headDim }: Pick<Heads, "headDim">,
   { software, workgroupBytes }: Pick<Tuning, "software" | "workgroupBytes">,
 ): boolean {
-  return !software && TILES.every((tile) => tileBytes(tile, headDim) <= workgroupBytes);
+  return !software &&
+    Object.values(TILES).every((tile) => tileBytes(tile, headDim) <= workgroupBytes);
 }
 
 /** f32 words of the partial sums of attention over at most `rows` rows. */
@@ -187,7 +186,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const [q, out] = [from(buffers.q, before), from(buffers.out, before)];
   const rows = from(buffers.rows, (first - first % ALIGNED_ROWS) * ROW_BYTES);
   const sizes: LatentSizes = { rank, width: headDim, kvDtype };
-  const { tile = tileOf(perSlot * heads) } = shape;
+  const { tile = tileOf(perSlot * heads, run) } = shape;
   const SLOT_QUERIES = perSlot * heads % tile.queries === 0 ? tile.queries : perSlot * heads;
   const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / tile.queries);
   const common = {
@@ -242,10 +241,11 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   ];
 }
 
-/** The smallest tile that is large enough for the queries of a slot to share reads. */
-function tileOf(queries: number): LatentTile {
-  const at = FEW_QUERIES.findIndex((most) => queries <= most);
-  return TILES.at(at) as LatentTile;
+/** The queries of a slot share reads where there are workgroups enough: shorter runs make more of them. */
+function tileOf(queries: number, run: number): LatentTile {
+  const { fours, eights, sixteens, many } = TILES;
+  if (run === CHUNK) return queries <= 16 ? fours : queries <= 32 ? eights : sixteens;
+  return queries <= 16 ? eights : queries <= 256 ? sixteens : many;
 }
 
 /** The same buffer from `bytes` on. */

@@ -73,6 +73,12 @@ var<workgroup> owners: array<vec4<u32>, QUADS>; // row
 var<workgroup> shrinks: array<vec4<f32>, QUADS>;
 var<workgroup> shares: array<vec4<f32>, QUADS>;
 
+// A chunk, for all rows or for one.
+struct Part {
+  chunk: u32, // first cell
+  row: u32,
+}
+
 fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
   return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
 }
@@ -148,46 +154,35 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   //end
 
-  for (var chunk = first / CHUNK * CHUNK; chunk < last; chunk += CHUNK) {
-    let apart = PATHS == 1u && base < min(chunk + CHUNK, end);
-    for (var only = first_row; only <= select(first_row, last_row, apart); only++) {
-      if (apart && chunk >= visible_end(rows[FIRST_ROW + only])) {
-        continue;
-      }
-      workgroupBarrier(); // what is read of the chunk before
-      {
-        //for s in LOADS
-        let at$s = thread + $su * THREADS;
-        var from$s = min(chunk + at$s / VEC8S, end - 1u);
-        //end
-        if (apart) {
-          let row = rows[FIRST_ROW + only];
-          //for s in LOADS
-          from$s = min(from$s, row.position);
-          //end
-          if (scattered(row, chunk + CHUNK)) {
-            //for s in LOADS
-            from$s = physical(row, from$s);
-            //end
-          }
-        }
-        //for s in LOADS
-        let page$s = pages[slot * TABLE_PAGES + from$s / PAGE];
-        //end
-        //for s in LOADS
-        let packed$s = load_key(page$s * PAGE + from$s % PAGE, at$s % VEC8S);
-        //end
-        //for s in LOADS
-        if (($su + 1u) * THREADS <= CHUNK * VEC8S || at$s < CHUNK * VEC8S) {
-          let key = vec8_of(packed$s);
-          let to = at$s / VEC8S * STRIDE + at$s % VEC8S;
-          latents[to] = key.lo;
-          latents[to + VEC8S] = key.hi;
-        }
-        //end
-      }
-      workgroupBarrier();
-
+  var at = Part(first / CHUNK * CHUNK, first_row);
+  var now = at;
+  var ready = false;
+  //for s in LOADS
+  var packed$s: PackedVec8;
+  //end
+  loop {
+    // The next part is asked for before this one is summed: the waits are shared.
+    let apart_next = PATHS == 1u && base < min(at.chunk + CHUNK, end);
+    if (at.chunk < last) {
+      let row = rows[FIRST_ROW + at.row];
+      let most = max(select(end, visible_end(row), apart_next), 1u) - 1u;
+      let paths = apart_next && scattered(row, at.chunk + CHUNK);
+      //for s in LOADS
+      let load$s = thread + $su * THREADS;
+      let logical$s = min(at.chunk + load$s / VEC8S, most);
+      let from$s = select(logical$s, physical(row, logical$s), paths);
+      //end
+      //for s in LOADS
+      let page$s = pages[slot * TABLE_PAGES + from$s / PAGE];
+      //end
+      //for s in LOADS
+      packed$s = load_key(page$s * PAGE + from$s % PAGE, load$s % VEC8S);
+      //end
+    }
+    if (ready) {
+      let chunk = now.chunk;
+      let only = now.row;
+      let apart = PATHS == 1u && base < min(chunk + CHUNK, end);
       {
         //for c in CELLS
         let key$c = (cell + $cu * CELL_GROUPS) * STRIDE;
@@ -351,6 +346,30 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
       }
       //end
+    }
+    if (at.chunk >= last) {
+      break;
+    }
+    // What a row does not see may be no number; it is weighted with 0 all the same.
+    let seen_next = !apart_next || at.chunk < visible_end(rows[FIRST_ROW + at.row]);
+    workgroupBarrier(); // what is read of the part before
+    //for s in LOADS
+    {
+      let load = thread + $su * THREADS;
+      if (($su + 1u) * THREADS <= CHUNK * VEC8S || load < CHUNK * VEC8S) {
+        let key = vec8_of(packed$s);
+        let to = load / VEC8S * STRIDE + load % VEC8S;
+        latents[to] = select(vec4<f32>(0.0), key.lo, seen_next);
+        latents[to + VEC8S] = select(vec4<f32>(0.0), key.hi, seen_next);
+      }
+    }
+    //end
+    workgroupBarrier();
+    now = at;
+    ready = true;
+    at.row++;
+    if (!apart_next || at.row > last_row) {
+      at = Part(at.chunk + CHUNK, first_row);
     }
   }
 

@@ -24,48 +24,16 @@ export interface LatentTile {
 }
 
 /** From few queries to many: threads = 16 / cells * lanes * queries / 4 / share. */
-export const TILES: readonly LatentTile[] = [
-  {
-    queries: 4,
-    threads: 128,
-    lanes: 8,
-    cells: 1,
-    share: 1,
-    groups: 1,
-    holds: false,
-    rolled: false,
-  },
-  {
-    queries: 8,
-    threads: 128,
-    lanes: 8,
-    cells: 2,
-    share: 1,
-    groups: 1,
-    holds: false,
-    rolled: false,
-  },
-  {
-    queries: 16,
-    threads: 128,
-    lanes: 8,
-    cells: 2,
-    share: 2,
-    groups: 1,
-    holds: false,
-    rolled: false,
-  },
-  {
-    queries: 32,
-    threads: 256,
-    lanes: 4,
-    cells: 2,
-    share: 1,
-    groups: 4,
-    holds: false,
-    rolled: false,
-  },
-];
+export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
+  fours: tile({ queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 }),
+  eights: tile({ queries: 8, threads: 256, lanes: 8, cells: 1, groups: 2 }),
+  sixteens: tile({ queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 }),
+  many: tile({ queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 }),
+};
+
+function tile(shape: Omit<LatentTile, "share" | "holds" | "rolled">): LatentTile {
+  return { ...shape, share: 1, holds: false, rolled: true };
+}
 
 /** Elements of what is kept of a token. */
 export interface LatentSizes {
