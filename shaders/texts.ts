@@ -12,7 +12,9 @@ import latentCombine from "./attention/latent_combine.wgsl" with { type: "text" 
 import latentFold from "./attention/latent_fold.wgsl" with { type: "text" };
 import latentPrepare from "./attention/latent_prepare.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
-import latentRuns from "./attention/latent_runs.wgsl" with { type: "text" };
+import latentLanes from "./attention/latent_lanes.wgsl" with { type: "text" };
+import latentRunsChunks from "./attention/latent_runs_chunks.wgsl" with { type: "text" };
+import latentRunsSegments from "./attention/latent_runs_segments.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import latentValueMixed from "./attention/latent_value_mixed.wgsl" with { type: "text" };
 import latentValueRuns from "./attention/latent_value_runs.wgsl" with { type: "text" };
@@ -180,7 +182,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_fold": latentFold,
   "attention/latent_prepare": latentPrepare,
   "attention/latent_rope": latentRope,
-  "attention/latent_runs": latentRuns,
+  "attention/latent_lanes": latentLanes,
+  "attention/latent_runs_chunks": latentRunsChunks,
+  "attention/latent_runs_segments": latentRunsSegments,
   "attention/latent_value": latentValue,
   "attention/latent_value_mixed": latentValueMixed,
   "attention/latent_value_runs": latentValueRuns,

@@ -5,6 +5,7 @@ import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums } from "./attention.ts";
 import {
   CHUNK,
+  CHUNK_CELLS,
   latentCombineKernel,
   latentCombineTiles,
   latentKernel,
@@ -15,9 +16,8 @@ import {
   TILES,
 } from "./latent_kernels.ts";
 
-/** Most rows whose chunks go to workgroups of their own, and up to which cells: partial sums grow with both. */
+/** Most rows whose chunks go to workgroups of their own. */
 const FEW_ROWS = 16;
-const FEW_CELLS = 2048;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
@@ -120,7 +120,7 @@ function segmentsOf(tablePages: number): number {
 
 /** Chunks of a context that is short enough for partial sums of each. A page is a chunk. */
 function chunksOf(tablePages: number): number {
-  return Math.min(tablePages, FEW_CELLS / CHUNK);
+  return Math.min(tablePages, CHUNK_CELLS / CHUNK);
 }
 
 /** Few rows of short contexts by chunks; all others by segments, block by block where they must. */

@@ -1,7 +1,10 @@
 // out[r, h] = weighted sum of latents of head h of row r, of the runs of cells that latent_attention.wgsl
 // leaves. One workgroup per (QUADS fours of a latent, head, row).
+//
+// Slot:
+//   runs: `weigh` and `combined`, see latent_runs_*.wgsl.
 
-//use attention/latent_runs
+//use runs
 
 override HEADS: u32;
 
@@ -13,8 +16,10 @@ const QUADS = 64u;
 @compute @workgroup_size(QUADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let quad = tile.x * QUADS + thread;
+  let query = tile.z * HEADS + tile.y;
+  let row = rows[FIRST_ROW + tile.z];
+  weigh(query, row, thread);
   if (quad < RANK4) {
-    let query = tile.z * HEADS + tile.y;
-    out[query * OUT4 + quad] = combined(query, rows[FIRST_ROW + tile.z], quad);
+    out[query * OUT4 + quad] = combined(query, row, quad);
   }
 }

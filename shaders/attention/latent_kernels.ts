@@ -5,6 +5,8 @@ import { shader } from "../shader.ts";
 /** Cells of a chunk and of a segment of latent_attention.wgsl. */
 export const CHUNK = 16;
 export const SEGMENT = 128;
+/** Cells up to which chunks of few rows go to workgroups of their own. */
+export const CHUNK_CELLS = 2048;
 
 /** How the workgroups of latent_attention.wgsl share their queries. None of it touches a bit of the result. */
 export interface LatentTile {
@@ -122,10 +124,17 @@ export function latentCombineTiles(rank: number): number {
   return Math.ceil(rank / 4 / 64);
 }
 
-/** How latent_runs.wgsl is unrolled: so many reads are on their way at a time. */
-export function runsCounts(rank: number, run: number): Record<string, number> {
-  const SHARES = SEGMENT / run;
-  return { SHARES, RANK4: rank / 4, LANES: 4, TURNS: SHARES === 1 ? 4 : 1 };
+/** What adds runs of `run` cells: a text of the slot `runs`, and how it is unrolled. */
+export function runsOf(
+  rank: number,
+  run: number,
+): { readonly text: string; readonly counts: Record<string, number> } {
+  const counts = { RANK4: rank / 4, LANES: 4 };
+  if (run === SEGMENT) {
+    return { text: "attention/latent_runs_segments", counts: { ...counts, TURNS: 4 } };
+  }
+  const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
+  return { text: "attention/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
 }
 
 /** Adds runs of `run` cells. */
@@ -135,8 +144,10 @@ export function latentCombineKernel(
 ): Kernel {
   const name = `latent_combine_${rank}_${width}_${run}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = { ...runsCounts(rank, run), OUT4: width / 4 };
-    return kernel(name, shader("attention/latent_combine", { counts }), {
+    const runs = runsOf(rank, run);
+    const counts = { ...runs.counts, OUT4: width / 4 };
+    const code = shader("attention/latent_combine", { slots: { runs: runs.text }, counts });
+    return kernel(name, code, {
       bindings: ["sums", "out", "stats", "rows"],
       constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],
     });

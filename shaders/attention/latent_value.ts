@@ -10,7 +10,7 @@ import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 import { type LatentHeads, type LatentLaunch, MOST_ROWS, onlyShard, rowTile } from "./latent.ts";
 import type { LatentRuns } from "./latent_attention.ts";
-import { runsCounts } from "./latent_kernels.ts";
+import { runsOf } from "./latent_kernels.ts";
 
 /** Outputs of a group of lanes where rows are few and where they share reads, and groups of a workgroup. */
 const OUTS = { few: 2, many: 4 };
@@ -120,12 +120,14 @@ function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: num
 function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel {
   const name = `latent_value_${format}_runs_${rank}_${run}`;
   return kernels.getOrInsertComputed(name, () => {
+    const runs = runsOf(rank, run);
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "attention/latent_value_runs",
+      runs: runs.text,
     };
     const counts = {
-      ...runsCounts(rank, run),
+      ...runs.counts,
       ROWS: 1,
       ...countsOf(OUTS.few, LANES),
       ...loads(true),
