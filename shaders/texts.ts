@@ -7,17 +7,6 @@ import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
-import latentAttention from "./attention/latent_attention.wgsl" with { type: "text" };
-import latentCombine from "./attention/latent_combine.wgsl" with { type: "text" };
-import latentFold from "./attention/latent_fold.wgsl" with { type: "text" };
-import latentPrepare from "./attention/latent_prepare.wgsl" with { type: "text" };
-import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
-import latentLanes from "./attention/latent_lanes.wgsl" with { type: "text" };
-import latentRunsChunks from "./attention/latent_runs_chunks.wgsl" with { type: "text" };
-import latentRunsSegments from "./attention/latent_runs_segments.wgsl" with { type: "text" };
-import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
-import latentValueMixed from "./attention/latent_value_mixed.wgsl" with { type: "text" };
-import latentValueRuns from "./attention/latent_value_runs.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
@@ -63,6 +52,19 @@ import splitKSums from "./fragments/split_k_sums.wgsl" with { type: "text" };
 import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
+import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
+import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
+import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentPrepare from "./latent/latent_prepare.wgsl" with { type: "text" };
+import latentRope from "./latent/latent_rope.wgsl" with { type: "text" };
+import latentRunsChunks from "./latent/latent_runs_chunks.wgsl" with { type: "text" };
+import latentRunsSegments from "./latent/latent_runs_segments.wgsl" with { type: "text" };
+import latentScores from "./latent/latent_scores.wgsl" with { type: "text" };
+import latentValue from "./latent/latent_value.wgsl" with { type: "text" };
+import latentValues from "./latent/latent_values.wgsl" with { type: "text" };
+import latentValueMixed from "./latent/latent_value_mixed.wgsl" with { type: "text" };
+import latentValueRuns from "./latent/latent_value_runs.wgsl" with { type: "text" };
 import common from "./matmul/common.wgsl" with { type: "text" };
 import commonRows from "./matmul/common_rows.wgsl" with { type: "text" };
 import dotAdd8 from "./matmul/dot/add8.wgsl" with { type: "text" };
@@ -177,17 +179,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
-  "attention/latent_attention": latentAttention,
-  "attention/latent_combine": latentCombine,
-  "attention/latent_fold": latentFold,
-  "attention/latent_prepare": latentPrepare,
-  "attention/latent_rope": latentRope,
-  "attention/latent_lanes": latentLanes,
-  "attention/latent_runs_chunks": latentRunsChunks,
-  "attention/latent_runs_segments": latentRunsSegments,
-  "attention/latent_value": latentValue,
-  "attention/latent_value_mixed": latentValueMixed,
-  "attention/latent_value_runs": latentValueRuns,
   "attention/norm_rope_store": normRopeStore,
   "attention/visible": visible,
   "choose/choose": choose,
@@ -233,6 +224,19 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/vec8": vec8,
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
+  "latent/latent_attention": latentAttention,
+  "latent/latent_combine": latentCombine,
+  "latent/latent_fold": latentFold,
+  "latent/latent_lanes": latentLanes,
+  "latent/latent_prepare": latentPrepare,
+  "latent/latent_rope": latentRope,
+  "latent/latent_runs_chunks": latentRunsChunks,
+  "latent/latent_runs_segments": latentRunsSegments,
+  "latent/latent_scores": latentScores,
+  "latent/latent_value": latentValue,
+  "latent/latent_values": latentValues,
+  "latent/latent_value_mixed": latentValueMixed,
+  "latent/latent_value_runs": latentValueRuns,
   "matmul/common": common,
   "matmul/common_rows": commonRows,
   "matmul/dot/add8": dotAdd8,

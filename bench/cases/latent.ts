@@ -2,11 +2,11 @@ import {
   latentAttention,
   latentPartialWords,
   tilesLatents,
-} from "../../shaders/attention/latent_attention.ts";
+} from "../../shaders/latent/latent_attention.ts";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import { type LatentHeads, latentPrepare } from "../../shaders/attention/latent.ts";
-import { latentValue } from "../../shaders/attention/latent_value.ts";
-import type { LatentTile } from "../../shaders/attention/latent_kernels.ts";
+import { type LatentHeads, latentPrepare } from "../../shaders/latent/latent.ts";
+import { latentValue } from "../../shaders/latent/latent_value.ts";
+import type { LatentTile } from "../../shaders/latent/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";

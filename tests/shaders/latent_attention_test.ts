@@ -1,7 +1,7 @@
 // Attention over latents by its own kernel: against f64, and the same bits whatever shares a tile.
 
 import assert from "node:assert/strict";
-import { latentAttention, latentPartialWords } from "../../shaders/attention/latent_attention.ts";
+import { latentAttention, latentPartialWords } from "../../shaders/latent/latent_attention.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

@@ -1,12 +1,8 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import {
-  type LatentHeads,
-  type LatentInput,
-  latentPrepare,
-} from "../../shaders/attention/latent.ts";
-import { latentAttention, latentPartialWords } from "../../shaders/attention/latent_attention.ts";
-import { latentRunsValue, latentValue } from "../../shaders/attention/latent_value.ts";
+import { type LatentHeads, type LatentInput, latentPrepare } from "../../shaders/latent/latent.ts";
+import { latentAttention, latentPartialWords } from "../../shaders/latent/latent_attention.ts";
+import { latentRunsValue, latentValue } from "../../shaders/latent/latent_value.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";

@@ -1,6 +1,6 @@
 /** What the plans of a decoder write to. */
 import type { PartialSums } from "../../../shaders/attention/attention.ts";
-import { attentionPartialWords } from "../../../shaders/attention/partial_words.ts";
+import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";

@@ -12,17 +12,13 @@ import { attention } from "../../../shaders/attention/attention.ts";
 import {
   latentAttention as tiledAttention,
   tilesLatents,
-} from "../../../shaders/attention/latent_attention.ts";
+} from "../../../shaders/latent/latent_attention.ts";
 import {
   type LatentHeads,
   type LatentInput,
   latentPrepare,
-} from "../../../shaders/attention/latent.ts";
-import {
-  latentRunsValue,
-  latentValue,
-  mergesRuns,
-} from "../../../shaders/attention/latent_value.ts";
+} from "../../../shaders/latent/latent.ts";
+import { latentRunsValue, latentValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";

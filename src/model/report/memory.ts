@@ -1,5 +1,5 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
-import { attentionPartialWords } from "../../../shaders/attention/partial_words.ts";
+import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {

@@ -1,6 +1,6 @@
 // Adds runs that are segments.
 
-//use attention/latent_lanes
+//use latent/latent_lanes
 
 fn weigh(query: u32, row: Row, thread: u32) {}
 

@@ -103,7 +103,7 @@ export function latentKernel(
       FOUR: 4,
     };
     const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
-    return kernel(name, shader("attention/latent_attention", { slots, counts }), {
+    return kernel(name, shader("latent/latent_attention", { slots, counts }), {
       bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
       constants: [
         "HEADS",
@@ -131,10 +131,10 @@ export function runsOf(
 ): { readonly text: string; readonly counts: Record<string, number> } {
   const counts = { RANK4: rank / 4, LANES: 4 };
   if (run === SEGMENT) {
-    return { text: "attention/latent_runs_segments", counts: { ...counts, TURNS: 4 } };
+    return { text: "latent/latent_runs_segments", counts: { ...counts, TURNS: 4 } };
   }
   const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
-  return { text: "attention/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
+  return { text: "latent/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
 }
 
 /** Adds runs of `run` cells. */
@@ -146,7 +146,7 @@ export function latentCombineKernel(
   return kernels.getOrInsertComputed(name, () => {
     const runs = runsOf(rank, run);
     const counts = { ...runs.counts, OUT4: width / 4 };
-    const code = shader("attention/latent_combine", { slots: { runs: runs.text }, counts });
+    const code = shader("latent/latent_combine", { slots: { runs: runs.text }, counts });
     return kernel(name, code, {
       bindings: ["sums", "out", "stats", "rows"],
       constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],

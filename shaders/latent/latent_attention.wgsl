@@ -22,7 +22,7 @@
 
 //use fragments/rows
 //use attention/visible
-//use attention/latent_fold
+//use latent/latent_fold
 //use kv_load
 
 override HEADS: u32;
@@ -183,73 +183,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let chunk = now.chunk;
       let only = now.row;
       let apart = PATHS == 1u && base < min(chunk + CHUNK, end);
-      {
-        //for c in CELLS
-        let key$c = (cell + $cu * CELL_GROUPS) * STRIDE;
-        //for a in SHARE
-        var score$c_$a = vec4<f32>(0.0);
-        //end
-        //end
-        for (var p = 0u; p < $PARTSu; p++) {
-          let first_sum = $SIDESu * (lane * $PARTSu + p);
-          //for c in CELLS
-          //for a in SHARE
-          var pair$c_$a = vec4<f32>(0.0);
-          //end
-          //end
-          //for n in SIDES
-          {
-            //for c in CELLS
-            //for a in SHARE
-            //for h in FOUR
-            var dot$c_$a_$h = 0.0;
-            //end
-            //end
-            //end
-            for (var t = 0u; t < $STEP_LOOPSu; t++) {
-              //for s in STEPS
-              let e$s = first_sum + $nu + 16u * (t * $STEPSu + $su);
-              if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e$s < WIDTH4) {
-                //for c in CELLS
-                let k$c = latents[key$c + e$s];
-                //end
-                //for a in SHARE
-                //for h in FOUR
-                {
-                  //for z in HELD
-                  let x = held$a_$h_$n_$s;
-                  //end
-                  //for z in LOADED
-                  let x = q[query$a_$h + e$s];
-                  //end
-                  //for c in CELLS
-                  dot$c_$a_$h = dot4(dot$c_$a_$h, x, k$c);
-                  //end
-                }
-                //end
-                //end
-              }
-              //end
-            }
-            //for c in CELLS
-            //for a in SHARE
-            pair$c_$a += vec4<f32>(dot$c_$a_0, dot$c_$a_1, dot$c_$a_2, dot$c_$a_3);
-            //end
-            //end
-          }
-          //end
-          //for c in CELLS
-          //for a in SHARE
-          score$c_$a += pair$c_$a;
-          //end
-          //end
-        }
-        //for c in CELLS
-        //for a in SHARE
-        pool[lane * POOL + (cell + $cu * CELL_GROUPS) * QUADS + share + $au] = score$c_$a;
-        //end
-        //end
-      }
+      //use latent/latent_scores
       workgroupBarrier();
       //for t in TURNS
       {
@@ -307,45 +241,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
         total = fma(part, shares[thread], total * shrinks[thread]);
       }
-      //for d in SPANS
-      if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
-        //for b in TIMES
-        {
-          //for a in BOTH
-          //for h in FOUR
-          var part$a_$h = vec4<f32>(0.0);
-          //end
-          //end
-          for (var c = 0u; c < CHUNK; c += $AT_ONCEu) {
-            //for c in AT_ONCE
-            {
-              let value = latents[(c + $cu) * STRIDE + dim + $du * DIMS];
-              //for a in BOTH
-              let weight$a = weights[(c + $cu) * QUADS + own + $(b * BOTH + a)u];
-              //for h in FOUR
-              part$a_$h = fma(vec4<f32>(weight$a[$h]), value, part$a_$h);
-              //end
-              //end
-            }
-            //end
-          }
-          //for a in BOTH
-          {
-            let shrink = shrinks[own + $(b * BOTH + a)u];
-            let share = shares[own + $(b * BOTH + a)u];
-            //for h in FOUR
-            sum$d_$(b * BOTH + a)_$h = fma(
-              part$a_$h,
-              vec4<f32>(share[$h]),
-              sum$d_$(b * BOTH + a)_$h * shrink[$h],
-            );
-            //end
-          }
-          //end
-        }
-        //end
-      }
-      //end
+      //use latent/latent_values
     }
     if (at.chunk >= last) {
       break;

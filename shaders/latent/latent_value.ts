@@ -107,10 +107,10 @@ function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: num
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
-      latents: "attention/latent_value_mixed",
+      latents: "latent/latent_value_mixed",
     };
     const counts = { ROWS, ...countsOf(outs, lanes), ...loads(ROWS <= 2 && lanes > 1) };
-    return kernel(name, shader("attention/latent_value", { slots, counts }), {
+    return kernel(name, shader("latent/latent_value", { slots, counts }), {
       bindings: ["weights", "x", "out"],
       constants: [...CONSTANTS, "WIDTH"],
     });
@@ -123,7 +123,7 @@ function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel
     const runs = runsOf(rank, run);
     const slots = {
       weights: `weights/weights_${format}`,
-      latents: "attention/latent_value_runs",
+      latents: "latent/latent_value_runs",
       runs: runs.text,
     };
     const counts = {
@@ -132,7 +132,7 @@ function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel
       ...countsOf(OUTS.few, LANES),
       ...loads(true),
     };
-    return kernel(name, shader("attention/latent_value", { slots, counts }), {
+    return kernel(name, shader("latent/latent_value", { slots, counts }), {
       bindings: ["weights", "sums", "out", "stats", "rows"],
       constants: [...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
     });

@@ -1,7 +1,7 @@
 // Adds runs that are chunks, $SHARES of a segment one after the other. What a run is multiplied with is
 // the same for all elements: the workgroup finds it once.
 
-//use attention/latent_lanes
+//use latent/latent_lanes
 
 const MOST_SEGMENTS = $MOST_SEGMENTSu;
 

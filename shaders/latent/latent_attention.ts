@@ -2,7 +2,7 @@ import { type CellRange, type Dispatch, dispatch, type Operand } from "../../src
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import type { PartialSums } from "./attention.ts";
+import type { PartialSums } from "../attention/attention.ts";
 import {
   CHUNK,
   CHUNK_CELLS,

@@ -1,6 +1,6 @@
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
-import { partialWords } from "./attention.ts";
+import { partialWords } from "../attention/attention.ts";
 import { latentPartialWords, tilesLatents } from "./latent_attention.ts";
 
 /** f32 words of the partial sums of a layer's attention over at most `rows` rows. */

@@ -141,7 +141,7 @@ function prepareKernel(
       AHEAD,
       STEPS: Math.ceil(rank / 64),
     };
-    return kernel(name, shader("attention/latent_prepare", { slots, counts }), {
+    return kernel(name, shader("latent/latent_prepare", { slots, counts }), {
       bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
       constants: [
         ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS"] as const,

@@ -3,7 +3,7 @@
 
 //use fragments/rows
 //use attention/visible
-//use attention/latent_fold
+//use latent/latent_fold
 
 override RUNS: u32; // places for runs of a query in `sums`
 override FIRST_ROW: u32; // of `rows`

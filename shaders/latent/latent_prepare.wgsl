@@ -16,7 +16,7 @@
 //   kv_store: `fn store_key(row, w, pair)` of a dtype (fragments/kv_store_*.wgsl).
 
 //use weights
-//use attention/latent_rope
+//use latent/latent_rope
 //use kv_store
 
 override HEADS: u32;
