@@ -47,6 +47,7 @@ const CELL_GROUPS = 16u / CELLS;
 const SHARE = $SHAREu; // fours of queries of an invocation, for the scores
 const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const POOL = CHUNK * QUADS + 1u; // of a lane
+const SPREAD = THREADS / CHUNK; // invocations that load a cell
 const DIMS = THREADS / $GROUPSu; // invocations side by side, for the values
 const OWN = $OWNu; // fours of queries of an invocation, for the values
 
@@ -123,6 +124,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
   }
+  let load_cell = thread / SPREAD;
+  let load_first = thread % SPREAD;
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS % LANES;
   let share = thread / CELL_GROUPS / LANES * SHARE;
@@ -166,17 +169,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (at.chunk < last) {
       let row = rows[FIRST_ROW + at.row];
       let most = max(select(end, visible_end(row), apart_next), 1u) - 1u;
-      let paths = apart_next && scattered(row, at.chunk + CHUNK);
+      var place = min(at.chunk + load_cell, most);
+      if (apart_next && scattered(row, at.chunk + CHUNK)) {
+        place = physical(row, place);
+      }
+      let stored = pages[slot * TABLE_PAGES + place / PAGE] * PAGE + place % PAGE;
       //for s in LOADS
-      let load$s = thread + $su * THREADS;
-      let logical$s = min(at.chunk + load$s / VEC8S, most);
-      let from$s = select(logical$s, physical(row, logical$s), paths);
-      //end
-      //for s in LOADS
-      let page$s = pages[slot * TABLE_PAGES + from$s / PAGE];
-      //end
-      //for s in LOADS
-      packed$s = load_key(page$s * PAGE + from$s % PAGE, load$s % VEC8S);
+      packed$s = load_key(stored, min(load_first + $su * SPREAD, VEC8S - 1u));
       //end
     }
     if (ready) {
@@ -219,9 +218,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         if (at < CHUNK * QUADS) {
           let quad = at % QUADS;
           var top = pool[quad];
-          //for c in CHUNK
-          top = max(top, pool[$cu * QUADS + quad]);
-          //end
+          for (var c = 0u; c < CHUNK; c += 4u) {
+            //for c in FOUR
+            top = max(top, pool[(c + $cu) * QUADS + quad]);
+            //end
+          }
           let score = pool[at];
           weights[at] = select(exp(score - top), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
           if (at < QUADS) {
@@ -236,9 +237,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       workgroupBarrier();
       if (thread < QUADS) {
         var part = vec4<f32>(0.0);
-        //for c in CHUNK
-        part += weights[$cu * QUADS + thread];
-        //end
+        for (var c = 0u; c < CHUNK; c += 4u) {
+          //for c in FOUR
+          part += weights[(c + $cu) * QUADS + thread];
+          //end
+        }
         total = fma(part, shares[thread], total * shrinks[thread]);
       }
       //use latent/latent_values
@@ -250,14 +253,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let seen_next = !apart_next || at.chunk < visible_end(rows[FIRST_ROW + at.row]);
     workgroupBarrier(); // what is read of the part before
     //for s in LOADS
-    {
-      let load = thread + $su * THREADS;
-      if (($su + 1u) * THREADS <= CHUNK * VEC8S || load < CHUNK * VEC8S) {
-        let key = vec8_of(packed$s);
-        let to = load / VEC8S * STRIDE + load % VEC8S;
-        latents[to] = select(vec4<f32>(0.0), key.lo, seen_next);
-        latents[to + VEC8S] = select(vec4<f32>(0.0), key.hi, seen_next);
-      }
+    if (($su + 1u) * SPREAD <= VEC8S || load_first + $su * SPREAD < VEC8S) {
+      let key = vec8_of(packed$s);
+      let to = load_cell * STRIDE + load_first + $su * SPREAD;
+      latents[to] = select(vec4<f32>(0.0), key.lo, seen_next);
+      latents[to + VEC8S] = select(vec4<f32>(0.0), key.hi, seen_next);
     }
     //end
     workgroupBarrier();

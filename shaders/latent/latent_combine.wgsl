@@ -2,7 +2,7 @@
 // leaves. One workgroup per (QUADS fours of a latent, head, row).
 //
 // Slot:
-//   runs: `weigh` and `combined`, see latent_runs_*.wgsl.
+//   runs: `combined`, see latent_runs_*.wgsl.
 
 //use runs
 
@@ -18,8 +18,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let quad = tile.x * QUADS + thread;
   let query = tile.z * HEADS + tile.y;
   let row = rows[FIRST_ROW + tile.z];
-  weigh(query, row, thread);
+  let sum = combined(query, row, min(quad, RANK4 - 1u), thread, QUADS);
   if (quad < RANK4) {
-    out[query * OUT4 + quad] = combined(query, row, quad);
+    out[query * OUT4 + quad] = sum;
   }
 }

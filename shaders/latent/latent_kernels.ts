@@ -28,7 +28,7 @@ export interface LatentTile {
 /** From few queries to many: threads = 16 / cells * lanes * queries / 4 / share. */
 export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
   fours: tile({ queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 }),
-  eights: tile({ queries: 8, threads: 256, lanes: 8, cells: 1, groups: 2 }),
+  eights: tile({ queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 }),
   sixteens: tile({ queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 }),
   many: tile({ queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 }),
 };
@@ -131,7 +131,7 @@ export function runsOf(
 ): { readonly text: string; readonly counts: Record<string, number> } {
   const counts = { RANK4: rank / 4, LANES: 4 };
   if (run === SEGMENT) {
-    return { text: "latent/latent_runs_segments", counts: { ...counts, TURNS: 4 } };
+    return { text: "latent/latent_runs_segments", counts: { ...counts, AHEAD: 4 } };
   }
   const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
   return { text: "latent/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };

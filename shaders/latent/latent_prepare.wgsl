@@ -58,18 +58,19 @@ fn absorb(block: u32, row: u32, count: u32, thread: u32) {
   var lo$r = vec4<f32>(0.0);
   var hi$r = vec4<f32>(0.0);
   //end
+  let whole = NOPE % (PARTS * $AHEADu) == 0u && VEC8S % WIDE == 0u; // nothing to leave out
   for (var i = part; i < NOPE; i += PARTS * $AHEADu) {
     //for a in AHEAD
-    let block$a = load_block((first + min(i + $au * PARTS, NOPE - 1u)) * VEC8S + min(e, VEC8S - 1u));
+    let i$a = i + $au * PARTS;
+    let at$a = select(min(i$a, NOPE - 1u), i$a, whole);
+    let block$a = load_block((first + at$a) * VEC8S + select(min(e, VEC8S - 1u), e, whole));
     //end
     //for a in AHEAD
     {
       let w = vec8_0(block$a);
-      let at = min(i + $au * PARTS, NOPE - 1u);
-      let there = i + $au * PARTS < NOPE;
       //for r in ROWS
       {
-        let own = vec4<f32>(select(0.0, x[q$r + at], there));
+        let own = vec4<f32>(select(0.0, x[q$r + at$a], whole || i$a < NOPE));
         lo$r = fma(own, w.lo, lo$r);
         hi$r = fma(own, w.hi, hi$r);
       }

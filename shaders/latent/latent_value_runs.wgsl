@@ -2,7 +2,7 @@
 // of a head adds them.
 //
 // Slot:
-//   runs: `weigh` and `combined`, see latent_runs_*.wgsl.
+//   runs: `combined`, see latent_runs_*.wgsl.
 
 //use runs
 
@@ -16,9 +16,12 @@ fn row_count() -> u32 {
 
 fn mix(query: u32, row: u32, thread: u32) {
   let own = rows[FIRST_ROW + row];
-  weigh(query, own, thread);
-  for (var quad = thread; quad < RANK4; quad += $THREADSu) {
-    whole[quad] = combined(query, own, quad);
+  for (var first = 0u; first < RANK4; first += $THREADSu) {
+    let quad = first + thread;
+    let sum = combined(query, own, min(quad, RANK4 - 1u), thread, $THREADSu);
+    if (quad < RANK4) {
+      whole[quad] = sum;
+    }
   }
   workgroupBarrier();
 }
