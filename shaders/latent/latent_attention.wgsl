@@ -6,7 +6,7 @@
 // may be some heads of a row or several rows of a slot: to a key they are alike. Chunks of 16 cells are
 // brought into workgroup memory as floats, one after the other:
 //   scores   $LANES invocations share a score: 16 sums of fours l, l + 16, ... of q . k, which are
-//            added as a binary tree; each invocation has $PARTS times $SIDES that are neighbours;
+//            added as a binary tree; each invocation has those of neighbouring fours;
 //   weights  exp(score - peak of the chunk);
 //   values   weights times fours of latents, cell after cell.
 // Chunks of a segment of 128 cells are added one after the other (latent_fold.wgsl), here or, where
@@ -44,7 +44,8 @@ const RANK4 = $RANK4u; // vec4 of a latent
 const LANES = $LANESu; // invocations a score
 const CELLS = $CELLSu; // of an invocation, for the scores
 const CELL_GROUPS = 16u / CELLS;
-const SHARE = $SHAREu; // fours of queries of an invocation, for the scores
+const SIDES = $SIDESu; // of a score's 16 sums, neighbours of an invocation that are added first
+const PARTS = $PARTSu; // of those, of an invocation
 const STRIDE = WIDTH4 + 1u; // of a cell; odd: cells start in different banks
 const POOL = CHUNK * QUADS + 1u; // of a lane
 const SPREAD = THREADS / CHUNK; // invocations that load a cell
@@ -128,22 +129,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let load_first = thread % SPREAD;
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS % LANES;
-  let share = thread / CELL_GROUPS / LANES * SHARE;
-  //for a in SHARE
+  let four = thread / CELL_GROUPS / LANES; // of queries
   //for h in FOUR
-  let query$a_$h = (query + min(4u * (share + $au) + $hu, count - 1u)) * WIDTH4;
-  //end
-  //end
-  //for z in HELD
-  //for a in SHARE
-  //for h in FOUR
-  //for n in SIDES
-  //for s in STEPS
-  let held$a_$h_$n_$s = q[query$a_$h + min($SIDESu * lane + $nu + 16u * $su, WIDTH4 - 1u)];
-  //end
-  //end
-  //end
-  //end
+  let query$h = (query + min(4u * four + $hu, count - 1u)) * WIDTH4;
   //end
   let dim = thread % DIMS;
   let own = thread / DIMS * OWN;

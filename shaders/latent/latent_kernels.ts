@@ -14,28 +14,23 @@ export interface LatentTile {
   readonly threads: number;
   /** Invocations a score: 4, 8 or 16. */
   readonly lanes: number;
-  /** Cells of an invocation, and fours of queries, for the scores. */
+  /** Cells of an invocation, for the scores. */
   readonly cells: number;
-  readonly share: number;
   /** Groups of invocations that share the queries, for the values. */
   readonly groups: number;
-  /** Whether queries stay in registers; lanes are 8 or 16. */
-  readonly holds: boolean;
-  /** Loops are not unrolled whole: instructions that run once cost more than they save. */
-  readonly rolled: boolean;
 }
 
-/** From few queries to many: threads = 16 / cells * lanes * queries / 4 / share. */
+/** From few queries to many: threads = 16 / cells * lanes * queries / 4. */
 export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
-  fours: tile({ queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 }),
-  eights: tile({ queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 }),
-  sixteens: tile({ queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 }),
-  many: tile({ queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 }),
+  fours: { queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 },
+  eights: { queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 },
+  sixteens: { queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 },
+  many: { queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 },
 };
 
-function tile(shape: Omit<LatentTile, "share" | "holds" | "rolled">): LatentTile {
-  return { ...shape, share: 1, holds: false, rolled: true };
-}
+/** Steps of a loop that are unrolled: in a forward, instructions that run once cost more than a loop. */
+const STEPS = 3;
+const CELLS_AT_ONCE = 4;
 
 /** Elements of what is kept of a token. */
 export interface LatentSizes {
@@ -60,15 +55,13 @@ export function latentKernel(
   tile: LatentTile,
   run: number,
 ): Kernel {
-  const { queries, threads, lanes, groups, holds, rolled } = tile;
-  const shape = [rank, width, queries, threads, lanes, tile.cells, tile.share, groups, run];
-  const how = `${holds ? "_holds" : ""}${rolled ? "_rolled" : ""}`;
-  const name = `latent_attention_${kvDtype}_${shape.join("_")}${how}`;
+  const { queries, threads, lanes, cells, groups } = tile;
+  const shape = [rank, width, queries, threads, lanes, cells, groups, run];
+  const name = `latent_attention_${kvDtype}_${shape.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const QUADS = queries / 4;
     const OWN = QUADS / groups;
     const BOTH = Math.min(2, OWN);
-    const steps = rolled ? 3 : Math.ceil(width / 4 / CHUNK);
     const counts = {
       RUN: run,
       THREADS: threads,
@@ -79,19 +72,16 @@ export function latentKernel(
       LANES: lanes,
       SIDES: Math.min(2, CHUNK / lanes),
       PARTS: Math.ceil(CHUNK / 2 / lanes),
-      CELLS: tile.cells,
-      SHARE: tile.share,
+      CELLS: cells,
       GROUPS: groups,
       OWN,
       BOTH,
       TIMES: OWN / BOTH,
       SPANS: Math.ceil(rank / 4 / (threads / groups)),
       LOADS: Math.ceil(CHUNK * width / 8 / threads),
-      STEPS: steps,
-      STEP_LOOPS: Math.ceil(width / 4 / CHUNK / steps),
-      HELD: Number(holds),
-      LOADED: Number(!holds),
-      AT_ONCE: rolled ? 4 : CHUNK,
+      STEPS,
+      STEP_LOOPS: Math.ceil(width / 4 / CHUNK / STEPS),
+      AT_ONCE: CELLS_AT_ONCE,
       TURNS: Math.ceil(CHUNK * QUADS / threads),
       LANES_2: lanes / 2,
       LANES_4: lanes / 4,
@@ -99,7 +89,6 @@ export function latentKernel(
       LANES_16: Math.floor(lanes / 16),
       LEVELS: Math.log2(lanes),
       CHUNK,
-      TWO: 2,
       FOUR: 4,
     };
     const slots = { kv_load: `fragments/kv_load_${kvDtype}` };

@@ -1,70 +1,49 @@
-// Statements of latent_attention.wgsl: `pool` = an invocation's sums of q . k of CELLS cells and SHARE fours
-// of queries.
+// Statements of latent_attention.wgsl: `pool` = an invocation's sums of q . k, of CELLS cells and a four of
+// queries. Of a score's 16 sums it has PARTS pairs, or one sum.
 
 {
   //for c in CELLS
   let key$c = (cell + $cu * CELL_GROUPS) * STRIDE;
-  //for a in SHARE
-  var score$c_$a = vec4<f32>(0.0);
+  var score$c = vec4<f32>(0.0);
   //end
-  //end
-  for (var p = 0u; p < $PARTSu; p++) {
-    let first_sum = $SIDESu * (lane * $PARTSu + p);
+  for (var p = 0u; p < PARTS; p++) {
     //for c in CELLS
-    //for a in SHARE
-    var pair$c_$a = vec4<f32>(0.0);
+    var pair$c = vec4<f32>(0.0);
     //end
-    //end
-    //for n in SIDES
-    {
+    for (var n = 0u; n < SIDES; n++) {
+      let first_sum = SIDES * (lane * PARTS + p) + n;
       //for c in CELLS
-      //for a in SHARE
       //for h in FOUR
-      var dot$c_$a_$h = 0.0;
-      //end
+      var dot$c_$h = 0.0;
       //end
       //end
       for (var t = 0u; t < $STEP_LOOPSu; t++) {
         //for s in STEPS
-        let e$s = first_sum + $nu + 16u * (t * $STEPSu + $su);
+        let e$s = first_sum + 16u * (t * $STEPSu + $su);
         if ($STEP_LOOPSu * $STEPSu * 16u <= WIDTH4 || e$s < WIDTH4) {
           //for c in CELLS
           let k$c = latents[key$c + e$s];
           //end
-          //for a in SHARE
           //for h in FOUR
           {
-            //for z in HELD
-            let x = held$a_$h_$n_$s;
-            //end
-            //for z in LOADED
-            let x = q[query$a_$h + e$s];
-            //end
+            let x = q[query$h + e$s];
             //for c in CELLS
-            dot$c_$a_$h = dot4(dot$c_$a_$h, x, k$c);
+            dot$c_$h = dot4(dot$c_$h, x, k$c);
             //end
           }
-          //end
           //end
         }
         //end
       }
       //for c in CELLS
-      //for a in SHARE
-      pair$c_$a += vec4<f32>(dot$c_$a_0, dot$c_$a_1, dot$c_$a_2, dot$c_$a_3);
-      //end
+      pair$c += vec4<f32>(dot$c_0, dot$c_1, dot$c_2, dot$c_3);
       //end
     }
-    //end
     //for c in CELLS
-    //for a in SHARE
-    score$c_$a += pair$c_$a;
-    //end
+    score$c += pair$c;
     //end
   }
   //for c in CELLS
-  //for a in SHARE
-  pool[lane * POOL + (cell + $cu * CELL_GROUPS) * QUADS + share + $au] = score$c_$a;
-  //end
+  pool[lane * POOL + (cell + $cu * CELL_GROUPS) * QUADS + four] = score$c;
   //end
 }

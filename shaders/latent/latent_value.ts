@@ -18,7 +18,7 @@ const GROUPS = 8;
 /** Lanes that share a sum. */
 const LANES = 16;
 /** Most rows whose runs are added by every workgroup of a head: adding is less than a launch. */
-const MERGED_ROWS = 2;
+const MERGED_ROWS = 4;
 
 /** Whether `latentRunsValue` beats adding the runs first. None of it touches a bit of the result. */
 export function mergesRuns({ count, tuning }: Pick<LatentLaunch, "count" | "tuning">): boolean {

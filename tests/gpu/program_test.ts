@@ -87,6 +87,19 @@ Deno.test("program: where slots are short, what has workgroups for cells has few
   assert.deepEqual(created, before);
 });
 
+Deno.test("program: what is for other lengths of slots is left out", async () => {
+  const sum = step("ranges");
+  const [x, out] = [device.filled(4, 1), device.filled(4)];
+  const { compile } = compiler(device.gpu);
+  const program = await compile([
+    { ...launch(sum, x, out, 1), cells: { over: -1, most: 64 } },
+    { ...launch(sum, x, out, 10), cells: { over: 64, most: Infinity } },
+    launch(sum, x, out, 100),
+  ]);
+  for (const cells of [0, 64, 65]) replay(within(program, cells));
+  assert.equal((await device.readFloats(out))[0], 2 * 101 + 110);
+});
+
 Deno.test("program: kernels with the same constants share a pipeline; replaying makes nothing", async () => {
   const { created, compile } = compiler(device.gpu);
   const [x, out] = [device.filled(4, 1), device.filled(4)];
