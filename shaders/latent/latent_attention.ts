@@ -241,11 +241,13 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   ];
 }
 
-/** The queries of a slot share reads where there are workgroups enough: shorter runs make more of them. */
+/** Queries of a slot share reads where there are workgroups enough (shorter runs make more); measured on an H200. */
 function tileOf(queries: number, run: number): LatentTile {
   const { fours, eights, sixteens, many } = TILES;
-  if (run === CHUNK) return queries <= 16 ? fours : queries <= 32 ? eights : sixteens;
-  return queries <= 16 ? eights : queries <= 256 ? sixteens : many;
+  const tiles = run === CHUNK
+    ? [[16, fours], [32, eights], [128, sixteens]] as const
+    : [[16, eights], [64, sixteens]] as const;
+  return tiles.find(([most]) => queries <= most)?.[1] ?? many;
 }
 
 /** The same buffer from `bytes` on. */

@@ -138,8 +138,9 @@ const SHAPES: readonly Shape[] = [
   { heads: 5, rank: 136, rope: 24, kvDtype: "f16", window: 150 },
   { heads: 20, rank: 8, rope: 8, kvDtype: "f32" },
 ];
-/** DeepSeek's, where the adapter has workgroup memory for it. */
-const REAL: readonly Shape[] = HARDWARE.workgroupBytes < 49152 ? [] : [
+/** Wide ones, where the adapter has workgroup memory for them: DeepSeek's takes 48 KiB. */
+const WIDE: Shape = { heads: 16, rank: 264, rope: 56, kvDtype: "f32" };
+const REAL: readonly Shape[] = HARDWARE.workgroupBytes < 49152 ? [WIDE] : [
   { heads: 16, rank: 512, rope: 64, kvDtype: "f32" },
   { heads: 16, rank: 512, rope: 64, kvDtype: "bf16" },
   { heads: 16, rank: 512, rope: 64, kvDtype: "f16", window: 200 },
