@@ -131,10 +131,15 @@ export interface Launch {
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
+/** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
+export type Precision = "f32" | "f16";
+
 /** The bf16 matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
+  /** Default f32. */
+  readonly precision?: Precision | undefined;
   /** f32 [rows] of each shard: all shards of a matrix are here, or none. */
   readonly scales: ReadonlyMap<Shard, Operand>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
@@ -166,10 +171,10 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
-  /** Workgroup memory, bytes. */
-  readonly workgroupBytes: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
+  /** Most bytes of workgroup memory. */
+  readonly workgroupBytes: number;
   /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -202,6 +207,7 @@ export function tuning(
   backend: string = "vulkan",
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
+  const workgroupBytes = maxComputeWorkgroupStorageSize;
   return software
     ? {
       software,
@@ -211,18 +217,18 @@ export function tuning(
       stagedRows: 0,
       packedRows: 0,
       rowLanes: 16,
+      workgroupBytes,
       tiles: false,
-      workgroupBytes: maxComputeWorkgroupStorageSize,
     }
     : {
       software,
-      workgroupBytes: maxComputeWorkgroupStorageSize,
       lanes: 16,
       groups: 8,
       pairs: 2,
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
+      workgroupBytes,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }

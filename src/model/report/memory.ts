@@ -4,6 +4,7 @@ import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {
   isQuantizable,
+  MOST_DISPATCHED,
   MOST_SPLIT_K,
   type Quantization,
   scaleBytes,
@@ -12,7 +13,13 @@ import {
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
-import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
+import {
+  actWidth,
+  attentionSizes,
+  headsOf,
+  type LayerSpec,
+  mostJobs,
+} from "../config/layer_spec.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
@@ -104,6 +111,12 @@ export function keptMatrices(
 /** How a checkpoint's matrices are quantized, for people; undefined where none is. */
 export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | undefined {
   return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
+}
+
+/** Bytes of the scales that matrix units take: f32, of each row of a matrix and of each row of x in flight. */
+export function unitScaleBytes(specs: readonly TensorSpec[]): number {
+  const matrices = specs.filter(({ kind }) => kind === "matrix");
+  return F32_BYTES * (sum(matrices.map(({ shape: [rows = 0] }) => rows)) + MOST_DISPATCHED);
 }
 
 /** Bytes of keys and values that one token takes in all layers. */
@@ -201,8 +214,7 @@ function rowElements({ hiddenSize, layers }: ModelConfig): number {
 /** Router's logits, chosen experts, their weights, tiles (about) and outputs. */
 function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
   if (mlp.kind === "dense") return 0;
-  const { numExperts, topK } = mlp.routing;
-  return numExperts + topK * (4 + hiddenSize);
+  return mlp.routing.numExperts + mostJobs(mlp) * (4 + hiddenSize);
 }
 
 function keptElements({ attention }: LayerSpec): number {
