@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import {
-  type ExpertTile,
   expertTensor,
+  type ExpertTile,
   type Halves,
   scaleWeights,
   splitRows,
