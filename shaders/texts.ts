@@ -34,7 +34,11 @@ import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" 
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
-import expertTiles from "./experts/expert_tiles.wgsl" with { type: "text" };
+import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
+import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
+import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
+import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
+import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
 import route from "./experts/route.wgsl" with { type: "text" };
 import routeSigmoid from "./experts/route_sigmoid.wgsl" with { type: "text" };
 import routeSoftmax from "./experts/route_softmax.wgsl" with { type: "text" };
@@ -204,7 +208,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_jobs_alone": expertJobsAlone,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,
-  "experts/expert_tiles": expertTiles,
+  "experts/expert_ending": expertEnding,
+  "experts/expert_prefetch": expertPrefetch,
+  "experts/expert_staged": expertStaged,
+  "experts/expert_tile": expertTile,
+  "experts/job_lists": jobLists,
   "experts/route": route,
   "experts/route_sigmoid": routeSigmoid,
   "experts/route_softmax": routeSoftmax,

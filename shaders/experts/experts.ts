@@ -1,78 +1,29 @@
-import {
-  bytesOf,
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
-import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
-
-/** The jobs of `rows` rows, row r's k-th expert being job r topK + k, and how they share weights. */
-export interface Jobs {
-  readonly rows: number;
-  readonly topK: number;
-  readonly numExperts: number;
-}
-
-/** Jobs of one expert that a workgroup takes at most; 1: every job is a tile. */
-const TILE_SIZES = [2, 4, 8] as const;
+import { type ExpertEpilogue, expertKernel } from "./expert_kernels.ts";
+import { type ExpertShape, expertShape, tileSize } from "./expert_shape.ts";
+import { jobLists, type Jobs, listWords, mostTiles } from "./job_lists.ts";
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
 });
 
-const kernels = new Map<string, Kernel>();
-
-/** Twice what an expert gets on average, so that few tiles split what could share a read. */
-export function tileSize({ rows, topK, numExperts }: Jobs): number {
-  if (rows === 1) return 1;
-  return TILE_SIZES.find((size) => size >= 2 * rows * topK / numExperts) ?? 8;
-}
-
-/** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
-function tileCount(jobs: Jobs): number {
-  const total = jobs.rows * jobs.topK;
-  const used = Math.min(total, jobs.numExperts);
-  return used + Math.floor((total - used) / tileSize(jobs));
-}
-
 /** u32 words of the tiles of at most `jobs.rows` rows. */
 export function tileWords(jobs: Jobs): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  return Math.max(...counts.map((some) => tileCount(some) * (1 + tileSize(some))));
+  return Math.max(...counts.map((some) => listWords(some, tileSize(some))));
 }
 
 /** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
 export function expertTiles(
-  { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
-  jobs: Jobs & { readonly label: string },
+  lists: { readonly experts: Operand; readonly tiles: Operand },
+  jobs: Jobs & { readonly tuning: Pick<Tuning, "software">; readonly label: string },
 ): Dispatch[] {
-  const TILE = tileSize(jobs);
-  if (TILE === 1) return [];
-  const total = jobs.rows * jobs.topK;
-  const name = `expert_tiles_${TILE}`;
-  const tilesKernel = kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, shader("experts/expert_tiles", { counts: { TILE } }), {
-        bindings: ["experts", "tiles"],
-        constants: ["EXPERTS", "TILES", "LANES"],
-      }),
-  );
-  return [dispatch(tilesKernel, {
-    // The kernel computes the number of jobs from its size.
-    buffers: { experts: { ...experts, size: 4 * total }, tiles },
-    constants: {
-      EXPERTS: jobs.numExperts,
-      TILES: tileCount(jobs),
-      LANES: Math.min(256, jobs.numExperts),
-    },
-    workgroups: [1],
-    label: jobs.label,
-  })];
+  const tile = tileSize(jobs);
+  if (tile === 1) return [];
+  return [jobLists(lists, { ...jobs, tile, software: jobs.tuning.software })];
 }
 
 /**
@@ -90,20 +41,22 @@ export function expertMatmul(
     readonly tiles: Operand;
   },
   shape: Jobs & {
-    readonly epilogue: "store" | "swiglu";
+    readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
     readonly tuning: Tuning;
+    /** Absent: `expertShape`'s. */
+    readonly launch?: ExpertShape;
     readonly label: string;
   },
 ): Dispatch[] {
   const { epilogue, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
-  const tile = tileSize(shape);
-  const groups = tuning.groups * tuning.lanes / lanes;
+  const launch = shape.launch ?? expertShape(matrix, shape, tuning);
+  const { tile, pairs, groups } = launch;
   const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
   return matrix.shards.map((shard) =>
-    dispatch(matmulKernel(matrix, epilogue, tile, tuning.pairs), {
+    dispatch(expertKernel(matrix, epilogue, launch), {
       buffers: {
         weights: shard.operand,
         x,
@@ -121,40 +74,11 @@ export function expertMatmul(
         LANES: lanes,
         GROUPS: groups,
       },
-      workgroups: [tileCount(shape), Math.ceil(expertRows / 2 / tuning.pairs / groups)],
+      workgroups: [mostTiles(shape, tile), Math.ceil(expertRows / 2 / pairs / groups)],
       label,
       work: expertWork(matrix, shape, shard.rows / expertRows),
     })
   );
-}
-
-function matmulKernel(matrix: Matrix, epilogue: "store" | "swiglu", tile: number, pairs: number) {
-  const { format } = matrix;
-  const name = `expert_matmul_${format}_${epilogue}_${tile}x${pairs}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("experts/expert_matmul", {
-      slots: {
-        weights: `weights/weights_${format}`,
-        jobs: tile === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
-        epilogue: `matmul/epilogue/${epilogue}`,
-      },
-      counts: { TILE: tile, PAIRS: pairs, BLOCK_VEC8S: BLOCK_VEC8S[format] },
-    });
-    const lists = tile === 1 ? "experts" : "tiles";
-    return kernel(name, code, {
-      bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
-      constants: [
-        "COLS",
-        "MATRIX_ROWS",
-        "FIRST_EXPERT",
-        "SHARD_EXPERTS",
-        "ROW_JOBS",
-        "OUT_COLS",
-        "LANES",
-        "GROUPS",
-      ],
-    });
-  });
 }
 
 /** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */

@@ -5,18 +5,25 @@ import {
   expertTiles,
   tileWords,
 } from "../../shaders/experts/experts.ts";
-import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import {
+  type FloatFormat,
+  isInteger,
+  type Matrix,
+  type Quantization,
+  type Tuning,
+  tuning,
+} from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
-import { pack, uploadQuantized } from "./quantized.ts";
+import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 interface Case {
-  readonly format: FloatFormat;
+  readonly format: FloatFormat | Quantization;
   readonly epilogue: "store" | "swiglu";
   readonly numExperts: number;
   readonly topK: number;
@@ -56,13 +63,17 @@ function reference(x: Float32Array, w: Float32Array, experts: readonly number[],
   );
 }
 
-function upload(values: Float32Array, of: Case): Matrix {
-  return uploadMatrix(device, values, {
-    format: of.format,
-    cols: of.k,
-    lanes: of.tuning.lanes,
-    shards: of.shards.map((experts) => experts * of.n),
-  });
+/** The experts' matrices, and the numbers they stand for. */
+function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Array } {
+  const { format, numExperts, n, k: cols, tuning: { lanes: most } } = of;
+  if (isInteger(format)) {
+    const values = numbers(numExperts * n * cols, 9);
+    const matrix = uploadQuantized(device, values, { format, cols, most });
+    return { matrix, values: pack(values, { format, cols, lanes: matrix.lanes }).values };
+  }
+  const values = weights(format, numExperts * n, cols);
+  const shards = of.shards.map((experts) => experts * n);
+  return { matrix: uploadMatrix(device, values, { format, cols, lanes: most, shards }), values };
 }
 
 /** Outputs of every job, [jobs][outputs]. */
@@ -72,7 +83,7 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
   const out = device.filled(experts.length * outputs, 0.5);
   const lists = { experts: device.words(experts), tiles: device.filled(tileWords(jobs)) };
   await device.run([
-    ...expertTiles(lists, { ...jobs, label: "tiles" }),
+    ...expertTiles(lists, { ...jobs, tuning: of.tuning, label: "tiles" }),
     ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
       ...jobs,
       epilogue: of.epilogue,
@@ -97,30 +108,47 @@ const GATE_UP: Case = {
   tuning: tuning(true),
 };
 const DOWN: Case = { ...GATE_UP, format: "f16", epilogue: "store", k: 40, perJob: true };
+const HARDWARE = tuning(false);
+const STAGED: Case = { ...GATE_UP, k: 768, n: 36, tuning: HARDWARE };
 const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "gate and up, software": [GATE_UP, 5],
-  "gate and up, hardware": [{ ...GATE_UP, tuning: tuning(false) }, 3],
+  "gate and up, hardware": [{ ...GATE_UP, tuning: HARDWARE }, 3],
   "down in three shards": [{ ...DOWN, shards: [3, 1, 2] }, 9],
   "one row": [{ ...GATE_UP, format: "f32", shards: [2, 4] }, 1],
   "one expert": [{ ...DOWN, numExperts: 1, topK: 1, shards: [1] }, 17],
   "more experts than jobs": [{ ...DOWN, numExperts: 40, topK: 3, n: 2, shards: [40] }, 4],
+  "staged, one row": [{ ...STAGED, shards: [1, 5] }, 1],
+  "staged, tiles of 2": [{ ...STAGED, numExperts: 9, shards: [9] }, 3],
+  "staged, tiles of 4": [{ ...STAGED, format: "f16", epilogue: "store", perJob: true }, 6],
+  "staged, tiles of 8": [{ ...STAGED, shards: [2, 3, 1] }, 19],
+  "11 blocks a lane, one row": [{ ...STAGED, k: 1408, n: 6 }, 1],
+  "11 blocks a lane, tiles of 8": [{ ...STAGED, k: 1408, n: 6, format: "f32" }, 12],
 };
 
 for (const [name, [of, rows]] of Object.entries(CASES)) {
   Deno.test(`experts: ${name}`, async () => {
-    const values = weights(of.format, of.numExperts * of.n, of.k);
+    const { matrix, values } = upload(of);
     const experts = choices(rows, of);
     const x = numbers((of.perJob ? experts.length : rows) * of.k, 3);
-    const found = await run(upload(values, of), x, experts, of);
+    const found = await run(matrix, x, experts, of);
     const actual = found.flatMap((words) => [...new Float32Array(words.buffer)]);
     assertWithin(actual, reference(x, values, experts, of));
   });
 }
 
-for (const software of [true, false]) {
-  Deno.test(`experts: a row's bits are its own, ${software ? "software" : "hardware"}`, async () => {
-    const of = { ...GATE_UP, tuning: tuning(software), shards: [4, 2] };
-    const matrix = upload(weights(of.format, of.numExperts * of.n, of.k), of);
+const ROWS_OF: Readonly<Record<string, Case>> = {
+  "software": { ...GATE_UP, shards: [4, 2] },
+  "through the cache": { ...GATE_UP, tuning: HARDWARE, shards: [4, 2] },
+  "staged": { ...STAGED, shards: [4, 2] },
+  "q8 of 16 lanes": { ...STAGED, format: "q8" },
+  "q8 of 8 lanes, 11 blocks each": { ...STAGED, format: "q8", k: 1408, n: 6 },
+  "q4 of 8 lanes": { ...STAGED, format: "q4" },
+  "q4 of 16 lanes, down": { ...STAGED, format: "q4", k: 1024, n: 10, epilogue: "store" },
+};
+
+for (const [name, of] of Object.entries(ROWS_OF)) {
+  Deno.test(`experts: a row's bits are its own, ${name}`, async () => {
+    const { matrix } = upload(of);
     const most = 25;
     const x = numbers(most * of.k, 5);
     const experts = choices(most, of);
@@ -130,7 +158,8 @@ for (const software of [true, false]) {
       const own = experts.slice(r * of.topK, (r + 1) * of.topK);
       alone.push(await run(matrix, rowOf(r), own, of));
     }
-    for (const count of [2, 3, 8, 25]) { // tiles of 2, 2, 8 and 8
+    assert.ok(alone.flat().every((words) => words.every((word) => word << 1 !== 0)));
+    for (const count of [2, 3, 6, 8, 25]) { // tiles of 2, 2, 4, 8 and 8
       const order = shuffled(most, count).slice(0, count);
       const some = Float32Array.from(order.flatMap((r) => [...rowOf(r)]));
       const chosen = order.flatMap((r) => experts.slice(r * of.topK, (r + 1) * of.topK));
@@ -144,21 +173,32 @@ for (const software of [true, false]) {
 }
 
 for (const format of ["q8", "q4"] as const) {
-  Deno.test(`experts: ${format} gives what its weights in f32 give`, async () => {
-    const of = { ...GATE_UP, k: 192, tuning: tuning(false) };
+  Deno.test(`experts: ${format} through the cache gives what its weights in f32 give`, async () => {
+    const of = { ...GATE_UP, k: 192, format, tuning: tuning(true) };
     const rows = of.numExperts * of.n;
-    const values = numbers(rows * of.k, 9);
-    const quantized = uploadQuantized(device, values, {
-      format,
+    const { matrix, values } = upload(of);
+    const { lanes } = matrix;
+    const float = uploadMatrix(device, values, {
+      format: "f32",
       cols: of.k,
-      most: of.tuning.lanes,
+      lanes,
+      shards: [rows],
     });
-    const { lanes } = quantized;
-    const exact = pack(values, { format, cols: of.k, lanes }).values;
-    const float = uploadMatrix(device, exact, { format: "f32", cols: of.k, lanes, shards: [rows] });
     const experts = choices(7, of);
     const x = numbers(7 * of.k, 3);
-    assert.deepEqual(await run(quantized, x, experts, of), await run(float, x, experts, of));
+    assert.deepEqual(await run(matrix, x, experts, of), await run(float, x, experts, of));
+  });
+
+  Deno.test(`experts: ${format} staged rounds activations by vec8s`, async () => {
+    for (const [k, rows] of [[1024, 1], [768, 4], [1408, 1], [1408, 11]] as const) {
+      const of = { ...STAGED, format, k, n: 14, epilogue: "store" } as const;
+      const { matrix, values } = upload(of);
+      const experts = choices(rows, of);
+      const x = numbers(rows * k, 3);
+      const found = await run(matrix, x, experts, of);
+      const actual = found.flatMap((words) => [...new Float32Array(words.buffer)]);
+      assertWithin(actual, reference(roundedVec8s(x), values, experts, of));
+    }
   });
 }
 
