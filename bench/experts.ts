@@ -9,7 +9,7 @@
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { expertMatmul, expertTiles, tileWords } from "../shaders/experts/experts.ts";
-import { expertTensor, scaleWeights, splitRows } from "../shaders/tensor/expert_tensor.ts";
+import { expertTensor, scaleWeights, splitRows } from "../shaders/experts/expert_tensor.ts";
 import { rowScales, weightScales } from "../shaders/tensor/matmul_tensor.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { reason } from "../src/errors.ts";
@@ -149,7 +149,7 @@ class Buffers {
       tiles: { buffer: storage(gpu.device, "tiles", 4 * tileWords(jobs)) },
     };
     const perJob = epilogue === "store";
-    this.simtTiles = expertTiles(lists, { ...jobs, label: "tiles" });
+    this.simtTiles = expertTiles(lists, { ...jobs, tuning: tuned, label: "tiles" });
     return expertMatmul({ matrix, x, out, ...lists }, {
       ...{ ...jobs, epilogue, perJob, tuning: tuned, label: shape.name },
     });

@@ -1,5 +1,5 @@
 /** Which workgroups of expert_tensor.wgsl are timed. */
-import { type ExpertTile, expertTileBytes } from "../shaders/tensor/expert_tensor.ts";
+import { type ExpertTile, expertTileBytes } from "../shaders/experts/expert_tensor.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
 

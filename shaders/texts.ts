@@ -37,6 +37,7 @@ import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
 import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
+import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
 import route from "./experts/route.wgsl" with { type: "text" };
@@ -135,7 +136,6 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
-import expertTensor from "./tensor/expert_tensor.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
@@ -211,6 +211,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_ending": expertEnding,
   "experts/expert_prefetch": expertPrefetch,
   "experts/expert_staged": expertStaged,
+  "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
   "experts/route": route,
@@ -309,7 +310,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
-  "tensor/expert_tensor": expertTensor,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/row_scales": rowScales,
   "tensor/scale_weights": scaleWeights,

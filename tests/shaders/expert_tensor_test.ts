@@ -8,7 +8,7 @@ import {
   type Halves,
   scaleWeights,
   splitRows,
-} from "../../shaders/tensor/expert_tensor.ts";
+} from "../../shaders/experts/expert_tensor.ts";
 import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -82,7 +82,7 @@ function expertKernel(
   const shape = [m, n, k, lanes, jobs, subgroups, ...grid, ...own, stage, ahead, buffers];
   const name = `expert_tensor_${weights}_${x}_${epilogue}_${shape.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
-    const code = shader("tensor/expert_tensor", {
+    const code = shader("experts/expert_tensor", {
       slots: {
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
         w_halves: `tensor/w_of_${weights}`,
