@@ -79,6 +79,9 @@ function tilesOf(experts: readonly number[], numExperts: number, size: number): 
 
 /** Device buffers of one shape, for up to `rows` rows. */
 class Buffers {
+  readonly bench: Bench;
+  readonly shape: Shape;
+  readonly rows: number;
   readonly weights: Operand;
   readonly wScales: Operand;
   readonly faults: Operand;
@@ -87,7 +90,14 @@ class Buffers {
   readonly xScales: Operand;
   readonly out: Operand;
 
-  constructor(readonly bench: Bench, readonly shape: Shape, readonly rows: number) {
+  constructor(
+    bench: Bench,
+    shape: Shape,
+    rows: number,
+  ) {
+    this.bench = bench;
+    this.shape = shape;
+    this.rows = rows;
     const { numExperts, topK, n, k } = shape;
     const { device } = bench.gpu;
     const of = (label: string, bytes: number): Operand => ({

@@ -14,7 +14,8 @@
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns, those beyond the grid bring data only.
 // Tiles of jobs that have none are not multiplied. Slots:
 //   jobs: `fn expert_of(tile)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
-//   w_halves, x_halves: what weights and x are stored as (w_of_*.wgsl, x_of_*.wgsl).
+//   w_halves: what weights are stored as (tensor/w_of_*.wgsl).
+//   x_halves: what x is stored as (tensor/x_of_*.wgsl).
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;
