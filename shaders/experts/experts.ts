@@ -1,8 +1,11 @@
 import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel } from "./expert_kernels.ts";
 import { type ExpertShape, expertShape, tileSize } from "./expert_shape.ts";
+import { unitTile } from "./expert_unit_tiles.ts";
+import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
 import { jobLists, type Jobs, listWords, mostTiles } from "./job_lists.ts";
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
@@ -10,24 +13,38 @@ const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   constants: ["COLS4", "TOP_K", "ADD"],
 });
 
-/** u32 words of the tiles of at most `jobs.rows` rows. */
-export function tileWords(jobs: Jobs): number {
+/** u32 words of the tiles of at most `jobs.rows` rows, on matrix units or not. */
+export function tileWords(jobs: Jobs, unit?: MatrixUnit): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  return Math.max(...counts.map((some) => listWords(some, tileSize(some))));
+  const words = (some: Jobs) => [
+    listWords(some, tileSize(some)),
+    ...unit ? [listWords(some, unitTile(some, unit))] : [],
+  ];
+  return Math.max(...counts.flatMap(words));
 }
 
-/** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
+/**
+ * Records the tiles of jobs for `matrix`; none where each is its own. `experts` is u32 [rows, topK].
+ */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
-  jobs: Jobs & { readonly tuning: Pick<Tuning, "software">; readonly label: string },
+  jobs: Jobs & {
+    readonly matrix: Pick<Matrix, "shards">;
+    readonly tuning: Pick<Tuning, "software" | "tensor">;
+    readonly label: string;
+  },
 ): Dispatch[] {
-  const tile = tileSize(jobs);
+  const { matrix, tuning: { tensor } } = jobs;
+  const tile = tensor && expertScales(matrix, tensor)
+    ? unitTile(jobs, tensor.unit)
+    : tileSize(jobs);
   if (tile === 1) return [];
   return [jobLists(lists, { ...jobs, tile, software: jobs.tuning.software })];
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard.
+ * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard, and where
+ * the matrix goes to matrix units one before them.
  *
  * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
@@ -52,6 +69,11 @@ export function expertMatmul(
   const { epilogue, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
+  const onUnits = expertsOnUnits({ matrix, x, out, ...lists }, {
+    ...{ ...shape, tensor: tuning.tensor },
+    work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
+  });
+  if (onUnits) return onUnits;
   const launch = shape.launch ?? expertShape(matrix, shape, tuning);
   const { tile, pairs, groups } = launch;
   const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };

@@ -5,6 +5,7 @@ import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
+import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
   actWidth,
   attentionSizes,
@@ -81,7 +82,10 @@ export function decoderContext(
       launches: shared.launches,
       tensor: shared.tensor,
     },
-    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
+    scratch: {
+      ...scratch(gpu, name, config, { rows: maxRows(capacity), unit: shared.tensor?.unit }),
+      partial: shared.partial,
+    },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
     ),
@@ -112,7 +116,7 @@ function scratch(
   gpu: Gpu,
   name: string,
   config: ModelConfig,
-  rows: number,
+  { rows, unit }: { readonly rows: number; readonly unit: MatrixUnit | undefined },
 ): Omit<Scratch, "partial"> {
   const floats = (label: string, cols: number) =>
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
@@ -129,7 +133,7 @@ function scratch(
     ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
     sums: floats("sums", MOST_SPLIT_K * hiddenSize),
-    mixture: mixtureScratch(gpu, name, config, rows),
+    mixture: mixtureScratch(gpu, name, config, { rows, unit }),
   };
 }
 
@@ -137,7 +141,7 @@ function mixtureScratch(
   gpu: Gpu,
   name: string,
   { hiddenSize, layers }: ModelConfig,
-  rows: number,
+  { rows, unit }: { readonly rows: number; readonly unit: MatrixUnit | undefined },
 ): MixtureScratch | undefined {
   const routings = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.routing] : []);
   if (routings.length === 0) return undefined;
@@ -149,7 +153,7 @@ function mixtureScratch(
     logits: words("router", rows * widest(({ numExperts }) => numExperts + 1)),
     experts: words("experts", rows * topK),
     weights: words("weights", rows * topK),
-    tiles: words("tiles", widest((routing) => tileWords({ ...routing, rows }))),
+    tiles: words("tiles", widest((routing) => tileWords({ ...routing, rows }, unit))),
     outputs: words("outputs", rows * topK * hiddenSize),
   };
 }

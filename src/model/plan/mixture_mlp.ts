@@ -115,7 +115,7 @@ function expertOutputs(
       { logits, bias, experts: lists.experts, weights },
       { ...routing, rows, tuning, stride: router.rows, label: `${label}.route` },
     ),
-    ...expertTiles(lists, { ...launch, label: `${label}.tiles` }),
+    ...expertTiles(lists, { ...launch, matrix: gateUp, label: `${label}.tiles` }),
     ...expertMatmul(
       { matrix: gateUp, x: input, out: act, ...lists },
       { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
