@@ -136,7 +136,9 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import matmulHalves from "./tensor/matmul_halves.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import rowHalves from "./tensor/row_halves.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
 import splitRows from "./tensor/split_rows.wgsl" with { type: "text" };
@@ -310,7 +312,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/matmul_halves": matmulHalves,
   "tensor/matmul_tensor": matmulTensor,
+  "tensor/row_halves": rowHalves,
   "tensor/row_scales": rowScales,
   "tensor/scale_weights": scaleWeights,
   "tensor/split_rows": splitRows,
