@@ -141,7 +141,6 @@ import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import rowHalves from "./tensor/row_halves.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
-import splitRows from "./tensor/split_rows.wgsl" with { type: "text" };
 import weightsOfBf16 from "./tensor/w_of_bf16.wgsl" with { type: "text" };
 import weightsOfF16 from "./tensor/w_of_f16.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
@@ -317,7 +316,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row_halves": rowHalves,
   "tensor/row_scales": rowScales,
   "tensor/scale_weights": scaleWeights,
-  "tensor/split_rows": splitRows,
   "tensor/w_of_bf16": weightsOfBf16,
   "tensor/w_of_f16": weightsOfF16,
   "tensor/weight_scales": weightScales,

@@ -52,8 +52,10 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
     ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, BUFFERS, TILE_COLS },
     ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8, UNIT_EIGHTS: unit.k / 8 },
     SINGLE: BUFFERS === 1 ? 1 : 0,
+    // Stages in one round of the loop that use the same registers: each its own buffer.
+    ROUNDS: BUFFERS === 2 && AHEAD % 2 !== 0 ? 2 : 1,
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
     STEPS: STAGE / unit.k,
@@ -66,7 +68,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
 
 const kernels = new Map<string, Kernel>();
 
-/** What weights and x are stored as: bf16 or f16 times their scale; f32, or as `splitRows` writes it. */
+/** What weights and x are stored as: bf16 or f16 times their scale; f32, or as `rowHalves` writes it. */
 export interface Halves {
   readonly weights: "bf16" | "f16";
   readonly x: "f32" | "f16";
@@ -156,29 +158,6 @@ export function expertTensor(
     workgroups: [of.tiles, Math.ceil(expertRows / tileColumns(unit, tile))],
     label,
     ...work ? { work } : {},
-  });
-}
-
-const SPLIT_ROWS = kernel("split_rows", shader("tensor/split_rows"), {
-  bindings: ["x", "scales", "halves"],
-  constants: ["CHUNKS"],
-});
-
-/** Records x [rows, cols] as halves of its rows' scales: `halves` has as many bytes as x. */
-export function splitRows(
-  buffers: { readonly x: Operand; readonly scales: Operand; readonly halves: Operand },
-  { rows, cols, label = "split_rows" }: {
-    readonly rows: number;
-    readonly cols: number;
-    readonly label?: string;
-  },
-): Dispatch {
-  return dispatch(SPLIT_ROWS, {
-    buffers,
-    constants: { CHUNKS: cols / 8 },
-    workgroups: [Math.ceil(cols / 8 / 64), rows],
-    label,
-    work: { bytes: 8 * rows * cols, flops: 0 },
   });
 }
 

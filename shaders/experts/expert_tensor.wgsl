@@ -45,6 +45,8 @@ const FIRST = 0u;
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+const W_BUFFER = $TILE_COLSu * PITCH;
+const X_BUFFER = 2u * $LO_ROWu * PITCH;
 
 // Eight f16: [$BUFFERS, TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
@@ -78,6 +80,8 @@ fn main(
   let multiplies = subgroup < $GRID_Ru * $GRID_Cu;
   let own_row = subgroup % $GRID_Ru * ($OWN_Ru * $TILE_Ru);
   let own_column = subgroup / $GRID_Ru * ($OWN_Cu * $UNIT_Nu);
+  let w_own = own_column * PITCH;
+  let x_own = own_row * PITCH;
 
   //for u in W_LOADS
   let w_chunk$u = thread + $uu * THREADS;
@@ -95,7 +99,7 @@ fn main(
   let x_chunk$u = thread + $uu * THREADS;
   let x_job$u = select(NOTHING, job_of(tile.x, x_chunk$u / CHUNKS), x_chunk$u < $JOBSu * CHUNKS);
   let x_row$u = select(x_job$u / ROW_JOBS, 0u, x_job$u == NOTHING);
-  let x_from$u = (x_row$u * range + x_chunk$u % CHUNKS) * 2u;
+  let x_from$u = x_row$u * range * 2u + first_of(x_chunk$u % CHUNKS);
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
@@ -103,7 +107,7 @@ fn main(
   var xb$a_$u = X();
   if (x_job$u != NOTHING) {
     xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
-    xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
+    xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + SECOND];
   }
   //end
   //end
@@ -117,25 +121,24 @@ fn main(
   //end
   //end
 
-  var buffer = 0u;
-  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
+  for (var k = 0u; k < range; k += $(AHEAD * ROUNDS)u * CHUNKS) {
+    //for i in ROUNDS
     //for a in AHEAD
-    if (k + $au * CHUNKS < range) {
-      let w_at$a = buffer * ($TILE_COLSu * PITCH);
-      let x_at$a = buffer * (2u * $LO_ROWu * PITCH);
+    if (k + $(i * AHEAD + a)u * CHUNKS < range) {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[w_at$a + w_to$u] = eight_halves(w$a_$u, w_scale$u);
+        ws[$(i * AHEAD + a)u % $BUFFERSu * W_BUFFER + w_to$u] = eight_halves(w$a_$u, w_scale$u);
       }
       //end
       //for u in X_LOADS
       if (x_job$u != NOTHING) {
-        xs[x_at$a + x_to$u] = hi_of(xa$a_$u, xb$a_$u, x_scale$u);
-        xs[x_at$a + x_to$u + $LO_ROWu * PITCH] = lo_of(xa$a_$u, xb$a_$u, x_scale$u);
+        let to = $(i * AHEAD + a)u % $BUFFERSu * X_BUFFER + x_to$u;
+        xs[to] = hi_of(xa$a_$u, xb$a_$u, x_scale$u);
+        xs[to + $LO_ROWu * PITCH] = lo_of(xa$a_$u, xb$a_$u, x_scale$u);
       }
       //end
       workgroupBarrier();
-      let next = k + ($au + $AHEADu) * CHUNKS;
+      let next = k + $(i * AHEAD + a + AHEAD)u * CHUNKS;
       if (next < range) {
         //for u in W_LOADS
         w$a_$u = weights[w_from$u + next];
@@ -143,21 +146,22 @@ fn main(
         //for u in X_LOADS
         if (x_job$u != NOTHING) {
           xa$a_$u = x[x_from$u + next * 2u];
-          xb$a_$u = x[x_from$u + next * 2u + 1u];
+          xb$a_$u = x[x_from$u + next * 2u + SECOND];
         }
         //end
       }
       if (multiplies) {
-        for (var s = 0u; s < $STEPSu; s++) {
+        //for s in STEPS
+        {
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, w_at$a + (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+            &ws, w_own + $(i * AHEAD + a)u % $BUFFERSu * W_BUFFER + $cu * $UNIT_Nu * PITCH + $su * $UNIT_Ku / 8u, PITCH);
           //end
           //for r in OWN_R
           if (used$r) {
             //for p in PARTS
             let x_tile$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-              &xs, x_at$a + (own_row + $ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+              &xs, x_own + $(i * AHEAD + a)u % $BUFFERSu * X_BUFFER + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + $su * $UNIT_Ku / 8u, PITCH);
             //for c in OWN_C
             sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$p, w_tile$c, sum$r_$p_$c);
             //end
@@ -165,12 +169,13 @@ fn main(
           }
           //end
         }
+        //end
       }
       //for once in SINGLE
       workgroupBarrier();
       //end
-      buffer = $BUFFERSu - 1u - buffer;
     }
+    //end
     //end
   }
   workgroupBarrier();

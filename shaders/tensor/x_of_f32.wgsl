@@ -1,9 +1,16 @@
-// x of matmuls on matrix units: f32 that become two f16 numbers, hi + lo, times their row's scale.
+// x of matmuls on matrix units: f32 that become two f16 numbers, hi + lo, times their row's scale. Eight of
+// them, a chunk, come as the vectors at `first_of(chunk)` of a row and SECOND behind it.
 
 alias X = vec4<f32>;
 
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<X>;
+
+const SECOND = 1u;
+
+fn first_of(chunk: u32) -> u32 {
+  return chunk * 2u;
+}
 
 // x with the 11 bits that f16 has. By its bits: a driver takes unpack2x16float(pack2x16float(x)) for x, and
 // lo for 0.

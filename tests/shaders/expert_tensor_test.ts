@@ -7,8 +7,8 @@ import {
   type ExpertTile,
   type Halves,
   scaleWeights,
-  splitRows,
 } from "../../shaders/experts/expert_tensor.ts";
+import { rowHalves } from "../../shaders/tensor/matmul_halves.ts";
 import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -37,7 +37,7 @@ const TILES: readonly ExpertTile[] = [
   { ...base, jobs: half, ahead: 2, buffers: 2 },
   { ...base, jobs: half, subgroups: 2, own: [1, 2] },
   { ...base, jobs: 2 * half, grid: [1, 2], subgroups: 2, stage: 64 },
-  { ...base, jobs: 4 * half, own: [2, 2], stage: 16, ahead: 5 },
+  { ...base, jobs: 4 * half, own: [2, 2], stage: 16, ahead: 2 },
   { ...base, jobs: 4 * half, subgroups: 4, grid: [2, 2], own: [1, 1], buffers: 2 },
   { ...base, jobs: 8 * half, subgroups: 3, grid: [2, 1], own: [2, 1], stage: 96, buffers: 2 },
 ];
@@ -83,7 +83,7 @@ async function product(
   const lists = device.words(words);
   await device.run([
     rowScales({ x: input, scales: xScales }, { rows, cols: COLS }),
-    splitRows({ x: input, scales: xScales, halves }, { rows, cols: COLS }),
+    rowHalves({ x: input, scales: xScales, halves }, { unit, rows, cols: COLS }),
   ]);
   let first = 0;
   for (const count of SHARDS) {

@@ -83,7 +83,7 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
   const out = device.filled(experts.length * outputs, 0.5);
   const lists = { experts: device.words(experts), tiles: device.filled(tileWords(jobs)) };
   await device.run([
-    ...expertTiles(lists, { ...jobs, tuning: of.tuning, label: "tiles" }),
+    ...expertTiles(lists, { ...jobs, matrix, tuning: of.tuning, label: "tiles" }),
     ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
       ...jobs,
       epilogue: of.epilogue,
