@@ -44,15 +44,17 @@ export function expertTiles(
 
 /**
  * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard, and where
- * the matrix goes to matrix units one before them.
+ * the matrix goes to matrix units and x has no scales one before them.
  *
  * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
  */
 export function expertMatmul(
-  { matrix, x, out, ...lists }: {
+  { matrix, x, xScales, out, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
+    /** Of x's rows, f32, where who wrote them noted them: for matrix units. */
+    readonly xScales?: Operand | undefined;
     readonly out: Operand;
     readonly experts: Operand;
     readonly tiles: Operand;
@@ -69,7 +71,7 @@ export function expertMatmul(
   const { epilogue, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
-  const onUnits = expertsOnUnits({ matrix, x, out, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, noted: xScales, out, ...lists }, {
     ...{ ...shape, tensor: tuning.tensor },
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });

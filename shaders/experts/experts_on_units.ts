@@ -36,13 +36,14 @@ export function expertScales(
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first; what else is as in
- * `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
+ * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `noted`, f32 [rows of
+ * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
  */
 export function expertsOnUnits(
-  { matrix, x, out, experts, tiles }: {
+  { matrix, x, noted, out, experts, tiles }: {
     readonly matrix: Matrix;
     readonly x: Operand;
+    readonly noted?: Operand | undefined;
     readonly out: Operand;
     readonly experts: Operand;
     readonly tiles: Operand;
@@ -57,7 +58,8 @@ export function expertsOnUnits(
 ): Dispatch[] | undefined {
   const scales = expertScales(matrix, tensor);
   if (!tensor || !scales) return undefined;
-  const { unit, limits, xScales } = tensor;
+  const { unit, limits } = tensor;
+  const xScales = noted ?? tensor.xScales;
   const { cols } = matrix;
   const tile = unitTile(jobs, unit);
   const launch = unitLaunch(unit, limits, { tile, cols });
@@ -75,8 +77,7 @@ export function expertsOnUnits(
       },
     )
   );
-  return [
-    rowScales({ x, scales: xScales }, { rows: xRows, cols, label: `${label}.scales` }),
-    ...dispatches,
-  ];
+  if (noted) return dispatches;
+  const scaling = { rows: xRows, cols, label: `${label}.scales` };
+  return [rowScales({ x, scales: xScales }, scaling), ...dispatches];
 }
