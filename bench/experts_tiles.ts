@@ -1,5 +1,9 @@
 /** Which workgroups of expert_tensor.wgsl are timed. */
-import { type ExpertTile, expertTileBytes } from "../shaders/experts/expert_tensor.ts";
+import {
+  type ExpertTile,
+  expertTileBytes,
+  expertTileThreads,
+} from "../shaders/experts/expert_tensor.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
 
@@ -8,62 +12,55 @@ export type { ExpertTile };
 /** Weights and x in bf16 and f32, in f16 and f32, or both in f16. */
 export type Stored = "bf16" | "mixed" | "f16";
 
-type Launch = readonly [
-  subgroups: number,
-  columns: number,
-  own: number,
-  stage: number,
-  ahead: number,
-  buffers: 1 | 2,
-];
+type Launch = readonly [columns: number, own: number, stage: number, ahead: number];
 
-/** Up to eight jobs: subgroups, columns of them, own columns, stage, ahead, buffers. */
+/** Up to eight jobs: subgroups, each with own columns. */
 const FEW: readonly Launch[] = [
-  [1, 1, 1, 128, 1, 1],
-  [1, 1, 1, 128, 2, 1],
-  [1, 1, 1, 128, 2, 2],
-  [1, 1, 1, 64, 2, 1],
-  [1, 1, 1, 64, 4, 1],
-  [1, 1, 1, 64, 2, 2],
-  [1, 1, 1, 32, 4, 1],
-  [1, 1, 2, 64, 1, 1],
-  [1, 1, 2, 64, 2, 1],
-  [1, 1, 2, 64, 2, 2],
-  [1, 1, 2, 32, 4, 1],
-  [2, 2, 1, 128, 2, 1],
-  [2, 2, 1, 64, 2, 1],
-  [2, 2, 2, 64, 2, 1],
-  [4, 4, 1, 128, 2, 1],
-  [4, 4, 1, 64, 2, 1],
-  [4, 4, 1, 64, 2, 2],
-  [4, 4, 1, 64, 4, 1],
+  [1, 1, 128, 1],
+  [1, 1, 128, 2],
+  [1, 1, 64, 2],
+  [1, 1, 64, 4],
+  [1, 2, 64, 2],
+  [2, 1, 128, 1],
+  [2, 1, 128, 2],
+  [2, 1, 64, 2],
+  [2, 2, 64, 2],
+  [2, 2, 128, 1],
+  [4, 1, 128, 1],
+  [4, 1, 128, 2],
+  [4, 1, 128, 3],
+  [4, 1, 256, 1],
+  [4, 1, 64, 2],
+  [4, 1, 64, 4],
+  [8, 1, 128, 1],
+  [8, 1, 64, 2],
 ];
 
-/** Jobs in tiles of the unit's rows, subgroups, rows and columns of them, own rows and columns, ... */
+/** Jobs in tiles of the unit's rows, rows and columns of subgroups, own rows and columns, ... */
 const MANY: readonly (readonly [
   jobs: number,
-  subgroups: number,
   grid: readonly [number, number],
   own: readonly [number, number],
   stage: number,
   ahead: number,
-  buffers: 1 | 2,
+  skips: boolean,
 ])[] = [
-  [1, 4, [1, 4], [1, 1], 64, 1, 1],
-  [1, 4, [1, 4], [1, 2], 64, 1, 1],
-  [1, 4, [1, 4], [1, 2], 32, 1, 2],
-  [2, 4, [1, 4], [2, 1], 64, 1, 1],
-  [2, 4, [1, 4], [2, 2], 32, 1, 1],
-  [2, 4, [1, 4], [2, 2], 32, 1, 2],
-  [2, 4, [1, 4], [2, 2], 64, 1, 1],
-  [2, 8, [2, 4], [1, 2], 64, 1, 1],
-  [4, 4, [1, 4], [4, 1], 32, 1, 2],
-  [4, 4, [1, 4], [4, 2], 32, 1, 1],
-  [4, 4, [1, 4], [4, 2], 32, 1, 2],
-  [4, 4, [2, 2], [2, 4], 32, 1, 1],
-  [4, 4, [2, 2], [2, 4], 32, 1, 2],
-  [4, 8, [2, 4], [2, 2], 32, 1, 2],
-  [4, 8, [2, 4], [2, 2], 64, 1, 1],
+  [1, [1, 4], [1, 1], 128, 1, false],
+  [1, [1, 4], [1, 2], 64, 1, false],
+  [2, [1, 4], [2, 2], 32, 1, true],
+  [2, [1, 4], [2, 2], 32, 1, false],
+  [2, [1, 4], [2, 2], 64, 1, false],
+  [2, [2, 2], [1, 4], 32, 1, false],
+  [2, [2, 4], [1, 2], 64, 1, false],
+  [2, [1, 8], [2, 2], 32, 1, false],
+  [4, [1, 4], [4, 2], 32, 1, true],
+  [4, [1, 4], [4, 2], 32, 1, false],
+  [4, [2, 2], [2, 4], 32, 1, false],
+  [4, [2, 2], [2, 4], 32, 1, true],
+  [4, [2, 4], [2, 2], 64, 1, false],
+  [4, [2, 4], [2, 2], 32, 1, false],
+  [4, [2, 4], [2, 4], 32, 1, false],
+  [4, [4, 2], [1, 4], 64, 1, true],
 ];
 
 /** Those that the adapter can run, of a list, and that suit jobs of which an expert has `mean`. */
@@ -74,24 +71,21 @@ export function expertTilesFor(
   mean: number,
   rows: number,
 ): ExpertTile[] {
-  const few = FEW.map(([subgroups, columns, own, stage, ahead, buffers]): ExpertTile => ({
-    ...{ jobs: rows === 1 ? 1 : unit.m / 2, subgroups, grid: [1, columns], own: [1, own] },
-    ...{ stage, ahead, buffers },
+  const few = FEW.map(([columns, own, stage, ahead]): ExpertTile => ({
+    ...{ jobs: rows === 1 ? 1 : unit.m / 2, grid: [1, columns], own: [1, own], stage, ahead },
   }));
   const many = MANY.filter(([jobs]) => jobs * unit.m < 6 * mean || jobs === 1)
-    .map(([jobs, subgroups, grid, own, stage, ahead, buffers]): ExpertTile => ({
-      ...{ jobs: jobs * unit.m, subgroups, grid, own, stage, ahead, buffers },
+    .map(([jobs, grid, own, stage, ahead, skips]): ExpertTile => ({
+      ...{ jobs: jobs * unit.m, grid, own, stage, ahead, skips },
     }));
   return (list === "few" ? few : many).filter((tile) =>
     k % tile.stage === 0 && tile.stage % unit.k === 0 &&
     expertTileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
-    tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup
+    expertTileThreads(unit, tile) <= limits.maxComputeInvocationsPerWorkgroup
   );
 }
 
-export function tileText(tile: ExpertTile): string {
-  const { jobs, subgroups, grid, own, stage, ahead, buffers } = tile;
-  return `${jobs} jobs, ${subgroups} subgroups ${grid.join("x")} of ${
-    own.join("x")
-  }, k ${stage}, ${ahead} ahead, ${buffers} buffers`;
+export function tileText({ jobs, grid, own, stage, ahead, skips }: ExpertTile): string {
+  const sizes = `${jobs} jobs, ${grid.join("x")} of ${own.join("x")}, k ${stage}, ${ahead} ahead`;
+  return `${sizes}${skips ? ", skips" : ""}`;
 }

@@ -13,8 +13,7 @@ import { shader } from "../shader.ts";
 export interface ExpertTile {
   /** Jobs of one expert: 1, half of the unit's rows, or a multiple of them. */
   readonly jobs: number;
-  readonly subgroups: number;
-  /** Subgroups that multiply, jobs by columns of tiles: at most `subgroups`. */
+  /** Subgroups, jobs by columns of tiles. */
   readonly grid: readonly [jobs: number, columns: number];
   /** Tiles of each of them; jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
   readonly own: readonly [jobs: number, columns: number];
@@ -22,13 +21,18 @@ export interface ExpertTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /** Stages that workgroup memory holds: with two, loads are stored while others multiply. */
-  readonly buffers: 1 | 2;
+  /** Whether tiles of the unit without a job are left out: it takes a branch for each. */
+  readonly skips?: boolean;
 }
 
 /** Columns of outputs of a workgroup. */
 export function tileColumns({ n }: MatrixUnit, { grid, own }: ExpertTile): number {
   return grid[1] * own[1] * n;
+}
+
+/** Invocations of a workgroup; they divide what a stage brings of the weights. */
+export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): number {
+  return grid[0] * grid[1] * lanes;
 }
 
 /** Bytes of workgroup memory. */
@@ -38,10 +42,10 @@ export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
 }
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile) {
-  const { jobs: JOBS, subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
-  const { stage: STAGE, ahead: AHEAD, buffers: BUFFERS } = tile;
+  const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
+  const { stage: STAGE, ahead: AHEAD, skips } = tile;
   const TILE_COLS = tileColumns(unit, tile);
-  const THREADS = subgroups * unit.lanes;
+  const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
   const SUM_WORDS = unit.m * unit.n / 4;
   // hi and lo of few jobs are rows of one tile.
@@ -49,20 +53,18 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
   const LO_ROW = packed ? unit.m / 2 : JOBS;
   const PARTS = packed ? 1 : 2;
   return {
-    ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, BUFFERS, TILE_COLS },
+    ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
     ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8, UNIT_EIGHTS: unit.k / 8 },
-    SINGLE: BUFFERS === 1 ? 1 : 0,
-    // Stages in one round of the loop that use the same registers: each its own buffer.
-    ROUNDS: BUFFERS === 2 && AHEAD % 2 !== 0 ? 2 : 1,
+    SKIPS: skips ? 1 : 0,
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
     STEPS: STAGE / unit.k,
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / THREADS),
+    W_LOADS: TILE_COLS * CHUNKS / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
-    W_WORDS: Math.max(BUFFERS * TILE_COLS * (CHUNKS + 1), subgroups * PARTS * SUM_WORDS),
-    X_WORDS: BUFFERS * 2 * LO_ROW * (CHUNKS + 1),
+    W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
+    X_WORDS: 2 * LO_ROW * (CHUNKS + 1),
   };
 }
 
@@ -77,12 +79,18 @@ export interface Halves {
 function expertKernel(
   unit: MatrixUnit,
   tile: ExpertTile,
-  { weights, x, epilogue }: Halves & { readonly epilogue: "store" | "swiglu" },
+  { weights, x, epilogue, uneven }: Halves & {
+    readonly epilogue: "store" | "swiglu";
+    /** Whether the stages are no multiple of those ahead. */
+    readonly uneven: boolean;
+  },
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const { jobs, subgroups, grid, own, stage, ahead, buffers } = tile;
-  const shape = [m, n, k, lanes, jobs, subgroups, ...grid, ...own, stage, ahead, buffers];
-  const name = `expert_tensor_${weights}_${x}_${epilogue}_${shape.join("_")}`;
+  const { jobs, grid, own, stage, ahead, skips = false } = tile;
+  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead, Number(skips)];
+  const name = `expert_tensor_${weights}_${x}_${epilogue}_${shape.join("_")}${
+    uneven ? "_uneven" : ""
+  }`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
@@ -91,7 +99,7 @@ function expertKernel(
         x_halves: `tensor/x_of_${x}`,
         epilogue: `matmul/epilogue/${epilogue}`,
       },
-      counts: countsOf(unit, tile),
+      counts: { ...countsOf(unit, tile), UNEVEN: Number(uneven) },
     });
     const lists = jobs === 1 ? "experts" : "tiles";
     return kernel(name, code, {
@@ -141,7 +149,8 @@ export function expertTensor(
 ): Dispatch {
   const { unit, tile, matrix: { cols }, expertRows, shard, epilogue, label, work } = of;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
-  return dispatch(expertKernel(unit, tile, of), {
+  const uneven = cols / tile.stage % tile.ahead !== 0;
+  return dispatch(expertKernel(unit, tile, { ...of, uneven }), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, w_scales: wScales, x_scales: xScales },

@@ -11,8 +11,7 @@
 // MATRIX_ROWS apart: of $UNIT_N columns the second half are the partners of the first. Its left matrix has
 // $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit. All lanes
 // bring $STAGE of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead;
-// subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns, those beyond the grid bring data only.
-// Tiles of jobs that have none are not multiplied. Slots:
+// subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Slots:
 //   jobs: `fn expert_of(tile)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   w_halves: what weights are stored as (tensor/w_of_*.wgsl).
 //   x_halves: what x is stored as (tensor/x_of_*.wgsl).
@@ -45,12 +44,10 @@ const FIRST = 0u;
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
-const W_BUFFER = $TILE_COLSu * PITCH;
-const X_BUFFER = 2u * $LO_ROWu * PITCH;
 
-// Eight f16: [$BUFFERS, TILE_COLS, PITCH], later the sums of a tile for each subgroup.
+// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
-// [$BUFFERS, 2 LO_ROW, PITCH]
+// [2 LO_ROW, PITCH]
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // 1 / scale, exactly.
@@ -77,12 +74,12 @@ fn main(
   let range = COLS / 8u;
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
-  let multiplies = subgroup < $GRID_Ru * $GRID_Cu;
   let own_row = subgroup % $GRID_Ru * ($OWN_Ru * $TILE_Ru);
   let own_column = subgroup / $GRID_Ru * ($OWN_Cu * $UNIT_Nu);
   let w_own = own_column * PITCH;
   let x_own = own_row * PITCH;
 
+  // No load depends on a branch: a driver would wait for it there.
   //for u in W_LOADS
   let w_chunk$u = thread + $uu * THREADS;
   let w_column$u = w_chunk$u / CHUNKS;
@@ -95,25 +92,22 @@ fn main(
   var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
   //end
   //end
+  let first_job = job_of(tile.x, 0u);
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
   let x_job$u = select(NOTHING, job_of(tile.x, x_chunk$u / CHUNKS), x_chunk$u < $JOBSu * CHUNKS);
-  let x_row$u = select(x_job$u / ROW_JOBS, 0u, x_job$u == NOTHING);
+  let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
   let x_from$u = x_row$u * range * 2u + first_of(x_chunk$u % CHUNKS);
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
-  var xa$a_$u = X();
-  var xb$a_$u = X();
-  if (x_job$u != NOTHING) {
-    xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
-    xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + SECOND];
-  }
+  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
+  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + SECOND];
   //end
   //end
 
   //for r in OWN_R
-  let used$r = multiplies && job_of(tile.x, own_row + $ru * $TILE_Ru) != NOTHING;
+  let used$r = job_of(tile.x, own_row + $ru * $TILE_Ru) != NOTHING;
   //for p in PARTS
   //for c in OWN_C
   var sum$r_$p_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
@@ -121,64 +115,60 @@ fn main(
   //end
   //end
 
-  for (var k = 0u; k < range; k += $(AHEAD * ROUNDS)u * CHUNKS) {
-    //for i in ROUNDS
+  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
-    if (k + $(i * AHEAD + a)u * CHUNKS < range) {
+    //for once in UNEVEN
+    if (k + $au * CHUNKS < range) {
+    //end
+    {
       //for u in W_LOADS
-      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[$(i * AHEAD + a)u % $BUFFERSu * W_BUFFER + w_to$u] = eight_halves(w$a_$u, w_scale$u);
-      }
+      ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
       //end
       //for u in X_LOADS
       if (x_job$u != NOTHING) {
-        let to = $(i * AHEAD + a)u % $BUFFERSu * X_BUFFER + x_to$u;
-        xs[to] = hi_of(xa$a_$u, xb$a_$u, x_scale$u);
-        xs[to + $LO_ROWu * PITCH] = lo_of(xa$a_$u, xb$a_$u, x_scale$u);
+        xs[x_to$u] = hi_of(xa$a_$u, xb$a_$u, x_scale$u);
+        xs[x_to$u + $LO_ROWu * PITCH] = lo_of(xa$a_$u, xb$a_$u, x_scale$u);
       }
       //end
       workgroupBarrier();
-      let next = k + $(i * AHEAD + a + AHEAD)u * CHUNKS;
-      if (next < range) {
-        //for u in W_LOADS
-        w$a_$u = weights[w_from$u + next];
+      // Past the end it is the last stage again.
+      let next = min(k + $(a + AHEAD)u * CHUNKS, range - CHUNKS);
+      //for u in W_LOADS
+      w$a_$u = weights[w_from$u + next];
+      //end
+      //for u in X_LOADS
+      xa$a_$u = x[x_from$u + next * 2u];
+      xb$a_$u = x[x_from$u + next * 2u + SECOND];
+      //end
+      //for s in STEPS
+      {
+        //for c in OWN_C
+        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &ws, w_own + $cu * $UNIT_Nu * PITCH + $su * $UNIT_Ku / 8u, PITCH);
         //end
-        //for u in X_LOADS
-        if (x_job$u != NOTHING) {
-          xa$a_$u = x[x_from$u + next * 2u];
-          xb$a_$u = x[x_from$u + next * 2u + SECOND];
-        }
+        //for r in OWN_R
+        //for once in SKIPS
+        if (used$r)
         //end
-      }
-      if (multiplies) {
-        //for s in STEPS
         {
+          //for p in PARTS
+          let x_tile$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+            &xs, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + $su * $UNIT_Ku / 8u, PITCH);
           //for c in OWN_C
-          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-            &ws, w_own + $(i * AHEAD + a)u % $BUFFERSu * W_BUFFER + $cu * $UNIT_Nu * PITCH + $su * $UNIT_Ku / 8u, PITCH);
+          sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$p, w_tile$c, sum$r_$p_$c);
           //end
-          //for r in OWN_R
-          if (used$r) {
-            //for p in PARTS
-            let x_tile$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-              &xs, x_own + $(i * AHEAD + a)u % $BUFFERSu * X_BUFFER + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + $su * $UNIT_Ku / 8u, PITCH);
-            //for c in OWN_C
-            sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$p, w_tile$c, sum$r_$p_$c);
-            //end
-            //end
-          }
           //end
         }
         //end
       }
-      //for once in SINGLE
-      workgroupBarrier();
       //end
+      workgroupBarrier();
+    }
+    //for once in UNEVEN
     }
     //end
     //end
   }
-  workgroupBarrier();
 
   // Tile by tile: the sums of hi and of lo, then what they make.
   let sums = subgroup * ($PARTSu * $SUM_WORDSu);

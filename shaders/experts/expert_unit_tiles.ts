@@ -1,25 +1,25 @@
 /** Which workgroups matmuls of experts on matrix units have. None of it touches a bit of the result. */
 import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { type ExpertTile, expertTileBytes } from "./expert_tensor.ts";
+import { type ExpertTile, expertTileBytes, expertTileThreads } from "./expert_tensor.ts";
 import type { Jobs } from "./job_lists.ts";
 
 type Launch = Omit<ExpertTile, "jobs">;
 
 /** For one job or half of a unit's rows, which have hi and lo in one tile of the unit. */
 const FEW: readonly Launch[] = [
-  { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2, buffers: 1 },
-  { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 32, ahead: 2, buffers: 1 },
+  { grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 },
+  { grid: [1, 1], own: [1, 1], stage: 32, ahead: 2 },
 ];
 
 /** By the jobs of a tile, in rows of the unit. */
 const MANY: Readonly<Record<number, readonly Launch[]>> = {
   1: [
-    { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 1, buffers: 1 },
-    { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 32, ahead: 1, buffers: 1 },
+    { grid: [1, 4], own: [1, 1], stage: 64, ahead: 1 },
+    { grid: [1, 4], own: [1, 1], stage: 32, ahead: 1 },
   ],
-  2: [{ subgroups: 4, grid: [1, 4], own: [2, 1], stage: 32, ahead: 1, buffers: 1 }],
-  4: [{ subgroups: 4, grid: [1, 4], own: [4, 1], stage: 32, ahead: 1, buffers: 1 }],
+  2: [{ grid: [1, 4], own: [2, 1], stage: 32, ahead: 1 }],
+  4: [{ grid: [1, 4], own: [4, 1], stage: 32, ahead: 1 }],
 };
 
 /** Rows of k divide into stages of some tile where they are a multiple of this. */
@@ -45,6 +45,6 @@ export function unitLaunch(
   return candidates.map((launch) => ({ ...launch, jobs: tile })).find((launch) =>
     cols % launch.stage === 0 && launch.stage % unit.k === 0 &&
     expertTileBytes(unit, launch) <= limits.maxComputeWorkgroupStorageSize &&
-    launch.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup
+    expertTileThreads(unit, launch) <= limits.maxComputeInvocationsPerWorkgroup
   );
 }

@@ -30,15 +30,15 @@ const LOADS = [1, 0, 15, 40, 17, 2, 0];
 /** Experts in each. */
 const SHARDS = [3, 4];
 
-const base = { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 32, ahead: 1, buffers: 1 } as const;
+const base = { grid: [1, 1], own: [1, 1], stage: 32, ahead: 1 } as const;
 const TILES: readonly ExpertTile[] = [
   { ...base, jobs: 1, stage: 16 },
-  { ...base, jobs: 1, subgroups: 3, grid: [1, 2], stage: 16, ahead: 3, buffers: 2 },
-  { ...base, jobs: half, ahead: 2, buffers: 2 },
-  { ...base, jobs: half, subgroups: 2, own: [1, 2] },
-  { ...base, jobs: 4 * half, own: [2, 2], stage: 16 },
-  { ...base, jobs: 4 * half, subgroups: 4, grid: [2, 2], stage: 16, ahead: 2 },
-  { ...base, jobs: 8 * half, subgroups: 3, grid: [2, 1], own: [2, 1], stage: 16, buffers: 2 },
+  { ...base, jobs: 1, grid: [1, 2], stage: 16, ahead: 5 },
+  { ...base, jobs: half, ahead: 2 },
+  { ...base, jobs: half, own: [1, 2] },
+  { ...base, jobs: 4 * half, own: [2, 2], stage: 16, skips: true },
+  { ...base, jobs: 4 * half, grid: [2, 2], stage: 16, ahead: 2 },
+  { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1], stage: 16 },
 ];
 const STORED: readonly Halves[] = [
   { weights: "bf16", x: "f32" },
