@@ -23,6 +23,8 @@ export interface ExpertTile {
   readonly ahead: number;
   /** Whether tiles of the unit without a job are left out: it takes a branch for each. */
   readonly skips?: boolean;
+  /** Tiles of the unit's k that are multiplied without a loop; default 1. */
+  readonly unroll?: number;
 }
 
 /** Columns of outputs of a workgroup. */
@@ -43,7 +45,7 @@ export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile) {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
-  const { stage: STAGE, ahead: AHEAD, skips } = tile;
+  const { stage: STAGE, ahead: AHEAD, skips, unroll: UNROLL = 1 } = tile;
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
@@ -60,7 +62,8 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
     SKIPS: skips ? 1 : 0,
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
-    STEPS: STAGE / unit.k,
+    UNROLL,
+    LOOPS: STAGE / unit.k / UNROLL,
     W_LOADS: TILE_COLS * CHUNKS / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
@@ -86,8 +89,8 @@ function expertKernel(
   },
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const { jobs, grid, own, stage, ahead, skips = false } = tile;
-  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead, Number(skips)];
+  const { jobs, grid, own, stage, ahead, skips = false, unroll = 1 } = tile;
+  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead, Number(skips), unroll];
   const name = `expert_tensor_${weights}_${x}_${epilogue}_${shape.join("_")}${
     uneven ? "_uneven" : ""
   }`;

@@ -140,11 +140,13 @@ fn main(
       xa$a_$u = x[x_from$u + next * 2u];
       xb$a_$u = x[x_from$u + next * 2u + SECOND];
       //end
-      //for s in STEPS
-      {
+      for (var s = 0u; s < $LOOPSu; s++) {
+        //for t in UNROLL
+        let step$t = (s * $UNROLLu + $tu) * $UNIT_Ku / 8u;
+        {
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, w_own + $cu * $UNIT_Nu * PITCH + $su * $UNIT_Ku / 8u, PITCH);
+          &ws, w_own + $cu * $UNIT_Nu * PITCH + step$t, PITCH);
         //end
         //for r in OWN_R
         //for once in SKIPS
@@ -153,15 +155,16 @@ fn main(
         {
           //for p in PARTS
           let x_tile$p = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-            &xs, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + $su * $UNIT_Ku / 8u, PITCH);
+            &xs, x_own + ($ru * $TILE_Ru + $pu * $LO_ROWu) * PITCH + step$t, PITCH);
           //for c in OWN_C
           sum$r_$p_$c = subgroupMatrixMultiplyAccumulate(x_tile$p, w_tile$c, sum$r_$p_$c);
           //end
           //end
         }
         //end
+        }
+        //end
       }
-      //end
       workgroupBarrier();
     }
     //for once in UNEVEN
