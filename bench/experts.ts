@@ -1,6 +1,5 @@
 /**
- * `deno run -A bench/experts.ts [--small] [--shapes NAME,...] [--stored bf16,f16] [--tiles few|many] ROWS...`:
- * matmuls of experts on matrix units beside the others, with random routing, by `--webgpu dawn`. The weights of
+ * `deno run -A bench/experts.ts [--small] [--shapes NAME,...] [--tiles few|many] ROWS...`: matmuls of experts on matrix units beside the others, with random routing, by `--webgpu dawn`. The weights of
  * all experts of one layer; at few rows several routings in turn, so that no cache holds what they read.
  *
  * Prints as it goes; what a compiler refuses is a line and ends nothing else. With --small the matrices are
@@ -10,7 +9,6 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { expertMatmul, expertTiles, tileWords } from "../shaders/experts/experts.ts";
 import { expertTensor, scaleWeights } from "../shaders/experts/expert_tensor.ts";
-import { rowHalves } from "../shaders/tensor/matmul_halves.ts";
 import { rowScales, weightScales } from "../shaders/tensor/matmul_tensor.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { reason } from "../src/errors.ts";
@@ -24,7 +22,7 @@ import { compiler, type Program, submit } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
 import { hash32 } from "../src/speculate/noise.ts";
 import { type Bench, timeOf } from "./tensor_buffers.ts";
-import { type ExpertTile, expertTilesFor, type Stored, tileText } from "./experts_tiles.ts";
+import { type ExpertTile, expertTilesFor, tileText } from "./experts_tiles.ts";
 
 interface Shape {
   readonly name: string;
@@ -87,7 +85,6 @@ class Buffers {
   readonly wScales: Operand;
   readonly faults: Operand;
   readonly x: Operand;
-  readonly halves: Operand;
   readonly xScales: Operand;
   readonly out: Operand;
 
@@ -109,7 +106,6 @@ class Buffers {
     this.wScales = of("wScales", 4 * numExperts * n);
     this.faults = of("faults", 4 * numExperts * n);
     this.x = of("x", 4 * xRows * k);
-    this.halves = of("halves", 4 * xRows * k);
     this.xScales = of("xScales", 4 * xRows);
     this.out = of("out", 4 * rows * topK * n);
   }
@@ -134,13 +130,10 @@ class Buffers {
     ]);
   }
 
-  /** Scales of x, and x as halves. */
   scaling(rows: number): Plan {
-    const { shape: { topK, k, epilogue }, x, xScales: scales, halves } = this;
-    const shape = { rows: epilogue === "swiglu" ? rows : rows * topK, cols: k };
+    const { shape: { topK, k, epilogue }, x, xScales: scales } = this;
     return [
-      rowScales({ x, scales }, shape),
-      rowHalves({ x, scales, halves }, { ...shape, unit: this.bench.unit }),
+      rowScales({ x, scales }, { rows: epilogue === "swiglu" ? rows : rows * topK, cols: k }),
     ];
   }
 
@@ -170,21 +163,15 @@ class Buffers {
   }
   simtTiles: Plan = [];
 
-  units(experts: readonly number[], tile: ExpertTile, stored: Stored): Plan {
-    const { shape, weights, out, wScales, xScales } = this;
+  units(experts: readonly number[], tile: ExpertTile): Plan {
+    const { shape, weights, x, out, wScales, xScales } = this;
     const { numExperts, topK, n, k, epilogue } = shape;
     const lists = tile.jobs === 1 ? experts : tilesOf(experts, numExperts, tile.jobs);
     return [
       expertTensor(
-        {
-          ...{ x: stored === "f16" ? this.halves : this.x, out, lists: this.words(lists) },
-          ...{ wScales, xScales },
-        },
+        { x, out, lists: this.words(lists), wScales, xScales },
         {
           ...{ unit: this.bench.unit, tile, matrix: { cols: k }, expertRows: n, epilogue },
-          ...stored === "f16"
-            ? { weights: "f16", x: "f16" } as const
-            : { weights: stored === "mixed" ? "f16" : "bf16", x: "f32" } as const,
           shard: { operand: weights, first: 0, rows: numExperts * n },
           tiles: lists.length / (tile.jobs === 1 ? 1 : 1 + tile.jobs),
           rowJobs: epilogue === "swiglu" ? topK : 1,
@@ -203,8 +190,8 @@ class Buffers {
   }
 
   free(): void {
-    const { weights, wScales, faults, x, halves, xScales, out } = this;
-    for (const { buffer } of [weights, wScales, faults, x, halves, xScales, out]) buffer.destroy();
+    const { weights, wScales, faults, x, xScales, out } = this;
+    for (const { buffer } of [weights, wScales, faults, x, xScales, out]) buffer.destroy();
   }
 }
 
@@ -217,9 +204,8 @@ function difference(a: Float32Array, b: Float32Array): number {
 async function timeShape(
   bench: Bench,
   shape: Shape,
-  { rows: allRows, stored: allStored, tiles }: {
+  { rows: allRows, tiles }: {
     readonly rows: readonly number[];
-    readonly stored: readonly Stored[];
     readonly tiles: string;
   },
 ): Promise<void> {
@@ -242,68 +228,57 @@ async function timeShape(
     simt.set(rows, { programs, y: await buffers.outputs(checked(rows * topK)), routings });
   }
   const bits = new Map<number, Float32Array>();
-  for (const stored of allStored) {
-    if (stored !== "bf16") {
-      const of = { rows: numExperts * n, cols: k };
-      await buffers.run([scaleWeights({ weights: buffers.weights, scales: buffers.wScales }, of)]);
-    }
-    for (const rows of allRows) {
-      const { programs: others, y, routings } = simt.get(rows)!;
-      const jobs = rows * topK;
-      const made: { programs: Program[]; tile: ExpertTile }[] = [];
-      // A compilation lets the clocks drop: all of them come before what is timed.
-      for (const tile of expertTilesFor(bench, tiles, k, jobs / numExperts, rows)) {
-        try {
-          const programs: Program[] = [];
-          for (const experts of routings) {
-            programs.push(await bench.make.compile(buffers.units(experts, tile, stored)));
-          }
-          submit(bench.gpu, programs[0] as Program);
-          const out = await buffers.outputs(checked(jobs));
-          const first = bits.getOrInsertComputed(rows, () => out);
-          const same = out.every((value, i) => value === first[i]);
-          const apart = difference(out, y);
-          if (!same || !(apart < 1e-5)) {
-            say(`WRONG ${tileText(tile)}: ${apart.toExponential(1)} from SIMT, same bits ${same}`);
-          }
-          made.push({ programs, tile });
-        } catch (error) {
-          say(`FAILED ${tileText(tile)}: ${reason(error).split("\n").slice(0, 3).join(" | ")}`);
+  const of = { rows: numExperts * n, cols: k };
+  await buffers.run([scaleWeights({ weights: buffers.weights, scales: buffers.wScales }, of)]);
+  for (const rows of allRows) {
+    const { programs: others, y, routings } = simt.get(rows)!;
+    const jobs = rows * topK;
+    const made: { programs: Program[]; tile: ExpertTile }[] = [];
+    // A compilation lets the clocks drop: all of them come before what is timed.
+    for (const tile of expertTilesFor(bench, tiles, k, jobs / numExperts, rows)) {
+      try {
+        const programs: Program[] = [];
+        for (const experts of routings) {
+          programs.push(await bench.make.compile(buffers.units(experts, tile)));
         }
+        submit(bench.gpu, programs[0] as Program);
+        const out = await buffers.outputs(checked(jobs));
+        const first = bits.getOrInsertComputed(rows, () => out);
+        const same = out.every((value, i) => value === first[i]);
+        const apart = difference(out, y);
+        if (!same || !(apart < 1e-5)) {
+          say(`WRONG ${tileText(tile)}: ${apart.toExponential(1)} from SIMT, same bits ${same}`);
+        }
+        made.push({ programs, tile });
+      } catch (error) {
+        say(`FAILED ${tileText(tile)}: ${reason(error).split("\n").slice(0, 3).join(" | ")}`);
       }
-      const simtUs = await timeOf(bench, others, WARM_MS);
-      const found: { us: number; tile: ExpertTile }[] = [];
-      for (const { programs, tile } of made) {
-        found.push({ us: await timeOf(bench, programs, 0), tile });
-      }
-      const again = await timeOf(bench, others, 0);
-      found.sort((a, b) => a.us - b.us);
-      const flops = 2 * jobs * n * k / 1e6;
-      const read = new Set(routings[0]).size * 2 * n * k / 1e6;
-      const rates = (us: number) =>
-        `${us.toFixed(1).padStart(7)} us ${(flops / us).toFixed(1).padStart(5)} TFLOP/s ${
-          (read / us).toFixed(2)
-        } TB/s`;
-      say(
-        `${shape.name} ${rows} rows, ${stored}\n  ${rates(simtUs)}  SIMT, after all ${
-          again.toFixed(1)
-        } us`,
-      );
-      for (const { us, tile } of found) say(`  ${rates(us)}  ${tileText(tile)}`);
     }
+    const simtUs = await timeOf(bench, others, WARM_MS);
+    const found: { us: number; tile: ExpertTile }[] = [];
+    for (const { programs, tile } of made) {
+      found.push({ us: await timeOf(bench, programs, 0), tile });
+    }
+    const again = await timeOf(bench, others, 0);
+    found.sort((a, b) => a.us - b.us);
+    const flops = 2 * jobs * n * k / 1e6;
+    const read = new Set(routings[0]).size * 2 * n * k / 1e6;
+    const rates = (us: number) =>
+      `${us.toFixed(1).padStart(7)} us ${(flops / us).toFixed(1).padStart(5)} TFLOP/s ${
+        (read / us).toFixed(2)
+      } TB/s`;
+    say(
+      `${shape.name} ${rows} rows\n  ${rates(simtUs)}  SIMT, after all ${again.toFixed(1)} us`,
+    );
+    for (const { us, tile } of found) say(`  ${rates(us)}  ${tileText(tile)}`);
   }
   buffers.free();
 }
 
 async function timeScaling(bench: Bench, shape: Shape, rows: number): Promise<void> {
   const buffers = new Buffers(bench, { ...shape, n: 16 }, rows);
-  const [scales, split] = buffers.scaling(rows);
-  const us = async (plan: Plan) => await timeOf(bench, [await bench.make.compile(plan)], 0);
-  say(
-    `${shape.name} ${rows} rows: row scales ${(await us([scales!])).toFixed(1)} us, row halves ${
-      (await us([split!])).toFixed(1)
-    } us`,
-  );
+  const us = await timeOf(bench, [await bench.make.compile(buffers.scaling(rows))], 0);
+  say(`${shape.name} ${rows} rows: row scales ${us.toFixed(1)} us`);
   buffers.free();
 }
 
@@ -313,7 +288,6 @@ async function main(): Promise<void> {
     options: {
       small: { type: "boolean", default: false },
       shapes: { type: "string", default: "deepseek.gateUp,deepseek.down,qwen.gateUp,qwen.down" },
-      stored: { type: "string", default: "bf16,f16" },
       tiles: { type: "string", default: "few" },
     },
     allowPositionals: true,
@@ -325,11 +299,10 @@ async function main(): Promise<void> {
   const unit: MatrixUnit = gpu.matrixUnit;
   const bench: Bench = { gpu, make: compiler(gpu), profiler, unit, tiles: Infinity };
   const rows = positionals.length > 0 ? positionals.map(Number) : [1, 8];
-  const stored = values.stored.split(",") as Stored[];
   const names = values.shapes.split(",");
   for (const shape of SHAPES.filter(({ name }) => names.includes(name))) {
     const cut = values.small ? { ...shape, ...SMALL } : shape;
-    await timeShape(bench, cut, { rows, stored, tiles: values.tiles });
+    await timeShape(bench, cut, { rows, tiles: values.tiles });
     for (const count of rows) await timeScaling(bench, cut, count);
   }
 }

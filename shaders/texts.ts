@@ -136,16 +136,13 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import tensorHalves from "./tensor/halves.wgsl" with { type: "text" };
 import matmulHalves from "./tensor/matmul_halves.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import rowHalves from "./tensor/row_halves.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
-import weightsOfBf16 from "./tensor/w_of_bf16.wgsl" with { type: "text" };
-import weightsOfF16 from "./tensor/w_of_f16.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
-import xOfF16 from "./tensor/x_of_f16.wgsl" with { type: "text" };
-import xOfF32 from "./tensor/x_of_f32.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
@@ -311,16 +308,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/halves": tensorHalves,
   "tensor/matmul_halves": matmulHalves,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/row_halves": rowHalves,
   "tensor/row_scales": rowScales,
   "tensor/scale_weights": scaleWeights,
-  "tensor/w_of_bf16": weightsOfBf16,
-  "tensor/w_of_f16": weightsOfF16,
   "tensor/weight_scales": weightScales,
-  "tensor/x_of_f16": xOfF16,
-  "tensor/x_of_f32": xOfF32,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/top_of_row": topOfRow,

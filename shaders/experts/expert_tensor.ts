@@ -8,6 +8,7 @@ import {
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
+import type { ExpertEpilogue } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {
@@ -21,10 +22,6 @@ export interface ExpertTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /** Whether tiles of the unit without a job are left out: it takes a branch for each. */
-  readonly skips?: boolean;
-  /** Tiles of the unit's k that are multiplied without a loop; default 1. */
-  readonly unroll?: number;
 }
 
 /** Columns of outputs of a workgroup. */
@@ -45,7 +42,7 @@ export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile) {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
-  const { stage: STAGE, ahead: AHEAD, skips, unroll: UNROLL = 1 } = tile;
+  const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
@@ -58,12 +55,10 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
     ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
     ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
-    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8, UNIT_EIGHTS: unit.k / 8 },
-    SKIPS: skips ? 1 : 0,
+    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
-    UNROLL,
-    LOOPS: STAGE / unit.k / UNROLL,
+    STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
@@ -73,33 +68,23 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
 
 const kernels = new Map<string, Kernel>();
 
-/** What weights and x are stored as: bf16 or f16 times their scale; f32, or as `rowHalves` writes it. */
-export interface Halves {
-  readonly weights: "bf16" | "f16";
-  readonly x: "f32" | "f16";
-}
-
 function expertKernel(
   unit: MatrixUnit,
   tile: ExpertTile,
-  { weights, x, epilogue, uneven }: Halves & {
-    readonly epilogue: "store" | "swiglu";
+  { epilogue, uneven }: {
+    readonly epilogue: ExpertEpilogue;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
   },
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const { jobs, grid, own, stage, ahead, skips = false, unroll = 1 } = tile;
-  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead, Number(skips), unroll];
-  const name = `expert_tensor_${weights}_${x}_${epilogue}_${shape.join("_")}${
-    uneven ? "_uneven" : ""
-  }`;
+  const { jobs, grid, own, stage, ahead } = tile;
+  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
+  const name = `expert_tensor_${epilogue}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
-        w_halves: `tensor/w_of_${weights}`,
-        x_halves: `tensor/x_of_${x}`,
         epilogue: `matmul/epilogue/${epilogue}`,
       },
       counts: { ...countsOf(unit, tile), UNEVEN: Number(uneven) },
@@ -120,7 +105,7 @@ function expertKernel(
 }
 
 /** What one dispatch multiplies: the experts of a shard by their jobs. */
-export interface ExpertTensor extends Halves {
+export interface ExpertTensor {
   readonly unit: MatrixUnit;
   readonly tile: ExpertTile;
   readonly matrix: Pick<Matrix, "cols">;
@@ -131,14 +116,14 @@ export interface ExpertTensor extends Halves {
   readonly tiles: number;
   /** Jobs that a row of x has. */
   readonly rowJobs: number;
-  readonly epilogue: "store" | "swiglu";
+  readonly epilogue: ExpertEpilogue;
   readonly label: string;
   readonly work?: Dispatch["work"];
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does.
- * `lists` are the experts of the jobs where a tile has one, else the tiles of expert_tiles.wgsl.
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; weights
+ * are as `scaleWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of expert_tiles.wgsl.
  */
 export function expertTensor(
   { x, out, lists, wScales, xScales }: {
@@ -153,7 +138,7 @@ export function expertTensor(
   const { unit, tile, matrix: { cols }, expertRows, shard, epilogue, label, work } = of;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
-  return dispatch(expertKernel(unit, tile, { ...of, uneven }), {
+  return dispatch(expertKernel(unit, tile, { epilogue, uneven }), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, w_scales: wScales, x_scales: xScales },

@@ -8,8 +8,9 @@ import {
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { rowScales } from "../tensor/matmul_tensor.ts";
+import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
-import { LEAST_EXPERT_STAGE, unitLaunch, unitTile } from "./expert_unit_tiles.ts";
+import { hasLaunches, unitLaunch, unitTile } from "./expert_unit_tiles.ts";
 import { type Jobs, mostTiles } from "./job_lists.ts";
 
 /** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
@@ -21,9 +22,8 @@ export function fitsExpertUnits(
     readonly numExperts: number;
   },
 ): boolean {
-  if (format !== "bf16" || unit.n % 8 !== 0 || cols % LEAST_EXPERT_STAGE !== 0) return false;
-  if (rows / numExperts % 2 !== 0) return false;
-  return unitLaunch(unit, limits, { tile: 1, cols }) !== undefined;
+  return format === "bf16" && unit.n % 8 === 0 && rows / numExperts % 2 === 0 &&
+    hasLaunches(unit, limits, cols);
 }
 
 /** The scales of the experts of a matrix's shards; undefined where they are not multiplied on matrix units. */
@@ -50,7 +50,7 @@ export function expertsOnUnits(
   },
   { tensor, epilogue, perJob, label, work, ...jobs }: Jobs & {
     readonly tensor: TensorMatrices | undefined;
-    readonly epilogue: "store" | "swiglu";
+    readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
     readonly label: string;
     work(shard: Shard): Dispatch["work"];
@@ -69,7 +69,7 @@ export function expertsOnUnits(
     expertTensor(
       { x, out, lists: tile === 1 ? experts : tiles, wScales: scales[i] as Operand, xScales },
       {
-        ...{ unit, tile: launch, weights: "f16", x: "f32", matrix, shard, epilogue, label },
+        ...{ unit, tile: launch, matrix, shard, epilogue, label },
         expertRows: matrix.rows / jobs.numExperts,
         tiles: mostTiles(jobs, tile),
         rowJobs: perJob ? 1 : jobs.topK,

@@ -5,10 +5,8 @@ import assert from "node:assert/strict";
 import {
   expertTensor,
   type ExpertTile,
-  type Halves,
   scaleWeights,
 } from "../../shaders/experts/expert_tensor.ts";
-import { rowHalves } from "../../shaders/tensor/matmul_halves.ts";
 import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -34,15 +32,12 @@ const base = { grid: [1, 1], own: [1, 1], stage: 32, ahead: 1 } as const;
 const TILES: readonly ExpertTile[] = [
   { ...base, jobs: 1, stage: 16 },
   { ...base, jobs: 1, grid: [1, 2], stage: 16, ahead: 5 },
-  { ...base, jobs: half, ahead: 2 },
+  { ...base, jobs: half, ahead: 4 },
   { ...base, jobs: half, own: [1, 2] },
-  { ...base, jobs: 4 * half, own: [2, 2], stage: 16, skips: true },
+  { ...base, jobs: 2 * half, grid: [1, 2], stage: 64 },
+  { ...base, jobs: 4 * half, own: [2, 2] },
   { ...base, jobs: 4 * half, grid: [2, 2], stage: 16, ahead: 2 },
-  { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1], stage: 16 },
-];
-const STORED: readonly Halves[] = [
-  { weights: "bf16", x: "f32" },
-  { weights: "f16", x: "f16" },
+  { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1] },
 ];
 
 /** Words of tiles, of `size` jobs each; one more has nobody's. */
@@ -66,9 +61,8 @@ const EXPERTS = LOADS.flatMap((count, e) => Array<number>(count).fill(e))
 async function product(
   x: Float32Array,
   experts: readonly number[],
-  { tile, stored, epilogue, rowJobs }: {
+  { tile, epilogue, rowJobs }: {
     readonly tile: ExpertTile;
-    readonly stored: Halves;
     readonly epilogue: "store" | "swiglu";
     readonly rowJobs: number;
   },
@@ -77,13 +71,9 @@ async function product(
   const outputs = epilogue === "swiglu" ? ROWS / 2 : ROWS;
   const out = device.filled(experts.length * outputs, 7);
   const [input, xScales] = [device.floats(x), device.filled(rows)];
-  const halves = device.filled(rows * COLS);
   const words = tile.jobs === 1 ? experts : tilesOf(experts, tile.jobs);
   const lists = device.words(words);
-  await device.run([
-    rowScales({ x: input, scales: xScales }, { rows, cols: COLS }),
-    rowHalves({ x: input, scales: xScales, halves }, { unit, rows, cols: COLS }),
-  ]);
+  await device.run([rowScales({ x: input, scales: xScales }, { rows, cols: COLS })]);
   let first = 0;
   for (const count of SHARDS) {
     const shardRows = count * ROWS;
@@ -93,13 +83,11 @@ async function product(
     const shape = { rows: shardRows, cols: COLS };
     await device.run([
       weightScales({ weights: operand, scales: wScales, faults }, shape),
-      ...stored.weights === "f16"
-        ? [scaleWeights({ weights: operand, scales: wScales }, shape)]
-        : [],
+      scaleWeights({ weights: operand, scales: wScales }, shape),
       expertTensor(
-        { x: stored.x === "f16" ? halves : input, out, lists, wScales, xScales },
+        { x: input, out, lists, wScales, xScales },
         {
-          ...{ unit, tile, ...stored, matrix: { cols: COLS }, expertRows: ROWS, rowJobs, epilogue },
+          ...{ unit, tile, matrix: { cols: COLS }, expertRows: ROWS, rowJobs, epilogue },
           shard: { operand, first: first * ROWS, rows: shardRows },
           tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
           label: "test",
@@ -117,29 +105,27 @@ const X = numbers(EXPERTS.length * COLS, 5).map((value, i) =>
   value * 10 ** ((i / COLS | 0) % 13 - 6) / (1 + i % 300)
 );
 
-for (const stored of STORED) {
-  for (const tile of TILES) {
-    Deno.test({
-      name: `experts on matrix units: near float64, ${JSON.stringify({ ...stored, ...tile })}`,
-      ignore,
-      async fn() {
-        const found = await product(X, EXPERTS, { tile, stored, epilogue: "store", rowJobs: 1 });
-        for (const [job, e] of EXPERTS.entries()) {
-          for (let c = 0; c < ROWS; c++) {
-            let [sum, size] = [0, 0];
-            for (let k = 0; k < COLS; k++) {
-              const term = X[job * COLS + k]! * VALUES[(e * ROWS + c) * COLS + k]!;
-              sum += term;
-              size += Math.abs(term);
-            }
-            const y = found[job]![c]!;
-            // As of matmul_tensor_test.ts.
-            assert.ok(Math.abs(y - sum) <= size * 2 ** -20, `job ${job}, ${c}: ${y}, ${sum}`);
+for (const tile of TILES) {
+  Deno.test({
+    name: `experts on matrix units: near float64, ${JSON.stringify(tile)}`,
+    ignore,
+    async fn() {
+      const found = await product(X, EXPERTS, { tile, epilogue: "store", rowJobs: 1 });
+      for (const [job, e] of EXPERTS.entries()) {
+        for (let c = 0; c < ROWS; c++) {
+          let [sum, size] = [0, 0];
+          for (let k = 0; k < COLS; k++) {
+            const term = X[job * COLS + k]! * VALUES[(e * ROWS + c) * COLS + k]!;
+            sum += term;
+            size += Math.abs(term);
           }
+          const y = found[job]![c]!;
+          // As of matmul_tensor_test.ts.
+          assert.ok(Math.abs(y - sum) <= size * 2 ** -20, `job ${job}, ${c}: ${y}, ${sum}`);
         }
-      },
-    });
-  }
+      }
+    },
+  });
 }
 
 for (const epilogue of ["store", "swiglu"] as const) {
@@ -149,14 +135,11 @@ for (const epilogue of ["store", "swiglu"] as const) {
     async fn() {
       const rowJobs = epilogue === "swiglu" ? 3 : 1;
       const x = X.slice(0, EXPERTS.length / rowJobs * COLS);
-      const stored = STORED[0] as Halves;
       const [first] = TILES;
-      const alone = await product(x, EXPERTS, { tile: first!, stored, epilogue, rowJobs });
+      const alone = await product(x, EXPERTS, { tile: first!, epilogue, rowJobs });
       for (const tile of TILES.slice(1)) {
-        for (const stored of STORED) {
-          const found = await product(x, EXPERTS, { tile, stored, epilogue, rowJobs });
-          assert.deepEqual(found, alone, JSON.stringify({ ...stored, ...tile }));
-        }
+        const found = await product(x, EXPERTS, { tile, epilogue, rowJobs });
+        assert.deepEqual(found, alone, JSON.stringify(tile));
       }
       // Fewer of them, in another order.
       const rows = [3, 20, 11, 0, 8].map((r) => rowJobs === 3 ? r : 3 * r);
@@ -164,7 +147,7 @@ for (const epilogue of ["store", "swiglu"] as const) {
       const some = Float32Array.from(rows.flatMap((r) => [...x.slice(r * COLS, (r + 1) * COLS)]));
       const experts = jobs.map((job) => EXPERTS[job]!);
       for (const tile of TILES) {
-        const found = await product(some, experts, { tile, stored, epilogue, rowJobs });
+        const found = await product(some, experts, { tile, epilogue, rowJobs });
         assert.deepEqual(found, jobs.map((job) => alone[job]!), JSON.stringify(tile));
       }
     },
