@@ -7,11 +7,15 @@ import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
+import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
+import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
 import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
+import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
@@ -137,9 +141,7 @@ import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import tensorHalves from "./tensor/halves.wgsl" with { type: "text" };
-import matmulHalves from "./tensor/matmul_halves.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
-import rowHalves from "./tensor/row_halves.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
@@ -179,11 +181,15 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
+  "attention/attention_tiled": attentionTiled,
+  "attention/combine_rows": combineRows,
   "attention/latent_query": latentQuery,
   "attention/latent_rope": latentRope,
   "attention/latent_store": latentStore,
   "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
+  "attention/tiled_scores": tiledScores,
+  "attention/tiled_values": tiledValues,
   "attention/visible": visible,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,
@@ -309,9 +315,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
   "tensor/halves": tensorHalves,
-  "tensor/matmul_halves": matmulHalves,
   "tensor/matmul_tensor": matmulTensor,
-  "tensor/row_halves": rowHalves,
   "tensor/row_scales": rowScales,
   "tensor/scale_weights": scaleWeights,
   "tensor/weight_scales": weightScales,
