@@ -168,8 +168,13 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
+<<<<<<< HEAD
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
+=======
+  /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
+  readonly tiles: boolean;
+>>>>>>> main
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
   /** Absent where the device has no matrix units. */
@@ -210,7 +215,11 @@ export function tuning(
       stagedRows: 0,
       packedRows: 0,
       rowLanes: 16,
+<<<<<<< HEAD
       workgroupBytes,
+=======
+      tiles: false,
+>>>>>>> main
     }
     : {
       software,
@@ -220,6 +229,10 @@ export function tuning(
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
+<<<<<<< HEAD
       workgroupBytes,
+=======
+      tiles: maxComputeWorkgroupStorageSize >= 49152,
+>>>>>>> main
     };
 }
