@@ -6,11 +6,18 @@ import type { ExpertShape } from "./expert_shape.ts";
 /** What is made of the outputs; see matmul/epilogue. */
 export type ExpertEpilogue = "store" | "swiglu";
 
+/** Whether each job is a tile, or a workgroup finds the jobs of its expert, or there are lists. */
+export type JobSource = "alone" | "found" | "tiled";
+
 const CONSTANTS = [
   "COLS",
   "MATRIX_ROWS",
   "FIRST_EXPERT",
   "SHARD_EXPERTS",
+  "ROUTED",
+  "SHARED",
+  "SHARED_NEXT",
+  "SHARED_STEP",
   "ROW_JOBS",
   "OUT_COLS",
   "LANES",
@@ -35,15 +42,19 @@ export function expertKernel(
   { format, lanes }: Pick<Matrix, "format" | "lanes">,
   epilogue: ExpertEpilogue,
   shape: ExpertShape,
+  jobs: JobSource,
 ): Kernel {
   const { kind, tile, pairs, groups } = shape;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
-  const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged].join("_");
+  const found = jobs === "found" ? [jobs] : [];
+  const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
+    "_",
+  );
   return kernels.getOrInsertComputed(name, () => {
     const code = shader(FILES[kind], {
       slots: {
         weights: `weights/weights_${format}`,
-        jobs: tile === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
+        jobs: `experts/expert_jobs_${jobs}`,
         epilogue: `matmul/epilogue/${epilogue}`,
         ...kind === "cached" ? {} : {
           dot: `matmul/dot/${shape.dots}`,
@@ -52,10 +63,10 @@ export function expertKernel(
       },
       counts: { ...countsOf(shape, format, lanes), TILE: tile, PAIRS: pairs },
     });
-    const lists = tile === 1 ? "experts" : "tiles";
+    const lists = jobs === "tiled" ? "tiles" : "experts";
     return kernel(name, code, {
       bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
-      constants: CONSTANTS,
+      constants: [...CONSTANTS, ...jobs === "found" ? ["JOBS"] : []],
     });
   });
 }

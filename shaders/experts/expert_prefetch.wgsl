@@ -9,22 +9,24 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.x) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
   //use matmul/prologue
   let step = $STAGEu / $BLOCK_VEC8Su;
 
+  let rows = rows_of(expert);
+  let other = rows.pair * blocks; // from a block of an output to that of its pair
   //for p in PAIRS
-  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * blocks + lane;
+  let at$p = (rows.first + min(pair + $pu, half - 1u) * rows.step) * blocks + lane;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
   //for j in STEPS
   var block_a$p_$j = load_block(at$p + $ju * LANES);
-  var block_b$p_$j = load_block(at$p + half * blocks + $ju * LANES);
+  var block_b$p_$j = load_block(at$p + other + $ju * LANES);
   //end
   //end
   find_rows(tile.x, thread);
@@ -55,7 +57,7 @@ fn main(
       if ($cu == $BLOCK_VEC8Su - 1u) {
         //for p in PAIRS
         block_a$p_$j = load_block(at$p + next + $ju * LANES);
-        block_b$p_$j = load_block(at$p + half * blocks + next + $ju * LANES);
+        block_b$p_$j = load_block(at$p + other + next + $ju * LANES);
         //end
       }
       //for r in ROWS

@@ -13,13 +13,15 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.x) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
   //use matmul/prologue
+  let rows = rows_of(expert);
+  let other = rows.pair * blocks; // from a block of an output to that of its pair
   //for p in PAIRS
-  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * blocks + lane;
+  let at$p = (rows.first + min(pair + $pu, half - 1u) * rows.step) * blocks + lane;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
@@ -30,7 +32,7 @@ fn main(
     //for j in STEPS
     //for p in PAIRS
     let block_a$p_$j = load_block(at$p + first + $ju * LANES);
-    let block_b$p_$j = load_block(at$p + half * blocks + first + $ju * LANES);
+    let block_b$p_$j = load_block(at$p + other + first + $ju * LANES);
     //end
     //end
     workgroupBarrier();

@@ -13,7 +13,7 @@
 // bring $STAGE of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead;
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
 // would wait for them at the end of one. Slots:
-//   jobs: `fn expert_of(tile)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
+//   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;
@@ -62,7 +62,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.x) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }

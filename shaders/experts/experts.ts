@@ -2,44 +2,69 @@ import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../sr
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
-import { type ExpertEpilogue, expertKernel } from "./expert_kernels.ts";
-import { type ExpertShape, expertShape, tileSize } from "./expert_shape.ts";
+import { type ExpertEpilogue, expertKernel, type JobSource } from "./expert_kernels.ts";
+import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
-import { jobLists, type Jobs, listWords, mostTiles } from "./job_lists.ts";
+import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
 });
 
-/** u32 words of the tiles of at most `jobs.rows` rows, on matrix units or not. */
-export function tileWords(jobs: Jobs, unit?: MatrixUnit): number {
+/** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
+export type TiledJobs = Jobs & { readonly tile: TileSize };
+
+/** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
+export function expertTile(
+  jobs: Jobs,
+  matrix: Pick<Matrix, "format" | "shards">,
+  tuning: Tuning,
+): TileSize {
+  const { tensor } = tuning;
+  if (tensor && expertScales(matrix, tensor)) return unitTile(jobs, tensor.unit);
+  return tileSize(jobs, tuning, matrix.format);
+}
+
+/** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices, on `unit` or not. */
+export function tileWords(
+  jobs: Jobs,
+  tuning: Pick<Tuning, "software" | "packedRows">,
+  unit?: MatrixUnit,
+): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
   const words = (some: Jobs) => [
-    listWords(some, tileSize(some)),
+    ...(["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format))),
     ...unit ? [listWords(some, unitTile(some, unit))] : [],
   ];
   return Math.max(...counts.flatMap(words));
 }
 
-/**
- * Records the tiles of jobs for `matrix`; none where each is its own. `experts` is u32 [rows, topK].
- */
+/** Records the lists of jobs where expertMatmul reads any for `matrix`. `experts` is u32 [rows, topK]. */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
-  jobs: Jobs & {
+  { matrix, tuning, ...jobs }: TiledJobs & {
     readonly matrix: Pick<Matrix, "shards">;
-    readonly tuning: Pick<Tuning, "software" | "tensor">;
+    readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
-  const { matrix, tuning: { tensor } } = jobs;
-  const tile = tensor && expertScales(matrix, tensor)
-    ? unitTile(jobs, tensor.unit)
-    : tileSize(jobs);
-  if (tile === 1) return [];
-  return [jobLists(lists, { ...jobs, tile, software: jobs.tuning.software })];
+  const listed = expertScales(matrix, tuning.tensor)
+    ? jobs.tile > 1
+    : sourceOf(jobs, tuning) === "tiled";
+  if (!listed) return [];
+  return [jobLists(lists, { ...jobs, software: tuning.software })];
+}
+
+/** Jobs that a workgroup of hardware can look at, one a lane. */
+const MOST_FOUND = 128;
+
+/** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
+function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
+  if (tile === 1) return "alone";
+  const lanes = Math.min(MOST_FOUND, tuning.lanes * tuning.groups);
+  return !tuning.software && rows * topK <= lanes ? "found" : "tiled";
 }
 
 /**
@@ -59,16 +84,16 @@ export function expertMatmul(
     readonly experts: Operand;
     readonly tiles: Operand;
   },
-  shape: Jobs & {
+  shape: TiledJobs & {
     readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
+    /** The last experts that every row has, see `sharedRows`; default 0. Where there are any, W is one shard. */
+    readonly shared?: number;
     readonly tuning: Tuning;
-    /** Absent: `expertShape`'s. */
-    readonly launch?: ExpertShape;
     readonly label: string;
   },
 ): Dispatch[] {
-  const { epilogue, tuning, topK, label } = shape;
+  const { epilogue, tile, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
   const onUnits = expertsOnUnits({ matrix, x, noted: xScales, out, ...lists }, {
@@ -76,11 +101,13 @@ export function expertMatmul(
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
-  const launch = shape.launch ?? expertShape(matrix, shape, tuning);
-  const { tile, pairs, groups } = launch;
-  const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
+  const launch = expertShape(matrix, tile, tuning);
+  const { pairs, groups } = launch;
+  const source = sourceOf(shape, tuning);
+  const total = shape.rows * topK;
+  const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   return matrix.shards.map((shard) =>
-    dispatch(expertKernel(matrix, epilogue, launch), {
+    dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
         weights: shard.operand,
         x,
@@ -93,27 +120,55 @@ export function expertMatmul(
         MATRIX_ROWS: expertRows,
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
+        ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
         ROW_JOBS: shape.perJob ? 1 : topK,
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
+        ...source === "found" ? { JOBS: total } : {},
       },
-      workgroups: [mostTiles(shape, tile), Math.ceil(expertRows / 2 / pairs / groups)],
+      workgroups: [
+        source === "found" ? total : mostTiles(shape, tile),
+        Math.ceil(expertRows / 2 / pairs / groups),
+      ],
       label,
       work: expertWork(matrix, shape, shard.rows / expertRows),
     })
   );
 }
 
+/**
+ * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * [gate; up] each has rows one after the other, of down every `shared`th where each part of
+ * a row is a row.
+ */
+function sharedRows(
+  experts: number,
+  half: number,
+  { shared = 0, epilogue }: { readonly shared?: number; readonly epilogue: ExpertEpilogue },
+) {
+  return {
+    ROUTED: experts - shared,
+    SHARED: shared,
+    SHARED_NEXT: epilogue === "swiglu" ? half : 1,
+    SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
+  };
+}
+
 /** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
-function expertWork({ rows, cols, shards }: Matrix, jobs: Jobs, experts: number) {
+function expertWork(
+  { rows, cols, shards }: Matrix,
+  { shared = 0, ...jobs }: Jobs & { readonly shared?: number },
+  experts: number,
+) {
   const total = jobs.rows * jobs.topK;
   const share = experts / jobs.numExperts;
   const all = shards.reduce(
     (sum, { operand, scales }) => sum + bytesOf(operand) + (scales ? bytesOf(scales) : 0),
     0,
   );
-  const read = Math.min(1, total / jobs.numExperts);
+  const routed = Math.min(jobs.numExperts - shared, total - shared * jobs.rows);
+  const read = (routed + shared) / jobs.numExperts;
   const expertRows = rows / jobs.numExperts;
   return {
     bytes: share * (all * read + 4 * total * (cols + expertRows)),

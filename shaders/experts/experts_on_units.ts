@@ -10,8 +10,8 @@ import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { rowScales } from "../tensor/matmul_tensor.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
-import { hasLaunches, unitLaunch, unitTile } from "./expert_unit_tiles.ts";
-import { type Jobs, mostTiles } from "./job_lists.ts";
+import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
+import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
 
 /** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
 export function fitsExpertUnits(
@@ -48,7 +48,8 @@ export function expertsOnUnits(
     readonly experts: Operand;
     readonly tiles: Operand;
   },
-  { tensor, epilogue, perJob, label, work, ...jobs }: Jobs & {
+  { tensor, tile, epilogue, perJob, label, work, ...jobs }: Jobs & {
+    readonly tile: TileSize;
     readonly tensor: TensorMatrices | undefined;
     readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
@@ -61,7 +62,6 @@ export function expertsOnUnits(
   const { unit, limits } = tensor;
   const xScales = noted ?? tensor.xScales;
   const { cols } = matrix;
-  const tile = unitTile(jobs, unit);
   const launch = unitLaunch(unit, limits, { tile, cols });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
   if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);

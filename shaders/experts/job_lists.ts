@@ -1,9 +1,13 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
 
-/** The jobs of `rows` rows: row r's k-th expert is job r topK + k. */
+/**
+ * The jobs of `rows` rows: row r's k-th expert is job r topK + k. Experts that every row has are
+ * counted by both numbers, and are the last.
+ */
 export interface Jobs {
   readonly rows: number;
+  /** Experts of a row. */
   readonly topK: number;
   readonly numExperts: number;
 }

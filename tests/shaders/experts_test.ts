@@ -13,6 +13,7 @@ import {
   type Tuning,
   tuning,
 } from "../../src/gpu/matrix.ts";
+import { tileSize } from "../../shaders/experts/expert_shape.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
@@ -34,6 +35,8 @@ interface Case {
   /** Experts in each shard. */
   readonly shards: readonly number[];
   readonly tuning: Tuning;
+  /** The last experts, which are parts of one MLP in the matrix. */
+  readonly shared?: number;
 }
 
 /** topK different experts for each row, some of them popular. */
@@ -78,10 +81,14 @@ function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Ar
 
 /** Outputs of every job, [jobs][outputs]. */
 async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], of: Case) {
-  const jobs = { rows: experts.length / of.topK, topK: of.topK, numExperts: of.numExperts };
+  const sizes = { rows: experts.length / of.topK, topK: of.topK, numExperts: of.numExperts };
+  const jobs = { ...sizes, tile: tileSize(sizes, of.tuning, of.format) };
   const outputs = of.epilogue === "swiglu" ? of.n / 2 : of.n;
   const out = device.filled(experts.length * outputs, 0.5);
-  const lists = { experts: device.words(experts), tiles: device.filled(tileWords(jobs)) };
+  const lists = {
+    experts: device.words(experts),
+    tiles: device.filled(tileWords(sizes, of.tuning)),
+  };
   await device.run([
     ...expertTiles(lists, { ...jobs, matrix, tuning: of.tuning, label: "tiles" }),
     ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
@@ -89,6 +96,7 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
       epilogue: of.epilogue,
       perJob: of.perJob,
       tuning: of.tuning,
+      ...of.shared ? { shared: of.shared } : {},
       label: "test",
     }),
   ]);
@@ -110,6 +118,7 @@ const GATE_UP: Case = {
 const DOWN: Case = { ...GATE_UP, format: "f16", epilogue: "store", k: 40, perJob: true };
 const HARDWARE = tuning(false);
 const STAGED: Case = { ...GATE_UP, k: 768, n: 36, tuning: HARDWARE };
+const SINGLE = { epilogue: "store", perJob: true } as const;
 const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "gate and up, software": [GATE_UP, 5],
   "gate and up, hardware": [{ ...GATE_UP, tuning: HARDWARE }, 3],
@@ -118,11 +127,12 @@ const CASES: Readonly<Record<string, readonly [Case, rows: number]>> = {
   "one expert": [{ ...DOWN, numExperts: 1, topK: 1, shards: [1] }, 17],
   "more experts than jobs": [{ ...DOWN, numExperts: 40, topK: 3, n: 2, shards: [40] }, 4],
   "staged, one row": [{ ...STAGED, shards: [1, 5] }, 1],
-  "staged, tiles of 2": [{ ...STAGED, numExperts: 9, shards: [9] }, 3],
-  "staged, tiles of 4": [{ ...STAGED, format: "f16", epilogue: "store", perJob: true }, 6],
-  "staged, tiles of 8": [{ ...STAGED, shards: [2, 3, 1] }, 19],
+  "staged, two rows without lists": [{ ...STAGED, numExperts: 9, shards: [9] }, 2],
+  "staged, tiles of 2": [{ ...STAGED, format: "f16", epilogue: "store", perJob: true }, 3],
+  "prefetched, tiles of 4": [{ ...STAGED, shards: [2, 3, 1] }, 19],
+  "prefetched, tiles of 8": [{ ...STAGED, numExperts: 2, shards: [2], n: 10 }, 37],
   "11 blocks a lane, one row": [{ ...STAGED, k: 1408, n: 6 }, 1],
-  "11 blocks a lane, tiles of 8": [{ ...STAGED, k: 1408, n: 6, format: "f32" }, 12],
+  "11 blocks a lane, tiles of 4": [{ ...STAGED, k: 1408, n: 6, format: "f32" }, 12],
 };
 
 for (const [name, [of, rows]] of Object.entries(CASES)) {
@@ -140,6 +150,7 @@ const ROWS_OF: Readonly<Record<string, Case>> = {
   "software": { ...GATE_UP, shards: [4, 2] },
   "through the cache": { ...GATE_UP, tuning: HARDWARE, shards: [4, 2] },
   "staged": { ...STAGED, shards: [4, 2] },
+  "staged, tiles of 8 for many": { ...STAGED, numExperts: 2, topK: 2, n: 10, shards: [1, 1] },
   "q8 of 16 lanes": { ...STAGED, format: "q8" },
   "q8 of 8 lanes, 11 blocks each": { ...STAGED, format: "q8", k: 1408, n: 6 },
   "q4 of 8 lanes": { ...STAGED, format: "q4" },
@@ -149,7 +160,7 @@ const ROWS_OF: Readonly<Record<string, Case>> = {
 for (const [name, of] of Object.entries(ROWS_OF)) {
   Deno.test(`experts: a row's bits are its own, ${name}`, async () => {
     const { matrix } = upload(of);
-    const most = 25;
+    const most = of.topK === of.numExperts ? 37 : 25;
     const x = numbers(most * of.k, 5);
     const experts = choices(most, of);
     const rowOf = (r: number) => x.subarray(r * of.k, (r + 1) * of.k);
@@ -159,7 +170,8 @@ for (const [name, of] of Object.entries(ROWS_OF)) {
       alone.push(await run(matrix, rowOf(r), own, of));
     }
     assert.ok(alone.flat().every((words) => words.every((word) => word << 1 !== 0)));
-    for (const count of [2, 3, 6, 8, 25]) { // tiles of 2, 2, 4, 8 and 8
+    // Tiles of 2 to 8 on software; 1, 2 and 4, or of integers 2 and 8, on hardware.
+    for (const count of [2, 3, 6, 8, most]) {
       const order = shuffled(most, count).slice(0, count);
       const some = Float32Array.from(order.flatMap((r) => [...rowOf(r)]));
       const chosen = order.flatMap((r) => experts.slice(r * of.topK, (r + 1) * of.topK));
@@ -167,6 +179,49 @@ for (const [name, of] of Object.entries(ROWS_OF)) {
       for (const [i, r] of order.entries()) {
         const own = together.slice(i * of.topK, (i + 1) * of.topK);
         assert.deepEqual(own, alone[r], `row ${r} as ${i} of ${count}`);
+      }
+    }
+  });
+}
+
+/** The rows of experts, the last `shared` of them as the rows of one MLP: [gate; up], or down's by output. */
+function asOneMlp(values: Float32Array, of: Case): Float32Array {
+  const { numExperts, n, k, epilogue, shared = 0 } = of;
+  const first = numExperts - shared;
+  const row = (expert: number, c: number) => {
+    const at = (first + expert) * n + c;
+    return [...values.subarray(at * k, (at + 1) * k)];
+  };
+  const parts = [...Array(shared).keys()];
+  const columns = (count: number) => [...Array(count).keys()];
+  const half = n / 2;
+  const rows = epilogue === "swiglu"
+    ? [0, half].flatMap((begin) =>
+      parts.flatMap((e) => columns(half).flatMap((c) => row(e, begin + c)))
+    )
+    : columns(n).flatMap((c) => parts.flatMap((e) => row(e, c)));
+  return Float32Array.from([...values.subarray(0, first * n * k), ...rows]);
+}
+
+for (const base of [GATE_UP, { ...DOWN, shards: [6] }, STAGED, { ...STAGED, ...SINGLE }]) {
+  const name = `${base.epilogue}, ${base.k} columns`;
+  Deno.test(`experts: those that every row has are parts of one MLP, ${name}`, async () => {
+    for (const shared of [1, 2, 3]) {
+      const { format, numExperts, n, k: cols, tuning: { lanes } } = base;
+      const apart = { ...base, topK: 2 + shared };
+      const values = weights(format as FloatFormat, numExperts * n, cols);
+      const shape = { format: format as FloatFormat, cols, lanes, shards: [numExperts * n] };
+      const of = { ...apart, shared };
+      const one = uploadMatrix(device, asOneMlp(values, of), shape);
+      for (const rows of [1, 7]) {
+        const routed = choices(rows, { ...base, numExperts: numExperts - shared });
+        const experts = Array.from({ length: rows }, (_, r) => [
+          ...routed.slice(2 * r, 2 * r + 2),
+          ...Array.from({ length: shared }, (_, s) => numExperts - shared + s),
+        ]).flat();
+        const x = numbers((of.perJob ? experts.length : rows) * cols, 3);
+        const wanted = await run(uploadMatrix(device, values, shape), x, experts, apart);
+        assert.deepEqual(await run(one, x, experts, of), wanted);
       }
     }
   });
