@@ -1,5 +1,5 @@
 /** What bench/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
-import { expertMatmul, expertTiles, tileWords } from "../shaders/experts/experts.ts";
+import { expertMatmul, expertTile, expertTiles, tileWords } from "../shaders/experts/experts.ts";
 import { expertTensor, scaleWeights } from "../shaders/experts/expert_tensor.ts";
 import { rowScales, weightScales } from "../shaders/tensor/matmul_tensor.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
@@ -119,12 +119,13 @@ export class ExpertBuffers {
     const jobs = { rows, topK, numExperts };
     const lists = {
       experts: this.words(experts),
-      tiles: { buffer: storage(gpu.device, "tiles", 4 * tileWords(jobs)) },
+      tiles: { buffer: storage(gpu.device, "tiles", 4 * tileWords(jobs, tuned)) },
     };
     const perJob = epilogue === "store";
-    this.simtTiles = expertTiles(lists, { ...jobs, matrix, tuning: tuned, label: "tiles" });
+    const tiled = { ...jobs, tile: expertTile(jobs, matrix, tuned), tuning: tuned };
+    this.simtTiles = expertTiles(lists, { ...tiled, matrix, label: "tiles" });
     return expertMatmul({ matrix, x, out, ...lists }, {
-      ...{ ...jobs, epilogue, perJob, tuning: tuned, label: shape.name },
+      ...{ ...tiled, epilogue, perJob, label: shape.name },
     });
   }
   simtTiles: Plan = [];

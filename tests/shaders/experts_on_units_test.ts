@@ -2,7 +2,7 @@
 // at every number of rows. EYRIE_WEBGPU=dawn has units, if any.
 
 import assert from "node:assert/strict";
-import { expertMatmul, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
+import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
 import { scaleWeights } from "../../shaders/experts/expert_tensor.ts";
 import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
 import { unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
@@ -62,11 +62,12 @@ for (const epilogue of ["swiglu", "store"] as const) {
       const { matrix, tensor } = await onUnits();
       const run = async (rows: number, units: boolean) => {
         const rules = { ...tuning(true), ...units ? { tensor } : {} };
-        const jobs = { rows, topK: TOP_K, numExperts: EXPERTS, tuning: rules };
         const of = units ? matrix : upload();
+        const all = { rows, topK: TOP_K, numExperts: EXPERTS };
+        const jobs = { ...all, tile: expertTile(all, of, rules), tuning: rules };
         const lists = {
           experts: device.words(Array.from({ length: rows }, (_, r) => choice(r)).flat()),
-          tiles: device.filled(tileWords(jobs, unit)),
+          tiles: device.filled(tileWords(jobs, rules, unit)),
         };
         const out = device.filled(rows * outputs, 3);
         const input = device.floats(x.slice(0, rows * xRow));
