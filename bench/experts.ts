@@ -1,5 +1,5 @@
 /**
- * `deno run -A bench/experts.ts [--small] [--shapes NAME,...] [--tiles few|many] ROWS...`: matmuls of
+ * `deno run -A bench/experts.ts [--small] [--shapes NAME,...] ROWS...`: matmuls of
  * experts on matrix units beside the others, with random routing, by `--webgpu dawn`. The weights of all
  * experts of one layer; at few rows several routings in turn, so that no cache holds what they read.
  *
@@ -55,10 +55,7 @@ function difference(a: Float32Array, b: Float32Array): number {
 async function timeShape(
   bench: Bench,
   shape: Shape,
-  { rows: allRows, tiles }: {
-    readonly rows: readonly number[];
-    readonly tiles: string;
-  },
+  allRows: readonly number[],
 ): Promise<void> {
   const { numExperts, topK, n, k } = shape;
   const buffers = new ExpertBuffers(bench, shape, Math.max(...allRows));
@@ -85,7 +82,7 @@ async function timeShape(
     const jobs = rows * topK;
     const made: { programs: Program[]; tile: ExpertTile }[] = [];
     // A compilation lets the clocks drop: all of them come before what is timed.
-    for (const tile of expertTilesFor(bench, tiles, k, jobs / numExperts, rows)) {
+    for (const tile of expertTilesFor(bench, { k, mean: jobs / numExperts, rows })) {
       try {
         const programs: Program[] = [];
         for (const experts of routings) {
@@ -138,7 +135,6 @@ async function main(): Promise<void> {
     options: {
       small: { type: "boolean", default: false },
       shapes: { type: "string", default: "deepseek.gateUp,deepseek.down,qwen.gateUp,qwen.down" },
-      tiles: { type: "string", default: "few" },
     },
     allowPositionals: true,
   });
@@ -152,7 +148,7 @@ async function main(): Promise<void> {
   const names = values.shapes.split(",");
   for (const shape of SHAPES.filter(({ name }) => names.includes(name))) {
     const cut = values.small ? { ...shape, ...SMALL } : shape;
-    await timeShape(bench, cut, { rows, tiles: values.tiles });
+    await timeShape(bench, cut, rows);
     for (const count of rows) await timeScaling(bench, cut, count);
   }
 }

@@ -53,13 +53,10 @@ const MANY: readonly (readonly [
   [4, [4, 2], [1, 4], 64, 1],
 ];
 
-/** Those that the adapter can run, of a list, and that suit jobs of which an expert has `mean`. */
+/** Those that the adapter can run and that suit jobs of which an expert has `mean`. */
 export function expertTilesFor(
   { gpu: { limits }, unit }: { readonly gpu: Gpu; readonly unit: MatrixUnit },
-  list: string,
-  k: number,
-  mean: number,
-  rows: number,
+  { k, mean, rows }: { readonly k: number; readonly mean: number; readonly rows: number },
 ): ExpertTile[] {
   const few = FEW.map(([columns, own, stage, ahead]): ExpertTile => ({
     ...{ jobs: rows === 1 ? 1 : unit.m / 2, grid: [1, columns], own: [1, own] },
@@ -69,7 +66,7 @@ export function expertTilesFor(
     .map(([jobs, grid, own, stage, ahead]): ExpertTile => ({
       ...{ jobs: jobs * unit.m, grid, own, stage, ahead },
     }));
-  return (list === "few" ? few : many).filter((tile) =>
+  return (mean < 2 ? few : many).filter((tile) =>
     k % tile.stage === 0 && tile.stage % unit.k === 0 &&
     expertTileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     expertTileThreads(unit, tile) <= limits.maxComputeInvocationsPerWorkgroup
