@@ -3,7 +3,7 @@
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
 // split): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
-// head and come in $QUADS fours, one to a vector component. Three steps:
+// head and come in $QUADS fours, one to a vector component, of which $QUERIES are used. Three steps:
 //   scores   $LANES invocations share a cell: lane l sums vec8s l, l + $LANES, ... of q . k, the lanes
 //            are added in order of l;
 //   weights  exp(score - peak of the split);
@@ -16,6 +16,9 @@
 // Rows of a tile share the reads of splits whose cells are stored at the same place for all of them. A split
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
 // first $PATH_GROUPS along z, two for each row of the tile. Tiles of one row need none of these.
+//
+// With a window the others along z begin with the first split that a row of the tile sees: as many as
+// the windows of its rows can touch, however long the context is.
 //
 // Slot:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
@@ -98,6 +101,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var count = min(TILE, PER_SLOT - within);
   let before = PATHS * PATH_GROUPS;
   var split = tile.z - before;
+  if (WINDOW != 0xffffffffu) {
+    var earliest = 0xffffffffu;
+    //for r in TILE
+    {
+      let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
+      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
+    }
+    //end
+    split += select(earliest / SPLIT_CELLS, 0u, earliest == 0xffffffffu);
+  }
   let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
   if (tile.z < before) {
     if (tile.z / 2u >= count) {
@@ -158,7 +171,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   value$c = stored(slot, kv_head, value$c);
   //end
   //for j in QUADS
-  //for h in FOUR
+  //for h in QUERIES
   let query$j_$h = ((row + min((4u * $ju + $hu) / GROUP, count - 1u)) * heads
     + tile.y * GROUP + (4u * $ju + $hu) % GROUP) * (2u * VEC8S);
   //for p in PASSES
@@ -173,7 +186,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let k$p = vec8_of(load_key(key$p, e));
     //end
     //for j in QUADS
-    //for h in FOUR
+    //for h in QUERIES
     {
       let own = Vec8(q[query$j_$h + e], q[query$j_$h + VEC8S + e]);
       //for p in PASSES
@@ -191,6 +204,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   //for j in QUADS
   //for p in PASSES
+  //for h in UNUSED
+  let dot$j_$p_$(QUERIES + h) = 0.0;
+  //end
   pool[lane * STRIDE + cell + $pu * AT_ONCE] = vec4<f32>(dot$j_$p_0, dot$j_$p_1, dot$j_$p_2, dot$j_$p_3);
   //end
   workgroupBarrier();
@@ -238,7 +254,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for j in QUADS
   var total$j = vec4<f32>(0.0);
   //for h in FOUR
-  var lo$j_$h = vec4<f32>(0.0);
+  var lo$j_$h = vec4<f32>(0.0); // of unused components nothing is added
   var hi$j_$h = vec4<f32>(0.0);
   //end
   //end
@@ -249,7 +265,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     {
       let weight = scores[$ju * SPLIT_CELLS + part + $cu * PARTS];
       total$j += weight;
-      //for h in FOUR
+      //for h in QUERIES
       lo$j_$h = fma(vec4<f32>(weight[$h]), v.lo, lo$j_$h);
       hi$j_$h = fma(vec4<f32>(weight[$h]), v.hi, hi$j_$h);
       //end

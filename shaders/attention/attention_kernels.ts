@@ -44,6 +44,23 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
   });
 }
 
+/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
+const PATH_CELLS = 16;
+
+/**
+ * Splits that a tile's rows can see: `all`, or those that their windows touch. Rows of a chain are a cell
+ * apart; those of trees are at most as far as their paths are long.
+ */
+export function launchedSplits(
+  all: number,
+  { window, paths }: { readonly window?: number | undefined; readonly paths: boolean },
+  tile: number,
+): number {
+  if (window === undefined) return all;
+  const cells = window + Math.max(tile - 1, paths ? PATH_CELLS : 0);
+  return Math.min(all, 1 + Math.ceil((cells - 1) / SPLIT_CELLS));
+}
+
 /** Workgroups of a tile of rows for the splits with paths: a path ends in the split after its first at most. */
 export function pathGroups(tile: number): number {
   return tile === 1 ? 0 : 2 * tile;
@@ -57,6 +74,7 @@ export function chunkCounts(
 ): Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number> & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
+  const QUERIES = Math.min(4, tile * group);
   // A split's cells times the lanes of each are at least the workgroup.
   const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
   const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
@@ -78,8 +96,10 @@ export function chunkCounts(
     LATE: CELLS - EARLY,
     TURNS: Math.ceil(QUADS * SPLIT_CELLS / THREADS),
     OUTS: Math.ceil(4 * VEC8S / THREADS),
-    HALVES: 2,
+    HALVES: Math.ceil(QUERIES / 2),
     FOUR: 4,
+    QUERIES,
+    UNUSED: 4 - QUERIES,
     EIGHT: 8,
   };
 }

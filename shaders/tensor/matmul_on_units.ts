@@ -46,14 +46,14 @@ export function matmulOnUnits(
 ): Dispatch[] | undefined {
   const scales = tensorScales(matrix, tensor);
   if (!tensor || !scales || epilogue.slots.out !== undefined) return undefined;
-  const { unit, limits, xScales } = tensor;
+  const { unit, limits, xScales, precision } = tensor;
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
   const use = { rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) =>
     matmulTensor({ x, out, wScales: scales[i] as Operand, xScales }, {
-      ...{ unit, rows, matrix, shard, splitK, epilogue, label },
+      ...{ unit, rows, matrix, shard, splitK, epilogue, precision, label },
       tile: tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile,
     })
   );

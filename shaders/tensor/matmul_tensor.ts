@@ -5,7 +5,7 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { Matrix, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
+import type { Matrix, Precision, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
@@ -76,15 +76,26 @@ export function tensorBindings({ buffers }: Epilogue): number {
 
 const kernels = new Map<string, Kernel>();
 
-function tensorKernel(unit: MatrixUnit, tile: TensorTile, epilogue: Epilogue): Kernel {
+function tensorKernel(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  epilogue: Epilogue,
+  precision: Precision,
+): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor_${epilogue.name}_${parts.join("_")}`;
+  const rounded = precision === "f16";
+  const kind = rounded ? "matmul_tensor_f16" : "matmul_tensor";
+  const name = `${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: { out: "matmul/out", ...epilogue.slots },
-      counts: { ...countsOf(unit, tile), ...epilogue.counts },
+      counts: {
+        ...countsOf(unit, tile),
+        ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
+        ...epilogue.counts,
+      },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
@@ -104,6 +115,8 @@ export interface TensorMatmul {
   readonly splitK?: number;
   /** One that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
+  /** Of x; default f32. */
+  readonly precision?: Precision | undefined;
   readonly label: string;
 }
 
@@ -121,12 +134,13 @@ export function matmulTensor(
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
+  const { precision = "f32" } = of;
   const { cols } = matrix;
   if (cols % (tile.stage * splitK) !== 0) {
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
-  return dispatch(tensorKernel(unit, tile, epilogue), {
+  return dispatch(tensorKernel(unit, tile, epilogue, precision), {
     buffers: {
       weights: shard.operand,
       x: { ...x, size: 4 * rows * cols },

@@ -131,10 +131,15 @@ export interface Launch {
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
+/** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
+export type Precision = "f32" | "f16";
+
 /** The bf16 matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
+  /** Default f32. */
+  readonly precision?: Precision | undefined;
   /** f32 [rows] of each shard: all shards of a matrix are here, or none. */
   readonly scales: ReadonlyMap<Shard, Operand>;
   /**
@@ -171,6 +176,8 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
+  /** Most storage buffers of a kernel. */
+  readonly storageBuffers: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
@@ -184,10 +191,12 @@ export interface Tuning {
 }
 
 /** The limits of an adapter that launches depend on. */
-export type TuningLimits = Pick<
-  GPUSupportedLimits,
-  "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
->;
+export type TuningLimits =
+  & Pick<
+    GPUSupportedLimits,
+    "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
+  >
+  & Partial<Pick<GPUSupportedLimits, "maxStorageBuffersPerShaderStage">>;
 
 const LEAST: TuningLimits = {
   maxComputeInvocationsPerWorkgroup: 256,
@@ -207,28 +216,27 @@ export function tuning(
   backend: string = "vulkan",
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
-  const workgroupBytes = maxComputeWorkgroupStorageSize;
+  const storageBuffers = limits.maxStorageBuffersPerShaderStage ?? 8;
+  const shared = { software, storageBuffers, workgroupBytes: maxComputeWorkgroupStorageSize };
   return software
     ? {
-      software,
+      ...shared,
       lanes: 1,
       groups: 8,
       pairs: 8,
       stagedRows: 0,
       packedRows: 0,
       rowLanes: 16,
-      workgroupBytes,
       tiles: false,
     }
     : {
-      software,
+      ...shared,
       lanes: 16,
       groups: 8,
       pairs: 2,
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
-      workgroupBytes,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }

@@ -1,6 +1,5 @@
 /** The gated MLP. */
-import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
-import type { Operand } from "../../gpu/kernel.ts";
+import type { PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
@@ -9,6 +8,7 @@ import {
   type End,
   type LayerSource,
 } from "./decoder_context.ts";
+import { type BranchInput, project } from "./branch_input.ts";
 import type { Activation, DenseMlp } from "../config/layer_spec.ts";
 
 export interface DenseWeights {
@@ -47,18 +47,20 @@ export function denseMlp(
   context: DecoderContext,
   { spec, gateUp, down }: DenseWeights,
   { input, rows, end, label }: {
-    readonly input: Operand;
+    readonly input: Omit<BranchInput, "stream">;
     readonly rows: number;
     readonly end: End;
     /** Of the layer. */
     readonly label: string;
   },
 ): Branch {
-  const { tuning, scratch: { act } } = context;
+  const { scratch: { act } } = context;
   const out = branchEnd(context, { matrix: down, x: act }, { rows, end, label: `${label}.down` });
-  const gated = matmul(
-    { matrix: gateUp, x: input, out: act },
-    { rows, epilogue: EPILOGUE[spec.activation], tuning, label: `${label}.gateUp` },
+  const gated = project(
+    context,
+    input,
+    { matrix: gateUp, out: act },
+    { rows, epilogue: EPILOGUE[spec.activation], label: `${label}.gateUp` },
   );
   return { ...out, plan: [...gated, ...out.plan] };
 }
