@@ -44,6 +44,7 @@ import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
+import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
 import route from "./router/route.wgsl" with { type: "text" };
@@ -164,8 +165,10 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
+import tensorHalves from "./tensor/halves.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
+import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
@@ -240,6 +243,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_prefetch": expertPrefetch,
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
+  "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
   "router/route": route,
@@ -360,8 +364,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
+  "tensor/halves": tensorHalves,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/row_scales": rowScales,
+  "tensor/scale_weights": scaleWeights,
   "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,

@@ -93,7 +93,9 @@ function expertCase(
         const epilogue = perJob ? "store" : "swiglu";
         // Both matmuls of a layer share the lists, which are made before gate-up.
         return [
-          ...perJob ? [] : expertTiles(lists, { ...jobs, tile, tuning: tune, label: "tiles" }),
+          ...perJob
+            ? []
+            : expertTiles(lists, { ...jobs, matrix, tile, tuning: tune, label: "tiles" }),
           ...expertMatmul({ matrix, x, out, ...lists }, { ...shape, epilogue }),
         ];
       });

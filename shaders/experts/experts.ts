@@ -1,8 +1,11 @@
 import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel, type JobSource } from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
+import { unitTile } from "./expert_unit_tiles.ts";
+import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
 import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
@@ -13,20 +16,44 @@ const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
 /** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
 export type TiledJobs = Jobs & { readonly tile: TileSize };
 
-/** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices. */
-export function tileWords(jobs: Jobs, tuning: Pick<Tuning, "software" | "packedRows">): number {
+/** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
+export function expertTile(
+  jobs: Jobs,
+  matrix: Pick<Matrix, "format" | "shards">,
+  tuning: Tuning,
+): TileSize {
+  const { tensor } = tuning;
+  if (tensor && expertScales(matrix, tensor)) return unitTile(jobs, tensor.unit);
+  return tileSize(jobs, tuning, matrix.format);
+}
+
+/** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices, on `unit` or not. */
+export function tileWords(
+  jobs: Jobs,
+  tuning: Pick<Tuning, "software" | "packedRows">,
+  unit?: MatrixUnit,
+): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  const words = (some: Jobs) =>
-    (["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format)));
+  const words = (some: Jobs) => [
+    ...(["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format))),
+    ...unit ? [listWords(some, unitTile(some, unit))] : [],
+  ];
   return Math.max(...counts.flatMap(words));
 }
 
-/** Records the lists of jobs where expertMatmul reads any. `experts` is u32 [rows, topK]. */
+/** Records the lists of jobs where expertMatmul reads any for `matrix`. `experts` is u32 [rows, topK]. */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
-  { tuning, ...jobs }: TiledJobs & { readonly tuning: Tuning; readonly label: string },
+  { matrix, tuning, ...jobs }: TiledJobs & {
+    readonly matrix: Pick<Matrix, "shards">;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
 ): Dispatch[] {
-  if (sourceOf(jobs, tuning) !== "tiled") return [];
+  const listed = expertScales(matrix, tuning.tensor)
+    ? jobs.tile > 1
+    : sourceOf(jobs, tuning) === "tiled";
+  if (!listed) return [];
   return [jobLists(lists, { ...jobs, software: tuning.software })];
 }
 
@@ -41,15 +68,18 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard.
+ * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard, and where
+ * the matrix goes to matrix units and x has no scales one before them.
  *
  * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
  */
 export function expertMatmul(
-  { matrix, x, out, ...lists }: {
+  { matrix, x, xScales, out, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
+    /** Of x's rows, f32, where who wrote them noted them: for matrix units. */
+    readonly xScales?: Operand | undefined;
     readonly out: Operand;
     readonly experts: Operand;
     readonly tiles: Operand;
@@ -66,6 +96,11 @@ export function expertMatmul(
   const { epilogue, tile, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
+  const onUnits = expertsOnUnits({ matrix, x, noted: xScales, out, ...lists }, {
+    ...{ ...shape, tensor: tuning.tensor },
+    work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
+  });
+  if (onUnits) return onUnits;
   const launch = expertShape(matrix, tile, tuning);
   const { pairs, groups } = launch;
   const source = sourceOf(shape, tuning);

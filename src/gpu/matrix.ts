@@ -142,6 +142,11 @@ export interface TensorMatrices {
   readonly precision?: Precision | undefined;
   /** f32 [rows] of each shard: all shards of a matrix are here, or none. */
   readonly scales: ReadonlyMap<Shard, Operand>;
+  /**
+   * The same of experts. Their weights are f16 times their rows' scales since they were loaded: no other
+   * kernel takes them. Both matrices of a mixture are here, or none.
+   */
+  readonly experts: ReadonlyMap<Shard, Operand>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
   readonly xScales: Operand;
 }

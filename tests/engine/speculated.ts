@@ -1,5 +1,6 @@
 /** The golden models with a draft of random weights beside them. */
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
+import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
@@ -49,7 +50,7 @@ export async function loadSpeculated(gpu: Gpu, models: OpenedModels): Promise<Lo
     (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
   );
   random.fillAll();
-  return weights;
+  return await withTensorMatrices(gpu, weights);
 }
 
 function draftConfig(target: unknown): unknown {

@@ -90,7 +90,7 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
     tiles: device.filled(tileWords(sizes, of.tuning)),
   };
   await device.run([
-    ...expertTiles(lists, { ...jobs, tuning: of.tuning, label: "tiles" }),
+    ...expertTiles(lists, { ...jobs, matrix, tuning: of.tuning, label: "tiles" }),
     ...expertMatmul({ matrix, x: device.floats(x), out, ...lists }, {
       ...jobs,
       epilogue: of.epilogue,

@@ -47,7 +47,7 @@ async function build(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
   const lanes = tuning(true).lanes;
   return {
     matrix: { format: "bf16", rows: MATRIX_ROWS, cols: COLS, lanes, shards },
-    tensor: { unit, limits, scales, xScales: device.filled(MOST) },
+    tensor: { unit, limits, scales, experts: new Map(), xScales: device.filled(MOST) },
   };
 }
 

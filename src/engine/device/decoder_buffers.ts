@@ -14,6 +14,7 @@ import {
   type Tuning,
   tuning,
 } from "../../gpu/matrix.ts";
+import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
   actWidth,
   attentionSizes,
@@ -96,7 +97,10 @@ export function decoderContext(
       launches: shared.launches,
       tensor: shared.tensor,
     },
-    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
+    scratch: {
+      ...scratch(gpu, name, config, { rows: maxRows(capacity), unit: shared.tensor?.unit }),
+      partial: shared.partial,
+    },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
     ),
@@ -128,7 +132,7 @@ function scratch(
   gpu: Gpu,
   name: string,
   config: ModelConfig,
-  rows: number,
+  { rows, unit }: { readonly rows: number; readonly unit: MatrixUnit | undefined },
 ): Omit<Scratch, "partial"> {
   const floats = (label: string, cols: number) =>
     storageBuffer(gpu, `${name}.${label}`, rows * cols);
@@ -146,16 +150,20 @@ function scratch(
     ),
     act: floats("act", widest(({ mlp }) => actWidth(mlp))),
     sums: floats("sums", MOST_SPLIT_K * hiddenSize),
-    mixture: mixtureScratch(gpu, name, config, rows),
+    mixture: mixtureScratch(gpu, name, config, { rows, unit }),
   };
 }
 
 /** Words of the lists, whether the shared expert is stacked or not. */
-function mixtureTiles(mlp: MixtureMlp, rows: number, rules: Tuning): number {
+function mixtureTiles(
+  mlp: MixtureMlp,
+  rows: number,
+  { rules, unit }: { readonly rules: Tuning; readonly unit: MatrixUnit | undefined },
+): number {
   const { topK, numExperts } = mlp.routing;
   const shared = sharedExperts(mlp);
   return Math.max(
-    tileWords({ topK, numExperts, rows }, rules),
+    tileWords({ topK, numExperts, rows }, rules, unit),
     tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules),
   );
 }
@@ -164,7 +172,7 @@ function mixtureScratch(
   gpu: Gpu,
   name: string,
   { hiddenSize, layers }: ModelConfig,
-  rows: number,
+  { rows, unit }: { readonly rows: number; readonly unit: MatrixUnit | undefined },
 ): MixtureScratch | undefined {
   const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
   if (mixtures.length === 0) return undefined;
@@ -177,7 +185,7 @@ function mixtureScratch(
     logits: words("router", rows * widest(({ routing }) => routing.numExperts + 1)),
     experts: words("experts", rows * jobs),
     weights: words("weights", rows * jobs),
-    tiles: words("tiles", widest((mlp) => mixtureTiles(mlp, rows, rules))),
+    tiles: words("tiles", widest((mlp) => mixtureTiles(mlp, rows, { rules, unit }))),
     outputs: words("outputs", rows * jobs * hiddenSize),
   };
 }

@@ -15,6 +15,7 @@ import {
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
+import { scaleExperts } from "./experts.ts";
 import { matmulsOf } from "./matmuls.ts";
 
 /** A shard that may go there, and where its rows' scales and faults begin. */
@@ -35,23 +36,38 @@ export async function withTensorMatrices(
   return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
 }
 
-/**
- * Scales the rows of all bf16 matrices whose shape fits. A matrix with a number that f16 cannot hold beside
- * its row's largest is left out: the other kernels keep it. Undefined where the device has no units.
- */
+/** Undefined where the device has no units, or none of the matrices goes there. */
 async function tensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
 ): Promise<TensorMatrices | undefined> {
   const { matrixUnit: unit, limits, device } = gpu;
   if (unit === undefined) return undefined;
+  const of = { unit, limits };
+  const scales = await denseScales(gpu, loaded, of);
+  const experts = await scaleExperts(gpu, loaded, of);
+  if (scales.size + experts.size === 0) return undefined;
+  const xScales = { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
+  return { ...of, scales, experts, xScales };
+}
+
+/**
+ * Scales the rows of all bf16 matrices whose shape fits. A matrix with a number that f16 cannot hold beside
+ * its row's largest is left out: the other kernels keep it.
+ */
+async function denseScales(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  of: Pick<TensorMatrices, "unit" | "limits">,
+): Promise<ReadonlyMap<Shard, Operand>> {
+  const { limits, device } = gpu;
   const rules = tuning(gpu.info.software, limits, gpu.info.backend);
   const matrices = matmulsOf(loaded, rules)
-    .filter(({ matrix, splitK }) => fitsUnits(matrix, { unit, limits, splitK }))
+    .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
     .map(({ matrix }) => matrix);
   const candidates = placed(new Set(matrices));
   const last = candidates.at(-1);
-  if (last === undefined) return undefined;
+  if (last === undefined) return new Map();
   const bytes = last.offset + 4 * last.shard.rows;
   const scales = storage(device, "tensor.scales", bytes);
   const faults = storage(device, "tensor.faults", bytes);
@@ -72,14 +88,10 @@ async function tensorMatrices(
       counts.subarray(offset / 4, offset / 4 + rows).some((count) => count > 0)
     ).map(({ matrix }) => matrix),
   );
-  return {
-    ...{ unit, limits },
-    scales: new Map(
-      candidates.filter(({ matrix }) => !faulty.has(matrix))
-        .map((of) => [of.shard, part(scales, of)]),
-    ),
-    xScales: { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) },
-  };
+  return new Map(
+    candidates.filter(({ matrix }) => !faulty.has(matrix))
+      .map((of) => [of.shard, part(scales, of)]),
+  );
 }
 
 function placed(matrices: ReadonlySet<Matrix>): Candidate[] {

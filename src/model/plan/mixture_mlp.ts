@@ -1,6 +1,10 @@
 /** Mixture of experts: a router chooses a few gated MLPs for each row. */
-import { combineExperts, expertMatmul, expertTiles } from "../../../shaders/experts/experts.ts";
-import { tileSize } from "../../../shaders/experts/expert_shape.ts";
+import {
+  combineExperts,
+  expertMatmul,
+  expertTile,
+  expertTiles,
+} from "../../../shaders/experts/experts.ts";
 import { route } from "../../../shaders/router/route.ts";
 import { canRoute, router as routerOf } from "../../../shaders/router/router.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
@@ -144,9 +148,9 @@ function expertOutputs(
   const { gateUp, down, stacked: shared } = weights;
   const lists = { experts, tiles };
   const jobs = jobsOf(weights, rows);
-  const launch = { ...jobs, tile: tileSize(jobs, tuning, gateUp.format), shared, tuning };
+  const launch = { ...jobs, tile: expertTile(jobs, gateUp, tuning), shared, tuning };
   return [
-    ...expertTiles(lists, { ...launch, label: `${label}.tiles` }),
+    ...expertTiles(lists, { ...launch, matrix: gateUp, label: `${label}.tiles` }),
     ...expertMatmul(
       { matrix: gateUp, x: input, out: act, ...lists },
       { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },

@@ -1,0 +1,78 @@
+/** Which workgroups of expert_tensor.wgsl are timed. */
+import {
+  type ExpertTile,
+  expertTileBytes,
+  expertTileThreads,
+} from "../shaders/experts/expert_tensor.ts";
+import type { Gpu } from "../src/gpu/device.ts";
+import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
+
+export type { ExpertTile };
+
+type Launch = readonly [columns: number, own: number, stage: number, ahead: number];
+
+/** Up to eight jobs: subgroups, each with own columns. */
+const FEW: readonly Launch[] = [
+  [1, 1, 128, 2],
+  [1, 1, 64, 2],
+  [1, 1, 64, 4],
+  [1, 2, 64, 2],
+  [2, 1, 128, 2],
+  [2, 1, 64, 2],
+  [2, 2, 64, 2],
+  [4, 1, 128, 1],
+  [4, 1, 128, 2],
+  [4, 1, 128, 3],
+  [4, 1, 256, 1],
+  [4, 1, 64, 2],
+  [8, 1, 128, 1],
+  [8, 1, 64, 2],
+];
+
+/** Jobs in tiles of the unit's rows, rows and columns of subgroups, own rows and columns, ... */
+const MANY: readonly (readonly [
+  jobs: number,
+  grid: readonly [number, number],
+  own: readonly [number, number],
+  stage: number,
+  ahead: number,
+])[] = [
+  [1, [1, 4], [1, 1], 128, 1],
+  [1, [1, 4], [1, 2], 64, 1],
+  [2, [1, 4], [2, 2], 32, 1],
+  [2, [1, 4], [2, 2], 64, 1],
+  [2, [1, 4], [2, 1], 64, 1],
+  [2, [2, 2], [1, 4], 32, 1],
+  [2, [2, 4], [1, 2], 64, 1],
+  [4, [1, 4], [4, 2], 32, 1],
+  [4, [2, 2], [2, 4], 32, 1],
+  [4, [2, 2], [2, 4], 64, 1],
+  [4, [2, 4], [2, 2], 32, 1],
+  [4, [2, 4], [2, 2], 64, 1],
+  [4, [2, 4], [2, 4], 32, 1],
+  [4, [4, 2], [1, 4], 64, 1],
+];
+
+/** Those that the adapter can run and that suit jobs of which an expert has `mean`. */
+export function expertTilesFor(
+  { gpu: { limits }, unit }: { readonly gpu: Gpu; readonly unit: MatrixUnit },
+  { k, mean, rows }: { readonly k: number; readonly mean: number; readonly rows: number },
+): ExpertTile[] {
+  const few = FEW.map(([columns, own, stage, ahead]): ExpertTile => ({
+    ...{ jobs: rows === 1 ? 1 : unit.m / 2, grid: [1, columns], own: [1, own] },
+    ...{ stage, ahead },
+  }));
+  const many = MANY.filter(([jobs]) => jobs * unit.m < 6 * mean || jobs === 1)
+    .map(([jobs, grid, own, stage, ahead]): ExpertTile => ({
+      ...{ jobs: jobs * unit.m, grid, own, stage, ahead },
+    }));
+  return (mean < 2 ? few : many).filter((tile) =>
+    k % tile.stage === 0 && tile.stage % unit.k === 0 &&
+    expertTileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    expertTileThreads(unit, tile) <= limits.maxComputeInvocationsPerWorkgroup
+  );
+}
+
+export function tileText({ jobs, grid, own, stage, ahead }: ExpertTile): string {
+  return `${jobs} jobs, ${grid.join("x")} of ${own.join("x")}, k ${stage}, ${ahead} ahead`;
+}

@@ -1,0 +1,181 @@
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { shader } from "../shader.ts";
+import type { ExpertEpilogue } from "./expert_kernels.ts";
+
+/** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
+export interface ExpertTile {
+  /** Jobs of one expert: 1, half of the unit's rows, or a multiple of them. */
+  readonly jobs: number;
+  /** Subgroups, jobs by columns of tiles. */
+  readonly grid: readonly [jobs: number, columns: number];
+  /** Tiles of each of them; jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
+  readonly own: readonly [jobs: number, columns: number];
+  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  readonly stage: number;
+  /** Stages that are loaded ahead, 1 or more. */
+  readonly ahead: number;
+}
+
+/** Columns of outputs of a workgroup. */
+export function tileColumns({ n }: MatrixUnit, { grid, own }: ExpertTile): number {
+  return grid[1] * own[1] * n;
+}
+
+/** Invocations of a workgroup; they divide what a stage brings of the weights. */
+export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): number {
+  return grid[0] * grid[1] * lanes;
+}
+
+/** Bytes of workgroup memory. */
+export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
+  const { W_WORDS, X_WORDS } = countsOf(unit, tile);
+  return 16 * (W_WORDS + X_WORDS);
+}
+
+function countsOf(unit: MatrixUnit, tile: ExpertTile) {
+  const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
+  const { stage: STAGE, ahead: AHEAD } = tile;
+  const TILE_COLS = tileColumns(unit, tile);
+  const THREADS = expertTileThreads(unit, tile);
+  const CHUNKS = STAGE / 8;
+  const SUM_WORDS = unit.m * unit.n / 4;
+  // hi and lo of few jobs are rows of one tile.
+  const packed = JOBS <= unit.m / 2;
+  const LO_ROW = packed ? unit.m / 2 : JOBS;
+  const PARTS = packed ? 1 : 2;
+  return {
+    ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
+    ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
+    ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
+    ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
+    TILE_R: packed ? LO_ROW : unit.m,
+    LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
+    STEPS: STAGE / unit.k,
+    W_LOADS: TILE_COLS * CHUNKS / THREADS,
+    X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
+    X_WORDS: 2 * LO_ROW * (CHUNKS + 1),
+  };
+}
+
+const kernels = new Map<string, Kernel>();
+
+function expertKernel(
+  unit: MatrixUnit,
+  tile: ExpertTile,
+  { epilogue, uneven }: {
+    readonly epilogue: ExpertEpilogue;
+    /** Whether the stages are no multiple of those ahead. */
+    readonly uneven: boolean;
+  },
+): Kernel {
+  const { m, n, k, lanes } = unit;
+  const { jobs, grid, own, stage, ahead } = tile;
+  const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
+  const name = `expert_tensor_${epilogue}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const code = shader("experts/expert_tensor", {
+      slots: {
+        jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
+        epilogue: `matmul/epilogue/${epilogue}`,
+      },
+      counts: { ...countsOf(unit, tile), UNEVEN: Number(uneven) },
+    });
+    const lists = jobs === 1 ? "experts" : "tiles";
+    return kernel(name, code, {
+      bindings: ["weights", "x", "out", lists, "w_scales", "x_scales"],
+      constants: [
+        "COLS",
+        "MATRIX_ROWS",
+        "OUT_COLS",
+        "FIRST_EXPERT",
+        "SHARD_EXPERTS",
+        "ROW_JOBS",
+      ],
+    });
+  });
+}
+
+/** What one dispatch multiplies: the experts of a shard by their jobs. */
+export interface ExpertTensor {
+  readonly unit: MatrixUnit;
+  readonly tile: ExpertTile;
+  readonly matrix: Pick<Matrix, "cols">;
+  /** Rows of an expert, even. */
+  readonly expertRows: number;
+  readonly shard: Shard;
+  /** Most tiles of jobs. */
+  readonly tiles: number;
+  /** Jobs that a row of x has. */
+  readonly rowJobs: number;
+  readonly epilogue: ExpertEpilogue;
+  readonly label: string;
+  readonly work?: Dispatch["work"];
+}
+
+/**
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; weights
+ * are as `scaleWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of expert_tiles.wgsl.
+ */
+export function expertTensor(
+  { x, out, lists, wScales, xScales }: {
+    readonly x: Operand;
+    readonly out: Operand;
+    readonly lists: Operand;
+    readonly wScales: Operand;
+    readonly xScales: Operand;
+  },
+  of: ExpertTensor,
+): Dispatch {
+  const { unit, tile, matrix: { cols }, expertRows, shard, epilogue, label, work } = of;
+  if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
+  const uneven = cols / tile.stage % tile.ahead !== 0;
+  return dispatch(expertKernel(unit, tile, { epilogue, uneven }), {
+    buffers: {
+      weights: shard.operand,
+      ...{ x, out, w_scales: wScales, x_scales: xScales },
+      ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
+    },
+    constants: {
+      COLS: cols,
+      MATRIX_ROWS: expertRows,
+      OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
+      FIRST_EXPERT: shard.first / expertRows,
+      SHARD_EXPERTS: shard.rows / expertRows,
+      ROW_JOBS: of.rowJobs,
+    },
+    workgroups: [of.tiles, Math.ceil(expertRows / tileColumns(unit, tile))],
+    label,
+    ...work ? { work } : {},
+  });
+}
+
+const SCALE_WEIGHTS = kernel("scale_weights", shader("tensor/scale_weights"), {
+  bindings: ["weights", "scales"],
+  constants: ["CHUNKS", "ACROSS"],
+});
+
+/** Workgroups of `scaleWeights` across. */
+const ACROSS = 1 << 15;
+
+/** Records bf16 weights [rows, cols] as f16 times their rows' scales, in their place; cols a multiple of 8. */
+export function scaleWeights(
+  buffers: { readonly weights: Operand; readonly scales: Operand },
+  { rows, cols }: { readonly rows: number; readonly cols: number },
+): Dispatch {
+  const groups = Math.ceil(rows * cols / 8 / 256);
+  return dispatch(SCALE_WEIGHTS, {
+    buffers,
+    constants: { CHUNKS: cols / 8, ACROSS },
+    workgroups: [Math.min(groups, ACROSS), Math.ceil(groups / ACROSS)],
+    label: "scale_weights",
+  });
+}

@@ -1,0 +1,76 @@
+/** Which workgroups matmuls of experts on matrix units have. None of it touches a bit of the result. */
+import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import {
+  type ExpertTile,
+  expertTileBytes,
+  expertTileThreads,
+  tileColumns,
+} from "./expert_tensor.ts";
+import type { Jobs } from "./job_lists.ts";
+
+type Launch = Omit<ExpertTile, "jobs">;
+
+/** By the jobs of a tile in rows of the unit, 0 for one job; the first whose stage divides k. */
+const LAUNCHES: ReadonlyMap<number, readonly Launch[]> = new Map([
+  [0, [
+    { grid: [1, 1], own: [1, 1], stage: 64, ahead: 4 },
+    { grid: [1, 1], own: [1, 1], stage: 32, ahead: 4 },
+  ]],
+  [0.5, [
+    { grid: [1, 2], own: [1, 2], stage: 64, ahead: 2 },
+    { grid: [1, 2], own: [1, 2], stage: 32, ahead: 2 },
+  ]],
+  [1, [
+    { grid: [1, 4], own: [1, 2], stage: 64, ahead: 1 },
+    { grid: [1, 4], own: [1, 2], stage: 32, ahead: 1 },
+  ]],
+  [2, [{ grid: [1, 4], own: [2, 2], stage: 32, ahead: 1 }]],
+  [4, [{ grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 }]],
+]);
+
+/** Jobs of a tile, in rows of the unit. Half of them: hi and lo share a tile of the unit. */
+const UNIT_ROWS = [0.5, 1, 2, 4] as const;
+
+/**
+ * Jobs of one expert that share a tile at most; 1: there are no lists. Half as many again as an expert has on
+ * average, so that few have to share a second tile.
+ */
+export function unitTile({ rows, topK, numExperts }: Jobs, { m }: MatrixUnit): number {
+  if (rows === 1) return 1;
+  const mean = rows * topK / numExperts;
+  return (UNIT_ROWS.find((count) => count * m >= 1.5 * mean) ?? 4) * m;
+}
+
+/** The workgroup for tiles of `tile` jobs; undefined where the adapter has room for none. */
+export function unitLaunch(
+  unit: MatrixUnit,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  { tile, cols }: { readonly tile: number; readonly cols: number },
+): ExpertTile | undefined {
+  const candidates = LAUNCHES.get(tile === 1 ? 0 : tile / unit.m) ?? [];
+  return candidates.map((launch) => ({ ...launch, jobs: tile }))
+    .find((launch) => cols % launch.stage === 0 && runs(unit, limits, launch));
+}
+
+/** Whether there are workgroups for any number of jobs. */
+export function hasLaunches(
+  unit: MatrixUnit,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  cols: number,
+): boolean {
+  return [1, ...UNIT_ROWS.map((count) => count * unit.m)]
+    .every((tile) => unitLaunch(unit, limits, { tile, cols }) !== undefined);
+}
+
+/** Whether the adapter has room for a workgroup, and its lanes for a stage of weights. */
+function runs(
+  unit: MatrixUnit,
+  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  tile: ExpertTile,
+): boolean {
+  const threads = expertTileThreads(unit, tile);
+  return tile.stage % unit.k === 0 && tileColumns(unit, tile) * tile.stage / 8 % threads === 0 &&
+    expertTileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
+    threads <= limits.maxComputeInvocationsPerWorkgroup;
+}

@@ -1,0 +1,83 @@
+import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
+import {
+  type Matrix,
+  MOST_DISPATCHED,
+  type Shard,
+  type TensorLimits,
+  type TensorMatrices,
+} from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { rowScales } from "../tensor/matmul_tensor.ts";
+import type { ExpertEpilogue } from "./expert_kernels.ts";
+import { expertTensor } from "./expert_tensor.ts";
+import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
+import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
+
+/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
+export function fitsExpertUnits(
+  { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
+  { unit, limits, numExperts }: {
+    readonly unit: MatrixUnit;
+    readonly limits: TensorLimits;
+    readonly numExperts: number;
+  },
+): boolean {
+  return format === "bf16" && unit.n % 8 === 0 && rows / numExperts % 2 === 0 &&
+    hasLaunches(unit, limits, cols);
+}
+
+/** The scales of the experts of a matrix's shards; undefined where they are not multiplied on matrix units. */
+export function expertScales(
+  { shards }: Pick<Matrix, "shards">,
+  tensor: TensorMatrices | undefined,
+): Operand[] | undefined {
+  const scales = shards.flatMap((shard) => tensor?.experts.get(shard) ?? []);
+  return scales.length === shards.length ? scales : undefined;
+}
+
+/**
+ * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `noted`, f32 [rows of
+ * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
+ */
+export function expertsOnUnits(
+  { matrix, x, noted, out, experts, tiles }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    readonly noted?: Operand | undefined;
+    readonly out: Operand;
+    readonly experts: Operand;
+    readonly tiles: Operand;
+  },
+  { tensor, tile, epilogue, perJob, label, work, ...jobs }: Jobs & {
+    readonly tile: TileSize;
+    readonly tensor: TensorMatrices | undefined;
+    readonly epilogue: ExpertEpilogue;
+    readonly perJob: boolean;
+    readonly label: string;
+    work(shard: Shard): Dispatch["work"];
+  },
+): Dispatch[] | undefined {
+  const scales = expertScales(matrix, tensor);
+  if (!tensor || !scales) return undefined;
+  const { unit, limits } = tensor;
+  const xScales = noted ?? tensor.xScales;
+  const { cols } = matrix;
+  const launch = unitLaunch(unit, limits, { tile, cols });
+  const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
+  if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
+  const dispatches = matrix.shards.map((shard, i) =>
+    expertTensor(
+      { x, out, lists: tile === 1 ? experts : tiles, wScales: scales[i] as Operand, xScales },
+      {
+        ...{ unit, tile: launch, matrix, shard, epilogue, label },
+        expertRows: matrix.rows / jobs.numExperts,
+        tiles: mostTiles(jobs, tile),
+        rowJobs: perJob ? 1 : jobs.topK,
+        work: work(shard),
+      },
+    )
+  );
+  if (noted) return dispatches;
+  const scaling = { rows: xRows, cols, label: `${label}.scales` };
+  return [rowScales({ x, scales: xScales }, scaling), ...dispatches];
+}

@@ -1,0 +1,112 @@
+// Experts of a plan on matrix units: the other kernels' outputs but for rounding, and the same bits of a row
+// at every number of rows. EYRIE_WEBGPU=dawn has units, if any.
+
+import assert from "node:assert/strict";
+import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
+import { scaleWeights } from "../../shaders/experts/expert_tensor.ts";
+import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
+import { unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
+import { weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
+import { type Matrix, type Shard, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openDevice } from "../gpu/device.ts";
+import { numbers, shuffled } from "../gpu/numbers.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+const { limits, matrixUnit } = device.gpu;
+const unit = matrixUnit as MatrixUnit;
+
+const [EXPERTS, TOP_K, N, K] = [5, 2, 36, 96];
+/** Every tile of expert_unit_tiles.ts is met; some experts have many jobs, others few. */
+const ROWS = [1, 3, 15, 40, 90];
+const MOST = Math.max(...ROWS);
+
+/** The experts of a row do not depend on what other rows there are; the first is popular, the last is nobody's. */
+function choice(r: number): number[] {
+  return r % 3 === 0 ? [0, 1 + r % 3] : shuffled(EXPERTS - 1, r % 7).slice(0, TOP_K);
+}
+
+const VALUES = weights("bf16", EXPERTS * N, K);
+const upload = () =>
+  uploadMatrix(device, VALUES, { format: "bf16", cols: K, shards: [2 * N, 3 * N] });
+
+/** Two shards, scaled. */
+async function onUnits(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
+  const matrix = upload();
+  const experts = new Map<Shard, Operand>();
+  for (const shard of matrix.shards) {
+    const of = { scales: device.filled(shard.rows), faults: device.filled(shard.rows) };
+    const shape = { rows: shard.rows, cols: K };
+    await device.run([
+      weightScales({ weights: shard.operand, ...of }, shape),
+      scaleWeights({ weights: shard.operand, scales: of.scales }, shape),
+    ]);
+    experts.set(shard, of.scales);
+  }
+  const xScales = device.filled(MOST * TOP_K);
+  return { matrix, tensor: { unit, limits, scales: new Map(), experts, xScales } };
+}
+
+for (const epilogue of ["swiglu", "store"] as const) {
+  Deno.test({
+    name: `experts of a plan on matrix units, ${epilogue}`,
+    ignore: matrixUnit === undefined,
+    async fn() {
+      const perJob = epilogue === "store";
+      const outputs = TOP_K * (perJob ? N : N / 2);
+      const xRow = K * (perJob ? TOP_K : 1);
+      const x = numbers(MOST * xRow, 3);
+      const { matrix, tensor } = await onUnits();
+      const run = async (rows: number, units: boolean) => {
+        const rules = { ...tuning(true), ...units ? { tensor } : {} };
+        const of = units ? matrix : upload();
+        const all = { rows, topK: TOP_K, numExperts: EXPERTS };
+        const jobs = { ...all, tile: expertTile(all, of, rules), tuning: rules };
+        const lists = {
+          experts: device.words(Array.from({ length: rows }, (_, r) => choice(r)).flat()),
+          tiles: device.filled(tileWords(jobs, rules, unit)),
+        };
+        const out = device.filled(rows * outputs, 3);
+        const input = device.floats(x.slice(0, rows * xRow));
+        const plan = [
+          ...expertTiles(lists, { ...jobs, matrix: of, label: "tiles" }),
+          ...expertMatmul({ matrix: of, x: input, out, ...lists }, {
+            ...{ ...jobs, epilogue, perJob, label: "test" },
+          }),
+        ];
+        assert.equal(plan.some(({ kernel }) => kernel.name.startsWith("expert_tensor")), units);
+        await device.run(plan);
+        return await device.readFloats(out);
+      };
+      const whole = await run(MOST, true);
+      const other = await run(MOST, false);
+      const worst = Math.max(...whole.map((y, i) => Math.abs(y - (other[i] ?? NaN))));
+      const largest = Math.max(...other.map(Math.abs));
+      assert.ok(worst <= largest * 2 ** -18, `${worst} beside ${largest}`);
+      for (const rows of ROWS) {
+        const found = await run(rows, true);
+        assert.deepEqual(found, whole.slice(0, rows * outputs), `${rows} rows`);
+      }
+    },
+  });
+}
+
+Deno.test("tiles of experts: one job alone, half a unit's rows, or the unit's rows up to four times", () => {
+  const of = { topK: 8, numExperts: 128 };
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  const tiles = [1, 2, 64, 128, 256, 512, 4096].map((rows) => unitTile({ ...of, rows }, unit));
+  assert.deepEqual(tiles, [1, 8, 8, 16, 32, 64, 64]);
+});
+
+Deno.test("experts that matrix units do not take: other formats, odd rows, narrow ranges of k", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  const of = { unit, limits, numExperts: 4 };
+  const bf16 = { format: "bf16", rows: 64, cols: 96 } as const;
+  assert.ok(fitsExpertUnits(bf16, of));
+  assert.ok(!fitsExpertUnits({ ...bf16, format: "q8" }, of));
+  assert.ok(!fitsExpertUnits({ ...bf16, rows: 60 }, of));
+  assert.ok(!fitsExpertUnits({ ...bf16, cols: 40 }, of));
+});
