@@ -132,6 +132,7 @@ import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
@@ -295,6 +296,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
   "tensor/matmul_tensor": matmulTensor,
+  "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/row_scales": rowScales,
   "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
