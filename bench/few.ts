@@ -29,7 +29,7 @@ const SHAPES = small ? [{ name: "odd", n: 96, k: 1024, split: 2 }] : [
   { name: "qkv", n: 6144, k: 4096, split: 1 },
   { name: "down", n: 4096, k: 14336, split: 4 },
 ];
-interface V { g: number; c: number; stage: number; ahead: number; xr?: number; raw?: boolean; direct?: boolean; split?: number }
+interface V { nox?: boolean; steps?: number; x?: number; tiled?: boolean; big?: boolean; g: number; c: number; stage: number; ahead: number; xr?: number; raw?: boolean; direct?: boolean; split?: number }
 let id = 0;
 function few(b: Buffers, { n, k, split }: { n: number; k: number; split: number }, rows: number, v: V): Plan {
   const { m, lanes } = unit, un = unit.n, uk = unit.k;
@@ -45,7 +45,7 @@ function few(b: Buffers, { n, k, split }: { n: number; k: number; split: number 
     STEPS: v.stage / uk, W_LOADS: Math.ceil(cols * chunks / threads), X_LOADS: Math.ceil(xr * chunks / threads),
     X_ROWS: xr, APART: apart ? 1 : 0, LO_ROW: apart ? m : m / 2, LO_WORDS: apart ? sw : sw / 2,
     WEIGHT_WORDS: Math.max(d ? 0 : cols * (chunks + 1), v.g * (apart ? 2 : 1) * sw),
-    X_WORDS: (apart ? 2 : 1) * m * (chunks + 1), DIRECT: d, STAGED: 1 - d, RAW: v.raw ? 1 : 0, CONVERT: v.raw ? 0 : 1,
+    X_WORDS: (apart ? 2 : 1) * m * (chunks + 1), DIRECT: d, STAGED: 1 - d, RAW: v.raw ? 1 : 0, DO_X: v.nox ? 0 : 1, DO_STEPS: v.steps ?? v.stage / uk, CONVERT: v.raw ? 0 : 1,
   };
   const code = shader("tensor/matmul_tensor_few", { slots: { out: "matmul/out", ...PLAIN.store.slots }, counts });
   const kern = kernel(`few${id++}`, code, {
@@ -56,6 +56,24 @@ function few(b: Buffers, { n, k, split }: { n: number; k: number; split: number 
     buffers: { weights: b.weights, x: { ...b.x, size: 4 * rows * k }, out: b.out, w_scales: b.wScales, x_scales: b.xScales },
     constants: { COLS: k, MATRIX_ROWS: n, OUT_COLS: n, FIRST: 0, SPLIT_K: splitK },
     workgroups: [Math.ceil(rows / xr), Math.ceil(n / cols), splitK], label: "few",
+  })];
+}
+const DIRECT_TEXT = await Deno.readTextFile(new URL("./few_direct.wgsl", import.meta.url));
+import { expand } from "../src/gpu/expand.ts";
+/** c tiles, g subgroups, ahead tiles, x: k numbers of x staged, tiled or not. */
+function direct(b: Buffers, { n, k, split }: { n: number; k: number; split: number }, rows: number, v: V): Plan {
+  const one = rows === 1 && !v.big, xstage = (v.x ?? k / split) / 8, threads = v.g * unit.lanes;
+  const counts = {
+    THREADS: threads, LANES: unit.lanes, GROUPS: v.g, OWN_C: v.c, AHEAD: v.ahead, TILED: v.tiled ? 1 : 0, ROWMAJOR: v.tiled ? 0 : 1,
+    ONE: one ? 1 : 0, MORE: one ? 0 : 1, XSTAGE: xstage, X_WORDS: one ? 2 * xstage : 16 * xstage, OUT_WORDS: v.g * v.c * 64, X_ROWS: rows,
+  };
+  const kern = kernel(`direct${id++}`, expand(DIRECT_TEXT, counts), {
+    bindings: ["weights", "x", "out", "x_scales"], constants: ["COLS", "MATRIX_ROWS", "SPLIT_K", "x_stride"],
+  });
+  return [dispatch(kern, {
+    buffers: { weights: b.weights, x: { ...b.x, size: 4 * rows * k }, out: b.out, x_scales: b.xScales },
+    constants: { COLS: k, MATRIX_ROWS: n, SPLIT_K: split, x_stride: 2 },
+    workgroups: [1, Math.ceil(n / (16 * v.g * v.c)), split], label: "direct",
   })];
 }
 async function timed(programs: Program[], warm: number): Promise<number> {
@@ -79,21 +97,25 @@ const NOW: TensorTile[] = [
   { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 1 },
   { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 128, ahead: 2 },
 ];
-const ONE: V[] = [
-  { g: 1, c: 1, stage: 128, ahead: 1 }, { g: 1, c: 1, stage: 256, ahead: 1 }, { g: 1, c: 1, stage: 64, ahead: 1 },
-  { g: 1, c: 1, stage: 64, ahead: 2 }, { g: 1, c: 1, stage: 128, ahead: 2 }, { g: 1, c: 1, stage: 64, ahead: 4 },
-  { g: 1, c: 2, stage: 64, ahead: 1 }, { g: 1, c: 2, stage: 128, ahead: 1 }, { g: 1, c: 2, stage: 64, ahead: 2 },
-  { g: 2, c: 1, stage: 128, ahead: 1 }, { g: 4, c: 1, stage: 128, ahead: 1 }, { g: 2, c: 2, stage: 64, ahead: 1 },
-  { g: 1, c: 1, stage: 128, ahead: 1, raw: true }, { g: 1, c: 1, stage: 256, ahead: 1, raw: true },
-  { g: 1, c: 1, stage: 128, ahead: 1, direct: true }, { g: 1, c: 1, stage: 256, ahead: 1, direct: true },
-  { g: 1, c: 2, stage: 64, ahead: 1, direct: true }, { g: 2, c: 1, stage: 128, ahead: 1, direct: true },
+const S = (g: number, c: number, stage: number, ahead: number, more: Partial<V> = {}): V => ({ g, c, stage, ahead, ...more });
+const D = (g: number, c: number, ahead: number, tiled: boolean, more: Partial<V> = {}): V => ({ g, c, stage: 0, ahead, tiled, ...more });
+const GATE: V[] = [
+  S(1, 1, 128, 2), S(1, 2, 64, 2), S(1, 2, 64, 3), S(1, 2, 64, 4), S(1, 2, 128, 2), S(1, 4, 64, 2), S(1, 4, 64, 1), S(2, 2, 64, 2), S(4, 1, 128, 2), S(4, 2, 64, 2),
+  S(1, 2, 64, 2, { raw: true }), S(1, 2, 64, 2, { nox: true }), S(1, 2, 64, 2, { steps: 1 }), S(1, 2, 64, 2, { steps: 1, nox: true, raw: true }),
+  D(1, 1, 8, true), D(1, 1, 16, true), D(1, 2, 8, true), D(2, 1, 8, true), D(2, 1, 16, true), D(4, 1, 8, true), D(4, 1, 16, true), D(2, 2, 8, true),
+  D(2, 1, 8, false), D(2, 1, 16, false),
+];
+const LESS: V[] = [
+  S(1, 1, 64, 2), S(1, 1, 128, 2), S(1, 1, 64, 4), S(1, 1, 128, 3), S(2, 1, 64, 4), S(4, 1, 64, 2),
+  D(1, 1, 8, true), D(1, 1, 16, true), D(2, 1, 8, true), D(2, 1, 16, true), D(2, 1, 16, false),
 ];
 const EIGHT: V[] = [
-  { g: 1, c: 1, stage: 128, ahead: 1 }, { g: 1, c: 1, stage: 64, ahead: 1 }, { g: 1, c: 2, stage: 64, ahead: 1 },
-  { g: 2, c: 1, stage: 128, ahead: 1 }, { g: 4, c: 1, stage: 64, ahead: 1 }, { g: 2, c: 2, stage: 64, ahead: 1 },
-  { g: 1, c: 4, stage: 64, ahead: 1 },
+  S(1, 2, 64, 2), S(2, 2, 64, 2), S(4, 1, 64, 2), S(4, 2, 64, 2), S(1, 1, 64, 2),
+  D(2, 1, 8, true, { x: 512 }), D(4, 1, 8, true, { x: 512 }), D(4, 1, 16, true, { x: 512 }), D(4, 1, 16, true, { x: 1024 }),
 ];
-const lists: [number, V[]][] = small ? [[1, ONE], [3, EIGHT], [8, EIGHT]] : [[1, ONE], [8, EIGHT], [16, EIGHT]];
+const lists: [number, (name: string) => V[]][] = small
+  ? [[1, () => [...GATE.slice(0, 14), ...LESS.slice(0, 6)]]]
+  : [[1, (name) => name === "gateUp" ? GATE : LESS], [8, () => EIGHT]];
 for (const [rows, list] of lists) {
   for (const shape of SHAPES) {
     const { n, k, name } = shape;
@@ -133,9 +155,9 @@ for (const [rows, list] of lists) {
     }, { rows, epilogue: "store", splitK: shape.split, tuning: tuned, label: "simt" }), 150);
     for (const tile of NOW) {
       if (k / shape.split % tile.stage) continue;
-      await go(`now ${JSON.stringify(tile)}`, (b) => [matmulTensor(b, { unit, tile, rows, matrix: { rows: n, cols: k }, shard: { ...shard, operand: b.weights }, splitK: shape.split, label: "t" })]);
+      await go(`now ${JSON.stringify(tile)}`, (b) => [matmulTensor(b, { unit, tile, rows, matrix: { rows: n, cols: k }, shard: { ...shard, operand: b.weights }, splitK: shape.split, label: "t" })], small ? 0 : 60);
     }
-    for (const v of list) await go(JSON.stringify(v).replaceAll('"', ""), (b) => few(b, shape, rows, v));
+    for (const v of list(name)) await go(JSON.stringify(v).replaceAll('"', ""), (b) => v.stage ? few(b, shape, rows, v) : direct(b, shape, rows, v), small ? 0 : 60);
     all.forEach(free);
   }
 }

@@ -12,6 +12,8 @@ import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
 import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
 import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
+import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
@@ -76,6 +78,9 @@ import epilogueQkv from "./matmul/epilogue/qkv.wgsl" with { type: "text" };
 import epilogueQkvBias from "./matmul/epilogue/qkv_bias.wgsl" with { type: "text" };
 import epilogueQkvPlain from "./matmul/epilogue/qkv_plain.wgsl" with { type: "text" };
 import epilogueStore from "./matmul/epilogue/store.wgsl" with { type: "text" };
+import gateGelu from "./matmul/epilogue/gate_gelu.wgsl" with { type: "text" };
+import gateSilu from "./matmul/epilogue/gate_silu.wgsl" with { type: "text" };
+import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
@@ -96,6 +101,8 @@ import normKeepInput from "./norm/norm_keep_input.wgsl" with { type: "text" };
 import normKeepNothing from "./norm/norm_keep_nothing.wgsl" with { type: "text" };
 import normKeepOutput from "./norm/norm_keep_output.wgsl" with { type: "text" };
 import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
+import normNoteNothing from "./norm/norm_note_nothing.wgsl" with { type: "text" };
+import normNoteScale from "./norm/norm_note_scale.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
@@ -133,7 +140,10 @@ import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
+import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
+import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
+import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
@@ -176,6 +186,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/latent_store": latentStore,
   "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
+  "attention/note_nothing": noteNothing,
+  "attention/note_scale": noteScale,
   "attention/visible": visible,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,
@@ -240,6 +252,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/qkv_bias": epilogueQkvBias,
   "matmul/epilogue/qkv_plain": epilogueQkvPlain,
   "matmul/epilogue/store": epilogueStore,
+  "matmul/epilogue/gate_gelu": gateGelu,
+  "matmul/epilogue/gate_silu": gateSilu,
+  "matmul/epilogue/gated_noted": gatedNoted,
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
@@ -260,6 +275,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_keep_nothing": normKeepNothing,
   "norm/norm_keep_output": normKeepOutput,
   "norm/norm_keep_slot": normKeepSlot,
+  "norm/norm_note_nothing": normNoteNothing,
+  "norm/norm_note_scale": normNoteScale,
   "norm/norm_put_add": normPutAdd,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
@@ -297,7 +314,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/two_laws": twoLaws,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/matmul_tensor_few": matmulTensorFew,
+  "tensor/out_noted": outNoted,
+  "tensor/out_store": outStore,
   "tensor/row_scales": rowScales,
+  "tensor/scale_of": scaleOf,
   "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,

@@ -47,6 +47,8 @@ interface AttentionBuffers {
   readonly out: Operand;
   /** For as many rows as `partialWords` was asked for, or fewer. */
   readonly partial: PartialSums;
+  /** f32 [rows], the largest before: gets the scales of out's rows. See `notesScales`. */
+  readonly scales?: Operand | undefined;
 }
 
 /** How scores are made of dot products. */
@@ -71,6 +73,8 @@ interface AttentionShape extends Heads, Scoring {
 interface BlockShape extends AttentionShape {
   /** The block's first row, in `rows`. */
   readonly firstRow: number;
+  /** The same in `scales`. */
+  readonly notedFirst: number;
 }
 
 type Adapter = Pick<Tuning, "software">;
@@ -91,6 +95,11 @@ export function partialWords(
   return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
 }
 
+/** Whether attention can note the scales of its rows. */
+export function notesScales(heads: Heads, adapter: Adapter): boolean {
+  return !inLanes(heads, adapter);
+}
+
 /** Records attention of `count` rows over the pages of their slots. */
 export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const { count, perSlot } = shape;
@@ -103,6 +112,7 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
     return attentionBlock(fromRow(buffers, shape, first), {
       ...shape,
       firstRow: first % ALIGNED_ROWS,
+      notedFirst: first,
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     });
@@ -166,7 +176,7 @@ const ALIGNED_ROWS = 16;
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, kvHeads, headDim, perSlot, count, label } = shape;
-  const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
   const many = perSlot > MANY_ROWS && !shape.tuning.software;
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
@@ -194,9 +204,12 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       label,
       work: chunkWork(shape),
     }),
-    dispatch(combineKernel(headDim), {
-      buffers: { sums, stats, rows, out },
-      constants: { HEADS: heads, KV_SPLITS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
+    dispatch(combineKernel(headDim, scales !== undefined), {
+      buffers: { sums, stats, rows, out, ...scales ? { scales } : {} },
+      constants: {
+        ...{ HEADS: heads, KV_SPLITS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
+        ...scales ? { NOTED_FIRST: shape.notedFirst } : {},
+      },
       workgroups: [heads, count, combineTiles(headDim)],
       label: `${label}.combine`,
       work: {

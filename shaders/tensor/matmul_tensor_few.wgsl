@@ -151,6 +151,7 @@ fn main(
       }
       //end
       //end
+      //for z in DO_X
       //for u in X_LOADS
       if (x_chunk$u < $X_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
@@ -158,6 +159,7 @@ fn main(
         xs[x_to$u] = packed(cut(a), cut(b));
         xs[x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
       }
+      //end
       //end
       workgroupBarrier();
       let next = k + ($au + $AHEADu) * CHUNKS;
@@ -167,12 +169,14 @@ fn main(
         w$a_$u = weights[w_from$u + next];
         //end
         //end
+        //for z in DO_X
         //for u in X_LOADS
         xa$a_$u = x[x_from$u + next * 2u];
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
+        //end
       }
-      //for s in STEPS
+      //for s in DO_STEPS
       {
         let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, $su * $UNIT_Ku / 8u, PITCH);
         //for l in APART
