@@ -65,7 +65,7 @@ function direct(b: Buffers, { n, k, split }: { n: number; k: number; split: numb
   const one = rows === 1 && !v.big, xstage = (v.x ?? k / split) / 8, threads = v.g * unit.lanes;
   const counts = {
     THREADS: threads, LANES: unit.lanes, GROUPS: v.g, OWN_C: v.c, AHEAD: v.ahead, TILED: v.tiled ? 1 : 0, ROWMAJOR: v.tiled ? 0 : 1,
-    ONE: one ? 1 : 0, MORE: one ? 0 : 1, XSTAGE: xstage, X_WORDS: one ? 2 * xstage : 16 * xstage, OUT_WORDS: v.g * v.c * 64, X_ROWS: rows,
+    ONE: one ? 1 : 0, MORE: one ? 0 : 1, XSTAGE: xstage, X_WORDS: one ? 2 * xstage + 16 : 16 * xstage, OUT_WORDS: v.g * v.c * 64, X_ROWS: rows,
   };
   const kern = kernel(`direct${id++}`, expand(DIRECT_TEXT, counts), {
     bindings: ["weights", "x", "out", "x_scales"], constants: ["COLS", "MATRIX_ROWS", "SPLIT_K", "x_stride"],
