@@ -31,11 +31,16 @@ export function fitsUnits(
 }
 
 /**
- * Records `out = epilogue(x W^T)` on matrix units, the scales of x first. Undefined where the matrix has no
- * scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
+ * Records `out = epilogue(x W^T)` on matrix units, the scales of x first unless they are noted. Undefined
+ * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
  */
 export function matmulOnUnits(
-  { matrix, x, out }: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
+  { matrix, x, xScales, out }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    readonly xScales?: Operand | undefined;
+    readonly out: Operand;
+  },
   { rows, epilogue, splitK, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
@@ -46,19 +51,27 @@ export function matmulOnUnits(
 ): Dispatch[] | undefined {
   const scales = tensorScales(matrix, tensor);
   if (!tensor || !scales || epilogue.slots.out !== undefined) return undefined;
-  const { unit, limits, xScales } = tensor;
+  const { unit, limits } = tensor;
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
   const use = { rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) =>
-    matmulTensor({ x, out, wScales: scales[i] as Operand, xScales }, {
+    matmulTensor({ x, out, wScales: scales[i] as Operand, xScales: xScales ?? tensor.xScales }, {
       ...{ unit, rows, matrix, shard, splitK, epilogue, label },
       tile: tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile,
     })
   );
-  return [
-    rowScales({ x, scales: xScales }, { rows, cols, label: `${label}.scales` }),
-    ...dispatches,
-  ];
+  const first = { rows, cols, label: `${label}.scales` };
+  return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
+}
+
+/** Whether `matmul` with an epilogue that notes scales notes them: on matrix units alone. */
+export function notesOnUnits(
+  matrix: Matrix,
+  epilogue: Epilogue,
+  { tensor }: Pick<Tuning, "tensor">,
+): boolean {
+  return tensorScales(matrix, tensor) !== undefined && tensor !== undefined &&
+    tensorBindings(epilogue) <= tensor.limits.maxStorageBuffersPerShaderStage;
 }

@@ -3,6 +3,8 @@ import { type PartialSums, partialWords } from "../../../shaders/attention/atten
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { Routing } from "../../../shaders/experts/route.ts";
+import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
+import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
 import {
@@ -81,7 +83,11 @@ export function decoderContext(
       launches: shared.launches,
       tensor: shared.tensor,
     },
-    scratch: { ...scratch(gpu, name, config, maxRows(capacity)), partial: shared.partial },
+    scratch: {
+      ...scratch(gpu, name, config, maxRows(capacity)),
+      partial: shared.partial,
+      scales: shared.tensor && rowScales(gpu, name, maxRows(capacity)),
+    },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
     ),
@@ -106,6 +112,12 @@ export function partialSums(
     sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
     stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
   };
+}
+
+/** The rows of each input begin where a binding may. */
+function rowScales(gpu: Gpu, name: string, rows: number): RowScales {
+  const stride = Math.ceil(4 * rows / ALIGNMENT) * ALIGNMENT / 4;
+  return { scales: storageBuffer(gpu, `${name}.scales`, 3 * stride), stride };
 }
 
 function scratch(

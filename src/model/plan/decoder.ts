@@ -10,6 +10,7 @@ import {
   type LayerSource,
   norm,
   type RowsOf,
+  scalesOf,
 } from "./decoder_context.ts";
 import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
@@ -66,17 +67,21 @@ export interface Block {
   readonly stream: NormInput;
 }
 
-/** x + attention(input), normed where the layer norms after; `input` is normed before. */
+/**
+ * x + attention(input), normed where the layer norms after; `input` is normed before.
+ *
+ * @param inputScales of its rows, where its norm noted them, as those of the layer's other inputs then are.
+ */
 export function attentionBlock(
   context: DecoderContext,
   layer: PlacedLayer,
-  input: Operand,
+  { input, inputScales }: { readonly input: Operand; readonly inputScales?: Operand | undefined },
   of: RowsOf,
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
     ? latentAttention(context, { weights, kv, label }, { input, of })
-    : headAttention(context, { weights, kv, label }, { input, of });
+    : headAttention(context, { weights, kv, label }, { input, inputScales, of });
   return joined(context, left, norms.attention, {
     rows: of.count,
     label: `${label}.attentionNorm`,
@@ -94,11 +99,17 @@ export function mlpBlock(
     readonly end: End;
   },
 ): Block {
-  const { x, normed } = context.scratch;
+  const { x, normed, scales: noted } = context.scratch;
   const before = norms.post
-    ? norm(context, { from: stream, weight: norms.post, out: normed }, rows, `${label}.postNorm`)
+    ? norm(
+      context,
+      { from: stream, weight: norms.post, out: normed, noted },
+      rows,
+      `${label}.postNorm`,
+    )
     : [];
-  const io = { input: norms.post ? normed : x, rows, end, label };
+  const inputScales = norms.post && scalesOf(context, "normed", rows);
+  const io = { input: norms.post ? normed : x, inputScales, rows, end, label };
   const left = mlp.kind === "mixture" ? mixtureMlp(context, mlp, io) : denseMlp(context, mlp, io);
   const plan = [...before, ...left.plan];
   return joined(context, { ...left, plan }, norms.mlp, { rows, label: `${label}.mlpNorm` });

@@ -1,5 +1,7 @@
 /** The gated MLP. */
-import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
+import { matmul } from "../../../shaders/matmul/matmul.ts";
+import { notedEpilogue } from "../../../shaders/fragments/epilogue.ts";
+import { notesOnUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
@@ -8,6 +10,7 @@ import {
   type DecoderContext,
   type End,
   type LayerSource,
+  scalesOf,
 } from "./decoder_context.ts";
 import type { Activation, DenseMlp } from "../config/layer_spec.ts";
 
@@ -20,10 +23,9 @@ export interface DenseWeights {
   readonly down: Matrix;
 }
 
-const EPILOGUE: Readonly<Record<Activation, PlainEpilogue>> = {
-  silu: "swiglu",
-  gelu_tanh: "geglu",
-};
+const EPILOGUE = { silu: "swiglu", gelu_tanh: "geglu" } as const satisfies Readonly<
+  Record<Activation, string>
+>;
 
 /** @param roles of its tensors, where they are not those of a layer's only MLP. */
 export function loadDenseMlp(
@@ -46,8 +48,10 @@ const ROLES = { gate: "gate", up: "up", down: "down" };
 export function denseMlp(
   context: DecoderContext,
   { spec, gateUp, down }: DenseWeights,
-  { input, rows, end, label }: {
+  { input, inputScales, rows, end, label }: {
     readonly input: Operand;
+    /** Of its rows, where its norm noted them. */
+    readonly inputScales?: Operand | undefined;
     readonly rows: number;
     readonly end: End;
     /** Of the layer. */
@@ -55,10 +59,18 @@ export function denseMlp(
   },
 ): Branch {
   const { tuning, scratch: { act } } = context;
-  const out = branchEnd(context, { matrix: down, x: act }, { rows, end, label: `${label}.down` });
+  const name = EPILOGUE[spec.activation];
+  const scales = inputScales && scalesOf(context, "act", rows);
+  const noted = scales && notedEpilogue(name, scales);
+  const notes = noted && notesOnUnits(gateUp, noted, tuning) ? { epilogue: noted, scales } : undefined;
+  const out = branchEnd(
+    context,
+    { matrix: down, x: act, xScales: notes?.scales },
+    { rows, end, label: `${label}.down` },
+  );
   const gated = matmul(
-    { matrix: gateUp, x: input, out: act },
-    { rows, epilogue: EPILOGUE[spec.activation], tuning, label: `${label}.gateUp` },
+    { matrix: gateUp, x: input, xScales: inputScales, out: act },
+    { rows, epilogue: notes?.epilogue ?? name, tuning, label: `${label}.gateUp` },
   );
   return { ...out, plan: [...gated, ...out.plan] };
 }

@@ -86,7 +86,7 @@ export function readOffsets(
 export function draftBody(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
   const { input, attended } = entry(draft);
-  const attention = attentionBlock(draft, layer, attended, of);
+  const attention = attentionBlock(draft, layer, { input: attended }, of);
   const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end: "x" });
   return [...input(draft, of, from), ...attention.plan, ...mlp.plan];
 }

@@ -1,5 +1,5 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { attention } from "../../../shaders/attention/attention.ts";
+import { attention, notesScales } from "../../../shaders/attention/attention.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
@@ -12,6 +12,7 @@ import {
   type LayerKv,
   type LayerSource,
   type RowsOf,
+  scalesOf,
 } from "./decoder_context.ts";
 import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
 import type { Rope } from "../config/rope_config.ts";
@@ -68,7 +69,12 @@ interface Kept {
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: Operand; readonly of: RowsOf },
+  { input, inputScales, of }: {
+    readonly input: Operand;
+    /** Of its rows, where its norm noted them. */
+    readonly inputScales?: Operand | undefined;
+    readonly of: RowsOf;
+  },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -76,11 +82,14 @@ export function headAttention(
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: attentionOutput }, end);
+  const scales = inputScales && notesScales(heads, tuning)
+    ? scalesOf(context, "attentionOutput", count)
+    : undefined;
+  const out = branchEnd(context, { matrix: o, x: attentionOutput, xScales: scales }, end);
   const plan = [
-    ...projectHeads(context, kept, input, of),
+    ...projectHeads(context, kept, { input, inputScales }, of),
     ...attention(
-      { q, keys, values, rows, pages, partial, out: attentionOutput },
+      { q, keys, values, rows, pages, partial, out: attentionOutput, scales },
       { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
     ),
     ...out.plan,
@@ -92,7 +101,10 @@ export function headAttention(
 function projectHeads(
   context: DecoderContext,
   { kv, label, weights: { qkv: matrix, bias, qkNorm: weight, spec } }: Kept,
-  input: Operand,
+  { input: x, inputScales: xScales }: {
+    readonly input: Operand;
+    readonly inputScales?: Operand | undefined;
+  },
   { rows, count }: RowsOf,
 ): Dispatch[] {
   const { config, tuning, scratch: { q, qkv }, ropes, pages } = context;
@@ -101,11 +113,11 @@ function projectHeads(
   const launch = { rows: count, tuning, label: `${label}.qkv` };
   if (!weight) {
     const epilogue = qkvEpilogue({ ...place, bias }, shape);
-    return matmul({ matrix, x: input, out: q }, { ...launch, epilogue });
+    return matmul({ matrix, x, xScales, out: q }, { ...launch, epilogue });
   }
   const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
   return [
-    ...matmul({ matrix, x: input, out: qkv }, { ...launch, epilogue: "store" }),
+    ...matmul({ matrix, x, xScales, out: qkv }, { ...launch, epilogue: "store" }),
     normRopeStore(
       { ...place, qkv, weight, q },
       { ...shape, ...norm, tuning, label: `${label}.normRope` },

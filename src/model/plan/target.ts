@@ -8,7 +8,13 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { ModelConfig } from "../config/types.ts";
 import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
-import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
+import {
+  type DecoderContext,
+  type LayerKv,
+  norm,
+  type RowsOf,
+  scalesOf,
+} from "./decoder_context.ts";
 import { findTensor, targetTensors, type TensorSpec } from "../weights/tensors.ts";
 import type { Loader } from "../weights/loader.ts";
 
@@ -103,7 +109,7 @@ export function targetBody(
   of: RowsOf,
   auxHidden: readonly AuxHidden[],
 ): Dispatch[] {
-  const { weights, config, scratch: { x, normed } } = target;
+  const { weights, config, scratch: { x, normed, scales: noted } } = target;
   const { rows, count } = of;
   let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
   const plan: Dispatch[] = [];
@@ -111,7 +117,10 @@ export function targetBody(
     const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
     const copies = auxHidden.filter(({ layer }) => layer === i);
     const input = { from, weight: weight.inputNorm, auxHidden: copies };
-    const attention = attentionBlock(target, layer, weight.inputNorm ? normed : x, of);
+    const enters = weight.inputNorm
+      ? { input: normed, inputScales: scalesOf(target, "normed", count) }
+      : { input: x };
+    const attention = attentionBlock(target, layer, enters, of);
     const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
     plan.push(...layerInput(target, input, { count, label: layer.label }));
     plan.push(...attention.plan, ...mlp.plan);
@@ -119,7 +128,7 @@ export function targetBody(
   }
   return [
     ...plan,
-    ...norm(target, { from, weight: weights.norm, out: target.final }, count, "norm"),
+    ...norm(target, { from, weight: weights.norm, out: target.final, noted }, count, "norm"),
   ];
 }
 
@@ -136,7 +145,7 @@ function layerInput(
   { from, weight, auxHidden }: LayerInput,
   { count, label }: { readonly count: number; readonly label: string },
 ): Dispatch[] {
-  const { x, normed: out } = target.scratch;
+  const { x, normed: out, scales: noted } = target.scratch;
   const first = "matrix" in from;
   if (weight === undefined) {
     // Branches are normed after: the stream is x already.
@@ -150,7 +159,7 @@ function layerInput(
   const [kept, ...others] = first ? [{ out: x }, ...copies] : copies;
   const keep = kept && { what: "input", ...kept } as const;
   return [
-    ...norm(target, { from, weight, out, keep }, count, `${label}.inputNorm`),
+    ...norm(target, { from, weight, out, keep, noted }, count, `${label}.inputNorm`),
     ...copyAuxHidden(target, others, { count, label: `${label}.auxHidden` }),
   ];
 }
@@ -169,14 +178,12 @@ function copyAuxHidden(
   );
 }
 
-/** Logits of the first `count` rows of `final`. */
-export function targetHead(
-  target: Target,
-  count: number,
-  from: Operand = target.final,
-): Dispatch[] {
+/** Logits of the first `count` rows of `final`, or of others. */
+export function targetHead(target: Target, count: number, from?: Operand): Dispatch[] {
   const { weights: { head }, logits: out, tuning, config: { logitCap } } = target;
-  return matmul({ matrix: head, x: from, out }, {
+  // The final norm was the last to note scales.
+  const xScales = from ? undefined : scalesOf(target, "normed", count);
+  return matmul({ matrix: head, x: from ?? target.final, xScales, out }, {
     rows: count,
     epilogue: logitCap === undefined ? "store" : capEpilogue(logitCap),
     tuning,
