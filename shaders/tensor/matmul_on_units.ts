@@ -14,6 +14,8 @@ import {
   tensorScales,
   type TensorTile,
 } from "./matmul_tensor.ts";
+import { fewTile } from "./few_tiles.ts";
+import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
@@ -41,7 +43,7 @@ export function matmulOnUnits(
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, tuning: { tensor }, label }: {
+  { rows, epilogue, splitK, tuning: { tensor, software }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
@@ -56,22 +58,31 @@ export function matmulOnUnits(
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
   const use = { rows, range: cols / splitK, splitK };
-  const dispatches = matrix.shards.map((shard, i) =>
-    matmulTensor({ x, out, wScales: scales[i] as Operand, xScales: xScales ?? tensor.xScales }, {
-      ...{ unit, rows, matrix, shard, splitK, epilogue, label },
-      tile: tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile,
-    })
-  );
+  const dispatches = matrix.shards.map((shard, i) => {
+    const buffers = { x, out, wScales: scales[i] as Operand, xScales: xScales ?? tensor.xScales };
+    const of = { unit, rows, matrix, shard, splitK, epilogue, label };
+    const few = fewTile(unit, limits, { ...use, software, columns: shard.rows });
+    if (few) return matmulTensorFew(buffers, { ...of, tile: few });
+    const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
+    return matmulTensor(buffers, { ...of, tile });
+  });
   const first = { rows, cols, label: `${label}.scales` };
   return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
 }
 
-/** Whether `matmul` with an epilogue that notes scales notes them: on matrix units alone. */
+/** Whether `matmul` of some rows with an epilogue that notes scales does: on matrix units, for few rows. */
 export function notesOnUnits(
   matrix: Matrix,
-  epilogue: Epilogue,
-  { tensor }: Pick<Tuning, "tensor">,
+  { rows, epilogue, tuning: { tensor, software } }: {
+    readonly rows: number;
+    readonly epilogue: Epilogue;
+    readonly tuning: Pick<Tuning, "tensor" | "software">;
+  },
 ): boolean {
-  return tensorScales(matrix, tensor) !== undefined && tensor !== undefined &&
-    tensorBindings(epilogue) <= tensor.limits.maxStorageBuffersPerShaderStage;
+  if (!tensor || !tensorScales(matrix, tensor)) return false;
+  const { unit, limits } = tensor;
+  const { cols, shards } = matrix;
+  const of = { software, rows, range: cols, splitK: 1 };
+  return tensorBindings(epilogue) <= limits.maxStorageBuffersPerShaderStage &&
+    shards.every((shard) => fewTile(unit, limits, { ...of, columns: shard.rows }));
 }

@@ -4,6 +4,7 @@ import {
   type Kernel,
   kernel,
   type Operand,
+  type Work,
 } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -65,9 +66,9 @@ function countsOf(unit: MatrixUnit, tile: TensorTile) {
   };
 }
 
-const BINDINGS = ["weights", "x", "out"];
-const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
-const SCALES = ["w_scales", "x_scales"];
+export const BINDINGS: readonly string[] = ["weights", "x", "out"];
+export const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
+export const SCALES: readonly string[] = ["w_scales", "x_scales"];
 
 /** Storage buffers that a kernel with an epilogue binds. */
 export function tensorBindings({ buffers }: Epilogue): number {
@@ -107,17 +108,44 @@ export interface TensorMatmul {
   readonly label: string;
 }
 
-/**
- * Records `out = epilogue(x W^T)` of one shard as `matmul` does, x [rows, cols] in f32. The scales are
- * what `rowScales` and `weightScales` write.
- */
+/** The scales are what `rowScales` and `weightScales` write. */
+export interface TensorBuffers {
+  /** f32 [rows, cols] */
+  readonly x: Operand;
+  readonly out: Operand;
+  readonly wScales: Operand;
+  readonly xScales: Operand;
+}
+
+/** The CONSTANTS, and the epilogue's. */
+export function tensorConstants(
+  { matrix, shard, splitK = 1 }: Omit<TensorMatmul, "tile">,
+  epilogue: Epilogue,
+): Record<string, number> {
+  return {
+    COLS: matrix.cols,
+    MATRIX_ROWS: shard.rows,
+    OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
+    FIRST: shard.first,
+    SPLIT_K: splitK,
+    ...epilogue.constants,
+  };
+}
+
+/** Weights and x in, what is made of y out. */
+export function tensorWork(
+  { rows, matrix: { cols }, shard }: Omit<TensorMatmul, "tile">,
+  { moved }: Epilogue,
+): Work {
+  return {
+    bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * moved),
+    flops: 2 * rows * shard.rows * cols,
+  };
+}
+
+/** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */
 export function matmulTensor(
-  { x, out, wScales, xScales }: {
-    readonly x: Operand;
-    readonly out: Operand;
-    readonly wScales: Operand;
-    readonly xScales: Operand;
-  },
+  { x, out, wScales, xScales }: TensorBuffers,
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
@@ -135,21 +163,11 @@ export function matmulTensor(
       w_scales: wScales,
       x_scales: xScales,
     },
-    constants: {
-      COLS: cols,
-      MATRIX_ROWS: shard.rows,
-      OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
-      FIRST: shard.first,
-      SPLIT_K: splitK,
-      ...epilogue.constants,
-    },
+    constants: tensorConstants(of, epilogue),
     // Tiles of the same columns run side by side and share the weights in the cache.
     workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],
     label,
-    work: {
-      bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * epilogue.moved),
-      flops: 2 * rows * shard.rows * cols,
-    },
+    work: tensorWork(of, epilogue),
   });
 }
 

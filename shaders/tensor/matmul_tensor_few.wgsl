@@ -1,9 +1,14 @@
-// matmul_tensor.wgsl for few rows, with the same bits: y[r, n] = sum_k x[r, k] * W[n, k].
+// y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows, which wait for weights.
 //
-// A workgroup is few subgroups, each with $OWN_C tiles of columns of its own: what waits for memory is
-// hidden by other workgroups, and a barrier of one subgroup costs nothing. $X_ROWS rows of x are staged, no more.
-// Where they are at most half of a unit's rows, hi and lo lie in one tile, lo below hi ($TOGETHER is 1):
-// half the products. Else $APART is 1.
+// A workgroup makes up to $X_ROWS rows and $TILE_COLS columns, subgroup g of it $OWN_C tiles of columns,
+// over one of SPLIT_K ranges of k. All lanes bring $STAGE of k at a time through workgroup memory, 16 bytes
+// each, $AHEAD stages ahead. Workgroups are small, one subgroup where that is fastest: a barrier of one costs
+// nothing, and many of them have more loads on their way.
+// Where rows are at most half of a unit's, hi and lo lie in one tile, lo in its second half ($APART is 0):
+// half the products. Their sums are apart in either case. Outputs come in pairs as in matmul_tensor.wgsl.
+// COLS / SPLIT_K is a multiple of $STAGE. Slots:
+//   out: of matrix units, tensor/out_*.wgsl.
+//   epilogue: as of matmul/matmul.wgsl.
 
 enable f16;
 enable subgroups;
@@ -32,9 +37,9 @@ const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
+// Eight f16: [TILE_COLS, PITCH], later the sums of the subgroups' tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [$LO_ROW, PITCH], then lo.
+// hi [$LO_ROW, PITCH], then lo; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // Two bf16 as two f16.
@@ -43,17 +48,12 @@ fn halves(pair: u32, scale: f32) -> u32 {
 }
 
 fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
-//for n in CONVERT
   return vec4(
     halves(bf16.x, scale),
     halves(bf16.y, scale),
     halves(bf16.z, scale),
     halves(bf16.w, scale),
   );
-//end
-//for n in RAW
-  return bf16;
-//end
 }
 
 // x with the 11 bits that f16 has.
@@ -95,31 +95,16 @@ fn main(
   let lane = thread % $LANESu;
   let own_column = subgroup * $OWN_Cu * $UNIT_Nu;
 
-  //for d in STAGED
   //for u in W_LOADS
   let w_chunk$u = thread + $uu * THREADS;
   let w_column$u = w_chunk$u / CHUNKS;
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
   let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
-  let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
+  let w_to$u = w_column$u * PITCH + w_chunk$u % CHUNKS;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
   var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
-  //end
-  //end
-  //end
-  //for d in DIRECT
-  let tile_words = $UNIT_Nu * $UNIT_Ku / 8u;
-  let column_words = COLS / 8u * $UNIT_Nu;
-  //for c in OWN_C
-  let w_from$c = (tile.y * $GROUPSu * $OWN_Cu + subgroup * $OWN_Cu + $cu) * column_words + begin * $UNIT_Nu;
-  //for a in AHEAD
-  //for s in STEPS
-  var w$a_$c_$s = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-    &weights, w_from$c + min($au * CHUNKS, range - CHUNKS) * $UNIT_Nu + $su * tile_words, $UNIT_Ku / 8u);
-  //end
-  //end
   //end
   //end
   //for u in X_LOADS
@@ -134,24 +119,23 @@ fn main(
   //end
   //end
 
+  //for r in OWN_R
   //for c in OWN_C
-  var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  var hi$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
   //for l in APART
-  var lo$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  var lo$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
   //end
   //end
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
     if (k + $au * CHUNKS < range) {
-      //for d in STAGED
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
         ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
       }
       //end
-      //end
-      //for z in DO_X
       //for u in X_LOADS
       if (x_chunk$u < $X_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
@@ -160,80 +144,73 @@ fn main(
         xs[x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
       }
       //end
-      //end
       workgroupBarrier();
       let next = k + ($au + $AHEADu) * CHUNKS;
       if (next < range) {
-        //for d in STAGED
         //for u in W_LOADS
         w$a_$u = weights[w_from$u + next];
         //end
-        //end
-        //for z in DO_X
         //for u in X_LOADS
         xa$a_$u = x[x_from$u + next * 2u];
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
-        //end
       }
-      //for s in DO_STEPS
-      {
-        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, $su * $UNIT_Ku / 8u, PITCH);
+      for (var s = 0u; s < $STEPSu; s++) {
+        //for r in OWN_R
+        let x_at$r = $ru * $UNIT_Mu * PITCH + s * $UNIT_Ku / 8u;
+        let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, x_at$r, PITCH);
         //for l in APART
-        let x_lo = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, $su * $UNIT_Ku / 8u + $LO_ROWu * PITCH, PITCH);
+        let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, x_at$r + $LO_ROWu * PITCH, PITCH);
+        //end
         //end
         //for c in OWN_C
-        //for d in STAGED
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, (own_column + $cu * $UNIT_Nu) * PITCH + $su * $UNIT_Ku / 8u, PITCH);
-        //end
-        //for d in DIRECT
-        let w_tile$c = w$a_$c_$s;
-        //end
-        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+          &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+        //for r in OWN_R
+        hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
         //for l in APART
-        lo$c = subgroupMatrixMultiplyAccumulate(x_lo, w_tile$c, lo$c);
+        lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
         //end
-        //end
-      }
-      //end
-      //for d in DIRECT
-      if (next < range) {
-        //for c in OWN_C
-        //for s in STEPS
-        w$a_$c_$s = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &weights, w_from$c + next * $UNIT_Nu + $su * tile_words, $UNIT_Ku / 8u);
         //end
         //end
       }
-      //end
       workgroupBarrier();
     }
     //end
   }
 
-  // Tile by tile: the sums of hi and of lo, then what they make.
-  let sums = subgroup * (1u + $APARTu) * $SUM_WORDSu;
+  // The sums of hi and of lo, then what they make.
+  let sums = subgroup * $OWN_Ru * $OWN_Cu * $TILE_WORDSu;
+  //for r in OWN_R
   //for c in OWN_C
-  subgroupMatrixStore<row_major>(&ws, sums, sums$c, $UNIT_Nu / 4u);
-  //for l in APART
-  subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$c, $UNIT_Nu / 4u);
+  {
+    let to = sums + ($ru * $OWN_Cu + $cu) * $TILE_WORDSu;
+    subgroupMatrixStore<row_major>(&ws, to, hi$r_$c, $UNIT_Nu / 4u);
+    //for l in APART
+    subgroupMatrixStore<row_major>(&ws, to + $LO_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
+    //end
+  }
+  //end
   //end
   workgroupBarrier();
-  for (var i = lane; i < $X_ROWSu * $HALF_WORDSu; i += $LANESu) {
-    let r = row + i / $HALF_WORDSu;
-    let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-    let at = sums + i / $HALF_WORDSu * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
-    let first = sum_at(at);
-    let second = sum_at(at + $HALF_WORDSu);
-    for (var e = 0u; e < 4u; e++) {
-      if (r < rows && c + e < half) {
-        let w = vec2(inverse(w_scales[c + e]), inverse(w_scales[c + e + half]));
-        let y = vec2(first[e], second[e]) * inverse(x_scales[r]) * w;
-        epilogue(tile.z * rows + r, c + e, half, y);
+  for (var i = lane; i < min($X_ROWSu, rows - row) * $HALF_WORDSu; i += $LANESu) {
+    let own = i / $HALF_WORDSu;
+    let r = row + own;
+    let x_scale = inverse(x_scales[r]);
+    for (var c = 0u; c < $OWN_Cu; c++) {
+      let first_column = pair + own_column / 2u + c * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
+      let at = sums + (own / $UNIT_Mu * $OWN_Cu + c) * $TILE_WORDSu
+        + own % $UNIT_Mu * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
+      let first = sum_at(at);
+      let second = sum_at(at + $HALF_WORDSu);
+      for (var e = 0u; e < 4u; e++) {
+        let column = first_column + e;
+        if (column < half) {
+          let w = vec2(inverse(w_scales[column]), inverse(w_scales[column + half]));
+          epilogue(tile.z * rows + r, column, half, vec2(first[e], second[e]) * x_scale * w);
+        }
       }
     }
+    end_row(r);
   }
-  workgroupBarrier();
-  //end
 }

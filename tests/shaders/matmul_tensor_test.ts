@@ -8,6 +8,7 @@ import {
   type TensorTile,
   weightScales,
 } from "../../shaders/tensor/matmul_tensor.ts";
+import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 
@@ -20,6 +21,13 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 16, ahead: 1 },
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1 },
+];
+
+/** For few rows. */
+const FEW_TILES: readonly FewTile[] = [
+  { subgroups: 1, columns: 1, stage: 16, ahead: 1 },
+  { subgroups: 1, columns: 2, stage: 32, ahead: 2 },
+  { subgroups: 3, columns: 1, stage: 64, ahead: 2 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -50,7 +58,7 @@ async function product(
     readonly cols: number;
   },
   x: Float32Array,
-  tile: TensorTile,
+  tile: TensorTile | FewTile,
 ): Promise<{ readonly out: Float32Array; readonly faults: Uint32Array }> {
   const rows = x.length / cols;
   const [weights, input] = [device.words(words), device.floats(x)];
@@ -58,11 +66,14 @@ async function product(
   const [faults, out] = [device.filled(matrixRows), device.filled(rows * matrixRows, 7)];
   const matrix = { rows: matrixRows, cols };
   const shard = { operand: weights, first: 0, rows: matrixRows };
-  const shape = { unit: unit as MatrixUnit, tile, rows, matrix, shard, label: "test" };
+  const shape = { unit: unit as MatrixUnit, rows, matrix, shard, label: "test" };
+  const buffers = { wScales, x: input, xScales, out };
   await device.run([
     weightScales({ weights, scales: wScales, faults }, { rows: matrixRows, cols }),
     rowScales({ x: input, scales: xScales }, { rows, cols }),
-    matmulTensor({ wScales, x: input, xScales, out }, shape),
+    "grid" in tile
+      ? matmulTensor(buffers, { ...shape, tile })
+      : matmulTensorFew(buffers, { ...shape, tile }),
   ]);
   return { out: await device.readFloats(out), faults: await device.readWords(faults) };
 }
@@ -74,12 +85,13 @@ const MATRIX = { words: WEIGHTS.words, matrixRows: MATRIX_ROWS, cols: COLS };
 /** Rows of x from 1e-9 to 1e9, with numbers far below a row's largest. */
 const X = numbers(37 * COLS, 2, (i) => 10 ** ((i / COLS | 0) % 19 - 9) / (1 + i % 1000));
 
-for (const tile of TILES) {
+for (const tile of [...TILES, ...FEW_TILES]) {
   Deno.test({
     name: `matrix units: near float64 at odd shapes, ${JSON.stringify(tile)}`,
     ignore,
     async fn() {
-      const { out, faults } = await product(MATRIX, X, tile);
+      const rows = "grid" in tile ? X.length / COLS : fewRows(unit as MatrixUnit);
+      const { out, faults } = await product(MATRIX, X.slice(0, rows * COLS), tile);
       assert.ok(faults.every((count) => count === 0));
       for (const [at, found] of out.entries()) {
         const [r, n] = [Math.floor(at / MATRIX_ROWS), at % MATRIX_ROWS];
@@ -106,10 +118,15 @@ Deno.test({
       const { out } = await product(MATRIX, X, tile);
       assert.deepEqual(out, whole, JSON.stringify(tile));
     }
-    for (const rows of [1, 2, 7, 8, 9, 16, 33]) {
-      for (const tile of TILES) {
+    const { m } = unit as MatrixUnit;
+    for (const rows of [1, 2, m / 2, m / 2 + 1, m, m + 1, 2 * m, 33]) {
+      for (const tile of rows > 2 * m ? TILES : [...TILES, ...FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
-        assert.deepEqual(out, whole.subarray(0, rows * MATRIX_ROWS), `${rows} rows`);
+        assert.deepEqual(
+          out,
+          whole.subarray(0, rows * MATRIX_ROWS),
+          `${rows} rows, ${JSON.stringify(tile)}`,
+        );
       }
     }
   },

@@ -69,7 +69,9 @@ for (const lanes of [1, 16, 256, 512]) {
   Deno.test(`rms_norm: notes the scale of what it writes, ${lanes} lanes`, async () => {
     const [rows, cols, stride] = [5, 4104, 64];
     // Rows of all sizes, one of zeros; the largest number anywhere in a row.
-    const x = numbers(rows * cols, 9).map((value, i) => value * [1, 1e-9, 0, 1e9, 1][i / cols | 0]!);
+    const x = numbers(rows * cols, 9).map((value, i) =>
+      value * [1, 1e-9, 0, 1e9, 1][i / cols | 0]!
+    );
     for (const r of [0, 1, 3, 4]) x[r * cols + r * 997 % cols]! *= 40;
     const [out, plain] = [device.filled(rows * cols), device.filled(rows * cols)];
     const scales = device.filled(3 * stride, LEFT_ALONE);

@@ -1,7 +1,12 @@
 import type { PartialSums } from "../../../shaders/attention/attention.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { type NormInput, type NormKept, rmsNorm, type RowScales } from "../../../shaders/norm/rms_norm.ts";
+import {
+  type NormInput,
+  type NormKept,
+  rmsNorm,
+  type RowScales,
+} from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Matrix, Tuning } from "../../gpu/matrix.ts";
@@ -132,10 +137,17 @@ export function branchEnd(
 ): Branch {
   const launch = { rows, tuning, label };
   if (end === "x") {
-    return { plan: matmul({ matrix, x: a, xScales, out: x }, { ...launch, epilogue: "add" }), splitK: 0 };
+    return {
+      plan: matmul({ matrix, x: a, xScales, out: x }, { ...launch, epilogue: "add" }),
+      splitK: 0,
+    };
   }
   const splitK = splitKOf(matrix, tuning);
-  const plan = matmul({ matrix, x: a, xScales, out: sums }, { ...launch, epilogue: "store", splitK });
+  const plan = matmul({ matrix, x: a, xScales, out: sums }, {
+    ...launch,
+    epilogue: "store",
+    splitK,
+  });
   return { plan, splitK };
 }
 

@@ -62,7 +62,9 @@ export function denseMlp(
   const name = EPILOGUE[spec.activation];
   const scales = inputScales && scalesOf(context, "act", rows);
   const noted = scales && notedEpilogue(name, scales);
-  const notes = noted && notesOnUnits(gateUp, noted, tuning) ? { epilogue: noted, scales } : undefined;
+  const notes = noted && notesOnUnits(gateUp, { rows, epilogue: noted, tuning })
+    ? { epilogue: noted, scales }
+    : undefined;
   const out = branchEnd(
     context,
     { matrix: down, x: act, xScales: notes?.scales },

@@ -1,0 +1,239 @@
+// matmul_tensor.wgsl for few rows, with the same bits: y[r, n] = sum_k x[r, k] * W[n, k].
+//
+// A workgroup is few subgroups, each with $OWN_C tiles of columns of its own: what waits for memory is
+// hidden by other workgroups, and a barrier of one subgroup costs nothing. $X_ROWS rows of x are staged, no more.
+// Where they are at most half of a unit's rows, hi and lo lie in one tile, lo below hi ($TOGETHER is 1):
+// half the products. Else $APART is 1.
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+
+override COLS: u32;
+override MATRIX_ROWS: u32; // even
+override OUT_COLS: u32; // row stride of out
+override FIRST: u32; // first output column of the shard
+override SPLIT_K: u32;
+
+//use out
+//use epilogue
+
+// [MATRIX_ROWS, COLS / 8]: eight bf16
+@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
+// [rows, COLS / 4]: its size gives the rows
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+// [MATRIX_ROWS]
+@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
+// [rows]
+@group(0) @binding(15) var<storage, read> x_scales: array<f32>;
+
+const THREADS = $THREADSu;
+const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
+const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+
+// Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
+var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
+// hi [$LO_ROW, PITCH], then lo.
+var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+
+// Two bf16 as two f16.
+fn halves(pair: u32, scale: f32) -> u32 {
+  return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
+}
+
+fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
+//for n in CONVERT
+  return vec4(
+    halves(bf16.x, scale),
+    halves(bf16.y, scale),
+    halves(bf16.z, scale),
+    halves(bf16.w, scale),
+  );
+//end
+//for n in RAW
+  return bf16;
+//end
+}
+
+// x with the 11 bits that f16 has.
+fn cut(x: vec4<f32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4(0xffffe000u));
+}
+
+fn packed(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
+  return vec4(
+    pack2x16float(a.xy),
+    pack2x16float(a.zw),
+    pack2x16float(b.xy),
+    pack2x16float(b.zw),
+  );
+}
+
+// 1 / scale, exactly.
+fn inverse(scale: f32) -> f32 {
+  return bitcast<f32>(0x7f000000u - bitcast<u32>(scale));
+}
+
+// Four sums of hi and of lo.
+fn sum_at(at: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $LO_WORDSu]);
+}
+
+@compute @workgroup_size($THREADS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  let rows = arrayLength(&x) / (COLS / 4u);
+  let row = tile.x * $X_ROWSu;
+  let half = MATRIX_ROWS / 2u;
+  let pair = tile.y * ($TILE_COLSu / 2u);
+  let range = COLS / 8u / SPLIT_K;
+  let begin = tile.z * range;
+  let subgroup = thread / $LANESu;
+  let lane = thread % $LANESu;
+  let own_column = subgroup * $OWN_Cu * $UNIT_Nu;
+
+  //for d in STAGED
+  //for u in W_LOADS
+  let w_chunk$u = thread + $uu * THREADS;
+  let w_column$u = w_chunk$u / CHUNKS;
+  let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
+  let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
+  let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
+  let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
+  let w_scale$u = w_scales[w_row$u];
+  //for a in AHEAD
+  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
+  //end
+  //end
+  //end
+  //for d in DIRECT
+  let tile_words = $UNIT_Nu * $UNIT_Ku / 8u;
+  let column_words = COLS / 8u * $UNIT_Nu;
+  //for c in OWN_C
+  let w_from$c = (tile.y * $GROUPSu * $OWN_Cu + subgroup * $OWN_Cu + $cu) * column_words + begin * $UNIT_Nu;
+  //for a in AHEAD
+  //for s in STEPS
+  var w$a_$c_$s = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+    &weights, w_from$c + min($au * CHUNKS, range - CHUNKS) * $UNIT_Nu + $su * tile_words, $UNIT_Ku / 8u);
+  //end
+  //end
+  //end
+  //end
+  //for u in X_LOADS
+  let x_chunk$u = thread + $uu * THREADS;
+  let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
+  let x_from$u = (x_row$u * (COLS / 8u) + begin + x_chunk$u % CHUNKS) * 2u;
+  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_scale$u = x_scales[x_row$u];
+  //for a in AHEAD
+  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
+  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
+  //end
+  //end
+
+  //for c in OWN_C
+  var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //for l in APART
+  var lo$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
+  //end
+
+  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
+    //for a in AHEAD
+    if (k + $au * CHUNKS < range) {
+      //for d in STAGED
+      //for u in W_LOADS
+      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
+        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+      }
+      //end
+      //end
+      //for z in DO_X
+      //for u in X_LOADS
+      if (x_chunk$u < $X_ROWSu * CHUNKS) {
+        let a = xa$a_$u * x_scale$u;
+        let b = xb$a_$u * x_scale$u;
+        xs[x_to$u] = packed(cut(a), cut(b));
+        xs[x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
+      }
+      //end
+      //end
+      workgroupBarrier();
+      let next = k + ($au + $AHEADu) * CHUNKS;
+      if (next < range) {
+        //for d in STAGED
+        //for u in W_LOADS
+        w$a_$u = weights[w_from$u + next];
+        //end
+        //end
+        //for z in DO_X
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + next * 2u];
+        xb$a_$u = x[x_from$u + next * 2u + 1u];
+        //end
+        //end
+      }
+      //for s in DO_STEPS
+      {
+        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, $su * $UNIT_Ku / 8u, PITCH);
+        //for l in APART
+        let x_lo = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, $su * $UNIT_Ku / 8u + $LO_ROWu * PITCH, PITCH);
+        //end
+        //for c in OWN_C
+        //for d in STAGED
+        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &ws, (own_column + $cu * $UNIT_Nu) * PITCH + $su * $UNIT_Ku / 8u, PITCH);
+        //end
+        //for d in DIRECT
+        let w_tile$c = w$a_$c_$s;
+        //end
+        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+        //for l in APART
+        lo$c = subgroupMatrixMultiplyAccumulate(x_lo, w_tile$c, lo$c);
+        //end
+        //end
+      }
+      //end
+      //for d in DIRECT
+      if (next < range) {
+        //for c in OWN_C
+        //for s in STEPS
+        w$a_$c_$s = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &weights, w_from$c + next * $UNIT_Nu + $su * tile_words, $UNIT_Ku / 8u);
+        //end
+        //end
+      }
+      //end
+      workgroupBarrier();
+    }
+    //end
+  }
+
+  // Tile by tile: the sums of hi and of lo, then what they make.
+  let sums = subgroup * (1u + $APARTu) * $SUM_WORDSu;
+  //for c in OWN_C
+  subgroupMatrixStore<row_major>(&ws, sums, sums$c, $UNIT_Nu / 4u);
+  //for l in APART
+  subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$c, $UNIT_Nu / 4u);
+  //end
+  workgroupBarrier();
+  for (var i = lane; i < $X_ROWSu * $HALF_WORDSu; i += $LANESu) {
+    let r = row + i / $HALF_WORDSu;
+    let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
+    let at = sums + i / $HALF_WORDSu * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
+    let first = sum_at(at);
+    let second = sum_at(at + $HALF_WORDSu);
+    for (var e = 0u; e < 4u; e++) {
+      if (r < rows && c + e < half) {
+        let w = vec2(inverse(w_scales[c + e]), inverse(w_scales[c + e + half]));
+        let y = vec2(first[e], second[e]) * inverse(x_scales[r]) * w;
+        epilogue(tile.z * rows + r, c + e, half, y);
+      }
+    }
+  }
+  workgroupBarrier();
+  //end
+}
