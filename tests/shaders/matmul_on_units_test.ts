@@ -3,8 +3,10 @@
 
 import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
-import { fitsUnits } from "../../shaders/tensor/matmul_on_units.ts";
-import { weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
+import { fitsUnits, notesOnUnits } from "../../shaders/tensor/matmul_on_units.ts";
+import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { fewRows } from "../../shaders/tensor/matmul_tensor_few.ts";
 import { type Matrix, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -24,8 +26,10 @@ function noise(stream: number, count: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => hash32(7, stream, i) / 2 ** 31 - 1);
 }
 
-/** Two shards of one matrix, and its scales. */
-async function build(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
+/** Two shards of one matrix, and its scales; of a gated one half as many columns of outputs. */
+async function build(
+  { gated }: { gated: boolean },
+): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
   const scales: TensorMatrices["scales"] extends ReadonlyMap<infer K, infer V> ? Map<K, V> : never =
     new Map();
   const shards = [100, 200].map((rows, i) => {
@@ -34,7 +38,7 @@ async function build(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
       // bf16 from 2^-4 to 1 of both signs, two a word.
       (_, at) => (hash32(7, i, at) & 0x81ff81ff) + 0x3d803d80,
     );
-    return { operand: device.words(words), first: i * 100, rows };
+    return { operand: device.words(words), first: i * (gated ? 50 : 100), rows };
   });
   for (const shard of shards) {
     const of = { scales: device.filled(shard.rows), faults: device.filled(shard.rows) };
@@ -63,7 +67,7 @@ for (
     name: `a matmul on matrix units, ${epilogue}, ${splitK} ranges of k`,
     ignore: matrixUnit === undefined,
     async fn() {
-      const { matrix, tensor } = await build();
+      const { matrix, tensor } = await build({ gated: epilogue === "swiglu" });
       const values = noise(9, MOST * COLS).map((value) => value / 16);
       const run = async (rows: number, units: boolean) => {
         const [x, out] = [
@@ -97,6 +101,38 @@ for (
           assert.deepEqual(part(found, rows), part(whole, MOST), `${rows} rows`);
         }
       }
+    },
+  });
+}
+
+for (const name of ["swiglu", "geglu"] as const) {
+  Deno.test({
+    name: `a matmul on matrix units notes the scales of what it makes, ${name}`,
+    ignore: matrixUnit === undefined,
+    async fn() {
+      const { matrix, tensor } = await build({ gated: true });
+      const launch = { splitK: 1, tuning: { ...tuning(true), tensor }, label: "test" };
+      const width = MATRIX_ROWS / 2;
+      for (const rows of [1, unit.m, fewRows(unit)]) {
+        const x = device.floats(noise(9, rows * COLS).map((value) => value * 2 ** (rows - 9)));
+        const xScales = device.filled(rows);
+        await device.run([rowScales({ x, scales: xScales }, { rows, cols: COLS })]);
+        const [plain, out] = [device.filled(rows * width), device.filled(rows * width)];
+        const noted = device.filled(rows, 2 ** 74);
+        const epilogue = notedEpilogue(name, noted);
+        assert.ok(notesOnUnits(matrix, { rows, epilogue, tuning: launch.tuning }));
+        const plan = matmul({ matrix, x, xScales, out }, { ...launch, rows, epilogue });
+        assert.equal(plan.length, matrix.shards.length);
+        await device.run(plan);
+        await device.run(matmul({ matrix, x, out: plain }, { ...launch, rows, epilogue: name }));
+        assert.deepEqual(await device.readWords(out), await device.readWords(plain));
+        const expected = device.filled(rows);
+        await device.run([rowScales({ x: plain, scales: expected }, { rows, cols: width })]);
+        assert.deepEqual(await device.readFloats(noted), await device.readFloats(expected));
+      }
+      const epilogue = notedEpilogue(name, device.filled(1));
+      const use = { rows: fewRows(unit) + 1, epilogue, tuning: launch.tuning };
+      assert.ok(!notesOnUnits(matrix, use));
     },
   });
 }
