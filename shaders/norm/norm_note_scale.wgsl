@@ -3,10 +3,12 @@
 
 //use tensor/scale_of
 
-override SCALE_ROWS: u32; // row stride of scales
+override LOWERED_ROWS: u32; // row stride of lowered
 
-// [3, SCALE_ROWS]: of the output, of attention's and of the gated activations
+// Of the output, [rows].
 @group(0) @binding(14) var<storage, read_write> scales: array<f32>;
+// Of attention's output and of the gated activations, [2, LOWERED_ROWS].
+@group(0) @binding(15) var<storage, read_write> lowered: array<f32>;
 
 var<workgroup> peaks: array<f32, LANES>;
 
@@ -37,7 +39,7 @@ fn note(row: u32, lane: u32, peak: f32) {
     highest = max(highest, peaks[$j]);
     //end
     scales[row] = scale_of(highest);
-    scales[SCALE_ROWS + row] = bitcast<f32>(LARGEST_SCALE);
-    scales[2u * SCALE_ROWS + row] = bitcast<f32>(LARGEST_SCALE);
+    lowered[row] = bitcast<f32>(LARGEST_SCALE);
+    lowered[LOWERED_ROWS + row] = bitcast<f32>(LARGEST_SCALE);
   }
 }

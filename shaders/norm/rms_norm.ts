@@ -39,9 +39,12 @@ export type NormKept =
   }
   | { readonly what: "slot"; readonly out: Operand; readonly slot: Operand };
 
-/** Of rows of the inputs of a layer's matmuls, f32 [3, stride]: see shaders/tensor/scale_of.wgsl. */
+/** Of rows of the inputs of a layer's matmuls, f32: see shaders/tensor/scale_of.wgsl. */
 export interface RowScales {
-  readonly scales: Operand;
+  /** Of what norms write, [rows]. */
+  readonly normed: Operand;
+  /** Of attention's output and of the gated activations, which other kernels lower, [2, stride]. */
+  readonly lowered: Operand;
   readonly stride: number;
 }
 
@@ -69,7 +72,7 @@ const KEEP = {
 
 const NOTE = {
   nothing: { bindings: [], constants: [] },
-  scale: { bindings: ["scales"], constants: ["SCALE_ROWS"] },
+  scale: { bindings: ["scales", "lowered"], constants: ["LOWERED_ROWS"] },
 } as const;
 
 const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
@@ -113,7 +116,7 @@ export function rmsNorm(
         out,
         ...keep ? { kept: keep.out } : {},
         ...keep?.what === "slot" ? { slot: keep.slot } : {},
-        ...noted ? { scales: noted.scales } : {},
+        ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
       },
       constants: {
         COLS: cols,
@@ -125,7 +128,7 @@ export function rmsNorm(
         ...keep && keep.what !== "slot"
           ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
           : {},
-        ...noted ? { SCALE_ROWS: noted.stride } : {},
+        ...noted ? { LOWERED_ROWS: noted.stride } : {},
       },
       workgroups: [rows],
       label,

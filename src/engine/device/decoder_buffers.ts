@@ -117,7 +117,8 @@ export function partialSums(
 /** The rows of each input begin where a binding may. */
 function rowScales(gpu: Gpu, name: string, rows: number): RowScales {
   const stride = Math.ceil(4 * rows / ALIGNMENT) * ALIGNMENT / 4;
-  return { scales: storageBuffer(gpu, `${name}.scales`, 3 * stride), stride };
+  const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
+  return { normed: words("scales", rows), lowered: words("lowered", 2 * stride), stride };
 }
 
 function scratch(

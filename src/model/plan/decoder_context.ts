@@ -47,10 +47,8 @@ export interface Scratch {
   readonly mixture?: MixtureScratch | undefined;
 }
 
-/** Inputs of matmuls whose rows' scales are noted by who writes them, in the order of `RowScales`. */
+/** Inputs of matmuls whose rows' scales are noted by who writes them. */
 export type ScaledInput = "normed" | "attentionOutput" | "act";
-
-const SCALED: readonly ScaledInput[] = ["normed", "attentionOutput", "act"];
 
 /** Most rows whose scales many workgroups lower together: more take longer than finding them apart. */
 const MOST_LOWERED = 64;
@@ -61,10 +59,11 @@ export function scalesOf(
   input: ScaledInput,
   rows: number,
 ): Operand | undefined {
-  if (!scales || (input !== "normed" && rows > MOST_LOWERED)) return undefined;
-  const { buffer, offset = 0 } = scales.scales;
-  const bytes = 4 * scales.stride;
-  return { buffer, offset: offset + SCALED.indexOf(input) * bytes, size: bytes };
+  if (input === "normed") return scales?.normed;
+  if (!scales || rows > MOST_LOWERED) return undefined;
+  const { lowered: { buffer, offset = 0 }, stride } = scales;
+  const before = input === "act" ? 4 * stride : 0;
+  return { buffer, offset: offset + before, size: 4 * stride };
 }
 
 /** What mixtures of experts write beside `act`, which is [rows, topK, intermediate] for them. */
