@@ -1,327 +1,185 @@
-// throw-away: variants of few-row kernels
-import { PLAIN } from "../shaders/fragments/epilogue.ts";
-import { splitKOf } from "../shaders/matmul/matmul_shape.ts";
+// Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels.
+//
+//   EYRIE_WEBGPU=dawn deno run -A bench/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--seconds 40] [--bf16]
+//
+// Microseconds on warm clocks: each variant runs between two runs of the SIMT kernel of the same matrices, and
+// "over SIMT" is what does not depend on clocks. The bits of all variants must be the same.
+import { parseArgs } from "node:util";
+import process from "node:process";
 import { matmul } from "../shaders/matmul/matmul.ts";
-import { TEXTS } from "../shaders/texts.ts";
-import { link } from "../src/gpu/link.ts";
-const STAGED_TEXT = await Deno.readTextFile(new URL("./few_staged.wgsl", import.meta.url));
-import { matmulTensor, rowScales, type TensorTile } from "../shaders/tensor/matmul_tensor.ts";
+import { fewFits, type FewTile, matmulTensorFew } from "../shaders/tensor/matmul_tensor_few.ts";
+import { matmulTensor, rowScales } from "../shaders/tensor/matmul_tensor.ts";
+import { tensorTile } from "../shaders/tensor/tensor_tiles.ts";
+import { median } from "../src/bench/statistics.ts";
 import { openGpu } from "../src/gpu/device.ts";
-import { dispatch, kernel, type Plan } from "../src/gpu/kernel.ts";
+import type { Plan } from "../src/gpu/kernel.ts";
 import { lanesFor, tuning } from "../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program } from "../src/gpu/program.ts";
-import { median } from "../src/bench/statistics.ts";
-import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
+import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 
-const small = Deno.args.includes("--small");
-const t0 = performance.now();
-const LIMIT = Number(Deno.args.find((a) => /^\d+$/.test(a)) ?? 44) * 1000;
+const { values: flags } = parseArgs({
+  options: {
+    small: { type: "boolean", default: false },
+    bf16: { type: "boolean", default: false },
+    rows: { type: "string", default: "1,8,16,32" },
+    shapes: { type: "string", default: "gateUp,o,qkv,down" },
+    seconds: { type: "string", default: "40" },
+  },
+});
+const { small } = flags;
+const started = performance.now();
 const gpu = await openGpu({ webgpu: "dawn" });
 const unit = gpu.matrixUnit as MatrixUnit;
-const say = console.log;
-say(
-  gpu.info.adapter,
-  JSON.stringify(unit),
-  [...(gpu.device as any).adapterInfo?.subgroupMatrixConfigs ?? []].map((c: any) =>
-    `${c.M}x${c.N}x${c.K} ${c.componentType}>${c.resultComponentType}`
-  ).join(", "),
-);
+const say = (text: string) => process.stdout.write(`${text}\n`);
 const profiler = await openProfiler(gpu, { queries: 2 });
 const bench: Bench = { gpu, make: compiler(gpu), profiler, unit, tiles: 9 };
-const SHAPES = small ? [{ name: "odd", n: 96, k: 1024, split: 2 }] : [
+const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
+
+interface Shape {
+  readonly name: string;
+  readonly n: number;
+  readonly k: number;
+  readonly split: number;
+}
+const SHAPES: readonly Shape[] = small ? [{ name: "odd", n: 96, k: 1024, split: 2 }] : [
   { name: "gateUp", n: 28672, k: 4096, split: 1 },
   { name: "o", n: 4096, k: 4096, split: 4 },
   { name: "qkv", n: 6144, k: 4096, split: 1 },
   { name: "down", n: 4096, k: 14336, split: 4 },
+].filter(({ name }) => flags.shapes.split(",").includes(name));
+
+const tile = (
+  subgroups: number,
+  grid: number,
+  columns: number,
+  stage: number,
+  ahead: number,
+  buffers: 1 | 2 = 1,
+): FewTile => ({ subgroups, grid, columns, stage, ahead, buffers });
+
+const WIDE: readonly FewTile[] = [
+  tile(1, 1, 2, 64, 2),
+  tile(1, 1, 2, 64, 3),
+  tile(1, 1, 2, 64, 4),
+  tile(1, 1, 2, 64, 2, 2),
+  tile(1, 1, 4, 64, 1),
+  tile(1, 1, 2, 32, 4),
+  tile(2, 2, 2, 64, 3),
+  tile(4, 2, 2, 64, 2, 2),
+  tile(4, 4, 1, 64, 2, 2),
 ];
-interface V {
-  nox?: boolean;
-  steps?: number;
-  x?: number;
-  tiled?: boolean;
-  big?: boolean;
-  g: number;
-  c: number;
-  stage: number;
-  ahead: number;
-  xr?: number;
-  raw?: boolean;
-  direct?: boolean;
-  split?: number;
-}
-let id = 0;
-function few(
-  b: Buffers,
-  { n, k, split }: { n: number; k: number; split: number },
-  rows: number,
-  v: V,
-): Plan {
-  const { m, lanes } = unit, un = unit.n, uk = unit.k;
-  const xr = v.xr ?? Math.min(rows, m);
-  const apart = xr > m / 2;
-  const chunks = v.stage / 8, threads = v.g * lanes, cols = v.g * v.c * un, sw = m * un / 4;
-  const splitK = v.split ?? split;
-  if (k / splitK % v.stage) throw new Error("stage");
-  const d = v.direct ? 1 : 0;
-  const counts = {
-    GROUPS: v.g,
-    OWN_C: v.c,
-    STAGE: v.stage,
-    AHEAD: v.ahead,
-    TILE_COLS: cols,
-    THREADS: threads,
-    CHUNKS: chunks,
-    SUM_WORDS: sw,
-    LANES: lanes,
-    UNIT_M: m,
-    UNIT_N: un,
-    UNIT_K: uk,
-    UNIT_HALF: un / 2,
-    HALF_WORDS: un / 8,
-    STEPS: v.stage / uk,
-    W_LOADS: Math.ceil(cols * chunks / threads),
-    X_LOADS: Math.ceil(xr * chunks / threads),
-    X_ROWS: xr,
-    APART: apart ? 1 : 0,
-    LO_ROW: apart ? m : m / 2,
-    LO_WORDS: apart ? sw : sw / 2,
-    WEIGHT_WORDS: Math.max(d ? 0 : cols * (chunks + 1), v.g * (apart ? 2 : 1) * sw),
-    X_WORDS: (apart ? 2 : 1) * m * (chunks + 1),
-    DIRECT: d,
-    STAGED: 1 - d,
-    RAW: v.raw ? 1 : 0,
-    DO_X: v.nox ? 0 : 1,
-    DO_STEPS: v.steps ?? v.stage / uk,
-    CONVERT: v.raw ? 0 : 1,
-  };
-  const code = expand(
-    link("few", { ...TEXTS, few: STAGED_TEXT }, { out: "matmul/out", ...PLAIN.store.slots }),
-    counts,
+const NARROW: readonly FewTile[] = [
+  tile(1, 1, 1, 64, 2),
+  tile(1, 1, 1, 128, 2),
+  tile(1, 1, 1, 128, 3),
+  tile(1, 1, 1, 64, 4),
+  tile(1, 1, 2, 64, 3),
+  tile(2, 1, 1, 128, 2, 2),
+  tile(2, 1, 1, 256, 1, 2),
+  tile(4, 1, 1, 256, 1, 2),
+  tile(4, 1, 1, 256, 2, 1),
+  tile(4, 1, 2, 128, 2, 2),
+  tile(4, 2, 1, 128, 2, 2),
+  tile(2, 2, 1, 64, 3),
+];
+
+/** Milliseconds of one run of all the programs in turn. */
+async function sample(programs: readonly Program[], runs: number): Promise<number> {
+  const steps = Array.from(
+    { length: runs },
+    (_, i) => (programs[i % programs.length] as Program).steps,
   );
-  const kern = kernel(`few${id++}`, code, {
-    bindings: ["weights", "x", "out", "w_scales", "x_scales"],
-    constants: ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"],
-  });
-  return [dispatch(kern, {
-    buffers: {
-      weights: b.weights,
-      x: { ...b.x, size: 4 * rows * k },
-      out: b.out,
-      w_scales: b.wScales,
-      x_scales: b.xScales,
-    },
-    constants: { COLS: k, MATRIX_ROWS: n, OUT_COLS: n, FIRST: 0, SPLIT_K: splitK },
-    workgroups: [Math.ceil(rows / xr), Math.ceil(n / cols), splitK],
-    label: "few",
-  })];
+  return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
 }
-const DIRECT_TEXT = await Deno.readTextFile(new URL("./few_direct.wgsl", import.meta.url));
-import { expand } from "../src/gpu/expand.ts";
-/** c tiles, g subgroups, ahead tiles, x: k numbers of x staged, tiled or not. */
-function direct(
-  b: Buffers,
-  { n, k, split }: { n: number; k: number; split: number },
-  rows: number,
-  v: V,
-): Plan {
-  const one = rows === 1 && !v.big, xstage = (v.x ?? k / split) / 8, threads = v.g * unit.lanes;
-  const counts = {
-    THREADS: threads,
-    LANES: unit.lanes,
-    GROUPS: v.g,
-    OWN_C: v.c,
-    AHEAD: v.ahead,
-    TILED: v.tiled ? 1 : 0,
-    ROWMAJOR: v.tiled ? 0 : 1,
-    ONE: one ? 1 : 0,
-    MORE: one ? 0 : 1,
-    XSTAGE: xstage,
-    X_WORDS: one ? 2 * xstage + 16 : 16 * xstage,
-    OUT_WORDS: v.g * v.c * 64,
-    X_ROWS: rows,
-  };
-  const kern = kernel(`direct${id++}`, expand(DIRECT_TEXT, counts), {
-    bindings: ["weights", "x", "out", "x_scales"],
-    constants: ["COLS", "MATRIX_ROWS", "SPLIT_K", "x_stride"],
-  });
-  return [dispatch(kern, {
-    buffers: {
-      weights: b.weights,
-      x: { ...b.x, size: 4 * rows * k },
-      out: b.out,
-      x_scales: b.xScales,
-    },
-    constants: { COLS: k, MATRIX_ROWS: n, SPLIT_K: split, x_stride: 2 },
-    workgroups: [1, Math.ceil(n / (16 * v.g * v.c)), split],
-    label: "direct",
-  })];
-}
-async function timed(programs: Program[], warm: number): Promise<number> {
-  const sample = async (runs: number) => {
-    const steps = Array.from(
-      { length: runs },
-      (_, i) => (programs[i % programs.length] as Program).steps,
-    );
-    return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
-  };
-  await sample(programs.length);
-  const once = await sample(programs.length);
-  const runs = Math.min(200, Math.max(programs.length, Math.ceil(2 / once)));
-  const samples: number[] = [];
+
+async function keepBusy(programs: readonly Program[], ms: number): Promise<void> {
   const from = performance.now();
-  while (performance.now() - from < warm + 10 || samples.length < 3) {
-    const ms = await sample(runs);
-    if (performance.now() - from >= warm || samples.length < 3) samples.push(ms);
-  }
-  return 1000 * median(samples);
+  while (performance.now() - from < ms) await sample(programs, 60);
 }
-const tuned = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
-const NOW: TensorTile[] = [
-  { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 1 },
-  { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 128, ahead: 2 },
-];
-const S = (g: number, c: number, stage: number, ahead: number, more: Partial<V> = {}): V => ({
-  g,
-  c,
-  stage,
-  ahead,
-  ...more,
-});
-const D = (g: number, c: number, ahead: number, tiled: boolean, more: Partial<V> = {}): V => ({
-  g,
-  c,
-  stage: 0,
-  ahead,
-  tiled,
-  ...more,
-});
-const GATE: V[] = [
-  S(1, 2, 64, 2),
-  S(1, 2, 64, 2, { raw: true }),
-  S(1, 2, 64, 2, { nox: true }),
-  S(1, 2, 64, 2, { steps: 1 }),
-  S(1, 2, 64, 2, { steps: 1, nox: true, raw: true }),
-  D(2, 1, 8, true),
-  D(2, 1, 16, true),
-  D(4, 1, 8, true),
-  D(2, 2, 8, true),
-  D(1, 1, 8, true),
-  D(2, 1, 8, false),
-  S(1, 1, 128, 2),
-  S(1, 2, 64, 3),
-  S(1, 2, 64, 4),
-  S(1, 4, 64, 1),
-  S(1, 4, 64, 2),
-  S(4, 2, 64, 2),
-];
-const LESS: V[] = [
-  S(1, 1, 64, 2),
-  S(1, 1, 128, 2),
-  S(1, 1, 64, 4),
-  S(2, 1, 64, 4),
-  D(1, 1, 8, true),
-  D(2, 1, 8, true),
-  D(2, 1, 16, true),
-];
-const EIGHT: V[] = [
-  S(1, 2, 64, 2),
-  S(2, 2, 64, 2),
-  S(4, 2, 64, 2),
-  D(4, 1, 8, true, { x: 512 }),
-  D(4, 1, 16, true, { x: 512 }),
-];
-const lists: [number, (name: string) => V[]][] = small
-  ? [[1, () => [...GATE.slice(0, 14), ...LESS.slice(0, 6)]]]
-  : [[1, (name) => name === "gateUp" ? GATE : LESS], [8, () => EIGHT]];
-for (const [rows, list] of lists) {
-  for (const shape of SHAPES) {
-    const { n, k, name } = shape;
-    const bytes = 2 * n * k;
-    const copies = small ? 1 : Math.max(1, Math.ceil((200 << 20) / bytes));
-    const all: Buffers[] = [];
-    for (let i = 0; i < copies; i++) {
-      const b = await buffersOf(bench, shape, 17 * shape.split, 10 + i);
-      await run(bench, [rowScales({ x: b.x, scales: b.xScales }, { rows: 16, cols: k })]);
-      all.push(b);
-    }
-    let ref: Float32Array | undefined;
-    const go = async (what: string, planOf: (b: Buffers) => Plan, warm = 0) => {
-      if (performance.now() - t0 > LIMIT) return;
-      try {
-        const programs: Program[] = [];
-        const c0 = performance.now();
-        for (const b of all) programs.push(await bench.make.compile(planOf(b)));
-        const ms = performance.now() - c0;
-        if (ms > 1000) say(`compile ${ms | 0} ms`);
-        const us = await timed(programs, warm);
-        const got = new Float32Array(
-          await readBuffer(gpu, { buffer: all[0]!.out.buffer, size: 4 * n * rows * shape.split }),
-        );
-        let note = "";
-        if (!ref) ref = got;
-        else {
-          let diff = 0, big = 0;
-          for (let i = 0; i < got.length; i++) {
-            diff = Math.max(diff, Math.abs(got[i]! - ref[i]!));
-            big = Math.max(big, Math.abs(ref[i]!));
-          }
-          note = diff === 0 ? "same bits" : `differs ${(diff / big).toExponential(1)}`;
-          if (what.startsWith("now")) ref = got;
-        }
-        say(
-          `${name} ${rows} rows ${us.toFixed(1).padStart(7)} us ${
-            (bytes / us / 1e6).toFixed(2)
-          } TB/s  ${what} ${note}`,
-        );
-      } catch (e) {
-        say(`${name} ${rows} FAILED ${what}: ${String((e as Error).message).slice(0, 300)}`);
-      }
-    };
-    const shard = { operand: undefined as never, first: 0, rows: n };
-    await go("SIMT", (b) =>
-      matmul({
-        matrix: {
-          format: "bf16",
-          rows: n,
-          cols: k,
-          lanes: lanesFor("bf16", k, tuned.lanes),
-          shards: [{ ...shard, operand: b.weights }],
-        },
-        x: b.x,
-        out: b.out,
-      }, { rows, epilogue: "store", splitK: shape.split, tuning: tuned, label: "simt" }), 150);
-    for (const tile of NOW) {
-      if (k / shape.split % tile.stage) continue;
-      await go(
-        `now ${JSON.stringify(tile)}`,
-        (
-          b,
-        ) => [
-          matmulTensor(b, {
-            unit,
-            tile,
-            rows,
-            matrix: { rows: n, cols: k },
-            shard: { ...shard, operand: b.weights },
-            splitK: shape.split,
-            label: "t",
-          }),
-        ],
-        small ? 0 : 40,
-      );
-    }
-    for (const v of list(name)) {
-      await go(
-        JSON.stringify(v).replaceAll('"', ""),
-        (b) => v.stage ? few(b, shape, rows, v) : direct(b, shape, rows, v),
-        small ? 0 : 40,
-      );
-    }
-    all.forEach(free);
-  }
+
+async function timed(programs: readonly Program[]): Promise<number> {
+  const found: number[] = [];
+  for (let i = 0; i < 5; i++) found.push(await sample(programs, 24));
+  return 1000 * median(found);
 }
-say(`${((performance.now() - t0) / 1000).toFixed(1)} s`);
+
+async function shapeAt(shape: Shape, rows: number): Promise<void> {
+  const { name, n, k, split } = shape;
+  const bytes = 2 * n * k;
+  const all: Buffers[] = [];
+  for (let i = 0; i < (small ? 1 : Math.max(1, Math.ceil((160 << 20) / bytes))); i++) {
+    const buffers = await buffersOf(bench, shape, 33 * split, 10 + i);
+    await run(bench, [
+      rowScales({ x: buffers.x, scales: buffers.xScales }, { rows: 32, cols: k }),
+    ]);
+    all.push(buffers);
+  }
+  const compiled = async (planOf: (buffers: Buffers) => Plan) => {
+    const programs: Program[] = [];
+    for (const buffers of all) programs.push(await bench.make.compile(planOf(buffers)));
+    return programs;
+  };
+  const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
+  const lanes = lanesFor("bf16", k, rules.lanes);
+  const simt = await compiled((b) =>
+    matmul(
+      { matrix: { format: "bf16", rows: n, cols: k, lanes, shards: [shardOf(b)] }, ...b },
+      { rows, epilogue: "store", splitK: split, tuning: rules, label: "SIMT" },
+    )
+  );
+  let reference: Uint32Array | undefined;
+  const attempt = async (what: string, planOf: (buffers: Buffers) => Plan, same = true) => {
+    if (performance.now() - started > 1000 * Number(flags.seconds)) return;
+    try {
+      const programs = await compiled(planOf);
+      await keepBusy(simt, small ? 0 : 120);
+      const before = await timed(simt);
+      await timed(programs);
+      const us = await timed(programs);
+      const after = await timed(simt);
+      const buffer = (all[0] as Buffers).out.buffer;
+      await sample(programs, programs.length);
+      const bits = new Uint32Array(await readBuffer(gpu, { buffer, size: 4 * n * rows * split }));
+      reference ??= bits;
+      const differ = same && bits.some((word, i) => word !== reference?.[i]);
+      say(
+        `${name} ${rows} rows ${us.toFixed(1).padStart(7)} us, SIMT ${before.toFixed(1)} ${
+          after.toFixed(1)
+        }, over SIMT ${(2 * us / (before + after)).toFixed(3)}  ${what}${
+          differ ? " OTHER BITS" : ""
+        }`,
+      );
+    } catch (error) {
+      say(`${name} ${rows} rows FAILED ${what}: ${String(error).slice(0, 200)}`);
+    }
+  };
+  const matrix = { rows: n, cols: k };
+  const of = { unit, rows, matrix, splitK: split, label: name };
+  const large = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
+  if (large) {
+    await attempt("matmul_tensor", (b) => [
+      matmulTensor(b, { ...of, shard: shardOf(b), tile: large }),
+    ]);
+  }
+  for (const few of name === "gateUp" || rows > unit.m ? WIDE : NARROW) {
+    if (k / split % few.stage !== 0 || !fewFits(unit, few, rows, gpu.limits)) continue;
+    const text = JSON.stringify(few).replaceAll('"', "");
+    for (const halved of flags.bf16 ? [false] : [true]) {
+      const what = `${text}${halved ? " halved" : ""}`;
+      await attempt(what, (b) => [
+        matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few, halved }),
+      ], !halved);
+    }
+  }
+  all.forEach(free);
+}
+
+say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
+for (const rows of flags.rows.split(",").map(Number)) {
+  for (const shape of SHAPES) await shapeAt(shape, rows);
+}
+say(`${((performance.now() - started) / 1000).toFixed(1)} s`);
 Deno.exit(0);

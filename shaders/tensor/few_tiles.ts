@@ -5,13 +5,13 @@ import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
 /** Larger tiles first; the fastest on an H200 of those in bench/few.ts. */
 const CANDIDATES: readonly FewTile[] = [
-  { subgroups: 1, columns: 2, stage: 64, ahead: 2 },
-  { subgroups: 1, columns: 1, stage: 64, ahead: 2 },
-  { subgroups: 1, columns: 1, stage: 32, ahead: 2 },
+  { subgroups: 1, grid: 1, columns: 2, stage: 64, ahead: 2, buffers: 1 },
+  { subgroups: 1, grid: 1, columns: 1, stage: 64, ahead: 2, buffers: 1 },
+  { subgroups: 1, grid: 1, columns: 1, stage: 32, ahead: 2, buffers: 1 },
 ];
 
 /** On a processor, which runs one after the other. */
-const PLAIN: FewTile = { subgroups: 1, columns: 1, stage: 32, ahead: 1 };
+const PLAIN: FewTile = { subgroups: 1, grid: 1, columns: 1, stage: 32, ahead: 1, buffers: 1 };
 
 /** Workgroups that keep a large GPU's memory busy. */
 const ENOUGH = 800;
@@ -33,6 +33,6 @@ export function fewTile(
     range % tile.stage === 0 && fewFits(unit, tile, rows, limits)
   );
   const workgroups = (tile: FewTile) =>
-    Math.ceil(columns / (tile.subgroups * tile.columns * unit.n)) * splitK;
+    Math.ceil(columns / (tile.grid * tile.columns * unit.n)) * splitK;
   return fitting.find((tile) => workgroups(tile) >= ENOUGH) ?? fitting.at(-1);
 }

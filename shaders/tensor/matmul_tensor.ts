@@ -103,6 +103,8 @@ export interface TensorMatmul {
   readonly shard: Shard;
   /** Divides the columns into ranges, each a multiple of the tile's stage. */
   readonly splitK?: number;
+  /** Whether `halveWeights` has made f16 of the weights; default false. */
+  readonly halved?: boolean;
   /** One that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
   readonly label: string;

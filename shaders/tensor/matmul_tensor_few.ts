@@ -16,12 +16,16 @@ import {
 /** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
 export interface FewTile {
   readonly subgroups: number;
+  /** Those that multiply, the others only bring data: at most `subgroups`. */
+  readonly grid: number;
   /** Tiles of columns of each of them. */
   readonly columns: number;
   /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  /** Stages in workgroup memory at a time. */
+  readonly buffers: 1 | 2;
 }
 
 /** Most rows of the unit that a workgroup makes. */
@@ -32,11 +36,12 @@ export function fewRows({ m }: MatrixUnit): number {
   return MOST_TILES * m;
 }
 
-function countsOf(unit: MatrixUnit, { subgroups, columns, stage, ahead }: FewTile, rows: number) {
+function countsOf(unit: MatrixUnit, tile: FewTile, rows: number) {
+  const { subgroups, grid, columns, stage, ahead, buffers } = tile;
   const { m, n, k, lanes } = unit;
   const APART = Number(rows > m / 2);
   const OWN_R = Math.ceil(rows / m);
-  const [CHUNKS, THREADS, TILE_COLS] = [stage / 8, subgroups * lanes, subgroups * columns * n];
+  const [CHUNKS, THREADS, TILE_COLS] = [stage / 8, subgroups * lanes, grid * columns * n];
   const LO_ROW = APART ? OWN_R * m : m / 2;
   const sumWords = m * n / 4;
   const TILE_WORDS = (1 + APART) * sumWords;
@@ -44,11 +49,15 @@ function countsOf(unit: MatrixUnit, { subgroups, columns, stage, ahead }: FewTil
     ...{ X_ROWS: rows, OWN_R, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
     ...{ APART, LO_ROW, LO_WORDS: APART ? sumWords : sumWords / 2, TILE_WORDS },
     ...{ CHUNKS, THREADS, TILE_COLS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k },
+    ...{ GRID: grid, BUFFERS: buffers, SINGLE: 2 - buffers, DOUBLE: buffers - 1 },
     ...{ UNIT_HALF: n / 2, HALF_WORDS: n / 8 },
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / THREADS),
     X_LOADS: Math.ceil(rows * CHUNKS / THREADS),
-    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), subgroups * OWN_R * columns * TILE_WORDS),
-    X_WORDS: 2 * LO_ROW * (CHUNKS + 1),
+    WEIGHT_WORDS: Math.max(
+      buffers * TILE_COLS * (CHUNKS + 1),
+      grid * OWN_R * columns * TILE_WORDS,
+    ),
+    X_WORDS: buffers * 2 * LO_ROW * (CHUNKS + 1),
   };
 }
 
@@ -69,15 +78,23 @@ export function fewFits(
 
 const kernels = new Map<string, Kernel>();
 
-function fewKernel(unit: MatrixUnit, tile: FewTile, rows: number, epilogue: Epilogue): Kernel {
-  const { subgroups, columns, stage, ahead } = tile;
+function fewKernel(
+  { unit, tile, rows, halved = false }: FewMatmul,
+  epilogue: Epilogue,
+): Kernel {
+  const { subgroups, grid, columns, stage, ahead, buffers } = tile;
   const { m, n, k, lanes } = unit;
-  const parts = [m, n, k, lanes, rows, subgroups, columns, stage, ahead];
-  const name = `matmul_tensor_few_${epilogue.name}_${parts.join("_")}`;
+  const parts = [m, n, k, lanes, rows, subgroups, grid, columns, stage, ahead, buffers];
+  const format = halved ? "_halved" : "";
+  const name = `matmul_tensor_few${format}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
       slots: { ...epilogue.slots, out: epilogue.unitsOut ?? "tensor/out_store" },
-      counts: { ...countsOf(unit, tile, rows), ...epilogue.counts },
+      counts: {
+        ...countsOf(unit, tile, rows),
+        ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
+        ...epilogue.counts,
+      },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
@@ -86,17 +103,19 @@ function fewKernel(unit: MatrixUnit, tile: FewTile, rows: number, epilogue: Epil
   });
 }
 
+type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
+
 /** What `matmulTensor` records, to the bit, for at most `fewRows` rows. */
 export function matmulTensorFew(
   { x, out, wScales, xScales }: TensorBuffers,
-  of: Omit<TensorMatmul, "tile"> & { readonly tile: FewTile },
+  of: FewMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, label } = of;
   const epilogue = of.epilogue ?? PLAIN.store;
   if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit)) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
-  return dispatch(fewKernel(unit, tile, rows, epilogue), {
+  return dispatch(fewKernel(of, epilogue), {
     buffers: {
       weights: shard.operand,
       x: { ...x, size: 4 * rows * cols },
@@ -106,7 +125,7 @@ export function matmulTensorFew(
       x_scales: xScales,
     },
     constants: tensorConstants(of, epilogue),
-    workgroups: [1, Math.ceil(shard.rows / (tile.subgroups * tile.columns * unit.n)), splitK],
+    workgroups: [1, Math.ceil(shard.rows / (tile.grid * tile.columns * unit.n)), splitK],
     label,
     work: tensorWork(of, epilogue),
   });

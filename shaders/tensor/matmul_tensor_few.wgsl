@@ -1,9 +1,9 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows, which wait for weights.
 //
-// A workgroup makes up to $X_ROWS rows and $TILE_COLS columns, subgroup g of it $OWN_C tiles of columns,
-// over one of SPLIT_K ranges of k. All lanes bring $STAGE of k at a time through workgroup memory, 16 bytes
-// each, $AHEAD stages ahead. Workgroups are small, one subgroup where that is fastest: a barrier of one costs
-// nothing, and many of them have more loads on their way.
+// A workgroup makes up to $X_ROWS rows and $TILE_COLS columns, each of its first $GRID subgroups $OWN_C tiles
+// of columns, over one of SPLIT_K ranges of k. All lanes bring $STAGE of k at a time through one of $BUFFERS
+// buffers in workgroup memory, 16 bytes each, $AHEAD stages ahead. Workgroups are small, one subgroup where
+// columns are many: a barrier of one costs nothing, and many of them have more loads on their way.
 // Where rows are at most half of a unit's, hi and lo lie in one tile, lo in its second half ($APART is 0):
 // half the products. Their sums are apart in either case. Outputs come in pairs as in matmul_tensor.wgsl.
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
@@ -24,7 +24,7 @@ override SPLIT_K: u32;
 //use out
 //use epilogue
 
-// [MATRIX_ROWS, COLS / 8]: eight bf16
+// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]: its size gives the rows
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -37,9 +37,9 @@ const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
-// Eight f16: [TILE_COLS, PITCH], later the sums of the subgroups' tiles.
+// Eight f16: [BUFFERS, TILE_COLS, PITCH], later the sums of the subgroups' tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [$LO_ROW, PITCH], then lo; rows beyond X_ROWS stay zero.
+// [BUFFERS]: hi [$LO_ROW, PITCH], then lo; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // Two bf16 as two f16.
@@ -47,13 +47,19 @@ fn halves(pair: u32, scale: f32) -> u32 {
   return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
 }
 
-fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
+// Eight weights as f16.
+fn eight_halves(stored: vec4<u32>, scale: f32) -> vec4<u32> {
+  //for f in HALVED
+  return stored;
+  //end
+  //for f in CONVERTED
   return vec4(
-    halves(bf16.x, scale),
-    halves(bf16.y, scale),
-    halves(bf16.z, scale),
-    halves(bf16.w, scale),
+    halves(stored.x, scale),
+    halves(stored.y, scale),
+    halves(stored.z, scale),
+    halves(stored.w, scale),
   );
+  //end
 }
 
 // x with the 11 bits that f16 has.
@@ -94,6 +100,7 @@ fn main(
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
   let own_column = subgroup * $OWN_Cu * $UNIT_Nu;
+  let multiplies = subgroup < $GRIDu;
 
   //for u in W_LOADS
   let w_chunk$u = thread + $uu * THREADS;
@@ -128,20 +135,22 @@ fn main(
   //end
   //end
 
+  var w_side = 0u;
+  var x_side = 0u;
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
     if (k + $au * CHUNKS < range) {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+        ws[w_side + w_to$u] = eight_halves(w$a_$u, w_scale$u);
       }
       //end
       //for u in X_LOADS
       if (x_chunk$u < $X_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
-        xs[x_to$u] = packed(cut(a), cut(b));
-        xs[x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
+        xs[x_side + x_to$u] = packed(cut(a), cut(b));
+        xs[x_side + x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
       }
       //end
       workgroupBarrier();
@@ -155,9 +164,10 @@ fn main(
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
+      if (multiplies) {
       for (var s = 0u; s < $STEPSu; s++) {
         //for r in OWN_R
-        let x_at$r = $ru * $UNIT_Mu * PITCH + s * $UNIT_Ku / 8u;
+        let x_at$r = x_side + $ru * $UNIT_Mu * PITCH + s * $UNIT_Ku / 8u;
         let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, x_at$r, PITCH);
         //for l in APART
         let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, x_at$r + $LO_ROWu * PITCH, PITCH);
@@ -165,7 +175,7 @@ fn main(
         //end
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
+          &ws, w_side + (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
         //for r in OWN_R
         hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
         //for l in APART
@@ -174,13 +184,24 @@ fn main(
         //end
         //end
       }
+      }
+      //for b in SINGLE
       workgroupBarrier();
+      //end
+      //for b in DOUBLE
+      w_side = $TILE_COLSu * PITCH - w_side;
+      x_side = 2u * $LO_ROWu * PITCH - x_side;
+      //end
     }
     //end
   }
+  //for b in DOUBLE
+  workgroupBarrier();
+  //end
 
   // The sums of hi and of lo, then what they make.
   let sums = subgroup * $OWN_Ru * $OWN_Cu * $TILE_WORDSu;
+  if (multiplies) {
   //for r in OWN_R
   //for c in OWN_C
   {
@@ -192,7 +213,11 @@ fn main(
   }
   //end
   //end
+  }
   workgroupBarrier();
+  if (!multiplies) {
+    return;
+  }
   for (var i = lane; i < min($X_ROWSu, rows - row) * $HALF_WORDSu; i += $LANESu) {
     let own = i / $HALF_WORDSu;
     let r = row + own;

@@ -25,9 +25,9 @@ const TILES: readonly TensorTile[] = [
 
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
-  { subgroups: 1, columns: 1, stage: 16, ahead: 1 },
-  { subgroups: 1, columns: 2, stage: 32, ahead: 2 },
-  { subgroups: 3, columns: 1, stage: 64, ahead: 2 },
+  { subgroups: 1, grid: 1, columns: 1, stage: 16, ahead: 1, buffers: 1 },
+  { subgroups: 1, grid: 1, columns: 2, stage: 32, ahead: 2, buffers: 2 },
+  { subgroups: 3, grid: 2, columns: 1, stage: 64, ahead: 2, buffers: 2 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -71,7 +71,7 @@ async function product(
   await device.run([
     weightScales({ weights, scales: wScales, faults }, { rows: matrixRows, cols }),
     rowScales({ x: input, scales: xScales }, { rows, cols }),
-    "grid" in tile
+    "own" in tile
       ? matmulTensor(buffers, { ...shape, tile })
       : matmulTensorFew(buffers, { ...shape, tile }),
   ]);
@@ -90,7 +90,7 @@ for (const tile of [...TILES, ...FEW_TILES]) {
     name: `matrix units: near float64 at odd shapes, ${JSON.stringify(tile)}`,
     ignore,
     async fn() {
-      const rows = "grid" in tile ? X.length / COLS : fewRows(unit as MatrixUnit);
+      const rows = "own" in tile ? X.length / COLS : fewRows(unit as MatrixUnit);
       const { out, faults } = await product(MATRIX, X.slice(0, rows * COLS), tile);
       assert.ok(faults.every((count) => count === 0));
       for (const [at, found] of out.entries()) {
