@@ -10,8 +10,11 @@ const CANDIDATES: readonly FewTile[] = [
   { subgroups: 1, grid: 1, columns: 1, stage: 32, ahead: 2, buffers: 1 },
 ];
 
-/** On a processor, which runs one after the other. */
+/** Of a processor, which runs one workgroup after the other. */
 const PLAIN: FewTile = { subgroups: 1, grid: 1, columns: 1, stage: 32, ahead: 1, buffers: 1 };
+
+/** Fewer lanes has a processor's subgroup. */
+const LEAST_LANES = 16;
 
 /** Workgroups that keep a large GPU's memory busy. */
 const ENOUGH = 800;
@@ -20,8 +23,7 @@ const ENOUGH = 800;
 export function fewTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { software, rows, columns, range, splitK }: {
-    readonly software: boolean;
+  { rows, columns, range, splitK }: {
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
@@ -29,7 +31,7 @@ export function fewTile(
   },
 ): FewTile | undefined {
   if (rows > fewRows(unit)) return undefined;
-  const fitting = (software ? [PLAIN] : CANDIDATES).filter((tile) =>
+  const fitting = (unit.lanes < LEAST_LANES ? [PLAIN] : CANDIDATES).filter((tile) =>
     range % tile.stage === 0 && fewFits(unit, tile, rows, limits)
   );
   const workgroups = (tile: FewTile) =>

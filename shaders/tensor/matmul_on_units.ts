@@ -3,6 +3,7 @@ import {
   type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
+  type TensorShard,
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -11,7 +12,7 @@ import {
   matmulTensor,
   rowScales,
   tensorBindings,
-  tensorScales,
+  tensorShards,
   type TensorTile,
 } from "./matmul_tensor.ts";
 import { fewTile } from "./few_tiles.ts";
@@ -43,7 +44,7 @@ export function matmulOnUnits(
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, tuning: { tensor, software }, label }: {
+  { rows, epilogue, splitK, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
@@ -51,17 +52,18 @@ export function matmulOnUnits(
     readonly label: string;
   },
 ): Dispatch[] | undefined {
-  const scales = tensorScales(matrix, tensor);
-  if (!tensor || !scales || epilogue.slots.out !== undefined) return undefined;
+  const shards = tensorShards(matrix, tensor);
+  if (!tensor || !shards || epilogue.slots.out !== undefined) return undefined;
   const { unit, limits } = tensor;
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
   const use = { rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
-    const buffers = { x, out, wScales: scales[i] as Operand, xScales: xScales ?? tensor.xScales };
-    const of = { unit, rows, matrix, shard, splitK, epilogue, label };
-    const few = fewTile(unit, limits, { ...use, software, columns: shard.rows });
+    const { scales: wScales, halved } = shards[i] as TensorShard;
+    const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
+    const of = { unit, rows, matrix, shard, splitK, halved, epilogue, label };
+    const few = fewTile(unit, limits, { ...use, columns: shard.rows });
     if (few) return matmulTensorFew(buffers, { ...of, tile: few });
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile });
@@ -73,16 +75,16 @@ export function matmulOnUnits(
 /** Whether `matmul` of some rows with an epilogue that notes scales does: on matrix units, for few rows. */
 export function notesOnUnits(
   matrix: Matrix,
-  { rows, epilogue, tuning: { tensor, software } }: {
+  { rows, epilogue, tuning: { tensor } }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
-    readonly tuning: Pick<Tuning, "tensor" | "software">;
+    readonly tuning: Pick<Tuning, "tensor">;
   },
 ): boolean {
-  if (!tensor || !tensorScales(matrix, tensor)) return false;
+  if (!tensor || !tensorShards(matrix, tensor)) return false;
   const { unit, limits } = tensor;
   const { cols, shards } = matrix;
-  const of = { software, rows, range: cols, splitK: 1 };
+  const of = { rows, range: cols, splitK: 1 };
   return tensorBindings(epilogue) <= limits.maxStorageBuffersPerShaderStage &&
     shards.every((shard) => fewTile(unit, limits, { ...of, columns: shard.rows }));
 }

@@ -6,7 +6,7 @@ import {
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
-import type { Matrix, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
+import type { Matrix, Shard, TensorMatrices, TensorShard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
@@ -77,15 +77,23 @@ export function tensorBindings({ buffers }: Epilogue): number {
 
 const kernels = new Map<string, Kernel>();
 
-function tensorKernel(unit: MatrixUnit, tile: TensorTile, epilogue: Epilogue): Kernel {
+function tensorKernel(
+  { unit, tile, halved = false }: TensorMatmul,
+  epilogue: Epilogue,
+): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor_${epilogue.name}_${parts.join("_")}`;
+  const format = halved ? "_halved" : "";
+  const name = `matmul_tensor${format}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: { out: "matmul/out", ...epilogue.slots },
-      counts: { ...countsOf(unit, tile), ...epilogue.counts },
+      counts: {
+        ...countsOf(unit, tile),
+        ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
+        ...epilogue.counts,
+      },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
@@ -156,7 +164,7 @@ export function matmulTensor(
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
-  return dispatch(tensorKernel(unit, tile, epilogue), {
+  return dispatch(tensorKernel(of, epilogue), {
     buffers: {
       weights: shard.operand,
       x: { ...x, size: 4 * rows * cols },
@@ -173,13 +181,13 @@ export function matmulTensor(
   });
 }
 
-/** The scales of a matrix's shards; undefined where it is not multiplied on matrix units. */
-export function tensorScales(
+/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
+export function tensorShards(
   { shards }: Pick<Matrix, "shards">,
   tensor: TensorMatrices | undefined,
-): Operand[] | undefined {
-  const scales = shards.flatMap((shard) => tensor?.scales.get(shard) ?? []);
-  return scales.length === shards.length ? scales : undefined;
+): TensorShard[] | undefined {
+  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
+  return found.length === shards.length ? found : undefined;
 }
 
 const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {
@@ -226,5 +234,23 @@ export function weightScales(
     constants: { COLS: cols, ROWS_ACROSS },
     workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
     label: "weight_scales",
+  });
+}
+
+const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/halve_weights"), {
+  bindings: ["weights", "scales"],
+  constants: ["COLS", "ROWS_ACROSS"],
+});
+
+/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
+export function halveWeights(
+  buffers: { readonly weights: Operand; readonly scales: Operand },
+  { rows, cols }: { readonly rows: number; readonly cols: number },
+): Dispatch {
+  return dispatch(HALVE_WEIGHTS, {
+    buffers,
+    constants: { COLS: cols, ROWS_ACROSS },
+    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
+    label: "halve_weights",
   });
 }

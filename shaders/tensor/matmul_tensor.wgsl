@@ -29,8 +29,9 @@ override SPLIT_K: u32;
 
 //use out
 //use epilogue
+//use tensor/eight_halves
 
-// [MATRIX_ROWS, COLS / 8]: eight bf16
+// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]: its size gives the rows
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -47,20 +48,6 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 // hi [TILE_ROWS, PITCH], then lo.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
-
-// Two bf16 as two f16.
-fn halves(pair: u32, scale: f32) -> u32 {
-  return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
-}
-
-fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
-  return vec4(
-    halves(bf16.x, scale),
-    halves(bf16.y, scale),
-    halves(bf16.z, scale),
-    halves(bf16.w, scale),
-  );
-}
 
 // x with the 11 bits that f16 has.
 fn cut(x: vec4<f32>) -> vec4<f32> {

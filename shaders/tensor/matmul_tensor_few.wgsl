@@ -23,6 +23,7 @@ override SPLIT_K: u32;
 
 //use out
 //use epilogue
+//use tensor/eight_halves
 
 // [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
@@ -41,26 +42,6 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 // [BUFFERS]: hi [$LO_ROW, PITCH], then lo; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
-
-// Two bf16 as two f16.
-fn halves(pair: u32, scale: f32) -> u32 {
-  return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
-}
-
-// Eight weights as f16.
-fn eight_halves(stored: vec4<u32>, scale: f32) -> vec4<u32> {
-  //for f in HALVED
-  return stored;
-  //end
-  //for f in CONVERTED
-  return vec4(
-    halves(stored.x, scale),
-    halves(stored.y, scale),
-    halves(stored.z, scale),
-    halves(stored.w, scale),
-  );
-  //end
-}
 
 // x with the 11 bits that f16 has.
 fn cut(x: vec4<f32>) -> vec4<f32> {

@@ -135,10 +135,18 @@ export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
-  /** f32 [rows] of each shard: all shards of a matrix are here, or none. */
-  readonly scales: ReadonlyMap<Shard, Operand>;
+  /** All shards of a matrix are here, or none. */
+  readonly shards: ReadonlyMap<Shard, TensorShard>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
   readonly xScales: Operand;
+}
+
+/** What matrix units need of a shard. */
+export interface TensorShard {
+  /** Of its rows, f32 [rows]. */
+  readonly scales: Operand;
+  /** Whether its weights are f16, times their scales, in the place of bf16: no other kernel may read them. */
+  readonly halved: boolean;
 }
 
 /** The limits that matmuls on matrix units depend on. */

@@ -5,9 +5,15 @@ import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
 import { fitsUnits, notesOnUnits } from "../../shaders/tensor/matmul_on_units.ts";
-import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { fewRows } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { type Matrix, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
+import {
+  type Matrix,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
+  tuning,
+} from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -26,32 +32,42 @@ function noise(stream: number, count: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => hash32(7, stream, i) / 2 ** 31 - 1);
 }
 
-/** Two shards of one matrix, and its scales; of a gated one half as many columns of outputs. */
+/**
+ * Two shards of one matrix, and what units need of them: one is as it is, the other has become f16. `plain` is
+ * the matrix as it was. A gated one has half as many columns of outputs.
+ */
 async function build(
   { gated }: { gated: boolean },
-): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
-  const scales: TensorMatrices["scales"] extends ReadonlyMap<infer K, infer V> ? Map<K, V> : never =
-    new Map();
-  const shards = [100, 200].map((rows, i) => {
-    const words = Uint32Array.from(
+): Promise<{ matrix: Matrix; plain: Matrix; tensor: TensorMatrices }> {
+  const words = [100, 200].map((rows, i) =>
+    // bf16 from 2^-4 to 1 of both signs, two a word.
+    Uint32Array.from(
       { length: rows * COLS / 2 },
-      // bf16 from 2^-4 to 1 of both signs, two a word.
       (_, at) => (hash32(7, i, at) & 0x81ff81ff) + 0x3d803d80,
-    );
-    return { operand: device.words(words), first: i * (gated ? 50 : 100), rows };
-  });
-  for (const shard of shards) {
-    const of = { scales: device.filled(shard.rows), faults: device.filled(shard.rows) };
-    await device.run([
-      weightScales({ weights: shard.operand, ...of }, { rows: shard.rows, cols: COLS }),
-    ]);
-    assert.ok((await device.readWords(of.faults)).every((count) => count === 0));
-    scales.set(shard, of.scales);
+    )
+  );
+  const upload = () =>
+    words.map((part, i): Shard => ({
+      operand: device.words(part),
+      first: i * (gated ? 50 : 100),
+      rows: 2 * part.length / COLS,
+    }));
+  const [shards, plain] = [upload(), upload()];
+  const tensorShards = new Map<Shard, TensorShard>();
+  for (const [i, shard] of shards.entries()) {
+    const shape = { rows: shard.rows, cols: COLS };
+    const of = { weights: shard.operand, scales: device.filled(shard.rows) };
+    const faults = device.filled(shard.rows);
+    await device.run([weightScales({ ...of, faults }, shape)]);
+    assert.ok((await device.readWords(faults)).every((count) => count === 0));
+    if (i === 1) await device.run([halveWeights(of, shape)]);
+    tensorShards.set(shard, { scales: of.scales, halved: i === 1 });
   }
-  const lanes = tuning(true).lanes;
+  const of = { format: "bf16", rows: MATRIX_ROWS, cols: COLS, lanes: tuning(true).lanes } as const;
   return {
-    matrix: { format: "bf16", rows: MATRIX_ROWS, cols: COLS, lanes, shards },
-    tensor: { unit, limits, scales, xScales: device.filled(MOST) },
+    matrix: { ...of, shards },
+    plain: { ...of, shards: plain },
+    tensor: { unit, limits, shards: tensorShards, xScales: device.filled(MOST) },
   };
 }
 
@@ -67,7 +83,7 @@ for (
     name: `a matmul on matrix units, ${epilogue}, ${splitK} ranges of k`,
     ignore: matrixUnit === undefined,
     async fn() {
-      const { matrix, tensor } = await build({ gated: epilogue === "swiglu" });
+      const { matrix, plain, tensor } = await build({ gated: epilogue === "swiglu" });
       const values = noise(9, MOST * COLS).map((value) => value / 16);
       const run = async (rows: number, units: boolean) => {
         const [x, out] = [
@@ -76,7 +92,7 @@ for (
         ];
         const rules = { ...tuning(true), ...units ? { tensor } : {} };
         const launch = { rows, epilogue, splitK, tuning: rules, label: "test" };
-        const plan = matmul({ matrix, x, out }, launch);
+        const plan = matmul({ matrix: units ? matrix : plain, x, out }, launch);
         const names = plan.map(({ kernel }) => kernel.name);
         assert.equal(names.some((name) => name.startsWith("matmul_tensor")), units);
         await device.run(plan);

@@ -1,5 +1,5 @@
 /** Which of the loaded matrices go to the device's matrix units, and the scales that they need there. */
-import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
@@ -9,6 +9,7 @@ import {
   MOST_DISPATCHED,
   type Shard,
   type TensorMatrices,
+  type TensorShard,
   tuning,
 } from "../../gpu/matrix.ts";
 import { compiler, submit } from "../../gpu/program.ts";
@@ -67,14 +68,44 @@ async function tensorMatrices(
       counts.subarray(offset / 4, offset / 4 + rows).some((count) => count > 0)
     ).map(({ matrix }) => matrix),
   );
+  const exact = candidates.filter(({ matrix }) => !faulty.has(matrix));
+  const alone = limits.maxStorageBuffersPerShaderStage < MOST_BOUND
+    ? new Set<Matrix>()
+    : readAlone(loaded);
+  const shards = new Map(exact.map((of): [Shard, TensorShard] => [
+    of.shard,
+    { scales: part(scales, of), halved: alone.has(of.matrix) },
+  ]));
+  const halved = exact.filter(({ matrix }) => alone.has(matrix));
+  const halving = halved.map((of) =>
+    halveWeights(
+      { weights: of.shard.operand, scales: part(scales, of) },
+      { rows: of.shard.rows, cols: of.matrix.cols },
+    )
+  );
+  submit(gpu, await compiler(gpu).compile(halving));
   return {
-    ...{ unit, limits },
-    scales: new Map(
-      candidates.filter(({ matrix }) => !faulty.has(matrix))
-        .map((of) => [of.shard, part(scales, of)]),
-    ),
+    ...{ unit, limits, shards },
     xScales: { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) },
   };
+}
+
+/** Storage buffers that no matmul on matrix units exceeds: beyond the adapter's it would go elsewhere. */
+const MOST_BOUND = 12;
+
+/** Matrices that nothing but `matmul` reads: of dense layers, and heads that are no embedding. */
+function readAlone({ target, draft, standalone }: LoadedWeights): Set<Matrix> {
+  const causal = [target.weights, ...standalone ? [standalone.weights.model] : []];
+  const heads = [...causal, ...draft ? [draft.weights] : []].map(({ head }) => head);
+  const tables = new Set<Matrix>(
+    [...causal, ...draft ? [draft.weights] : []].map(({ embed }) => embed),
+  );
+  const layers = [...causal.flatMap(({ layers }) => layers), ...draft ? [draft.weights.layer] : []];
+  const ofLayers = layers.flatMap(({ attention, mlp }) => [
+    ...attention.kind === "heads" ? [attention.qkv, attention.o] : [],
+    ...mlp.kind === "dense" ? [mlp.gateUp, mlp.down] : [],
+  ]);
+  return new Set([...heads, ...ofLayers]).difference(tables);
 }
 
 function placed(matrices: ReadonlySet<Matrix>): Candidate[] {

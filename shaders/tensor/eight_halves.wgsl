@@ -1,0 +1,21 @@
+// Weights as f16: bf16 times the scale of its row; where $HALVED is 1 they are that already (halve_weights.wgsl).
+
+// Two bf16 as two f16.
+fn halves(pair: u32, scale: f32) -> u32 {
+  return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
+}
+
+// Eight of them.
+fn eight_halves(stored: vec4<u32>, scale: f32) -> vec4<u32> {
+  //for f in HALVED
+  return stored;
+  //end
+  //for f in CONVERTED
+  return vec4(
+    halves(stored.x, scale),
+    halves(stored.y, scale),
+    halves(stored.z, scale),
+    halves(stored.w, scale),
+  );
+  //end
+}
