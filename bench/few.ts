@@ -1,14 +1,20 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--seconds 40] [--bf16]
+//   EYRIE_WEBGPU=dawn deno run -A bench/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--seconds 40] [--halved]
 //
+// With --halved the weights are f16 in place, as the engine has them; the SIMT kernels read them all the same.
 // Microseconds on warm clocks: each variant runs between two runs of the SIMT kernel of the same matrices, and
 // "over SIMT" is what does not depend on clocks. The bits of all variants must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { matmul } from "../shaders/matmul/matmul.ts";
-import { fewFits, type FewTile, matmulTensorFew } from "../shaders/tensor/matmul_tensor_few.ts";
-import { matmulTensor, rowScales } from "../shaders/tensor/matmul_tensor.ts";
+import {
+  fewFits,
+  fewRows,
+  type FewTile,
+  matmulTensorFew,
+} from "../shaders/tensor/matmul_tensor_few.ts";
+import { halveWeights, matmulTensor, rowScales } from "../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../shaders/tensor/tensor_tiles.ts";
 import { median } from "../src/bench/statistics.ts";
 import { openGpu } from "../src/gpu/device.ts";
@@ -23,8 +29,8 @@ import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers
 const { values: flags } = parseArgs({
   options: {
     small: { type: "boolean", default: false },
-    bf16: { type: "boolean", default: false },
-    rows: { type: "string", default: "1,8,16,32" },
+    halved: { type: "boolean", default: false },
+    rows: { type: "string", default: "1,8" },
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     seconds: { type: "string", default: "40" },
   },
@@ -51,40 +57,9 @@ const SHAPES: readonly Shape[] = small ? [{ name: "odd", n: 96, k: 1024, split: 
   { name: "down", n: 4096, k: 14336, split: 4 },
 ].filter(({ name }) => flags.shapes.split(",").includes(name));
 
-const tile = (
-  subgroups: number,
-  grid: number,
-  columns: number,
-  stage: number,
-  ahead: number,
-  buffers: 1 | 2 = 1,
-): FewTile => ({ subgroups, grid, columns, stage, ahead, buffers });
-
-const WIDE: readonly FewTile[] = [
-  tile(1, 1, 2, 64, 2),
-  tile(1, 1, 2, 64, 3),
-  tile(1, 1, 2, 64, 4),
-  tile(1, 1, 2, 64, 2, 2),
-  tile(1, 1, 4, 64, 1),
-  tile(1, 1, 2, 32, 4),
-  tile(2, 2, 2, 64, 3),
-  tile(4, 2, 2, 64, 2, 2),
-  tile(4, 4, 1, 64, 2, 2),
-];
-const NARROW: readonly FewTile[] = [
-  tile(1, 1, 1, 64, 2),
-  tile(1, 1, 1, 128, 2),
-  tile(1, 1, 1, 128, 3),
-  tile(1, 1, 1, 64, 4),
-  tile(1, 1, 2, 64, 3),
-  tile(2, 1, 1, 128, 2, 2),
-  tile(2, 1, 1, 256, 1, 2),
-  tile(4, 1, 1, 256, 1, 2),
-  tile(4, 1, 1, 256, 2, 1),
-  tile(4, 1, 2, 128, 2, 2),
-  tile(4, 2, 1, 128, 2, 2),
-  tile(2, 2, 1, 64, 3),
-];
+const TILES: readonly FewTile[] = [1, 2, 4].flatMap((columns) =>
+  [64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
+).filter(({ columns, stage, ahead }) => columns * stage * ahead <= 768);
 
 /** Milliseconds of one run of all the programs in turn. */
 async function sample(programs: readonly Program[], runs: number): Promise<number> {
@@ -114,6 +89,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     const buffers = await buffersOf(bench, shape, 33 * split, 10 + i);
     await run(bench, [
       rowScales({ x: buffers.x, scales: buffers.xScales }, { rows: 32, cols: k }),
+      ...flags.halved
+        ? [halveWeights({ ...buffers, scales: buffers.wScales }, { rows: n, cols: k })]
+        : [],
     ]);
     all.push(buffers);
   }
@@ -131,7 +109,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     )
   );
   let reference: Uint32Array | undefined;
-  const attempt = async (what: string, planOf: (buffers: Buffers) => Plan, same = true) => {
+  const attempt = async (what: string, planOf: (buffers: Buffers) => Plan) => {
     if (performance.now() - started > 1000 * Number(flags.seconds)) return;
     try {
       const programs = await compiled(planOf);
@@ -144,7 +122,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       await sample(programs, programs.length);
       const bits = new Uint32Array(await readBuffer(gpu, { buffer, size: 4 * n * rows * split }));
       reference ??= bits;
-      const differ = same && bits.some((word, i) => word !== reference?.[i]);
+      const differ = bits.some((word, i) => word !== reference?.[i]);
       say(
         `${name} ${rows} rows ${us.toFixed(1).padStart(7)} us, SIMT ${before.toFixed(1)} ${
           after.toFixed(1)
@@ -161,18 +139,14 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   const large = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
   if (large) {
     await attempt("matmul_tensor", (b) => [
-      matmulTensor(b, { ...of, shard: shardOf(b), tile: large }),
+      matmulTensor(b, { ...of, shard: shardOf(b), tile: large, halved: flags.halved }),
     ]);
   }
-  for (const few of name === "gateUp" || rows > unit.m ? WIDE : NARROW) {
-    if (k / split % few.stage !== 0 || !fewFits(unit, few, rows, gpu.limits)) continue;
-    const text = JSON.stringify(few).replaceAll('"', "");
-    for (const halved of flags.bf16 ? [false] : [true]) {
-      const what = `${text}${halved ? " halved" : ""}`;
-      await attempt(what, (b) => [
-        matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few, halved }),
-      ], !halved);
-    }
+  for (const few of rows > fewRows(unit) ? [] : TILES) {
+    if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
+    await attempt(JSON.stringify(few).replaceAll('"', ""), (b) => [
+      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few, halved: flags.halved }),
+    ]);
   }
   all.forEach(free);
 }

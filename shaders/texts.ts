@@ -138,7 +138,7 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
-import eightHalves from "./tensor/eight_halves.wgsl" with { type: "text" };
+import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
 import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
@@ -314,7 +314,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
-  "tensor/eight_halves": eightHalves,
+  "tensor/to_f16": toF16,
   "tensor/halve_weights": halveWeights,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/matmul_tensor_few": matmulTensorFew,

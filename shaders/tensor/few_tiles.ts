@@ -3,15 +3,15 @@ import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
-/** Larger tiles first; the fastest on an H200 of those in bench/few.ts. */
+/** Most loads on their way at once: the tile where columns are fewest, in the last place that suits. */
 const CANDIDATES: readonly FewTile[] = [
-  { subgroups: 1, grid: 1, columns: 2, stage: 64, ahead: 2, buffers: 1 },
-  { subgroups: 1, grid: 1, columns: 1, stage: 64, ahead: 2, buffers: 1 },
-  { subgroups: 1, grid: 1, columns: 1, stage: 32, ahead: 2, buffers: 1 },
+  { columns: 2, stage: 64, ahead: 2 },
+  { columns: 1, stage: 64, ahead: 2 },
+  { columns: 1, stage: 128, ahead: 2 },
 ];
 
-/** Of a processor, which runs one workgroup after the other. */
-const PLAIN: FewTile = { subgroups: 1, grid: 1, columns: 1, stage: 32, ahead: 1, buffers: 1 };
+/** What every range of k divides into, see LEAST_STAGE; for the subgroups of a processor. */
+const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1 };
 
 /** Fewer lanes has a processor's subgroup. */
 const LEAST_LANES = 16;
@@ -19,10 +19,10 @@ const LEAST_LANES = 16;
 /** Workgroups that keep a large GPU's memory busy. */
 const ENOUGH = 800;
 
-/** The tile for `rows` rows of x and `columns` outputs, `range` of k at a time; undefined where none is for so many. */
+/** The tile for `rows` rows of x and a shard of `columns` outputs, `range` of k at a time; undefined for more rows. */
 export function fewTile(
   unit: MatrixUnit,
-  limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
+  limits: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
   { rows, columns, range, splitK }: {
     readonly rows: number;
     readonly columns: number;
@@ -30,11 +30,9 @@ export function fewTile(
     readonly splitK: number;
   },
 ): FewTile | undefined {
-  if (rows > fewRows(unit)) return undefined;
-  const fitting = (unit.lanes < LEAST_LANES ? [PLAIN] : CANDIDATES).filter((tile) =>
-    range % tile.stage === 0 && fewFits(unit, tile, rows, limits)
-  );
-  const workgroups = (tile: FewTile) =>
-    Math.ceil(columns / (tile.grid * tile.columns * unit.n)) * splitK;
-  return fitting.find((tile) => workgroups(tile) >= ENOUGH) ?? fitting.at(-1);
+  const fits = (tile: FewTile) => range % tile.stage === 0 && fewFits(unit, tile, limits);
+  if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
+  const fitting = unit.lanes < LEAST_LANES ? [] : CANDIDATES.filter(fits);
+  const workgroups = (tile: FewTile) => Math.ceil(columns / (tile.columns * unit.n)) * splitK;
+  return fitting.find((tile) => workgroups(tile) >= ENOUGH) ?? fitting.at(-1) ?? LEAST;
 }

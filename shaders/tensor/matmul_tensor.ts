@@ -7,6 +7,7 @@ import {
   type Work,
 } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, TensorMatrices, TensorShard } from "../../src/gpu/matrix.ts";
+import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
@@ -75,6 +76,16 @@ export function tensorBindings({ buffers }: Epilogue): number {
   return BINDINGS.length + SCALES.length + Object.keys(buffers).length;
 }
 
+/** Slots of a kernel with an epilogue. */
+export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
+  return { ...slots, out: unitsOut };
+}
+
+/** Counts of tensor/to_f16. */
+export function formatCounts(halved: boolean): { HALVED: number; CONVERTED: number } {
+  return { HALVED: Number(halved), CONVERTED: Number(!halved) };
+}
+
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(
@@ -88,12 +99,8 @@ function tensorKernel(
   const name = `matmul_tensor${format}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { out: "matmul/out", ...epilogue.slots },
-      counts: {
-        ...countsOf(unit, tile),
-        ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
-        ...epilogue.counts,
-      },
+      slots: unitsSlots(epilogue),
+      counts: { ...countsOf(unit, tile), ...formatCounts(halved), ...epilogue.counts },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],

@@ -129,7 +129,7 @@ for (const name of ["swiglu", "geglu"] as const) {
       const { matrix, tensor } = await build({ gated: true });
       const launch = { splitK: 1, tuning: { ...tuning(true), tensor }, label: "test" };
       const width = MATRIX_ROWS / 2;
-      for (const rows of [1, unit.m, fewRows(unit)]) {
+      for (const rows of [1, fewRows(unit), fewRows(unit) + 1, unit.m]) {
         const x = device.floats(noise(9, rows * COLS).map((value) => value * 2 ** (rows - 9)));
         const xScales = device.filled(rows);
         await device.run([rowScales({ x, scales: xScales }, { rows, cols: COLS })]);
@@ -147,7 +147,7 @@ for (const name of ["swiglu", "geglu"] as const) {
         assert.deepEqual(await device.readFloats(noted), await device.readFloats(expected));
       }
       const epilogue = notedEpilogue(name, device.filled(1));
-      const use = { rows: fewRows(unit) + 1, epilogue, tuning: launch.tuning };
+      const use = { rows: unit.m + 1, epilogue, tuning: launch.tuning };
       assert.ok(!notesOnUnits(matrix, use));
     },
   });

@@ -25,9 +25,9 @@ const TILES: readonly TensorTile[] = [
 
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
-  { subgroups: 1, grid: 1, columns: 1, stage: 16, ahead: 1, buffers: 1 },
-  { subgroups: 1, grid: 1, columns: 2, stage: 32, ahead: 2, buffers: 2 },
-  { subgroups: 3, grid: 2, columns: 1, stage: 64, ahead: 2, buffers: 2 },
+  { columns: 1, stage: 16, ahead: 1 },
+  { columns: 2, stage: 32, ahead: 2 },
+  { columns: 3, stage: 64, ahead: 3 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -119,8 +119,8 @@ Deno.test({
       assert.deepEqual(out, whole, JSON.stringify(tile));
     }
     const { m } = unit as MatrixUnit;
-    for (const rows of [1, 2, m / 2, m / 2 + 1, m, m + 1, 2 * m, 33]) {
-      for (const tile of rows > 2 * m ? TILES : [...TILES, ...FEW_TILES]) {
+    for (const rows of [1, 2, m / 2 - 1, m / 2, m / 2 + 1, m, m + 1, 33]) {
+      for (const tile of rows > m / 2 ? TILES : [...TILES, ...FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
         assert.deepEqual(
           out,
