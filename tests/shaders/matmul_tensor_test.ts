@@ -26,8 +26,8 @@ const TILES: readonly TensorTile[] = [
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
   { columns: 1, stage: 16, ahead: 1 },
-  { columns: 2, stage: 32, ahead: 2 },
-  { columns: 3, stage: 64, ahead: 3 },
+  { columns: 2, stage: 16, ahead: 3 },
+  { columns: 1, stage: 64, ahead: 2 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -119,7 +119,7 @@ Deno.test({
       assert.deepEqual(out, whole, JSON.stringify(tile));
     }
     const { m } = unit as MatrixUnit;
-    for (const rows of [1, 2, m / 2 - 1, m / 2, m / 2 + 1, m, m + 1, 33]) {
+    for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m + 1, 33]) {
       for (const tile of rows > m / 2 ? TILES : [...TILES, ...FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
         assert.deepEqual(
