@@ -110,7 +110,7 @@ export function simtPlan(
 
 /** Microseconds of a plan on warm clocks; each sample runs every program as often as fills 2 ms. */
 export async function timeOf(
-  { profiler }: Bench,
+  { profiler }: Pick<Bench, "profiler">,
   programs: readonly Program[],
   warmMs: number,
 ): Promise<number> {

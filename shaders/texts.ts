@@ -7,6 +7,8 @@ import penaltyNone from "./adjust/penalty_none.wgsl" with { type: "text" };
 import attention from "./attention/attention.wgsl" with { type: "text" };
 import attentionCombine from "./attention/attention_combine.wgsl" with { type: "text" };
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
+import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
+import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
 import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
 import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
@@ -14,6 +16,8 @@ import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
+import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
+import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
@@ -183,6 +187,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention": attention,
   "attention/attention_combine": attentionCombine,
   "attention/attention_lanes": attentionLanes,
+  "attention/attention_tiled": attentionTiled,
+  "attention/combine_rows": combineRows,
   "attention/latent_query": latentQuery,
   "attention/latent_rope": latentRope,
   "attention/latent_store": latentStore,
@@ -190,6 +196,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/norm_rope_store": normRopeStore,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
+  "attention/tiled_scores": tiledScores,
+  "attention/tiled_values": tiledValues,
   "attention/visible": visible,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,

@@ -3,16 +3,16 @@ import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import {
   chunkKernel,
-  combineKernel,
-  combineTiles,
+  groupOf,
   lanesKernel,
   pathGroups,
   SPLIT_CELLS,
+  splitsOf,
 } from "./attention_kernels.ts";
+import { combineSums } from "./attention_combine.ts";
+import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import type { Heads } from "../fragments/heads.ts";
 
-/** Of 16 cells, PAGE in rows.wgsl. */
-const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /**
  * Query heads times rows of a workgroup. Sharing keys among more pays only where there are many rows:
  * on an H200 a few rows take 14 us as workgroups of 4 queries side by side, 20 of 8, 33 of 16.
@@ -24,7 +24,7 @@ const MANY_ROWS = 16;
 const MOST_IN_LANES = 128;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
-const PARTIAL_BYTES = 128 << 20;
+const PARTIAL_BYTES = 144 << 20;
 /** Rows of a block: offsets of their q are then multiples of 256 bytes. */
 const BLOCK_ROWS = 8;
 
@@ -75,6 +75,8 @@ interface BlockShape extends AttentionShape {
   readonly firstRow: number;
   /** The same in `scales`. */
   readonly notedFirst: number;
+  /** Many rows of a slot at once, by attention_tiled.wgsl. */
+  readonly tiled: boolean;
 }
 
 type Adapter = Pick<Tuning, "software">;
@@ -105,12 +107,15 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
   if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
-  const block = blockOf(buffers.partial, shape);
+  const tiles = isTiled(shape) ? blockOf(buffers.partial, { ...shape, tiled: true }) : undefined;
+  const tiled = tiles !== undefined && tiles.perSlot > 1;
+  const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
     const first = i * block.count;
     const rows = Math.min(block.count, count - first);
     return attentionBlock(fromRow(buffers, shape, first), {
       ...shape,
+      tiled,
       firstRow: first % ALIGNED_ROWS,
       notedFirst: first,
       count: rows,
@@ -123,20 +128,16 @@ function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boo
   return software && heads / kvHeads * headDim <= MOST_IN_LANES;
 }
 
-function splitsOf({ tablePages }: Heads): number {
-  return Math.ceil(tablePages / PAGES_PER_SPLIT);
-}
-
 /**
  * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
  * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
  */
 function blockOf(
   { sums, stats }: PartialSums,
-  shape: AttentionShape,
+  shape: AttentionShape & Pick<BlockShape, "tiled">,
 ): { readonly count: number; readonly perSlot: number } {
   const { count, perSlot, headDim } = shape;
-  const splits = shape.heads * splitsOf(shape);
+  const splits = shape.heads * sumsOf(shape);
   const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / splits);
   if (room >= count) return { count, perSlot };
   const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
@@ -175,42 +176,20 @@ const ROW_BYTES = 48;
 const ALIGNED_ROWS = 16;
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
-  const { heads, kvHeads, headDim, perSlot, count, label } = shape;
+  const { heads, headDim, count, label } = shape;
   const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
-  const many = perSlot > MANY_ROWS && !shape.tuning.software;
-  const most = many ? MANY_QUERIES : FEW_QUERIES;
-  const group = groupOf(heads / kvHeads, most);
-  const tile = tileOf(perSlot, most / group);
-  const KV_SPLITS = splitsOf(shape);
-  const groupsBefore = shape.paths ? pathGroups(tile) : 0;
-  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  const kept = sumsOf(shape);
   return [
-    dispatch(chunkKernel(shape, group, tile), {
-      buffers: { q, keys, values, rows, pages, sums, stats },
-      constants: {
-        KV_HEADS: kvHeads,
-        HEAD_TILES: heads / kvHeads / group,
-        TABLE_PAGES: shape.tablePages,
-        KV_SPLITS,
-        // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-        PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
-        FIRST_ROW: shape.firstRow,
-        PATHS: Number(shape.paths),
-        ...scoreConstants(shape),
-      },
-      workgroups: [tiles, heads / group, groupsBefore + KV_SPLITS],
-      cellsEach: SPLIT_CELLS,
-      groupsBefore,
-      label,
-      work: chunkWork(shape),
-    }),
-    dispatch(combineKernel(headDim, scales !== undefined), {
-      buffers: { sums, stats, rows, out, ...scales ? { scales } : {} },
-      constants: {
-        ...{ HEADS: heads, KV_SPLITS, FIRST_ROW: shape.firstRow, WINDOW: windowOf(shape) },
-        ...scales ? { NOTED_FIRST: shape.notedFirst } : {},
-      },
-      workgroups: [heads, count, combineTiles(headDim)],
+    shape.tiled
+      ? tiledSums({ q, keys, values, rows, pages, sums, stats }, {
+        ...{ ...shape, kept, constants: scoreConstants(shape), work: chunkWork(shape) },
+      })
+      : chunkSums(buffers, shape),
+    combineSums({ sums, stats, rows, out }, {
+      ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
+      many: shape.tiled || shape.perSlot > MANY_ROWS && !shape.tuning.software,
+      window: windowOf(shape),
+      noted: scales && { scales, first: shape.notedFirst },
       label: `${label}.combine`,
       work: {
         bytes: 4 * count * heads * headDim,
@@ -223,6 +202,43 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       },
     }),
   ];
+}
+
+/** Partial sums of a query. */
+function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
+  const splits = splitsOf(shape);
+  return shape.tiled ? keptSums(splits, shape.window) : splits;
+}
+
+function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
+  const { heads, kvHeads, perSlot, count, label } = shape;
+  const { q, keys, values, rows, pages, partial: { sums, stats } } = buffers;
+  const many = perSlot > MANY_ROWS && !shape.tuning.software;
+  const most = many ? MANY_QUERIES : FEW_QUERIES;
+  const group = groupOf(heads / kvHeads, most);
+  const tile = tileOf(perSlot, most / group);
+  const KV_SPLITS = splitsOf(shape);
+  const groupsBefore = shape.paths ? pathGroups(tile) : 0;
+  const tiles = count / perSlot * Math.ceil(perSlot / tile);
+  return dispatch(chunkKernel(shape, group, tile), {
+    buffers: { q, keys, values, rows, pages, sums, stats },
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      TABLE_PAGES: shape.tablePages,
+      KV_SPLITS,
+      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+      FIRST_ROW: shape.firstRow,
+      PATHS: Number(shape.paths),
+      ...scoreConstants(shape),
+    },
+    workgroups: [tiles, heads / group, groupsBefore + KV_SPLITS],
+    cellsEach: SPLIT_CELLS,
+    groupsBefore,
+    label,
+    work: chunkWork(shape),
+  });
 }
 
 /** q in, partial sums out. */
@@ -247,12 +263,6 @@ function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Wo
       window: shape.window,
     },
   };
-}
-
-/** Query heads a workgroup takes: the largest part of a group that is at most `most`. */
-function groupOf(group: number, most: number): number {
-  const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
-  return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
 }
 
 /** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */

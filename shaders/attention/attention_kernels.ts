@@ -6,16 +6,19 @@ import { shader } from "../shader.ts";
 
 /** Cells of a split of attention.wgsl. */
 export const SPLIT_CELLS = 64;
+/** Of 16 cells, PAGE in rows.wgsl. */
+const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /** Invocations of its workgroup. */
 const THREADS = 128;
 /** Most parts of a split whose sums are added one after the other. */
 const MOST_PARTS = 16;
-/** Most invocations of a workgroup of attention_combine.wgsl, and its lanes. */
+/** Most invocations of a workgroup of attention_combine.wgsl. */
 const COMBINE_THREADS = 256;
-const COMBINE_LANES = 16;
+/** Its lanes. */
+export const COMBINE_LANES = 16;
 
 /** Constants of soft_cap.wgsl and visible.wgsl, and the scale. */
-const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
+export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 
 const kernels = new Map<string, Kernel>();
 
@@ -47,7 +50,11 @@ export function pathGroups(tile: number): number {
 }
 
 /** How attention.wgsl is unrolled. */
-function chunkCounts(headDim: number, group: number, tile: number): Record<string, number> {
+export function chunkCounts(
+  headDim: number,
+  group: number,
+  tile: number,
+): Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number> & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
   // A split's cells times the lanes of each are at least the workgroup.
@@ -110,6 +117,21 @@ export function combineKernel(headDim: number, noted: boolean): Kernel {
   });
 }
 
+/** Invocations of a workgroup of combine_rows.wgsl. */
+export const COMBINE_ROWS_THREADS = 256;
+
+/** Adds the splits of many rows. */
+export function combineRowsKernel(headDim: number): Kernel {
+  const name = `attention_combine_rows_${headDim}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const counts = { HEAD: headDim / 4, PREFETCH: 4 };
+    return kernel(name, shader("attention/combine_rows", { counts }), {
+      bindings: ["sums", "stats", "rows", "out"],
+      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
+    });
+  });
+}
+
 /** A row and a group of heads at once, in registers. */
 export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel {
   const counts = { GROUP: heads / kvHeads, VEC8S: headDim / 8 };
@@ -123,7 +145,18 @@ export function lanesKernel({ heads, kvHeads, headDim, kvDtype }: Heads): Kernel
   });
 }
 
-/** Slots of attention.wgsl and attention_lanes.wgsl. */
-function slotsOf(kvDtype: KvDtype): Slots {
+/** Splits of a whole block table. */
+export function splitsOf({ tablePages }: Pick<Heads, "tablePages">): number {
+  return Math.ceil(tablePages / PAGES_PER_SPLIT);
+}
+
+/** Query heads a workgroup takes: the largest part of a group that is at most `most`. */
+export function groupOf(group: number, most: number): number {
+  const parts = Array.from({ length: group }, (_, i) => group / (i + 1));
+  return parts.find((part) => Number.isInteger(part) && part <= most) ?? 1;
+}
+
+/** Slots of the kernels of attention over keys and values. */
+export function slotsOf(kvDtype: KvDtype): Slots {
   return { kv_load: `fragments/kv_load_${kvDtype}` };
 }

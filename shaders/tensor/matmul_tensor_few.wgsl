@@ -108,8 +108,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
-      for (var s = 0u; s < $STEPSu; s++) {
-        let at = s * $UNIT_Ku / 8u;
+      // A loop takes a tenth longer: drivers do not unroll it.
+      //for s in STEPS
+      {
+        let at = $su * $UNIT_Ku / 8u;
         let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
@@ -117,6 +119,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
         //end
       }
+      //end
       workgroupBarrier();
     }
     //end

@@ -176,6 +176,8 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
+  /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
+  readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
   /** Absent where the device has no matrix units. */
@@ -207,7 +209,16 @@ export function tuning(
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
   return software
-    ? { software, lanes: 1, groups: 8, pairs: 8, stagedRows: 0, packedRows: 0, rowLanes: 16 }
+    ? {
+      software,
+      lanes: 1,
+      groups: 8,
+      pairs: 8,
+      stagedRows: 0,
+      packedRows: 0,
+      rowLanes: 16,
+      tiles: false,
+    }
     : {
       software,
       lanes: 16,
@@ -216,5 +227,6 @@ export function tuning(
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
+      tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }

@@ -98,15 +98,36 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
 Deno.test("sizes: the features that a draft may catch up from fit one binding too", () => {
   using models = openModels({});
   const most = 1 << 20;
-  const gpu = { limits: { maxStorageBufferBindingSize: most, maxBufferSize: most } };
+  const limits = { maxStorageBufferBindingSize: most, maxBufferSize: most };
+  const gpu = { limits, info: { software: true } };
   const pages = (tiers: number[]) => {
     const settings = { contextLength: 1024, tiers: chains(tiers), maxBatch: 64 };
-    return capacityOf(settings, gpu as Parameters<typeof capacityOf>[1], allLayers(models)).pages;
+    return capacityOf(
+      settings,
+      gpu as unknown as Parameters<typeof capacityOf>[1],
+      allLayers(models),
+    ).pages;
   };
   const features = 3 * models.target.config.hiddenSize;
   assert.equal(pages([0, 3]), Math.floor(most / (16 * features * 4)));
   // Where every round drafts none are kept.
   assert.ok(pages([3]) > pages([0, 3]));
+});
+
+Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => {
+  using models = openModels({});
+  const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };
+  const rows = (software: boolean, units: boolean, quantize?: "q8") => {
+    const matrixUnit = units ? { m: 16, n: 16, k: 16, lanes: 32 } : undefined;
+    const gpu = { limits, info: { software }, matrixUnit };
+    const settings = { contextLength: 1024, tiers: chains([0]), ...quantize ? { quantize } : {} };
+    const of = gpu as unknown as Parameters<typeof capacityOf>[1];
+    return capacityOf(settings, of, models.target.config).prefillRows;
+  };
+  assert.equal(rows(false, true), 512);
+  assert.equal(rows(false, false), 256);
+  assert.equal(rows(false, true, "q8"), 256);
+  assert.equal(rows(true, true), 256);
 });
 
 Deno.test("sizes: the prediction with a whole model as the draft", async () => {

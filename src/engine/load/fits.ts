@@ -15,7 +15,7 @@ import {
 } from "./sizes.ts";
 
 type Models = Pick<OpenedModels, "target" | "draft">;
-type Adapter = Pick<Gpu, "limits" | "info">;
+type Adapter = Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>;
 
 /** Models, what they are opened with and on what. */
 export interface Asked {

@@ -11,7 +11,7 @@ import {
 } from "../../model/report/memory.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
-import { PAGE, PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
+import { PAGE, PREFILL_ROWS, UNITS_PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
 import {
   type Capacity,
   draftsAtTimes,
@@ -74,7 +74,7 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
-  gpu: Pick<Gpu, "limits">,
+  gpu: Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>,
   config: KeptByCell,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
@@ -83,7 +83,7 @@ export function capacityOf(
     batch,
     shapes,
     treeShapes,
-    prefillRows: PREFILL_ROWS,
+    prefillRows: prefillRowsOf(tiers, gpu),
     contextLength,
     pages: 0,
     kvDtype,
@@ -93,6 +93,15 @@ export function capacityOf(
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined ? batch * whole : Math.ceil(maxKvTokens / PAGE);
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
+}
+
+/** Integers go to no matrix unit, and on software a chunk takes long enough. */
+function prefillRowsOf(
+  { quantize }: QuantizeChoice,
+  { info, matrixUnit }: Pick<Gpu, "info"> & Partial<Pick<Gpu, "matrixUnit">>,
+): number {
+  const units = matrixUnit !== undefined && quantize === undefined && !info.software;
+  return units ? UNITS_PREFILL_ROWS : PREFILL_ROWS;
 }
 
 /** Of the rounds that these settings lead to; without a proposal a round is plain decoding. */

@@ -1,0 +1,143 @@
+/** Attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+  type Work,
+} from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads } from "../fragments/heads.ts";
+import { shader } from "../shader.ts";
+import {
+  chunkCounts,
+  COMBINE_LANES,
+  groupOf,
+  SCORING,
+  slotsOf,
+  SPLIT_CELLS,
+  splitsOf,
+} from "./attention_kernels.ts";
+
+/** Invocations of a workgroup. */
+const THREADS = 128;
+/** Fewer rows of a slot have better uses for a workgroup. */
+const LEAST_ROWS = 17;
+/** vec4s of a query or a key that pass through workgroup memory at a time. */
+const STAGED = 8;
+
+/** How a forward's rows lie: whether this kernel takes them. */
+export interface TiledRows {
+  readonly perSlot: number;
+  readonly paths: boolean;
+  readonly tuning: Tuning;
+}
+
+/**
+ * A head's vec8s are a power of two that the workgroup's invocations divide into. Where a query may keep the
+ * sums of all splits, attention.wgsl is as fast: 149 us for a prompt of 512 tokens on an H200, this one 193.
+ */
+export function isTiled(
+  { headDim, tablePages, perSlot, paths, tuning }: Heads & TiledRows,
+): boolean {
+  return tuning.tiles && !paths && perSlot >= LEAST_ROWS && [64, 128, 256].includes(headDim) &&
+    splitsOf({ tablePages }) > COMBINE_LANES;
+}
+
+/** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, all of them with a window. */
+export function keptSums(splits: number, window: number | undefined): number {
+  return window === undefined ? Math.min(splits, COMBINE_LANES) : splits;
+}
+
+/** Query heads and rows of a workgroup. */
+function tiledShape({ heads, kvHeads, headDim }: Heads): { group: number; tile: number } {
+  const queries = queriesOf(headDim);
+  const group = groupOf(heads / kvHeads, queries);
+  return { group, tile: Math.floor(queries / group) };
+}
+
+/** Sums of a wide head fill the registers. */
+function queriesOf(headDim: number): number {
+  return headDim > 128 ? 32 : 64;
+}
+
+const kernels = new Map<string, Kernel>();
+
+function tiledKernel(heads: Heads): Kernel {
+  const { group, tile } = tiledShape(heads);
+  const { headDim, kvDtype } = heads;
+  const name = `attention_tiled_${kvDtype}_${headDim}_${group}x${tile}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const counts = tiledCounts(headDim, group, tile);
+    const code = shader("attention/attention_tiled", { slots: slotsOf(kvDtype), counts });
+    return kernel(name, code, {
+      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+      constants: [
+        ...["KV_HEADS", "HEAD_TILES", "TABLE_PAGES", "KEPT", "PER_SLOT", "FIRST_ROW"],
+        ...SCORING,
+      ],
+    });
+  });
+}
+
+/** Records the partial sums, [rows, heads, kept], of `count` rows. */
+export function tiledSums(
+  buffers: Readonly<
+    Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
+  >,
+  shape: Heads & Pick<TiledRows, "perSlot"> & {
+    readonly count: number;
+    readonly firstRow: number;
+    readonly kept: number;
+    /** Of SCORING. */
+    readonly constants: Readonly<Record<(typeof SCORING)[number], number>>;
+    readonly label: string;
+    readonly work: Work;
+  },
+): Dispatch {
+  const { heads, kvHeads, perSlot, count, kept: KEPT, label, work } = shape;
+  const { group, tile } = tiledShape(shape);
+  return dispatch(tiledKernel(shape), {
+    buffers,
+    constants: {
+      KV_HEADS: kvHeads,
+      HEAD_TILES: heads / kvHeads / group,
+      TABLE_PAGES: shape.tablePages,
+      KEPT,
+      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+      FIRST_ROW: shape.firstRow,
+      ...shape.constants,
+    },
+    workgroups: [count / perSlot * Math.ceil(perSlot / tile), heads / group, KEPT],
+    cellsEach: SPLIT_CELLS,
+    label,
+    work,
+  });
+}
+
+/** How attention_tiled.wgsl is unrolled. */
+function tiledCounts(headDim: number, group: number, tile: number): Record<string, number> {
+  const { VEC8S, LANES, STEPS, PARTS, CELLS } = chunkCounts(headDim, group, tile);
+  const QUERIES = queriesOf(headDim);
+  const AT_ONCE = STAGED / (2 * STEPS);
+  const EIGHTS = AT_ONCE * STEPS;
+  const SCORED = QUERIES / 8;
+  const SUMMED = QUERIES * VEC8S / THREADS;
+  const BROUGHT = THREADS / VEC8S;
+  const staged = (QUERIES + SPLIT_CELLS) * (2 * EIGHTS + 1);
+  const weights = SPLIT_CELLS * (QUERIES / 4 + 1) + BROUGHT * 2 * VEC8S;
+  return {
+    ...{ GROUP: group, TILE: tile, QUERIES, VEC8S, LANES, STEPS, PARTS, CELLS },
+    ...{ AT_ONCE, EIGHTS, SCORED, SUMMED, BROUGHT, FOUR: 4 },
+    SCORED_QUADS: SCORED / 4,
+    SUMMED_QUADS: SUMMED / 4,
+    SHARES: THREADS / (QUERIES / 4),
+    Q_LOADS: QUERIES * EIGHTS / THREADS,
+    K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
+    BROUGHT_PARTS: Math.max(1, BROUGHT / CELLS),
+    BROUGHT_CELLS: Math.min(BROUGHT, CELLS),
+    POOL: Math.max(staged, weights),
+  };
+}

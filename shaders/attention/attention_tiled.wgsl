@@ -1,0 +1,239 @@
+// What attention.wgsl makes, to the bit, for many neighbouring rows of one slot without paths; and the
+// chains of splits that a lane of attention_combine.wgsl carries, so that a query keeps KEPT partial sums
+// however long its context is: number z is that of splits z, z + KEPT, ... of keys (Milakov & Gimelshein 2018).
+//
+// One workgroup per (tile of $TILE rows, $GROUP query heads of one key-value head, z). Queries are numbered
+// row * $GROUP + head, $QUERIES with padding. For a split (64 cells):
+//   scores   invocation (g, c) makes $SCORED queries by 4 cells; $AT_ONCE of the lanes of attention.wgsl pass
+//            through workgroup memory at a time, each lane's products are added apart, lanes in order;
+//   weights  exp(score - peak of the split);
+//   values   invocation (g, i) makes $SUMMED queries of vec8 i; cells pass through workgroup memory in the order
+//            of the parts of attention.wgsl, each part is added apart.
+//
+// Slot:
+//   kv_load: as of attention.wgsl.
+
+//use fragments/rows
+//use fragments/soft_cap
+//use attention/visible
+//use kv_load
+
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override KEPT: u32; // partial sums of a query; with a WINDOW as many as there are splits
+override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override SCALE: f32; // of scores
+
+const SPLIT_CELLS = 64u; // cells
+const THREADS = 128u;
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
+const QUERIES = $QUERIESu;
+const VEC8S = $VEC8Su; // of a head
+const LANES = $LANESu; // of attention.wgsl: lane l has vec8s l, l + LANES, ...
+const EIGHTS = $EIGHTSu; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
+const PITCH = 2u * EIGHTS + 1u; // odd: rows begin in different banks
+const K_AT = QUERIES * PITCH;
+const QUADS = QUERIES / 4u;
+const WEIGHT_PITCH = QUADS + 1u;
+const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
+const CELLS = $CELLSu; // of a part
+const BROUGHT = $BROUGHTu; // cells of values in a stage
+const V_AT = SPLIT_CELLS * WEIGHT_PITCH;
+const SHARES = THREADS / QUADS; // invocations that share the softmax of four queries
+const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of inf - inf
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
+@group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, total
+
+struct Vec8 {
+  lo: vec4<f32>, // dims 4i .. 4i + 3
+  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
+}
+
+// Queries and keys of a stage [QUERIES + SPLIT_CELLS, PITCH]; then weights [SPLIT_CELLS, WEIGHT_PITCH] of four queries
+// and values of a stage [BROUGHT, 2 VEC8S].
+var<workgroup> pool: array<vec4<f32>, $POOL>;
+var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
+var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
+var<workgroup> peaks: array<vec4<f32>, THREADS>; // of four queries: [SHARES, QUADS]
+var<workgroup> tops: array<vec4<f32>, QUADS>; // the largest of those
+var<workgroup> totals: array<vec4<f32>, PARTS * QUADS>;
+var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
+var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
+
+fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {
+  let a = fma(q.lo.w, k.lo.w, fma(q.lo.z, k.lo.z, fma(q.lo.y, k.lo.y, fma(q.lo.x, k.lo.x, sum))));
+  return fma(q.hi.w, k.hi.w, fma(q.hi.z, k.hi.z, fma(q.hi.y, k.hi.y, fma(q.hi.x, k.hi.x, a))));
+}
+
+// The row of keys and of values where a cell is stored.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
+
+// The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
+fn eighth(lane: u32, e: u32) -> u32 {
+  return lane + e % $AT_ONCEu + e / $AT_ONCEu * LANES;
+}
+
+fn sees(query: u32, cell: u32) -> bool {
+  return cell >= seen[query].x && cell < seen[query].y;
+}
+
+// The scores of `query` and the three after it.
+fn scores_of(dots: vec4<f32>, query: u32, cell: u32) -> vec4<f32> {
+  return select(vec4<f32>(NEGATIVE), capped(dots * SCALE), vec4<bool>(
+    sees(query, cell),
+    sees(query + 1u, cell),
+    sees(query + 2u, cell),
+    sees(query + 3u, cell),
+  ));
+}
+
+fn weighted(score: vec4<f32>, peak: vec4<f32>) -> vec4<f32> {
+  return select(exp(score - peak), vec4<f32>(0.0), score == vec4<f32>(NEGATIVE));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let tiles = (PER_SLOT + TILE - 1u) / TILE;
+  let within = tile.x % tiles * TILE;
+  let row = tile.x / tiles * PER_SLOT + within;
+  let count = min(TILE, PER_SLOT - within);
+  let kv_head = tile.y / HEAD_TILES;
+  let heads = KV_HEADS * HEAD_TILES * GROUP;
+
+  var slot = 0u;
+  var begin = 0xffffffffu;
+  var end = 0u;
+  for (var r = 0u; r < count; r++) {
+    let own = rows[FIRST_ROW + row + r];
+    let here = own.live == 1u;
+    slot = select(slot, own.slot, here);
+    begin = select(begin, min(begin, visible_begin(own)), here);
+    end = max(end, visible_end(own));
+  }
+  if (tile.z * SPLIT_CELLS >= end) {
+    return;
+  }
+  if (thread < QUERIES) {
+    let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
+    let here = own.live == 1u && thread / GROUP < count;
+    seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
+    chains[thread] = vec2<f32>(NEGATIVE, 0.0);
+  }
+
+  let group = thread / 16u; // of queries, for scores
+  let cell = thread % 16u;
+  let summed = thread / VEC8S; // group of queries, for values
+  let i = thread % VEC8S;
+  //for u in Q_LOADS
+  let q_eighth$u = thread + $uu * THREADS;
+  let q_row$u = q_eighth$u / EIGHTS;
+  let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
+  let q_to$u = q_row$u * PITCH + q_eighth$u % EIGHTS * 2u;
+  //end
+
+  for (var split = tile.z; split * SPLIT_CELLS < end; split += KEPT) {
+    let first = split * SPLIT_CELLS;
+    if (first + SPLIT_CELLS <= begin) {
+      continue;
+    }
+    if (thread < SPLIT_CELLS) {
+      places[thread] = stored(slot, kv_head, min(first + thread, end - 1u));
+    }
+    workgroupBarrier();
+    //for u in K_LOADS
+    let k_eighth$u = thread + $uu * THREADS;
+    let k_place$u = places[k_eighth$u / EIGHTS];
+    let k_to$u = K_AT + k_eighth$u / EIGHTS * PITCH + k_eighth$u % EIGHTS * 2u;
+    //end
+
+    //use attention/tiled_scores
+
+    var value = load_value(places[thread / VEC8S / CELLS + thread / VEC8S % CELLS * PARTS], i);
+    //for b in FOUR
+    {
+      let at = (cell + $bu * 16u) * WEIGHT_PITCH + group * ($SCOREDu / 4u);
+      //for f in SCORED_QUADS
+      pool[at + $fu] = scores_of(
+        vec4<f32>(
+          score$(f * FOUR)_$b,
+          score$(f * FOUR + 1)_$b,
+          score$(f * FOUR + 2)_$b,
+          score$(f * FOUR + 3)_$b,
+        ),
+        group * $SCOREDu + $fu * 4u,
+        first + cell + $bu * 16u,
+      );
+      //end
+    }
+    //end
+    workgroupBarrier();
+
+    let quad = thread % QUADS;
+    let share = thread / QUADS;
+    var peak = vec4<f32>(NEGATIVE);
+    for (var c = share; c < SPLIT_CELLS; c += SHARES) {
+      peak = max(peak, pool[c * WEIGHT_PITCH + quad]);
+    }
+    peaks[thread] = peak;
+    workgroupBarrier();
+    //for s in SHARES
+    peak = max(peak, peaks[$su * QUADS + quad]);
+    //end
+    if (share == 0u) {
+      tops[quad] = peak;
+    }
+    for (var p = share; p < PARTS; p += SHARES) {
+      var total = vec4<f32>(0.0);
+      //for c in CELLS
+      {
+        let at = (p + $cu * PARTS) * WEIGHT_PITCH + quad;
+        let weight = weighted(pool[at], peak);
+        pool[at] = weight;
+        total += weight;
+      }
+      //end
+      totals[p * QUADS + quad] = total;
+    }
+    workgroupBarrier();
+    if (thread < QUERIES) {
+      let peak = tops[thread / 4u][thread % 4u];
+      var total = 0.0;
+      //for p in PARTS
+      total += totals[$pu * QUADS + thread / 4u][thread % 4u];
+      //end
+      let sight = seen[thread];
+      let chain = chains[thread];
+      let top = max(chain.x, peak);
+      // A lane of attention_combine.wgsl that has one split takes it as it is.
+      let alone = sight.y <= KEPT * SPLIT_CELLS;
+      let kept = select(exp(chain.x - top), 0.0, alone);
+      let added = select(exp(peak - top), 1.0, alone);
+      if (first < sight.y && first + SPLIT_CELLS > sight.x) {
+        chains[thread] = vec2<f32>(top, select(fma(total, added, chain.y * kept), total, alone));
+        shares[thread] = vec2<f32>(kept, added);
+      } else {
+        shares[thread] = vec2<f32>(0.0, -1.0);
+      }
+    }
+
+    //use attention/tiled_values
+    workgroupBarrier();
+  }
+
+  if (thread < QUERIES && seen[thread].y > tile.z * SPLIT_CELLS) {
+    let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
+    stats[at * KEPT + tile.z] = chains[thread];
+  }
+}

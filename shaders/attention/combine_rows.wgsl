@@ -1,0 +1,60 @@
+// What attention_combine.wgsl makes, to the bit, of rows that keep at most as many partial sums as it has lanes:
+//   out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c.
+//
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
+
+//use fragments/rows
+//use attention/visible
+
+override HEADS: u32;
+override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
+override FIRST_ROW: u32; // of `rows`
+
+const SPLIT_CELLS = 64u; // cells
+const HEAD = $HEADu; // vec4 of a head
+const THREADS = 256u;
+const NEGATIVE = -3.0e38; // below every score
+
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
+@group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
+@group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let own = rows[FIRST_ROW + group.y];
+  let zero = own.zero.x;
+  let at = group.x * THREADS + thread;
+  if (at >= HEADS * HEAD) {
+    return;
+  }
+  let query = group.y * HEADS + at / HEAD;
+  let kept = min((visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
+  if (kept == 0u) {
+    out[query * HEAD + at % HEAD] = vec4<f32>(0.0);
+    return;
+  }
+  let first = visible_begin(own) / SPLIT_CELLS;
+  var top = NEGATIVE;
+  for (var c = first; c < kept; c++) {
+    top = max(top, stats[query * KV_SPLITS + c].x);
+  }
+  var total = 0.0;
+  var sum = vec4<f32>(0.0);
+  for (var c = first; c < kept; c += $PREFETCHu) {
+    //for a in PREFETCH
+    let at$a = query * KV_SPLITS + min(c + $au, kept - 1u);
+    let stat$a = stats[at$a];
+    let sum$a = sums[at$a * HEAD + at % HEAD];
+    //end
+    //for a in PREFETCH
+    if (c + $au < kept) {
+      let share = exp(stat$a.x - top);
+      total = fma(stat$a.y, share, total);
+      // The product is rounded before it is added: no compiler knows that zero is 0.
+      sum += bitcast<vec4<f32>>(bitcast<vec4<u32>>(sum$a * share) ^ vec4<u32>(zero));
+    }
+    //end
+  }
+  out[query * HEAD + at % HEAD] = sum / total;
+}

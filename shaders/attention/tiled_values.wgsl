@@ -1,0 +1,64 @@
+// Of attention_tiled.wgsl: the weighted values of a split, added to those of the splits before. Expects the
+// weights in `pool`, `shares` written by invocations of this workgroup, and `value`, the first vec8 of values.
+
+//for h in SUMMED
+var sum_lo$h = vec4<f32>(0.0);
+var sum_hi$h = vec4<f32>(0.0);
+var lo$h = vec4<f32>(0.0);
+var hi$h = vec4<f32>(0.0);
+//end
+for (var n = 0u; n < SPLIT_CELLS; n += BROUGHT) {
+  {
+    let v = vec8_of(value);
+    pool[V_AT + thread / VEC8S * (2u * VEC8S) + i] = v.lo;
+    pool[V_AT + thread / VEC8S * (2u * VEC8S) + VEC8S + i] = v.hi;
+  }
+  workgroupBarrier();
+  let next = min(n + BROUGHT, SPLIT_CELLS - BROUGHT) + thread / VEC8S;
+  value = load_value(places[next / CELLS + next % CELLS * PARTS], i);
+  //for p in BROUGHT_PARTS
+  //for c in BROUGHT_CELLS
+  {
+    let m = n + $(p * BROUGHT_CELLS + c)u;
+    let weight_at = (m / CELLS + m % CELLS * PARTS) * WEIGHT_PITCH + summed * ($SUMMEDu / 4u);
+    let v_at = V_AT + $(p * BROUGHT_CELLS + c)u * (2u * VEC8S) + i;
+    let v = Vec8(pool[v_at], pool[v_at + VEC8S]);
+    //for f in SUMMED_QUADS
+    let weight$f = pool[weight_at + $fu];
+    //for h in FOUR
+    lo$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * FOUR + h));
+    hi$(f * FOUR + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * FOUR + h));
+    //end
+    //end
+  }
+  //end
+  if ((n + $(p * BROUGHT_CELLS + BROUGHT_CELLS)u) % CELLS == 0u) {
+    //for h in SUMMED
+    sum_lo$h += lo$h;
+    sum_hi$h += hi$h;
+    lo$h = vec4<f32>(0.0);
+    hi$h = vec4<f32>(0.0);
+    //end
+  }
+  //end
+  workgroupBarrier();
+}
+
+//for h in SUMMED
+{
+  let query = summed * $SUMMEDu + $hu;
+  let share = shares[query];
+  if (share.y >= 0.0) {
+    let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + tile.z) * (2u * VEC8S) + i;
+    if (share.x != 0.0) {
+      sum_lo$h = fma(sum_lo$h, vec4<f32>(share.y), sums[at] * share.x);
+      sum_hi$h = fma(sum_hi$h, vec4<f32>(share.y), sums[at + VEC8S] * share.x);
+    } else {
+      sum_lo$h *= share.y;
+      sum_hi$h *= share.y;
+    }
+    sums[at] = sum_lo$h;
+    sums[at + VEC8S] = sum_hi$h;
+  }
+}
+//end

@@ -1,0 +1,169 @@
+// Attention over many rows of a slot: near the float64 softmax, and each row with the bits that it has alone.
+
+import assert from "node:assert/strict";
+import { attention, partialWords } from "../../shaders/attention/attention.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { openDevice } from "../gpu/device.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
+import { kept, packedKv } from "./kv.ts";
+import { blockTable, packRows } from "./rows.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+/** More splits of 64 cells than a query keeps partial sums. */
+const [SLOTS, TABLE_PAGES] = [2, 76];
+const PAGES = blockTable(SLOTS, TABLE_PAGES);
+const TUNING = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 256,
+  maxComputeWorkgroupStorageSize: 32768,
+});
+
+interface Shape {
+  readonly group: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly kvDtype?: KvDtype;
+  readonly cap?: number;
+  readonly window?: number;
+  /** Cells that the first row of each slot sees. */
+  readonly cells: readonly number[];
+  readonly perSlot: number;
+  /** Rows whose partial sums there is room for; default all. */
+  readonly room?: number;
+}
+
+const SHAPES: readonly Shape[] = [
+  { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 35 },
+  { group: 4, kvHeads: 1, headDim: 128, kvDtype: "bf16", cells: [1180, 60], perSlot: 24, room: 30 },
+  { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [1020], perSlot: 20, room: 8 },
+  {
+    group: 3,
+    kvHeads: 1,
+    headDim: 64,
+    kvDtype: "f16",
+    cap: 5,
+    window: 1030,
+    cells: [1010, 120],
+    perSlot: 33,
+  },
+  { group: 8, kvHeads: 1, headDim: 256, window: 100, cells: [1, 1150], perSlot: 18 },
+  { group: 1, kvHeads: 1, headDim: 64, window: 30, cells: [200, 33], perSlot: 70 },
+];
+
+interface Row {
+  readonly slot: number;
+  readonly position: number;
+  readonly base: number;
+  readonly live: 0 | 1;
+  readonly path: readonly number[];
+}
+
+function rowsOf({ cells, perSlot }: Shape): Row[] {
+  return cells.flatMap((first, slot) =>
+    Array.from({ length: perSlot }, (_, r): Row => ({
+      ...{ slot, position: first - 1 + r, base: first + r, path: [] },
+      live: r === 2 || r >= perSlot - 3 && slot === 1 ? 0 : 1,
+    }))
+  );
+}
+
+interface Tensors {
+  readonly q: Float32Array;
+  readonly keys: Float32Array;
+  readonly values: Float32Array;
+}
+
+function tensors(shape: Shape): Tensors {
+  const { group, kvHeads, headDim, kvDtype = "f32" } = shape;
+  const cells = SLOTS * TABLE_PAGES * PAGE;
+  return {
+    // Wide enough that a few cells take nearly all of the weight.
+    q: numbers(rowsOf(shape).length * kvHeads * group * headDim, 1).map((value) => value * 9),
+    keys: kept(kvDtype, numbers(cells * kvHeads * headDim, 2)),
+    values: kept(kvDtype, numbers(cells * kvHeads * headDim, 3)),
+  };
+}
+
+/** Kernels and words of every row, all slots at once. */
+async function run(
+  shape: Shape,
+  of: Tensors,
+  { perSlot, tiles, room }: {
+    readonly perSlot: number;
+    readonly tiles: boolean;
+    readonly room: number;
+  },
+): Promise<{ readonly kernels: string[]; readonly out: Uint32Array }> {
+  const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
+  const rows = rowsOf(shape);
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
+  const words = partialWords(heads, room, TUNING);
+  const out = device.filled(rows.length * heads.heads * headDim, -7);
+  const plan = attention({
+    q: device.floats(of.q),
+    keys: device.words(packedKv(kvDtype, of.keys, headDim)),
+    values: device.words(packedKv(kvDtype, of.values, headDim)),
+    rows: device.words(packRows(rows)),
+    pages: device.words(PAGES),
+    out,
+    partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+  }, {
+    ...heads,
+    ...{ count: rows.length, perSlot, paths: false, label: "test" },
+    ...{ scale: 1 / Math.sqrt(headDim), cap, window },
+    tuning: { ...TUNING, tiles },
+  });
+  await device.run(plan);
+  return { kernels: plan.map(({ kernel }) => kernel.name), out: await device.readWords(out) };
+}
+
+/** Output of one head of one row, [headDim]. */
+function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
+  const { kvHeads, headDim, cap, window = Infinity } = shape;
+  const seen = Array.from({ length: row.live ? row.position + 1 : 0 }, (_, cell) => cell)
+    .filter((cell) => cell > row.position - window);
+  const at = seen.map((cell) => {
+    const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
+    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
+  });
+  const scores = at.map((first) => {
+    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
+    const score = dot / Math.sqrt(headDim);
+    return cap ? cap * Math.tanh(score / cap) : score;
+  });
+  const peak = Math.max(...scores);
+  const weights = scores.map((score) => Math.exp(score - peak));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  return Array.from(q, (_, d) =>
+    weights.reduce((sum, weight, j) => {
+      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
+    }, 0));
+}
+
+for (const shape of SHAPES) {
+  Deno.test(`attention over many rows, ${JSON.stringify(shape)}`, async () => {
+    const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
+    const of = tensors(shape);
+    const { kernels, out } = await run(shape, of, { perSlot, tiles: true, room });
+    assert.ok(kernels.some((name) => name.startsWith("attention_tiled")), kernels.join());
+    // As if each row were alone in its forward.
+    const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
+    assert.ok(!alone.kernels.some((name) => name.startsWith("attention_tiled")));
+    const width = group * kvHeads * headDim;
+    rowsOf(shape).forEach((row, r) => {
+      const [from, to] = [r * width, (r + 1) * width];
+      const found = out.slice(from, to);
+      assert.deepEqual(found, alone.out.slice(from, to), `row ${r} ${JSON.stringify(row)}`);
+      if (!row.live) return assert.deepEqual(found, new Uint32Array(width));
+      if (r % 5 !== 0) return;
+      const expected = Array.from({ length: group * kvHeads }, (_, h) => {
+        const q = of.q.subarray(from + h * headDim, from + (h + 1) * headDim);
+        return reference(row, q, Math.floor(h / group), shape, of);
+      });
+      assertClose(new Float32Array(found.buffer), expected.flat(), 1e-5, `row ${r}`);
+    });
+  });
+}
