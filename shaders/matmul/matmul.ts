@@ -47,6 +47,9 @@ export function matmul(
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
   if (onUnits) return onUnits;
+  if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
+    throw new Error(`${label}: its weights are f16, for matrix units alone`);
+  }
   const launch = matmulShape(matrix, { rows, splitK, tuning });
   const { format, cols, lanes } = matrix;
   const { groups } = launch;

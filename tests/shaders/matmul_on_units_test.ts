@@ -153,6 +153,16 @@ for (const name of ["swiglu", "geglu"] as const) {
   });
 }
 
+Deno.test("weights that are f16 for matrix units go to no other kernel", async () => {
+  const { matrix, plain, tensor } = await build({ gated: false });
+  const few = { ...tensor, limits: { ...limits, maxStorageBuffersPerShaderStage: 4 } };
+  const [x, out] = [device.filled(COLS), device.filled(MATRIX_ROWS)];
+  const launch = { rows: 1, epilogue: "store", label: "test" } as const;
+  const rules = { ...tuning(true), tensor: few };
+  assert.throws(() => matmul({ matrix, x, out }, { ...launch, tuning: rules }), /f16/);
+  assert.ok(matmul({ matrix: plain, x, out }, { ...launch, tuning: rules }).length > 0);
+});
+
 Deno.test("matrices that matrix units do not take: other formats, narrow ranges of k", () => {
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
   const of = { unit, limits, splitK: 1 };

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import {
+  halveWeights,
   matmulTensor,
   rowScales,
   type TensorTile,
@@ -146,6 +147,24 @@ Deno.test("weights that f16 cannot hold beside their row's largest are counted",
   assert.deepEqual([...await device.readWords(faults)], [0, 0, 1, 2, 1]);
   const expected = [14, 14, 14, 14, 74].map((power) => 2 ** power);
   assert.deepEqual([...await device.readFloats(scales)], expected);
+});
+
+Deno.test("weights become f16 times their row's scale, exactly, in place", async () => {
+  const [rows, cols] = [21, 518];
+  const { words, values } = bf16(
+    numbers(rows * cols, 5, (i) => i % 7 === 0 ? 0 : 2 ** -(i / cols % 20) / (1 + i % 300)),
+  );
+  const [weights, scales] = [device.words(words), device.filled(rows)];
+  const faults = device.filled(rows);
+  await device.run([
+    weightScales({ weights, scales, faults }, { rows, cols }),
+    halveWeights({ weights, scales }, { rows, cols }),
+  ]);
+  assert.ok((await device.readWords(faults)).every((count) => count === 0));
+  const factors = await device.readFloats(scales);
+  const found = new Float16Array((await device.readWords(weights)).buffer);
+  const expected = values.map((value, i) => value * (factors[Math.floor(i / cols)] ?? NaN));
+  assert.deepEqual([...found], [...expected]);
 });
 
 Deno.test("weights of more rows than a dimension may have workgroups are scaled", async () => {
