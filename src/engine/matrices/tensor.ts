@@ -33,7 +33,8 @@ export async function withTensorMatrices(gpu: Gpu, loaded: LoadedWeights): Promi
 
 /**
  * Scales the rows of all bf16 matrices whose shape fits. A matrix with a number that f16 cannot hold beside
- * its row's largest is left out: the other kernels keep it. Undefined where the device has no units.
+ * its row's largest is left out: the other kernels keep it. The others become f16 where nothing else reads
+ * them. Undefined where the device has no units.
  */
 async function tensorMatrices(
   gpu: Gpu,
@@ -50,14 +51,37 @@ async function tensorMatrices(
   if (last === undefined) return undefined;
   const bytes = last.offset + 4 * last.shard.rows;
   const scales = storage(device, "tensor.scales", bytes);
-  const faults = storage(device, "tensor.faults", bytes);
-  const part = (buffer: GPUBuffer, { offset, shard }: Candidate): Operand => ({
-    ...{ buffer, offset, size: 4 * shard.rows },
-  });
+  const exact = await scaled(gpu, candidates, scales);
+  const alone = limits.maxStorageBuffersPerShaderStage < MOST_BOUND
+    ? new Set<Shard>()
+    : readAlone(loaded);
+  // Two matrices may share a shard.
+  const placedOf = new Map(exact.map((of) => [of.shard, of]));
+  const halving = [...placedOf.values()].filter(({ shard }) => alone.has(shard)).map((of) =>
+    halveWeights({ weights: of.shard.operand, scales: partOf(scales, of) }, shapeOf(of))
+  );
+  submit(gpu, await compiler(gpu).compile(halving));
+  const shards = [...placedOf].map(([shard, of]): [Shard, TensorShard] => [
+    shard,
+    { scales: partOf(scales, of), halved: alone.has(shard) },
+  ]);
+  return {
+    ...{ unit, limits, shards: new Map(shards) },
+    xScales: { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) },
+  };
+}
+
+/** Writes the scales of all candidates' rows; returns those of matrices that f16 holds exactly. */
+async function scaled(
+  gpu: Gpu,
+  candidates: readonly Candidate[],
+  scales: GPUBuffer,
+): Promise<Candidate[]> {
+  const faults = storage(gpu.device, "tensor.faults", scales.size);
   const plan = candidates.map((of) =>
     weightScales(
-      { weights: of.shard.operand, scales: part(scales, of), faults: part(faults, of) },
-      { rows: of.shard.rows, cols: of.matrix.cols },
+      { weights: of.shard.operand, scales: partOf(scales, of), faults: partOf(faults, of) },
+      shapeOf(of),
     )
   );
   submit(gpu, await compiler(gpu).compile(plan));
@@ -68,44 +92,33 @@ async function tensorMatrices(
       counts.subarray(offset / 4, offset / 4 + rows).some((count) => count > 0)
     ).map(({ matrix }) => matrix),
   );
-  const exact = candidates.filter(({ matrix }) => !faulty.has(matrix));
-  const alone = limits.maxStorageBuffersPerShaderStage < MOST_BOUND
-    ? new Set<Matrix>()
-    : readAlone(loaded);
-  const shards = new Map(exact.map((of): [Shard, TensorShard] => [
-    of.shard,
-    { scales: part(scales, of), halved: alone.has(of.matrix) },
-  ]));
-  const halved = exact.filter(({ matrix }) => alone.has(matrix));
-  const halving = halved.map((of) =>
-    halveWeights(
-      { weights: of.shard.operand, scales: part(scales, of) },
-      { rows: of.shard.rows, cols: of.matrix.cols },
-    )
-  );
-  submit(gpu, await compiler(gpu).compile(halving));
-  return {
-    ...{ unit, limits, shards },
-    xScales: { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) },
-  };
+  return candidates.filter(({ matrix }) => !faulty.has(matrix));
+}
+
+function partOf(buffer: GPUBuffer, { offset, shard }: Candidate): Operand {
+  return { buffer, offset, size: 4 * shard.rows };
+}
+
+function shapeOf({ shard: { rows }, matrix: { cols } }: Candidate) {
+  return { rows, cols };
 }
 
 /** Storage buffers that no matmul on matrix units exceeds: beyond the adapter's it would go elsewhere. */
 const MOST_BOUND = 12;
 
-/** Matrices that nothing but `matmul` reads: of dense layers, and heads that are no embedding. */
-function readAlone({ target, draft, standalone }: LoadedWeights): Set<Matrix> {
+/** Shards that nothing but `matmul` reads: of dense layers, and of heads that are no embedding. */
+function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
   const causal = [target.weights, ...standalone ? [standalone.weights.model] : []];
-  const heads = [...causal, ...draft ? [draft.weights] : []].map(({ head }) => head);
-  const tables = new Set<Matrix>(
-    [...causal, ...draft ? [draft.weights] : []].map(({ embed }) => embed),
-  );
+  const models = [...causal, ...draft ? [draft.weights] : []];
   const layers = [...causal.flatMap(({ layers }) => layers), ...draft ? [draft.weights.layer] : []];
   const ofLayers = layers.flatMap(({ attention, mlp }) => [
     ...attention.kind === "heads" ? [attention.qkv, attention.o] : [],
     ...mlp.kind === "dense" ? [mlp.gateUp, mlp.down] : [],
   ]);
-  return new Set([...heads, ...ofLayers]).difference(tables);
+  const shardsOf = (matrices: readonly Matrix[]) =>
+    new Set(matrices.flatMap(({ shards }) => shards));
+  return shardsOf([...models.map(({ head }) => head), ...ofLayers])
+    .difference(shardsOf(models.map(({ embed }) => embed)));
 }
 
 function placed(matrices: ReadonlySet<Matrix>): Candidate[] {
