@@ -3,6 +3,7 @@ import process from "node:process";
 import { openGpu } from "../src/gpu/device.ts";
 import { attentionCases } from "./cases/attention.ts";
 import { matmulCases } from "./cases/matmul.ts";
+import { mixtureCases } from "./cases/mixture.ts";
 import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
 import { rowCases } from "./cases/rows.ts";
@@ -24,6 +25,7 @@ export async function serve(): Promise<void> {
   const { software, adapter, backend } = gpu.info;
   const cases = [
     ...matmulCases(software),
+    ...mixtureCases(software),
     ...attentionCases(software),
     ...draftHeadCases(software),
     ...rowCases(software),

@@ -36,14 +36,22 @@ import draftConfidence from "./confidence/draft_confidence.wgsl" with { type: "t
 import draftConfidenceNone from "./confidence/draft_confidence_none.wgsl" with { type: "text" };
 import tellConfidence from "./confidence/tell_confidence.wgsl" with { type: "text" };
 import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
+import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
+import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
-import expertTiles from "./experts/expert_tiles.wgsl" with { type: "text" };
-import route from "./experts/route.wgsl" with { type: "text" };
-import routeSigmoid from "./experts/route_sigmoid.wgsl" with { type: "text" };
-import routeSoftmax from "./experts/route_softmax.wgsl" with { type: "text" };
+import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
+import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
+import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
+import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
+import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
+import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
+import route from "./router/route.wgsl" with { type: "text" };
+import router from "./router/router.wgsl" with { type: "text" };
+import routeSigmoid from "./router/route_sigmoid.wgsl" with { type: "text" };
+import routeSoftmax from "./router/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
 import draftRow from "./fragments/draft_row.wgsl" with { type: "text" };
 import drafts from "./fragments/drafts.wgsl" with { type: "text" };
@@ -97,6 +105,7 @@ import prologue from "./matmul/prologue.wgsl" with { type: "text" };
 import prologueRows from "./matmul/prologue_rows.wgsl" with { type: "text" };
 import embed from "./norm/embed.wgsl" with { type: "text" };
 import normFromBranch from "./norm/norm_from_branch.wgsl" with { type: "text" };
+import normFromExperts from "./norm/norm_from_experts.wgsl" with { type: "text" };
 import normFromIndex from "./norm/norm_from_index.wgsl" with { type: "text" };
 import normFromRows from "./norm/norm_from_rows.wgsl" with { type: "text" };
 import normFromSums from "./norm/norm_from_sums.wgsl" with { type: "text" };
@@ -216,14 +225,22 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "confidence/draft_confidence_none": draftConfidenceNone,
   "confidence/tell_confidence": tellConfidence,
   "confidence/tell_none": tellNone,
+  "router/choice": choice,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
+  "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,
-  "experts/expert_tiles": expertTiles,
-  "experts/route": route,
-  "experts/route_sigmoid": routeSigmoid,
-  "experts/route_softmax": routeSoftmax,
+  "experts/expert_ending": expertEnding,
+  "experts/expert_prefetch": expertPrefetch,
+  "experts/expert_rows": expertRows,
+  "experts/expert_staged": expertStaged,
+  "experts/expert_tile": expertTile,
+  "experts/job_lists": jobLists,
+  "router/route": route,
+  "router/router": router,
+  "router/route_sigmoid": routeSigmoid,
+  "router/route_softmax": routeSoftmax,
   "fragments/argmax": argmax,
   "fragments/draft_row": draftRow,
   "fragments/drafts": drafts,
@@ -277,6 +294,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/prologue_rows": prologueRows,
   "norm/embed": embed,
   "norm/norm_from_branch": normFromBranch,
+  "norm/norm_from_experts": normFromExperts,
   "norm/norm_from_index": normFromIndex,
   "norm/norm_from_rows": normFromRows,
   "norm/norm_from_sums": normFromSums,

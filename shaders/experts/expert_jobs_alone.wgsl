@@ -4,7 +4,7 @@ const NOTHING = 0xffffffffu;
 
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [jobs]
 
-fn expert_of(tile: u32) -> u32 {
+fn expert_of(tile: u32, thread: u32) -> u32 {
   return experts[tile];
 }
 

@@ -7,13 +7,15 @@
 // share its tile. Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half of it apart.
 //
 // Slots `weights` and `epilogue` are those of matmul.wgsl, the epilogue one that stores numbers; besides:
-//   jobs: `fn expert_of(tile)` and `fn job_of(tile, r)`, NOTHING past the last (expert_jobs_*.wgsl).
+//   jobs: `fn expert_of(tile, thread)`, which all of a workgroup call first, and `fn job_of(tile, r)`,
+//     NOTHING past the last (expert_jobs_*.wgsl).
 
 //use matmul/common
 //use weights
 //use matmul/dot/add8
 //use jobs
 //use epilogue
+//use experts/expert_rows
 
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
@@ -32,7 +34,7 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let expert = expert_of(tile.x) - FIRST_EXPERT;
+  let expert = expert_of(tile.x, thread) - FIRST_EXPERT;
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
@@ -42,8 +44,10 @@ fn main(
   let x$r = select(job$r, job_of(tile.x, 0u), job$r == NOTHING) / ROW_JOBS * (COLS / 8u);
   //end
 
+  let rows = rows_of(expert);
+  let other = rows.pair * blocks; // from a block of an output to that of its pair
   //for p in PAIRS
-  let at$p = (expert * MATRIX_ROWS + min(pair + $pu, half - 1u)) * blocks;
+  let at$p = (rows.first + min(pair + $pu, half - 1u) * rows.step) * blocks;
   //for r in TILE
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
@@ -52,7 +56,7 @@ fn main(
   for (var i = lane; i < blocks; i += LANES) {
     //for p in PAIRS
     let block_a$p = load_block(at$p + i);
-    let block_b$p = load_block(at$p + half * blocks + i);
+    let block_b$p = load_block(at$p + other + i);
     //end
     //for c in BLOCK_VEC8S
     {

@@ -1,78 +1,43 @@
-import {
-  bytesOf,
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  type Operand,
-} from "../../src/gpu/kernel.ts";
-import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
-
-/** The jobs of `rows` rows, row r's k-th expert being job r topK + k, and how they share weights. */
-export interface Jobs {
-  readonly rows: number;
-  readonly topK: number;
-  readonly numExperts: number;
-}
-
-/** Jobs of one expert that a workgroup takes at most; 1: every job is a tile. */
-const TILE_SIZES = [2, 4, 8] as const;
+import { type ExpertEpilogue, expertKernel, type JobSource } from "./expert_kernels.ts";
+import { expertShape, tileSize } from "./expert_shape.ts";
+import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
 
 const COMBINE = kernel("combine_experts", shader("experts/combine_experts"), {
   bindings: ["y", "weights", "out"],
   constants: ["COLS4", "TOP_K", "ADD"],
 });
 
-const kernels = new Map<string, Kernel>();
+/** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
+export type TiledJobs = Jobs & { readonly tile: TileSize };
 
-/** Twice what an expert gets on average, so that few tiles split what could share a read. */
-export function tileSize({ rows, topK, numExperts }: Jobs): number {
-  if (rows === 1) return 1;
-  return TILE_SIZES.find((size) => size >= 2 * rows * topK / numExperts) ?? 8;
-}
-
-/** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
-function tileCount(jobs: Jobs): number {
-  const total = jobs.rows * jobs.topK;
-  const used = Math.min(total, jobs.numExperts);
-  return used + Math.floor((total - used) / tileSize(jobs));
-}
-
-/** u32 words of the tiles of at most `jobs.rows` rows. */
-export function tileWords(jobs: Jobs): number {
+/** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices. */
+export function tileWords(jobs: Jobs, tuning: Pick<Tuning, "software" | "packedRows">): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
-  return Math.max(...counts.map((some) => tileCount(some) * (1 + tileSize(some))));
+  const words = (some: Jobs) =>
+    (["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format)));
+  return Math.max(...counts.flatMap(words));
 }
 
-/** Records the tiles of jobs; none where each is its own. `experts` is u32 [rows, topK]. */
+/** Records the lists of jobs where expertMatmul reads any. `experts` is u32 [rows, topK]. */
 export function expertTiles(
-  { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
-  jobs: Jobs & { readonly label: string },
+  lists: { readonly experts: Operand; readonly tiles: Operand },
+  { tuning, ...jobs }: TiledJobs & { readonly tuning: Tuning; readonly label: string },
 ): Dispatch[] {
-  const TILE = tileSize(jobs);
-  if (TILE === 1) return [];
-  const total = jobs.rows * jobs.topK;
-  const name = `expert_tiles_${TILE}`;
-  const tilesKernel = kernels.getOrInsertComputed(
-    name,
-    () =>
-      kernel(name, shader("experts/expert_tiles", { counts: { TILE } }), {
-        bindings: ["experts", "tiles"],
-        constants: ["EXPERTS", "TILES", "LANES"],
-      }),
-  );
-  return [dispatch(tilesKernel, {
-    // The kernel computes the number of jobs from its size.
-    buffers: { experts: { ...experts, size: 4 * total }, tiles },
-    constants: {
-      EXPERTS: jobs.numExperts,
-      TILES: tileCount(jobs),
-      LANES: Math.min(256, jobs.numExperts),
-    },
-    workgroups: [1],
-    label: jobs.label,
-  })];
+  if (sourceOf(jobs, tuning) !== "tiled") return [];
+  return [jobLists(lists, { ...jobs, software: tuning.software })];
+}
+
+/** Jobs that a workgroup of hardware can look at, one a lane. */
+const MOST_FOUND = 128;
+
+/** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
+function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
+  if (tile === 1) return "alone";
+  const lanes = Math.min(MOST_FOUND, tuning.lanes * tuning.groups);
+  return !tuning.software && rows * topK <= lanes ? "found" : "tiled";
 }
 
 /**
@@ -89,21 +54,25 @@ export function expertMatmul(
     readonly experts: Operand;
     readonly tiles: Operand;
   },
-  shape: Jobs & {
-    readonly epilogue: "store" | "swiglu";
+  shape: TiledJobs & {
+    readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
+    /** The last experts that every row has, see `sharedRows`; default 0. Where there are any, W is one shard. */
+    readonly shared?: number;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
-  const { epilogue, tuning, topK, label } = shape;
+  const { epilogue, tile, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
-  const tile = tileSize(shape);
-  const groups = tuning.groups * tuning.lanes / lanes;
-  const jobs = tile === 1 ? { experts: lists.experts } : { tiles: lists.tiles };
+  const launch = expertShape(matrix, tile, tuning);
+  const { pairs, groups } = launch;
+  const source = sourceOf(shape, tuning);
+  const total = shape.rows * topK;
+  const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
   return matrix.shards.map((shard) =>
-    dispatch(matmulKernel(matrix, epilogue, tile, tuning.pairs), {
+    dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
         weights: shard.operand,
         x,
@@ -116,56 +85,55 @@ export function expertMatmul(
         MATRIX_ROWS: expertRows,
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
+        ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
         ROW_JOBS: shape.perJob ? 1 : topK,
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
+        ...source === "found" ? { JOBS: total } : {},
       },
-      workgroups: [tileCount(shape), Math.ceil(expertRows / 2 / tuning.pairs / groups)],
+      workgroups: [
+        source === "found" ? total : mostTiles(shape, tile),
+        Math.ceil(expertRows / 2 / pairs / groups),
+      ],
       label,
       work: expertWork(matrix, shape, shard.rows / expertRows),
     })
   );
 }
 
-function matmulKernel(matrix: Matrix, epilogue: "store" | "swiglu", tile: number, pairs: number) {
-  const { format } = matrix;
-  const name = `expert_matmul_${format}_${epilogue}_${tile}x${pairs}`;
-  return kernels.getOrInsertComputed(name, () => {
-    const code = shader("experts/expert_matmul", {
-      slots: {
-        weights: `weights/weights_${format}`,
-        jobs: tile === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
-        epilogue: `matmul/epilogue/${epilogue}`,
-      },
-      counts: { TILE: tile, PAIRS: pairs, BLOCK_VEC8S: BLOCK_VEC8S[format] },
-    });
-    const lists = tile === 1 ? "experts" : "tiles";
-    return kernel(name, code, {
-      bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
-      constants: [
-        "COLS",
-        "MATRIX_ROWS",
-        "FIRST_EXPERT",
-        "SHARD_EXPERTS",
-        "ROW_JOBS",
-        "OUT_COLS",
-        "LANES",
-        "GROUPS",
-      ],
-    });
-  });
+/**
+ * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * [gate; up] each has rows one after the other, of down every `shared`th where each part of
+ * a row is a row.
+ */
+function sharedRows(
+  experts: number,
+  half: number,
+  { shared = 0, epilogue }: { readonly shared?: number; readonly epilogue: ExpertEpilogue },
+) {
+  return {
+    ROUTED: experts - shared,
+    SHARED: shared,
+    SHARED_NEXT: epilogue === "swiglu" ? half : 1,
+    SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
+  };
 }
 
 /** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
-function expertWork({ rows, cols, shards }: Matrix, jobs: Jobs, experts: number) {
+function expertWork(
+  { rows, cols, shards }: Matrix,
+  { shared = 0, ...jobs }: Jobs & { readonly shared?: number },
+  experts: number,
+) {
   const total = jobs.rows * jobs.topK;
   const share = experts / jobs.numExperts;
   const all = shards.reduce(
     (sum, { operand, scales }) => sum + bytesOf(operand) + (scales ? bytesOf(scales) : 0),
     0,
   );
-  const read = Math.min(1, total / jobs.numExperts);
+  const routed = Math.min(jobs.numExperts - shared, total - shared * jobs.rows);
+  const read = (routed + shared) / jobs.numExperts;
   const expertRows = rows / jobs.numExperts;
   return {
     bytes: share * (all * read + 4 * total * (cols + expertRows)),

@@ -12,8 +12,8 @@ import { shader } from "../shader.ts";
 
 /**
  * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split-K
- * matmul are added first (and stored in x), those sums alone, or the rows' token embeddings, times
- * `scale` (default 1).
+ * matmul are added first (and stored in x), those sums alone, rows to which the weighted outputs of
+ * their experts are added (and stored), or the rows' token embeddings, times `scale` (default 1).
  */
 export type NormInput =
   | { readonly x: Operand; readonly index?: Operand }
@@ -23,7 +23,20 @@ export type NormInput =
     readonly sums: Operand;
     readonly splitK: number;
   }
+  | ExpertSums
   | { readonly matrix: Table; readonly rows: Operand; readonly scale?: number };
+
+/** The residual stream, and what a row's experts made, still to be added to it. */
+export interface ExpertSums {
+  /** [rows, cols] */
+  readonly stream: Operand;
+  /** [rows, experts, cols] */
+  readonly outputs: Operand;
+  /** What each counts, [rows, experts]. */
+  readonly shares: Operand;
+  /** Of a row. */
+  readonly experts: number;
+}
 
 /**
  * A second output: the input or the normed rows again, in a window of `out`, or the input at the
@@ -82,9 +95,11 @@ interface Source {
   readonly name: string;
   /** `from`, and what its own slots stand for. */
   readonly slots: Slots;
-  /** Bindings 0 and, where it needs another, 3. */
+  /** Bindings 0 and, where it needs others, 3 and 4. */
   readonly buffers: readonly [name: string, operand: Operand][];
   readonly constants: Readonly<Record<string, number>>;
+  /** Of its text. */
+  readonly counts?: Readonly<Record<string, number>>;
 }
 
 const kernels = new Map<string, Kernel>();
@@ -161,6 +176,7 @@ function sources(from: NormInput, elements: number): Source[] {
     const { x, index } = from;
     return [index ? source("index", [["x", x], ["index", index]]) : source("rows", [["x", x]])];
   }
+  if ("outputs" in from) return [expertSource(from)];
   const { matrix: { format, shards }, rows, scale = 1 } = from;
   return shards.map((shard) => ({
     name: `tokens_${format}`,
@@ -168,6 +184,14 @@ function sources(from: NormInput, elements: number): Source[] {
     buffers: [["weights", shard.operand], ["rows", rows]],
     constants: { SHARD_FIRST: shard.first, SHARD_ROWS: shard.rows, SCALE: scale },
   }));
+}
+
+function expertSource({ stream, outputs, shares, experts }: ExpertSums): Source {
+  return {
+    ...source("experts", [["x", stream], ["outputs", outputs], ["shares", shares]]),
+    name: `experts_${experts}`,
+    counts: { EXPERTS: experts },
+  };
 }
 
 function source(
@@ -205,6 +229,7 @@ function normKernel(
         KEPT: bindings.length,
         SLOT: bindings.length + 1,
         EACH: each,
+        ...source.counts,
         ...foldCounts(lanes),
       },
     });

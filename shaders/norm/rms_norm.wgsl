@@ -5,7 +5,7 @@
 //
 // Slots:
 //   from: `fn source(row)`, the row of the input or NO_ROW; `fn load(source, i)`, its vec8 i; binding 0
-//     and, where it needs another, 3 (norm_from_*.wgsl).
+//     and, where it needs others, 3 and 4 (norm_from_*.wgsl).
 //   put: `fn put(at, y)`, how y is stored at vector `at` of out (norm_put_*.wgsl).
 //   keep: `fn keep(row, i, v, y)`, a second output (norm_keep_*.wgsl).
 //   note: `fn seen(peak, y)`, the largest of peak and of a lane's numbers; `fn note(row, lane, peak)`, what is

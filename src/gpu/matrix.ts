@@ -176,6 +176,8 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
+  /** Most bytes of workgroup memory. */
+  readonly workgroupBytes: number;
   /** Attention over many rows goes by attention_tiled.wgsl: its 29 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** What was measured to be faster than the rules of shaders/matmul/matmul_shape.ts. */
@@ -208,6 +210,7 @@ export function tuning(
   backend: string = "vulkan",
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
+  const workgroupBytes = maxComputeWorkgroupStorageSize;
   return software
     ? {
       software,
@@ -217,6 +220,7 @@ export function tuning(
       stagedRows: 0,
       packedRows: 0,
       rowLanes: 16,
+      workgroupBytes,
       tiles: false,
     }
     : {
@@ -227,6 +231,7 @@ export function tuning(
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
+      workgroupBytes,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { combineExperts } from "../../shaders/experts/experts.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -211,6 +212,35 @@ Deno.test("rms_norm: the sums of a split matmul are added first, and x keeps the
   );
   await device.run(rmsNorm({ from: { x: device.floats(left) }, weight, out: total }, shape));
   assert.deepEqual(await device.readWords(branch), await device.readWords(total));
+});
+
+Deno.test("rms_norm: weighted outputs of experts are added first, as combine_experts does", async () => {
+  for (const [rows, cols, experts] of [[3, 24, 1], [2, 264, 5], [1, 2048, 8]] as const) {
+    const count = rows * cols;
+    const [before, y] = [numbers(count, 1), numbers(count * experts, 2)];
+    const weight = device.floats(numbers(cols, 3));
+    const [outputs, shares] = [device.floats(y), device.floats(numbers(rows * experts, 4))];
+    const shape = { rows, cols, eps: EPS, lanes: 256, label: "test" };
+    const [stream, out] = [device.floats(before), device.filled(count)];
+    const from = { stream, outputs, shares, experts };
+    await device.run(rmsNorm({ from, weight, out }, shape));
+
+    const [x, sums, wanted] = [device.floats(before), device.filled(count), device.filled(count)];
+    const combine = { rows, topK: experts, cols, add: false, label: "test" };
+    await device.run([
+      combineExperts({ y: outputs, weights: shares, out: sums }, combine),
+      ...rmsNorm({ from: { x, sums, splitK: 1 }, weight, out: wanted }, shape),
+    ]);
+    assert.deepEqual(await device.readWords(stream), await device.readWords(x));
+    assert.deepEqual(await device.readWords(out), await device.readWords(wanted));
+    const total = before.map((value, i) => {
+      const [r, c] = [Math.floor(i / cols), i % cols];
+      const share = numbers(rows * experts, 4).subarray(r * experts, (r + 1) * experts);
+      const at = (k: number) => y[(r * experts + k) * cols + c] ?? NaN;
+      return share.reduce((sum, value, k) => sum + value * at(k), value);
+    });
+    assertClose(await device.readFloats(stream), total, 1e-5, "x");
+  }
 });
 
 Deno.test("rms_norm: adds to what out holds", async () => {

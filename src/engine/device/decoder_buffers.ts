@@ -2,17 +2,25 @@
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
-import type { Routing } from "../../../shaders/experts/route.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
+import {
+  type Launches,
+  MOST_SPLIT_K,
+  type TensorMatrices,
+  type Tuning,
+  tuning,
+} from "../../gpu/matrix.ts";
 import {
   actWidth,
   attentionSizes,
   headsOf,
   type LayerSpec,
+  type MixtureMlp,
+  mostJobs,
   ropeWidth,
+  sharedExperts,
 } from "../../model/config/layer_spec.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import type {
@@ -146,23 +154,34 @@ function scratch(
   };
 }
 
+/** Words of the lists, whether the shared expert is stacked or not. */
+function mixtureTiles(mlp: MixtureMlp, rows: number, rules: Tuning): number {
+  const { topK, numExperts } = mlp.routing;
+  const shared = sharedExperts(mlp);
+  return Math.max(
+    tileWords({ topK, numExperts, rows }, rules),
+    tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules),
+  );
+}
+
 function mixtureScratch(
   gpu: Gpu,
   name: string,
   { hiddenSize, layers }: ModelConfig,
   rows: number,
 ): MixtureScratch | undefined {
-  const routings = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.routing] : []);
-  if (routings.length === 0) return undefined;
+  const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
+  if (mixtures.length === 0) return undefined;
   const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
-  const widest = (width: (routing: Routing) => number) => Math.max(...routings.map(width));
-  const topK = widest((routing) => routing.topK);
+  const widest = (width: (mlp: MixtureMlp) => number) => Math.max(...mixtures.map(width));
+  const jobs = widest(mostJobs);
+  const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
   return {
     // A matrix has an even number of rows.
-    logits: words("router", rows * widest(({ numExperts }) => numExperts + 1)),
-    experts: words("experts", rows * topK),
-    weights: words("weights", rows * topK),
-    tiles: words("tiles", widest((routing) => tileWords({ ...routing, rows }))),
-    outputs: words("outputs", rows * topK * hiddenSize),
+    logits: words("router", rows * widest(({ routing }) => routing.numExperts + 1)),
+    experts: words("experts", rows * jobs),
+    weights: words("weights", rows * jobs),
+    tiles: words("tiles", widest((mlp) => mixtureTiles(mlp, rows, rules))),
+    outputs: words("outputs", rows * jobs * hiddenSize),
   };
 }

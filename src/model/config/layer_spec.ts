@@ -1,5 +1,5 @@
 import type { Heads } from "../../../shaders/fragments/heads.ts";
-import type { Routing } from "../../../shaders/experts/route.ts";
+import type { Routing } from "../../../shaders/router/route.ts";
 
 /** One decoder layer as a value: what its plan computes. Architectures differ in these alone. */
 export interface LayerSpec {
@@ -131,6 +131,16 @@ export function ropeWidth(spec: AttentionSpec): number {
 /** f32 elements a row of the gated part of an MLP. */
 export function actWidth(spec: MlpSpec): number {
   if (spec.kind === "dense") return spec.intermediateSize;
-  const { routing: { topK }, intermediateSize, shared } = spec;
-  return Math.max(topK * intermediateSize, shared?.intermediateSize ?? 0);
+  return Math.max(mostJobs(spec) * spec.intermediateSize, spec.shared?.intermediateSize ?? 0);
+}
+
+/** As how many of a mixture's experts its shared one can be taken, which is as wide as they are together; else 0. */
+export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number {
+  const count = (shared?.intermediateSize ?? 0) / intermediateSize;
+  return shared?.activation === "silu" && Number.isInteger(count) ? count : 0;
+}
+
+/** Most experts of a row, shared ones counted. */
+export function mostJobs(spec: MixtureMlp): number {
+  return spec.routing.topK + sharedExperts(spec);
 }

@@ -16,7 +16,8 @@ import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
-import { loadMixtureMlp, mixtureMlp, type MixtureWeights } from "./mixture_mlp.ts";
+import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
+import { loadMixtureMlp, type MixtureWeights } from "./mixture_weights.ts";
 
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
 export interface DecoderLayer {
@@ -100,6 +101,12 @@ export function mlpBlock(
   },
 ): Block {
   const { x, normed, scales: noted } = context.scratch;
+  const place = { rows, label: `${label}.mlpNorm` };
+  if (mlp.kind === "mixture") {
+    const normFollows = norms.mlp === undefined;
+    const of = { stream, norm: norms.post, rows, end, normFollows, label };
+    return joined(context, mixtureMlp(context, mlp, of), norms.mlp, place);
+  }
   const before = norms.post
     ? norm(
       context,
@@ -110,9 +117,8 @@ export function mlpBlock(
     : [];
   const inputScales = norms.post && scalesOf(context, "normed", rows);
   const io = { input: norms.post ? normed : x, inputScales, rows, end, label };
-  const left = mlp.kind === "mixture" ? mixtureMlp(context, mlp, io) : denseMlp(context, mlp, io);
-  const plan = [...before, ...left.plan];
-  return joined(context, { ...left, plan }, norms.mlp, { rows, label: `${label}.mlpNorm` });
+  const left = denseMlp(context, mlp, io);
+  return joined(context, { ...left, plan: [...before, ...left.plan] }, norms.mlp, place);
 }
 
 /**
@@ -121,11 +127,12 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splitK }: Branch,
+  { plan, splitK, outputs }: Branch & MixtureBranch,
   weight: Operand | undefined,
   { rows, label }: { readonly rows: number; readonly label: string },
 ): Block {
   const { x, sums } = context.scratch;
+  if (outputs) return { plan, stream: outputs };
   if (splitK === 0) return { plan, stream: { x } };
   if (weight === undefined) return { plan, stream: { x, sums, splitK } };
   const adding = { from: { sums, splitK }, weight, out: x, put: "add" } as const;

@@ -1,121 +1,147 @@
 /** Mixture of experts: a router chooses a few gated MLPs for each row. */
 import { combineExperts, expertMatmul, expertTiles } from "../../../shaders/experts/experts.ts";
+import { tileSize } from "../../../shaders/experts/expert_shape.ts";
+import { route } from "../../../shaders/router/route.ts";
+import { canRoute, router as routerOf } from "../../../shaders/router/router.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { route } from "../../../shaders/experts/route.ts";
+import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import type { Matrix } from "../../gpu/matrix.ts";
-import type {
-  Branch,
-  DecoderContext,
-  End,
-  LayerSource,
-  MixtureScratch,
+import {
+  type Branch,
+  type DecoderContext,
+  type End,
+  type MixtureScratch,
+  norm,
 } from "./decoder_context.ts";
-import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
-import type { MixtureMlp } from "../config/layer_spec.ts";
+import { denseMlp } from "./dense_mlp.ts";
+import type { MixtureWeights } from "./mixture_weights.ts";
 
-export interface MixtureWeights {
-  readonly kind: "mixture";
-  readonly spec: MixtureMlp;
-  /** [experts, hidden] */
-  readonly router: Matrix;
-  /** Added to scores for the choice, [experts]. */
-  readonly bias: Operand | undefined;
-  /** [gate; up] of each expert, [experts, 2 intermediate, hidden] */
-  readonly gateUp: Matrix;
-  /** [experts, hidden, intermediate] */
-  readonly down: Matrix;
-  readonly shared: DenseWeights | undefined;
+/** What a mixture is given. */
+export interface MixtureInput {
+  /** The residual stream before the branch. */
+  readonly stream: NormInput;
+  /** Of the norm before it; undefined: the stream is in x, and goes in as it is. */
+  readonly norm: Operand | undefined;
+  readonly rows: number;
+  readonly end: End;
+  /** Whether the next norm can add the experts' outputs to the stream itself. */
+  readonly normFollows: boolean;
+  /** Of the layer. */
+  readonly label: string;
 }
 
-export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
-  const { load, label, tensor } = source;
-  const { routing: { scores, numExperts }, shared } = spec;
-  const experts = Array.from({ length: numExperts }, (_, expert) => expert);
-  const of = (expert: number, role: string) => tensor(`${role}.${expert}`);
-  return {
-    kind: "mixture",
-    spec,
-    router: load.table(`${label}.router`, tensor("router")),
-    bias: scores === "sigmoid"
-      ? load.vector(`${label}.routerBias`, tensor("routerBias"))
-      : undefined,
-    gateUp: load.experts(
-      `${label}.experts.gateUp`,
-      experts.map((expert) => [of(expert, "expertGate"), of(expert, "expertUp")]),
-    ),
-    down: load.experts(
-      `${label}.experts.down`,
-      experts.map((expert) => [of(expert, "expertDown")]),
-    ),
-    shared: shared && loadDenseMlp(source, shared, SHARED_ROLES),
-  };
+/** A branch, or the experts' outputs where the next norm is to add them. */
+export interface MixtureBranch extends Branch {
+  readonly outputs?: ExpertSums;
 }
 
-const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
+/** Most experts of a row whose outputs a norm adds: it has them all on their way. */
+const MOST_NORMED = 16;
 
 /**
- * shared(x) + sum_k weight_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first,
- * x = `input`.
+ * shared(x) + sum_k weight_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first, x
+ * being the stream, normed.
  */
 export function mixtureMlp(
   context: DecoderContext,
   weights: MixtureWeights,
-  io: {
-    readonly input: Operand;
-    readonly rows: number;
-    readonly end: End;
-    /** Of the layer. */
-    readonly label: string;
-  },
-): Branch {
-  const { config, scratch: { x, sums, mixture } } = context;
-  const { input, rows, end, label } = io;
-  const { weights: shares, outputs } = mixture as MixtureScratch;
-  const { shared, spec: { routing: { topK } } } = weights;
-  const left = shared
-    ? denseMlp(context, shared, { input, rows, end, label: `${label}.shared` })
+  of: MixtureInput,
+): MixtureBranch {
+  const { scratch: { normed }, tuning } = context;
+  const { rows, end, normFollows, label } = of;
+  const x = streamOf(context, of);
+  const io = { input: of.norm ? normed : x, rows, label };
+  const { topK } = jobsOf(weights, rows);
+  const routed = routeRows(context, weights, of);
+  const experts = expertOutputs(context, weights, io);
+  const hardware = !tuning.software && topK <= MOST_NORMED;
+  if (hardware && normFollows && end === "sums" && !weights.shared) {
+    const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
+    return {
+      plan: [...routed.before, ...routed.after, ...experts],
+      splitK: 0,
+      outputs: { stream: x, outputs, shares, experts: topK },
+    };
+  }
+  const left = weights.shared
+    ? denseMlp(context, weights.shared, { ...io, end, label: `${label}.shared` })
     : { plan: [], splitK: end === "sums" ? 1 : 0 };
-  const combined = combineExperts(
-    // Where the shared expert left several sums, the first gets the experts'.
-    { y: outputs, weights: shares, out: end === "sums" ? sums : x },
-    {
-      rows,
-      topK,
-      cols: config.hiddenSize,
-      add: end === "x" || shared !== undefined,
-      label: `${label}.experts`,
-    },
-  );
-  return { ...left, plan: [...left.plan, ...expertOutputs(context, weights, io), combined] };
+  return {
+    ...left,
+    plan: [
+      ...routed.before,
+      ...left.plan,
+      ...routed.after,
+      ...experts,
+      combined(context, weights, of),
+    ],
+  };
 }
 
-/** Routes rows of `input`: outputs = what each of their experts makes of them. */
+/** Where the residual stream is, or will be when what is still to be added to it is. */
+function streamOf({ scratch: { x } }: DecoderContext, { stream }: MixtureInput): Operand {
+  if ("outputs" in stream) return stream.stream;
+  return ("x" in stream ? stream.x : undefined) ?? x;
+}
+
+/** Jobs of rows: the chosen experts, and those that every row has. */
+function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
+  return {
+    rows,
+    topK: routing.topK + stacked,
+    numExperts: routing.numExperts + stacked,
+  };
+}
+
+/** Norms the rows and chooses their experts: on hardware in one dispatch, before all that reads normed rows. */
+function routeRows(
+  context: DecoderContext,
+  { spec: { routing }, router, bias, stacked }: MixtureWeights,
+  of: MixtureInput,
+): { readonly before: Dispatch[]; readonly after: Dispatch[] } {
+  const { stream, norm: weight, rows, label } = of;
+  const { tuning, config, scratch: { normed, mixture } } = context;
+  const { logits, experts, weights } = mixture as MixtureScratch;
+  const x = streamOf(context, of);
+  const chosen = { bias, experts, weights };
+  const choice = { ...routing, rows, tuning, shared: stacked };
+  const sums = "sums" in stream && stream.x ? stream : undefined;
+  if (weight && sums && canRoute(router, routing.numExperts, tuning)) {
+    const { splitK } = sums;
+    const buffers = { matrix: router, x, sums: sums.sums, norm: weight, normed, ...chosen };
+    const shape = { ...choice, splitK, eps: config.rmsNormEps, label: `${label}.router` };
+    return { before: [routerOf(buffers, shape)], after: [] };
+  }
+  const input = weight ? normed : x;
+  const launch = { rows, tuning, epilogue: "store", label: `${label}.router` } as const;
+  return {
+    before: weight
+      ? norm(context, { from: stream, weight, out: normed }, rows, `${label}.postNorm`)
+      : [],
+    after: [
+      ...matmul({ matrix: router, x: input, out: logits }, launch),
+      route({ logits, ...chosen }, { ...choice, stride: router.rows, label: `${label}.route` }),
+    ],
+  };
+}
+
+/** outputs = what each of a row's experts makes of it. */
 function expertOutputs(
   { tuning, scratch: { act, mixture } }: DecoderContext,
-  { spec: { routing }, router, bias, gateUp, down }: MixtureWeights,
+  weights: MixtureWeights,
   { input, rows, label }: {
     readonly input: Operand;
     readonly rows: number;
     readonly label: string;
   },
 ): Dispatch[] {
-  const { logits, weights, outputs, ...lists } = mixture as MixtureScratch;
-  const { topK, numExperts } = routing;
-  const jobs = { rows, topK, numExperts };
-  const launch = { ...jobs, tuning };
+  const { experts, tiles, outputs } = mixture as MixtureScratch;
+  const { gateUp, down, stacked: shared } = weights;
+  const lists = { experts, tiles };
+  const jobs = jobsOf(weights, rows);
+  const launch = { ...jobs, tile: tileSize(jobs, tuning, gateUp.format), shared, tuning };
   return [
-    ...matmul({ matrix: router, x: input, out: logits }, {
-      rows,
-      tuning,
-      epilogue: "store",
-      label: `${label}.router`,
-    }),
-    route(
-      { logits, bias, experts: lists.experts, weights },
-      { ...routing, rows, tuning, stride: router.rows, label: `${label}.route` },
-    ),
-    ...expertTiles(lists, { ...jobs, label: `${label}.tiles` }),
+    ...expertTiles(lists, { ...launch, label: `${label}.tiles` }),
     ...expertMatmul(
       { matrix: gateUp, x: input, out: act, ...lists },
       { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
@@ -125,4 +151,26 @@ function expertOutputs(
       { ...launch, epilogue: "store", perJob: true, label: `${label}.experts.down` },
     ),
   ];
+}
+
+/** Adds the weighted outputs to what the branch leaves. */
+function combined(
+  context: DecoderContext,
+  weights: MixtureWeights,
+  of: MixtureInput,
+): Dispatch {
+  const { rows, end, label } = of;
+  const { config, scratch: { sums, mixture } } = context;
+  const { weights: shares, outputs } = mixture as MixtureScratch;
+  return combineExperts(
+    // Where the shared expert left several sums, the first gets the experts'.
+    { y: outputs, weights: shares, out: end === "sums" ? sums : streamOf(context, of) },
+    {
+      rows,
+      topK: jobsOf(weights, rows).topK,
+      cols: config.hiddenSize,
+      add: end === "x" || weights.shared !== undefined,
+      label: `${label}.experts`,
+    },
+  );
 }

@@ -12,7 +12,13 @@ import {
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
-import { actWidth, attentionSizes, headsOf, type LayerSpec } from "../config/layer_spec.ts";
+import {
+  actWidth,
+  attentionSizes,
+  headsOf,
+  type LayerSpec,
+  mostJobs,
+} from "../config/layer_spec.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
@@ -199,8 +205,7 @@ function rowElements({ hiddenSize, layers }: ModelConfig): number {
 /** Router's logits, chosen experts, their weights, tiles (about) and outputs. */
 function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
   if (mlp.kind === "dense") return 0;
-  const { numExperts, topK } = mlp.routing;
-  return numExperts + topK * (4 + hiddenSize);
+  return mlp.routing.numExperts + mostJobs(mlp) * (4 + hiddenSize);
 }
 
 function keptElements({ attention }: LayerSpec): number {

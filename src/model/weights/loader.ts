@@ -3,6 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
   type FloatFormat,
+  isPrequantized,
   type Matrix,
   type Prequantized,
   type Table,
@@ -19,6 +20,7 @@ import {
   type Layout,
   paired,
   type Segment,
+  shardRows,
   stacked,
   wholeStacks,
 } from "./shards.ts";
@@ -36,6 +38,12 @@ export interface Loader {
   table(label: string, tensor: TensorInfo): Table;
   /** Stacks tensors of heads, the halves of a head half a shard apart (q, k and v). */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
+  /**
+   * Whether tensors, their rows counted by the width of the first, can be one matrix of experts in one binding:
+   * of one format, that of a checkpoint which is not quantized, where lanes share outputs. Matrix units,
+   * which are the faster the more rows a matrix has at once, keep shared experts apart.
+   */
+  stackable(tensors: readonly TensorInfo[]): boolean;
   /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
   experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;
   /** Vectors one after the other, widened to f32. */
@@ -72,7 +80,11 @@ export function shapesAlone({ matrixShape, tableShape }: WeightSource): WeightSo
 }
 
 /** Opens a loader. */
-export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, arena: Arena): Loader {
+export function loader(
+  gpu: Pick<Gpu, "limits" | "matrixUnit">,
+  source: WeightSource,
+  arena: Arena,
+): Loader {
   function build<Format extends WeightFormat>(
     label: string,
     { from, ...shape }: Shape<Format>,
@@ -101,6 +113,17 @@ export function loader(gpu: Pick<Gpu, "limits">, source: WeightSource, arena: Ar
     heads(label, tensors, heads) {
       const shape = source.matrixShape([...tensors.turned, ...tensors.plain]);
       return build(label, shape, (bytes) => headHalves(gpu, tensors, heads, bytes));
+    },
+    stackable(tensors) {
+      const [first, ...others] = tensors.map((tensor) => source.matrixShape([tensor]));
+      if (!first || first.lanes === 1 || isPrequantized(first.from)) return false;
+      if (gpu.matrixUnit) return false;
+      const alike = others.every(({ from, format }) =>
+        from === first.from && format === first.format
+      );
+      const rows = tensors.reduce((sum, { shape: [rows = 0, cols = 0] }) => sum + rows * cols, 0) /
+        first.cols;
+      return alike && rows <= shardRows(gpu, first.cols * WEIGHT_BYTES[first.format]);
     },
     experts: (label, experts) =>
       build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),

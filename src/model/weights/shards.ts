@@ -47,7 +47,8 @@ export function stacked(gpu: Limited, tensors: readonly TensorInfo[], rowBytes: 
 }
 
 /**
- * Stacks of tensors, all of equal width and rows, one stack after the other and none cut.
+ * Stacks of tensors, all of equal width, one after the other and none cut, each with as many rows as the
+ * first. One with more is followed by stacks of none, whose places it takes; all must be in one binding then.
  *
  * @throws UsageError where a binding cannot hold one of them.
  */
@@ -192,7 +193,7 @@ export function emptyMatrix<Format extends WeightFormat>(
 }
 
 /** Rows that fit one binding, even. */
-function shardRows(gpu: Limited, rowBytes: number): number {
+export function shardRows(gpu: Limited, rowBytes: number): number {
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   return Math.floor(limit / rowBytes / 4) * 4;
 }

@@ -1,0 +1,158 @@
+import { tileSize } from "../../shaders/experts/expert_shape.ts";
+import { expertMatmul, expertTiles } from "../../shaders/experts/experts.ts";
+import { type Jobs, listWords } from "../../shaders/experts/job_lists.ts";
+import { route, type Routing } from "../../shaders/router/route.ts";
+import { canRoute, router } from "../../shaders/router/router.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import type { Plan } from "../../src/gpu/kernel.ts";
+import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { shuffled } from "../../tests/gpu/numbers.ts";
+import type { Allocations } from "../allocations.ts";
+import { copiesOf, type MicroCase } from "../case.ts";
+
+/** Widths of a mixture; shared experts are counted as experts that every row has. */
+interface Mixture {
+  readonly name: string;
+  readonly hidden: number;
+  readonly intermediate: number;
+  readonly numExperts: number;
+  readonly topK: number;
+  readonly shared: number;
+}
+
+/** Qwen3-30B-A3B and DeepSeek-V2-Lite, or an eighth of them where a processor plays the GPU. */
+function mixtures(software: boolean): Mixture[] {
+  const part = software ? 8 : 1;
+  const of = (name: string, sizes: Omit<Mixture, "name" | "hidden">): Mixture => ({
+    ...sizes,
+    name: software ? `${name}-eighth` : name,
+    hidden: 2048 / part,
+    intermediate: 64 * Math.ceil(sizes.intermediate / part / 64), // as quantized matrices are wide
+    numExperts: sizes.numExperts / part,
+    topK: Math.ceil(sizes.topK / part),
+  });
+  return [
+    of("qwen3-30b", { intermediate: 768, numExperts: 128, topK: 8, shared: 0 }),
+    of("deepseek-v2-lite", { intermediate: 1408, numExperts: 64, topK: 6, shared: 2 }),
+  ];
+}
+
+/** No job: see job_lists.wgsl. */
+const NOTHING = 0xffffffff;
+
+/** How many lists of experts take turns, so that a run reads other experts than the one before. */
+const LISTS = 8;
+
+/** Experts of rows that choose without regard to each other. */
+function choices({ numExperts, topK, shared }: Mixture, rows: number, seed: number): number[] {
+  const every = Array.from({ length: shared }, (_, s) => numExperts + s);
+  return Array.from({ length: rows }, (_, row) => [
+    ...shuffled(numExperts, seed * 1000 + row).slice(0, topK),
+    ...every,
+  ]).flat();
+}
+
+/** What job_lists.wgsl makes of experts. */
+function listed(experts: readonly number[], { tile, ...jobs }: Jobs & { readonly tile: number }) {
+  const tiles = Array.from({ length: jobs.numExperts }, (_, e) => {
+    const own = [...experts.entries()].flatMap(([job, expert]) => expert === e ? [job] : []);
+    return Array.from({ length: Math.ceil(own.length / tile) }, (_, t) => [
+      e,
+      ...Array.from({ length: tile }, (_, r) => own[t * tile + r] ?? NOTHING),
+    ]).flat();
+  }).flat();
+  const words = new Uint32Array(listWords(jobs, tile)).fill(NOTHING);
+  words.set(tiles);
+  return words;
+}
+
+function expertCase(
+  mixture: Mixture,
+  role: "gateUp" | "down",
+  { format, rows }: { readonly format: WeightFormat; readonly rows: number },
+): MicroCase {
+  const { name, hidden, intermediate, shared } = mixture;
+  const jobs = { rows, topK: mixture.topK + shared, numExperts: mixture.numExperts + shared };
+  const [n, k] = role === "gateUp" ? [2 * intermediate, hidden] : [hidden, intermediate];
+  return {
+    name: `experts/${name}/${role}-${format}/${rows}`,
+    make(from) {
+      const tune = tuning(from.gpu.info.software, from.gpu.limits);
+      const tile = tileSize(jobs, tune, format);
+      const matrix = from.matrix(jobs.numExperts * n, k, format);
+      const perJob = role === "down";
+      const x = from.random(rows * (perJob ? jobs.topK : 1) * k);
+      const out = from.random(rows * jobs.topK * n);
+      return Array.from({ length: LISTS }, (_, seed) => {
+        const chosen = choices(mixture, rows, seed);
+        const experts = from.words(Uint32Array.from(chosen));
+        const tiles = from.words(listed(chosen, { ...jobs, tile }));
+        const lists = { experts, tiles };
+        const shape = { ...jobs, tile, shared, perJob, tuning: tune, label: name };
+        const epilogue = perJob ? "store" : "swiglu";
+        // Both matmuls of a layer share the lists, which are made before gate-up.
+        return [
+          ...perJob ? [] : expertTiles(lists, { ...jobs, tile, tuning: tune, label: "tiles" }),
+          ...expertMatmul({ matrix, x, out, ...lists }, { ...shape, epilogue }),
+        ];
+      });
+    },
+  };
+}
+
+function routingOf({ numExperts, topK }: Mixture): Routing {
+  const whole = { groups: 1, topGroups: 1, groupBest: 1, normalize: true, scale: 1 } as const;
+  return { ...whole, scores: "softmax", numExperts, topK };
+}
+
+/** From the residual stream to the chosen experts. */
+function routerCase(mixture: Mixture, rows: number): MicroCase {
+  const { name, hidden, numExperts } = mixture;
+  return {
+    name: `router/${name}/${rows}`,
+    make: (from) =>
+      copiesOf(numExperts * hidden * WEIGHT_BYTES.bf16, from)
+        .map(() => routerPlan(from, mixture, rows)),
+  };
+}
+
+function routerPlan(from: Allocations, mixture: Mixture, rows: number): Plan {
+  const { hidden: cols, numExperts, topK, shared } = mixture;
+  const tune = tuning(from.gpu.info.software, from.gpu.limits);
+  const matrix = from.matrix(numExperts, cols, "bf16");
+  const [x, sums] = [from.random(rows * cols), from.random(rows * cols)];
+  const [weight, normed] = [from.random(cols), from.random(rows * cols)];
+  const chosen = {
+    bias: undefined,
+    experts: from.random(rows * (topK + shared)),
+    weights: from.random(rows * (topK + shared)),
+  };
+  const shape = { ...routingOf(mixture), rows, shared, tuning: tune, label: "router" };
+  const stream = { x, sums, splitK: 1 };
+  if (canRoute(matrix, numExperts, tune)) {
+    const row = { x, sums, norm: weight, normed };
+    return [router({ matrix, ...row, ...chosen }, { ...shape, splitK: 1, eps: 1e-6 })];
+  }
+  const logits = from.random(rows * numExperts);
+  return [
+    ...rmsNorm({ from: stream, weight, out: normed }, {
+      ...{ rows, cols, eps: 1e-6, lanes: tune.rowLanes, label: "norm" },
+    }),
+    ...matmul({ matrix, x: normed, out: logits }, { ...shape, epilogue: "store" }),
+    route({ logits, ...chosen }, { ...shape, stride: numExperts }),
+  ];
+}
+
+/** The part of a layer that a mixture has instead of a dense MLP. */
+export function mixtureCases(software: boolean): MicroCase[] {
+  const counts = software ? [1, 4] : [1, 2, 4, 8, 16, 32, 64, 256];
+  return mixtures(software).flatMap((mixture) => [
+    ...counts.map((rows) => routerCase(mixture, rows)),
+    ...(["bf16", "q8", "q4"] as const).flatMap((format) =>
+      (["gateUp", "down"] as const).flatMap((role) =>
+        counts.map((rows) => expertCase(mixture, role, { format, rows }))
+      )
+    ),
+  ]);
+}

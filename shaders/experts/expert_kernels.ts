@@ -1,0 +1,106 @@
+import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
+import { shader } from "../shader.ts";
+import type { ExpertShape } from "./expert_shape.ts";
+
+/** What is made of the outputs; see matmul/epilogue. */
+export type ExpertEpilogue = "store" | "swiglu";
+
+/** Whether each job is a tile, or a workgroup finds the jobs of its expert, or there are lists. */
+export type JobSource = "alone" | "found" | "tiled";
+
+const CONSTANTS = [
+  "COLS",
+  "MATRIX_ROWS",
+  "FIRST_EXPERT",
+  "SHARD_EXPERTS",
+  "ROUTED",
+  "SHARED",
+  "SHARED_NEXT",
+  "SHARED_STEP",
+  "ROW_JOBS",
+  "OUT_COLS",
+  "LANES",
+  "GROUPS",
+] as const;
+
+const FILES = {
+  cached: "experts/expert_matmul",
+  staged: "experts/expert_staged",
+  prefetch: "experts/expert_prefetch",
+} as const;
+
+/** Jobs whose sums go through workgroup memory at once. */
+const MOST_SUMS = 4;
+
+/** Lanes added without a branch in between. */
+const MOST_UNROLLED = 16;
+
+const kernels = new Map<string, Kernel>();
+
+export function expertKernel(
+  { format, lanes }: Pick<Matrix, "format" | "lanes">,
+  epilogue: ExpertEpilogue,
+  shape: ExpertShape,
+  jobs: JobSource,
+): Kernel {
+  const { kind, tile, pairs, groups } = shape;
+  const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
+  const found = jobs === "found" ? [jobs] : [];
+  const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
+    "_",
+  );
+  return kernels.getOrInsertComputed(name, () => {
+    const code = shader(FILES[kind], {
+      slots: {
+        weights: `weights/weights_${format}`,
+        jobs: `experts/expert_jobs_${jobs}`,
+        epilogue: `matmul/epilogue/${epilogue}`,
+        ...kind === "cached" ? {} : {
+          dot: `matmul/dot/${shape.dots}`,
+          load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
+        },
+      },
+      counts: { ...countsOf(shape, format, lanes), TILE: tile, PAIRS: pairs },
+    });
+    const lists = jobs === "tiled" ? "tiles" : "experts";
+    return kernel(name, code, {
+      bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
+      constants: [...CONSTANTS, ...jobs === "found" ? ["JOBS"] : []],
+    });
+  });
+}
+
+/** Numbers that the texts name with a dollar. */
+function countsOf(
+  shape: ExpertShape,
+  format: Matrix["format"],
+  lanes: number,
+): Record<string, number> {
+  const { kind, tile, pairs, groups } = shape;
+  const vec8s = BLOCK_VEC8S[format];
+  if (kind === "cached") return { BLOCK_VEC8S: vec8s };
+  const { stage, dots } = shape;
+  const threads = lanes * groups;
+  const parts = kind === "staged" && dots === "floats" ? 2 : 1;
+  const buffers = kind === "prefetch" ? 2 : 1;
+  const sums = Math.min(tile, MOST_SUMS);
+  return {
+    ROWS: tile,
+    PAIR_HALVES: pairs / 2,
+    BLOCK_VEC8S: vec8s,
+    STAGE: stage,
+    STEPS: stage / vec8s / lanes,
+    PARTS: parts,
+    LOADS: Math.ceil(tile * stage * parts / threads),
+    THREADS: threads,
+    BUFFERS: buffers,
+    SUMS: sums,
+    SUM_TILES: tile / sums,
+    UNROLL: Math.min(lanes, MOST_UNROLLED),
+    VECTORS: Math.max(
+      dots === "packed" ? 0 : tile * stage * 2 * buffers,
+      sums * groups * (lanes + 1),
+    ),
+  };
+}

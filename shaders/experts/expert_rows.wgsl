@@ -1,0 +1,24 @@
+// Where the rows of an expert's matrix lie in its shard. The experts that a router chooses from, ROUTED
+// of them, have MATRIX_ROWS rows each. The SHARED ones, which every row of x has, are parts of one MLP whose
+// intermediate outputs they share out: their rows follow in its order, [gate; up] or by the outputs of
+// down, in which each of them has its columns as a row of its own.
+
+override ROUTED: u32;
+override SHARED: u32;
+override SHARED_NEXT: u32; // rows from a shared expert to the next
+override SHARED_STEP: u32; // rows from an output of theirs to the next
+
+struct ExpertRows {
+  first: u32, // of output 0
+  step: u32, // from an output to the next
+  pair: u32, // from an output to the other of its pair
+}
+
+fn rows_of(expert: u32) -> ExpertRows {
+  let half = MATRIX_ROWS / 2u;
+  if (expert < ROUTED) {
+    return ExpertRows(expert * MATRIX_ROWS, 1u, half);
+  }
+  let shared_first = ROUTED * MATRIX_ROWS + (expert - ROUTED) * SHARED_NEXT;
+  return ExpertRows(shared_first, SHARED_STEP, half * SHARED);
+}

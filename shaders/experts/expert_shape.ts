@@ -1,0 +1,98 @@
+import {
+  BLOCK_VEC8S,
+  isInteger,
+  type Matrix,
+  type Tuning,
+  type WeightFormat,
+} from "../../src/gpu/matrix.ts";
+import type { Dots } from "../matmul/matmul_shape.ts";
+import type { Jobs, TileSize } from "./job_lists.ts";
+
+/** How a matmul of experts is launched. None of it touches a bit of the result. */
+export type ExpertShape =
+  & {
+    /** Jobs of an expert that share a workgroup; 1: there are no lists. */
+    readonly tile: number;
+    /** Output pairs of a group of lanes. */
+    readonly pairs: number;
+    /** Groups of the matrix's lanes in a workgroup. */
+    readonly groups: number;
+  }
+  & (
+    | { readonly kind: "cached" }
+    | {
+      readonly kind: "staged" | "prefetch";
+      readonly dots: Dots;
+      /** Vec8s of k that pass through workgroup memory at a time. */
+      readonly stage: number;
+    }
+  );
+
+/** Tiles of software adapters. */
+const TILE_SIZES = [2, 4, 8] as const;
+
+/** Tiles from here on have x prefetched: waiting for it takes long beside the weights. */
+const PREFETCH_TILE = 4;
+
+/** Vec8s of x in a stage whose follower is prefetched. */
+const PREFETCH_STAGE = 32;
+
+/** Packed blocks of a lane that are loaded at once. */
+const MOST_STEPS = 4;
+
+/** The same for a job alone. */
+const MOST_ALONE = 12;
+
+/** Tiles of hardware by the most jobs that an expert has on average. Packed integers are fast at two alone. */
+const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2]] } as const;
+
+/** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
+export function tileSize(
+  { rows, topK, numExperts }: Jobs,
+  { software, packedRows }: Pick<Tuning, "software" | "packedRows">,
+  format: WeightFormat,
+): TileSize {
+  const average = rows * topK / numExperts;
+  if (rows === 1) return 1;
+  // Twice the average, so that few tiles split what could share a read.
+  if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
+  const sizes = BY_AVERAGE[isInteger(format) && packedRows > 0 ? "packed" : "floats"];
+  return sizes.find(([most]) => average <= most)?.[1] ?? 8;
+}
+
+/** The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile. */
+export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): ExpertShape {
+  const { format, cols, lanes } = matrix;
+  const groups = tuning.groups * tuning.lanes / lanes;
+  const even = { tile, pairs: tuning.pairs, groups };
+  if (tuning.software || cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) {
+    return { kind: "cached", ...even };
+  }
+  const dots = dotsOf(matrix, tile, tuning);
+  const block = BLOCK_VEC8S[format] * lanes;
+  const each = cols / 8 / block;
+  if (tile >= PREFETCH_TILE && block <= PREFETCH_STAGE) {
+    const stage = block * steps(each, PREFETCH_STAGE / block);
+    // Many jobs let an invocation make twice as many outputs of each x that it reads.
+    return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
+  }
+  return { kind: "staged", dots, stage: block * stagedSteps(each, tile), ...even };
+}
+
+/** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */
+function stagedSteps(each: number, tile: number): number {
+  const few = steps(each, MOST_STEPS);
+  return few === 1 && tile === 1 && each <= MOST_ALONE ? each : few;
+}
+
+function dotsOf({ format }: Matrix, tile: number, { packedRows }: Tuning): Dots {
+  if (!isInteger(format)) return "floats";
+  return tile <= packedRows ? "packed" : "whole";
+}
+
+/** The most blocks, up to `most`, that a lane's divide into. */
+function steps(each: number, most: number): number {
+  let count = Math.min(each, most);
+  while (each % count !== 0) count--;
+  return count;
+}

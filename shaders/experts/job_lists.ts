@@ -1,0 +1,63 @@
+import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { shader } from "../shader.ts";
+
+/**
+ * The jobs of `rows` rows: row r's k-th expert is job r topK + k. Experts that every row has are
+ * counted by both numbers, and are the last.
+ */
+export interface Jobs {
+  readonly rows: number;
+  /** Experts of a row. */
+  readonly topK: number;
+  readonly numExperts: number;
+}
+
+/** Jobs of one expert that share a tile at most; any number is possible. */
+export type TileSize = number;
+
+const JOB_LISTS = kernel("job_lists", shader("experts/job_lists"), {
+  bindings: ["experts", "tiles"],
+  constants: ["EXPERTS", "TILES", "TILE", "LANES"],
+});
+
+const HARDWARE_LANES = 256;
+const SOFTWARE_LANES = 8;
+
+/** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
+export function mostTiles({ rows, topK, numExperts }: Jobs, tile: TileSize): number {
+  const total = rows * topK;
+  const used = Math.min(total, numExperts);
+  return used + Math.floor((total - used) / tile);
+}
+
+/** u32 words of the list of `jobs` in tiles: [mostTiles, 1 + tile]. */
+export function listWords(jobs: Jobs, tile: TileSize): number {
+  return mostTiles(jobs, tile) * (1 + tile);
+}
+
+/**
+ * Records the list of jobs in tiles of one expert each. `experts` is u32 [rows, topK], each below
+ * numExperts; `tiles` gets u32 [mostTiles, 1 + tile]: the expert and its jobs (job_lists.wgsl).
+ */
+export function jobLists(
+  { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
+  { tile, software, label, ...jobs }: Jobs & {
+    readonly tile: TileSize;
+    /** Of the tuning. */
+    readonly software: boolean;
+    readonly label: string;
+  },
+): Dispatch {
+  return dispatch(JOB_LISTS, {
+    // The kernel computes the number of jobs from its size.
+    buffers: { experts: { ...experts, size: 4 * jobs.rows * jobs.topK }, tiles },
+    constants: {
+      EXPERTS: jobs.numExperts,
+      TILES: mostTiles(jobs, tile),
+      TILE: tile,
+      LANES: software ? SOFTWARE_LANES : HARDWARE_LANES,
+    },
+    workgroups: [1],
+    label,
+  });
+}

@@ -1,0 +1,195 @@
+// Mixtures on the kernels of hardware: the goldens, and models wide enough for staged experts, the router in
+// one dispatch and shared experts in the stack, whose logits are near those of the software
+// adapter's kernels, and of the same bits at any number of rows.
+
+import assert from "node:assert/strict";
+import { checkModel } from "../../src/engine/check/check.ts";
+import { storageBuffer } from "../../src/engine/device/buffers.ts";
+import type { Core } from "../../src/engine/device/core.ts";
+import { openCore } from "../../src/engine/device/device_core.ts";
+import { openSequence, prefillPrompt } from "../../src/engine/device/direct.ts";
+import { slotOf } from "../../src/engine/device/sequence.ts";
+import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import type { Quantization } from "../../src/gpu/matrix.ts";
+import { compiler, submit } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import { chainRow, PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
+import { targetBody, targetHead } from "../../src/model/plan/target.ts";
+import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
+import { chains } from "../../src/speculate/round_shape.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { openGpu } from "../gpu/shared.ts";
+import { folderOf } from "./speculated.ts";
+
+const GOLDENS = ["mixtral", "qwen3_moe", "deepseek_v2_lite", "deepseek_v2_groups", "deepseek_v3"];
+
+async function adapter(software: boolean): Promise<Gpu> {
+  const gpu = await openGpu();
+  return { ...gpu, info: { ...gpu.info, software } };
+}
+
+for (const name of GOLDENS) {
+  Deno.test(`${name}, hardware kernels: computes what transformers does`, async () => {
+    const model = folderOf(name);
+    const expected = `${model}/expected.safetensors`;
+    const report = await checkModel(
+      { model, expected, tolerance: 2e-4 },
+      () => adapter(false),
+    );
+    assert.ok(report.ok, JSON.stringify(report.tensors.filter(({ ok }) => !ok)));
+  });
+}
+
+/** As wide as eights for 16 lanes, and no wider. */
+const WIDE = { hidden_size: 256, moe_intermediate_size: 128, num_hidden_layers: 2 };
+const CONFIGS = { qwen3_moe: WIDE, deepseek_v2_lite: WIDE, deepseek_v3: WIDE };
+
+/** Sequences, and tokens of each that a forward takes at most. */
+const LENGTHS = [5, 17, 9, 30, 2, 12];
+const DEPTH = 4;
+const token = (a: number, b: number) => hash32(a, b, 9) % 64;
+
+/** The golden's config, wider, with weights that follow from their places. */
+async function wide(name: keyof typeof CONFIGS): Promise<Checkpoint> {
+  const config = JSON.parse(await Deno.readTextFile(`${folderOf(name)}/config.json`));
+  const file = await Deno.makeTempFile({ suffix: ".json" });
+  await Deno.writeTextFile(file, JSON.stringify({ ...config, ...CONFIGS[name] }));
+  const shapes = randomCheckpoint(file, "target");
+  await Deno.remove(file);
+  const tensors = [...shapes.tensors.values()];
+  return {
+    ...shapes,
+    read({ name }, offset, into) {
+      const seed = tensors.findIndex((tensor) => tensor.name === name);
+      const [, cols] = tensors[seed]?.shape ?? []; // the loader may read it in other rows
+      const [size, middle] = cols === undefined ? [0.25, 1] : [1.7 / Math.sqrt(cols), 0];
+      const values = new Float32Array(into.length / 2).map((_, i) =>
+        middle + size * (hash32(seed, 3, offset / 2 + i) / 2 ** 31 - 1)
+      );
+      const words = new Uint32Array(values.buffer);
+      into.set(new Uint8Array(Uint16Array.from(words, (word) => word >>> 16).buffer));
+    },
+  };
+}
+
+async function open(
+  name: keyof typeof CONFIGS,
+  { software, quantize }: { software: boolean; quantize: Quantization | undefined },
+): Promise<Core> {
+  const gpu = await adapter(software);
+  using models = checkModels(await wide(name), undefined);
+  const weights = await loadWeights(gpu, models, { quantize });
+  return await openCore(gpu, weights, {
+    batch: LENGTHS.length * DEPTH, // rows that get logits
+    shapes: chains([0]),
+    prefillRows: 64,
+    contextLength: 64,
+    pages: LENGTHS.length * 80 / PAGE,
+  });
+}
+
+/** Logits of `perSlot` more tokens of each of the sequences, by sequence and depth. */
+async function logitsOf(
+  core: Core,
+  { slots, sequences, perSlot }: {
+    readonly slots: readonly number[];
+    readonly sequences: readonly number[];
+    readonly perSlot: number;
+  },
+): Promise<Map<string, Uint32Array>> {
+  const { gpu, models: { target } } = core;
+  const rows = sequences.flatMap((sequence) =>
+    Array.from({ length: perSlot }, (_, depth) => ({ sequence, depth }))
+  );
+  const words = rows.flatMap(({ sequence, depth }) => [
+    ...chainRow(
+      token(100 + sequence, depth),
+      slots[sequence] as number,
+      (LENGTHS[sequence] as number) + depth,
+    ),
+  ]);
+  const buffer = storageBuffer(gpu, "rows", rows.length * ROW_WORDS);
+  gpu.device.queue.writeBuffer(buffer.buffer, 0, Uint32Array.from(words));
+  const of = { rows: buffer, count: rows.length, perSlot };
+  const plan = [...targetBody(target, of, []), ...targetHead(target, rows.length)];
+  submit(gpu, await compiler(gpu).compile(plan));
+  const logits = new Uint32Array(await readBuffer(gpu, target.logits));
+  const stride = target.weights.head.rows;
+  return new Map(rows.map(({ sequence, depth }, i) => [
+    `${sequence} ${depth}`,
+    logits.slice(i * stride, (i + 1) * stride),
+  ]));
+}
+
+/** Logits at several numbers of rows: 24, 1 to 4 of one sequence, 6 and 8. */
+async function allLogits(core: Core): Promise<Map<string, Uint32Array>[]> {
+  using stack = new DisposableStack();
+  const slots: number[] = [];
+  for (const [i, length] of LENGTHS.entries()) {
+    const sequence = stack.use(openSequence(core));
+    assert.ok(core.reserve(sequence, length + DEPTH + 1));
+    core.setSampling(sequence, GREEDY);
+    await prefillPrompt(core, sequence, Array.from({ length }, (_, at) => token(i, at)));
+    slots.push(slotOf(sequence));
+  }
+  const all = [...LENGTHS.keys()];
+  const forwards = [
+    { sequences: all, perSlot: DEPTH },
+    ...[1, 2, 3, 4].map((perSlot) => ({ sequences: [3], perSlot })),
+    { sequences: all, perSlot: 1 },
+    { sequences: [4, 1], perSlot: DEPTH },
+  ];
+  const found = [];
+  for (const forward of forwards) found.push(await logitsOf(core, { slots, ...forward }));
+  return found;
+}
+
+/** The largest distance of a row's logits, over their size. */
+function distance(found: Map<string, Uint32Array>, wanted: Map<string, Uint32Array>): number {
+  const size = (values: Float32Array) =>
+    Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
+  const errors = [...wanted].map(([row, bits]) => {
+    const want = new Float32Array(bits.buffer);
+    const own = new Float32Array(found.get(row)?.buffer ?? new ArrayBuffer(0));
+    return size(want.map((value, i) => value - (own[i] ?? NaN))) / size(want);
+  });
+  return Math.max(...errors);
+}
+
+function kernelsOf({ gpu, models: { target } }: Core): string {
+  const of = { rows: storageBuffer(gpu, "rows", ROW_WORDS), count: 1, perSlot: 1 };
+  return targetBody(target, of, []).map(({ kernel }) => kernel.name).join(" ");
+}
+
+/** Activations of integers are rounded to 15 bits on hardware. */
+const FARTHEST = { bf16: 1e-5, q8: 1e-3, q4: 1e-3 } as const;
+
+const CASES = [
+  ["qwen3_moe", "bf16"],
+  ["deepseek_v2_lite", "bf16"],
+  ["deepseek_v3", "bf16"],
+  ["qwen3_moe", "q4"],
+  ["deepseek_v2_lite", "q8"],
+] as const;
+
+for (const [name, format] of CASES) {
+  Deno.test(`${name}, wider, ${format}, hardware kernels: logits of the software adapter's, the same at any number of rows`, async () => {
+    const quantize = format === "bf16" ? undefined : format;
+    const hardware = await open(name, { software: false, quantize });
+    const kernels = kernelsOf(hardware);
+    assert.match(kernels, /router_bf16/);
+    assert.ok(kernels.includes(`expert_matmul_${format}_swiglu_1x2_staged`), kernels);
+    assert.match(kernels, /rms_norm_experts_/);
+    const [whole = new Map(), ...parts] = await allLogits(hardware);
+    for (const part of parts) {
+      for (const [row, bits] of part) assert.deepEqual(bits, whole.get(row), row);
+    }
+    const software = await open(name, { software: true, quantize });
+    const [wanted = new Map()] = await allLogits(software);
+    const far = distance(whole, wanted);
+    assert.ok(far < FARTHEST[format], `${far}`);
+  });
+}
