@@ -95,14 +95,31 @@ async function run(
         const open = located(openProfile, { io, quiet });
         return await runProfile(invocation.options, { open, io });
       }
+      const { version } = denoJson;
+      if (invocation.options.webgpu.length > 1) {
+        const { runBackends } = await import("./src/cli/bench/backends.ts");
+        const { startChild } = await import("./src/cli/bench/child.ts");
+        const context = { start: startChild, io, args: args.slice(1), version };
+        return await runBackends(invocation.options, context);
+      }
+      if (invocation.options.growth) {
+        const { growth } = await import("./src/bench/growth/session.ts");
+        const { runGrowth } = await import("./src/cli/bench/growth.ts");
+        const { locate } = await import("./src/cli/open/locate.ts");
+        return await runGrowth(invocation.options, {
+          ...{ growth, io, args: args.slice(1), version },
+          located: (model) => locate(model, { io, quiet }),
+        });
+      }
       const { openBench } = await import("./src/bench/session.ts");
       const { runBench } = await import("./src/cli/bench/bench.ts");
-      const { version } = denoJson;
+      const { openTurns, TURNS_VARIABLE } = await import("./src/cli/bench/turns.ts");
       return await runBench(invocation.options, {
         open: located(openBench, { io, quiet }),
         io,
         args: args.slice(1),
         version,
+        ...Deno.env.get(TURNS_VARIABLE) ? openTurns(io) : {},
       });
     }
     case "bench load": {

@@ -13,6 +13,7 @@ const FILES = [
   "tests/gpu/readback_test.ts",
   "tests/shaders/matmul_tensor_test.ts",
   "tests/shaders/matmul_on_units_test.ts",
+  "tests/engine/precision_test.ts",
   "tests/engine/golden_test.ts",
   "tests/engine/lossless_test.ts",
   "tests/engine/lossless_hardware_test.ts",
@@ -22,7 +23,10 @@ async function deno(args: readonly string[]): Promise<{ code: number; text: stri
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd: ROOT,
-    env: { EYRIE_WEBGPU: "dawn", NO_COLOR: "1", XDG_RUNTIME_DIR: "/tmp" },
+    env: {
+      ...{ EYRIE_WEBGPU: "dawn", EYRIE_MATRIX_UNITS: "on", NO_COLOR: "1" },
+      XDG_RUNTIME_DIR: "/tmp",
+    },
     stdin: "null",
   });
   const { code, stdout, stderr } = await child.output();

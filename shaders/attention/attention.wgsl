@@ -17,6 +17,9 @@
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
 // first $PATH_GROUPS along z, two for each row of the tile. Tiles of one row need none of these.
 //
+// With a window the others along z begin with the first split that a row of the tile sees: as many as
+// the windows of its rows can touch, however long the context is.
+//
 // Slot:
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
 //     `Vec8` and VEC8S as declared here.
@@ -98,6 +101,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var count = min(TILE, PER_SLOT - within);
   let before = PATHS * PATH_GROUPS;
   var split = tile.z - before;
+  if (WINDOW != 0xffffffffu) {
+    var earliest = 0xffffffffu;
+    //for r in TILE
+    {
+      let own = rows[FIRST_ROW + row + min($ru, count - 1u)];
+      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
+    }
+    //end
+    split += select(earliest / SPLIT_CELLS, 0u, earliest == 0xffffffffu);
+  }
   let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
   if (tile.z < before) {
     if (tile.z / 2u >= count) {

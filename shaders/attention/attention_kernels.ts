@@ -44,6 +44,23 @@ export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: nu
   });
 }
 
+/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
+const PATH_CELLS = 16;
+
+/**
+ * Splits that a tile's rows can see: `all`, or those that their windows touch. Rows of a chain are a cell
+ * apart; those of trees are at most as far as their paths are long.
+ */
+export function launchedSplits(
+  all: number,
+  { window, paths }: { readonly window?: number | undefined; readonly paths: boolean },
+  tile: number,
+): number {
+  if (window === undefined) return all;
+  const cells = window + Math.max(tile - 1, paths ? PATH_CELLS : 0);
+  return Math.min(all, 1 + Math.ceil((cells - 1) / SPLIT_CELLS));
+}
+
 /** Workgroups of a tile of rows for the splits with paths: a path ends in the split after its first at most. */
 export function pathGroups(tile: number): number {
   return tile === 1 ? 0 : 2 * tile;

@@ -14,6 +14,7 @@ import {
   chunkCounts,
   COMBINE_LANES,
   groupOf,
+  launchedSplits,
   SCORING,
   slotsOf,
   SPLIT_CELLS,
@@ -86,7 +87,8 @@ export function tiledSums(
   buffers: Readonly<
     Record<"q" | "keys" | "values" | "rows" | "pages" | "sums" | "stats", Operand>
   >,
-  shape: Heads & Pick<TiledRows, "perSlot"> & {
+  shape: Heads & Pick<TiledRows, "perSlot" | "paths"> & {
+    readonly window?: number | undefined;
     readonly count: number;
     readonly firstRow: number;
     readonly kept: number;
@@ -110,7 +112,11 @@ export function tiledSums(
       FIRST_ROW: shape.firstRow,
       ...shape.constants,
     },
-    workgroups: [count / perSlot * Math.ceil(perSlot / tile), heads / group, KEPT],
+    workgroups: [
+      count / perSlot * Math.ceil(perSlot / tile),
+      heads / group,
+      launchedSplits(KEPT, shape, tile),
+    ],
     cellsEach: SPLIT_CELLS,
     label,
     work,

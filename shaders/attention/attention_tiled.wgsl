@@ -1,6 +1,7 @@
 // What attention.wgsl makes, to the bit, for many neighbouring rows of one slot without paths; and the
 // chains of splits that a lane of attention_combine.wgsl carries, so that a query keeps KEPT partial sums
 // however long its context is: number z is that of splits z, z + KEPT, ... of keys (Milakov & Gimelshein 2018).
+// With a window the first z is that of the first split that a row of the tile sees.
 //
 // One workgroup per (tile of $TILE rows, $GROUP query heads of one key-value head, z). Queries are numbered
 // row * $GROUP + head, $QUERIES with padding. For a split (64 cells):
@@ -122,7 +123,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     begin = select(begin, min(begin, visible_begin(own)), here);
     end = max(end, visible_end(own));
   }
-  if (tile.z * SPLIT_CELLS >= end) {
+  let z = tile.z + begin / SPLIT_CELLS; // without a window a row sees the first split
+  if (z * SPLIT_CELLS >= end) {
     return;
   }
   if (thread < QUERIES) {
@@ -143,7 +145,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let q_to$u = q_row$u * PITCH + q_eighth$u % EIGHTS * 2u;
   //end
 
-  for (var split = tile.z; split * SPLIT_CELLS < end; split += KEPT) {
+  for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
     let first = split * SPLIT_CELLS;
     if (first + SPLIT_CELLS <= begin) {
       continue;
@@ -232,8 +234,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     workgroupBarrier();
   }
 
-  if (thread < QUERIES && seen[thread].y > tile.z * SPLIT_CELLS) {
+  if (thread < QUERIES && seen[thread].y > z * SPLIT_CELLS) {
     let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
-    stats[at * KEPT + tile.z] = chains[thread];
+    stats[at * KEPT + z] = chains[thread];
   }
 }

@@ -49,7 +49,7 @@ for (var n = 0u; n < SPLIT_CELLS; n += BROUGHT) {
   let query = summed * $SUMMEDu + $hu;
   let share = shares[query];
   if (share.y >= 0.0) {
-    let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + tile.z) * (2u * VEC8S) + i;
+    let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + z) * (2u * VEC8S) + i;
     if (share.x != 0.0) {
       sum_lo$h = fma(sum_lo$h, vec4<f32>(share.y), sums[at] * share.x);
       sum_hi$h = fma(sum_hi$h, vec4<f32>(share.y), sums[at + VEC8S] * share.x);

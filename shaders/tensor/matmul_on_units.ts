@@ -54,7 +54,7 @@ export function matmulOnUnits(
 ): Dispatch[] | undefined {
   const shards = tensorShards(matrix, tensor);
   if (!tensor || !shards || epilogue.slots.out !== undefined) return undefined;
-  const { unit, limits } = tensor;
+  const { unit, limits, precision } = tensor;
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
@@ -62,7 +62,7 @@ export function matmulOnUnits(
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
-    const of = { unit, rows, matrix, shard, splitK, halved, epilogue, label };
+    const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
     const few = fewTile(unit, limits, { ...use, columns: shard.rows });
     if (few) return matmulTensorFew(buffers, { ...of, tile: few });
     const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;

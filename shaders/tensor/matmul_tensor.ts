@@ -6,7 +6,13 @@ import {
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
-import type { Matrix, Shard, TensorMatrices, TensorShard } from "../../src/gpu/matrix.ts";
+import type {
+  Matrix,
+  Precision,
+  Shard,
+  TensorMatrices,
+  TensorShard,
+} from "../../src/gpu/matrix.ts";
 import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
@@ -81,26 +87,34 @@ export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): 
   return { ...slots, out: unitsOut };
 }
 
-/** Counts of tensor/to_f16. */
-export function formatCounts(halved: boolean): { HALVED: number; CONVERTED: number } {
-  return { HALVED: Number(halved), CONVERTED: Number(!halved) };
+/** Counts of tensor/to_f16, and of x as one f16 or as two. */
+export function formatCounts(halved: boolean, precision: Precision): Record<string, number> {
+  const rounded = precision === "f16";
+  return {
+    ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
+    ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
+  };
+}
+
+/** Part of a kernel's name. */
+export function kindOf(halved: boolean, precision: Precision): string {
+  return `${precision === "f16" ? "_f16" : ""}${halved ? "_halved" : ""}`;
 }
 
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(
-  { unit, tile, halved = false }: TensorMatmul,
+  { unit, tile, halved = false, precision = "f32" }: TensorMatmul,
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const format = halved ? "_halved" : "";
-  const name = `matmul_tensor${format}_${epilogue.name}_${parts.join("_")}`;
+  const name = `matmul_tensor${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: unitsSlots(epilogue),
-      counts: { ...countsOf(unit, tile), ...formatCounts(halved), ...epilogue.counts },
+      counts: { ...countsOf(unit, tile), ...formatCounts(halved, precision), ...epilogue.counts },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
@@ -122,6 +136,8 @@ export interface TensorMatmul {
   readonly halved?: boolean;
   /** One that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
+  /** Of x; default f32. */
+  readonly precision?: Precision | undefined;
   readonly label: string;
 }
 
@@ -166,6 +182,7 @@ export function matmulTensor(
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
+  const { precision = "f32" } = of;
   const { cols } = matrix;
   if (cols % (tile.stage * splitK) !== 0) {
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);

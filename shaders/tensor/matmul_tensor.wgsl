@@ -4,6 +4,7 @@
 // unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly.
 // The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
+// or, where $LOW is 0, the first sum alone of x rounded to the nearest f16: half the products,
 // each sum over tiles of $UNIT_K in order of k, of one of SPLIT_K equal ranges: the same bits at any
 // number of rows and in any shape of workgroup, so that one family serves prompts, single tokens and rounds.
 //
@@ -46,12 +47,16 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [TILE_ROWS, PITCH], then lo.
+// hi [TILE_ROWS, PITCH], then lo where there is one.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // Four sums of hi and of lo.
 fn sum_at(at: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $SUM_WORDSu]);
+  var sum = bitcast<vec4<f32>>(ws[at]);
+  //for l in LOW
+  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu]);
+  //end
+  return sum;
 }
 
 @compute @workgroup_size($THREADS)
@@ -98,7 +103,9 @@ fn main(
   //for r in OWN_R
   //for c in OWN_C
   var hi$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //for l in LOW
   var lo$r_$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
   //end
   //end
 
@@ -114,8 +121,13 @@ fn main(
       if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
+        //for l in LOW
         xs[x_to$u] = packed(cut(a), cut(b));
         xs[x_to$u + $TILE_ROWSu * PITCH] = packed(a - cut(a), b - cut(b));
+        //end
+        //for l in ROUNDED
+        xs[x_to$u] = packed(a, b);
+        //end
       }
       //end
       workgroupBarrier();
@@ -134,14 +146,18 @@ fn main(
           //for r in OWN_R
           let at$r = (own_row + $ru * $UNIT_Mu) * PITCH + s * $UNIT_Ku / 8u;
           let xh$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r, PITCH);
+          //for l in LOW
           let xl$r = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at$r + $TILE_ROWSu * PITCH, PITCH);
+          //end
           //end
           //for c in OWN_C
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
             &ws, (own_column + $cu * $UNIT_Nu) * PITCH + s * $UNIT_Ku / 8u, PITCH);
           //for r in OWN_R
           hi$r_$c = subgroupMatrixMultiplyAccumulate(xh$r, w_tile$c, hi$r_$c);
+          //for l in LOW
           lo$r_$c = subgroupMatrixMultiplyAccumulate(xl$r, w_tile$c, lo$r_$c);
+          //end
           //end
           //end
         }
@@ -157,7 +173,9 @@ fn main(
   //for c in OWN_C
   if (multiplies) {
     subgroupMatrixStore<row_major>(&ws, sums, hi$r_$c, $UNIT_Nu / 4u);
+    //for l in LOW
     subgroupMatrixStore<row_major>(&ws, sums + $SUM_WORDSu, lo$r_$c, $UNIT_Nu / 4u);
+    //end
   }
   workgroupBarrier();
   if (multiplies) {

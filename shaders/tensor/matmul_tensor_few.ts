@@ -7,6 +7,7 @@ import {
   BINDINGS,
   CONSTANTS,
   formatCounts,
+  kindOf,
   SCALES,
   type TensorBuffers,
   tensorConstants,
@@ -59,15 +60,21 @@ export function fewFits(
 
 const kernels = new Map<string, Kernel>();
 
-function fewKernel({ unit, tile, rows, halved = false }: FewMatmul, epilogue: Epilogue): Kernel {
+function fewKernel(
+  { unit, tile, rows, halved = false, precision = "f32" }: FewMatmul,
+  epilogue: Epilogue,
+): Kernel {
   const { m, n, k, lanes } = unit;
   const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead];
-  const format = halved ? "_halved" : "";
-  const name = `matmul_tensor_few${format}_${epilogue.name}_${parts.join("_")}`;
+  const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
       slots: unitsSlots(epilogue),
-      counts: { ...countsOf(unit, tile, rows), ...formatCounts(halved), ...epilogue.counts },
+      counts: {
+        ...countsOf(unit, tile, rows),
+        ...formatCounts(halved, precision),
+        ...epilogue.counts,
+      },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],

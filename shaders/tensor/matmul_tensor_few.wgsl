@@ -38,12 +38,16 @@ const LO_ROW = $UNIT_Mu / 2u;
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// hi [LO_ROW, PITCH], then lo; rows beyond X_ROWS stay zero.
+// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // Four sums of hi and of lo.
 fn sum_at(at: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);
+  var sum = bitcast<vec4<f32>>(ws[at]);
+  //for l in LOW
+  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);
+  //end
+  return sum;
 }
 
 @compute @workgroup_size($LANES)
@@ -93,8 +97,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       if (x_chunk$u < $X_ROWSu * CHUNKS) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
+        //for l in LOW
         xs[x_to$u] = packed(cut(a), cut(b));
         xs[x_to$u + LO_ROW * PITCH] = packed(a - cut(a), b - cut(b));
+        //end
+        //for l in ROUNDED
+        xs[x_to$u] = packed(a, b);
+        //end
       }
       //end
       workgroupBarrier();

@@ -8,6 +8,7 @@ const FACTS: readonly Fact[] = [
   ["model", ({ model }) => model],
   ["draft", ({ draft }) => draft ?? "none"],
   ["device", ({ device }) => device],
+  ["webgpu", ({ webgpu = "builtin" }) => webgpu],
   ["workload", ({ workload }) => workload],
   ["prompt", ({ prompt_tokens: tokens }) => tokens === null ? "text" : `${tokens} tokens`],
   ["output", ({ output_tokens }) => `${output_tokens} tokens`],
@@ -16,16 +17,25 @@ const FACTS: readonly Fact[] = [
   ["rounds per sync", ({ rounds_per_sync }) => String(rounds_per_sync)],
 ];
 
-/** What all rows have in common. */
+/** What all rows have in common; of two WebGPUs the names that either has for the device. */
 export function sharedFacts(rows: readonly BenchRow[]): (readonly [string, string])[] {
-  return FACTS.flatMap(([title, of]) => {
-    const values = new Set(rows.map(of));
-    return values.size === 1 ? [[title, ...values] as [string, string]] : [];
+  const varied = variedFacts(rows);
+  return FACTS.flatMap((fact) => {
+    const [title, of] = fact;
+    const values = [...new Set(rows.map(of))];
+    // The built-in one goes without saying.
+    if (varied.includes(fact) || (title === "webgpu" && values[0] === "builtin")) return [];
+    return [[title, values.join(" and ")] as [string, string]];
   });
 }
 
+/** What sets rows apart. The WebGPU tells devices apart that are one with two names. */
 export function variedFacts(rows: readonly BenchRow[]): readonly Fact[] {
-  return FACTS.filter(([, of]) => new Set(rows.map(of)).size > 1);
+  const varied = FACTS.filter(([, of]) => new Set(rows.map(of)).size > 1);
+  const backends = new Set(rows.map(({ webgpu }) => webgpu)).size;
+  const devices = new Set(rows.map(({ device }) => device)).size;
+  const twins = backends > 1 && backends === devices;
+  return varied.filter(([title]) => !(twins && title === "device"));
 }
 
 /** Rows and what sets them apart from the others: `depth 512`. */

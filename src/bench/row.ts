@@ -17,6 +17,8 @@ export interface BenchRow {
   readonly model: string;
   readonly draft: string | null;
   readonly device: string;
+  /** Of rows that were written before there was a choice it is absent: Deno's own. */
+  readonly webgpu?: "builtin" | "dawn";
   readonly workload: string;
   readonly batch: number;
   readonly prompt_tokens: number | null;
@@ -131,7 +133,8 @@ function stepsOf(setting: Setting): number | null {
 /** All that identifies a row but its setting: a new axis of cases is a line here. */
 type CaseFields = Pick<
   BenchRow,
-  | ("acceptance" | "model" | "draft" | "device" | "workload" | "batch" | "prompt_tokens")
+  | ("acceptance" | "model" | "draft" | "device" | "webgpu" | "workload" | "batch")
+  | "prompt_tokens"
   | ("output_tokens" | "temperature" | "depth" | "rounds_per_sync" | "seed")
 >;
 
@@ -141,6 +144,7 @@ function caseFields({ subject, one, seed }: Place): CaseFields {
     model: subject.model,
     draft: subject.draft ?? null,
     device: subject.device,
+    webgpu: subject.webgpu ?? "builtin",
     workload: one.workload,
     batch: one.batch,
     prompt_tokens: one.promptTokens ?? null,

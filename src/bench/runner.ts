@@ -107,6 +107,8 @@ export interface Subject {
   readonly device: string;
   /** Accepted counts are drawn, not verified. */
   readonly simulated: boolean;
+  /** Default: Deno's own. */
+  readonly webgpu?: "builtin" | "dawn";
 }
 
 /** An engine opened for a sweep. */
@@ -128,6 +130,7 @@ export interface ModelRequest {
   readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
   readonly adapter?: "high-performance" | "low-power" | "software";
   readonly webgpu?: "builtin" | "dawn";
+  readonly precision?: "f32" | "f16";
   readonly autotune?: "on" | "off" | "again";
   /** As in OpenOptions. */
   readonly costs?: string;

@@ -23,8 +23,6 @@ export async function openMeasured(
       readonly plans?: readonly Prepared[];
     },
 ): Promise<Engine> {
-  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
-  const { randomWeights, randomDraft } = request;
   const engine = await openEngine({
     speculate: (algorithm) => {
       const plan = statically(tiers.at(-1) ?? 0, tiers)(algorithm);
@@ -32,6 +30,20 @@ export async function openMeasured(
     },
     sizeFlags: { maxBatch: "--batch-sizes" },
     ...rest,
+    ...modelOptions(request),
+  });
+  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
+    engine[Symbol.dispose]();
+    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
+  }
+  return engine;
+}
+
+/** What of a request says which models are opened, and how. */
+export function modelOptions(request: ModelRequest): OpenOptions {
+  const { model, draft, draftRopeTheta, quantize, kvDtype, algorithm, adapter, webgpu } = request;
+  const { randomWeights, randomDraft, precision } = request;
+  return {
     ...model === undefined ? {} : { model },
     ...draft === undefined ? {} : { draft },
     ...draftRopeTheta === undefined ? {} : { draftRopeTheta },
@@ -41,6 +53,7 @@ export async function openMeasured(
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     ...request.autotune === undefined ? {} : { autotune: request.autotune },
     ...request.costs === undefined ? {} : { costs: request.costs },
     ...randomWeights === undefined ? {} : {
@@ -52,12 +65,7 @@ export async function openMeasured(
     ...request.simulateAcceptance ? { simulateAcceptance: request.simulateAcceptance } : {},
     ...request.onProgress ? { onProgress: request.onProgress } : {},
     ...request.onWarning ? { onWarning: request.onWarning } : {},
-  });
-  if (!engine.draftName && tiers.some(({ depth }) => depth > 0)) {
-    engine[Symbol.dispose]();
-    throw new UsageError(`Cannot measure drafting with "${engine.name}": it has no draft`);
-  }
-  return engine;
+  };
 }
 
 function preparedOf(plans: readonly Prepared[]): Prepared {
@@ -75,6 +83,7 @@ export function subjectOf(engine: Engine, request: ModelRequest): Subject {
     draft: engine.draftName && quantizedName(engine.draftName, engine.weights.quantizeDraft),
     device: deviceText(engine),
     simulated: request.simulateAcceptance !== undefined,
+    webgpu: engine.device.webgpu,
   };
 }
 
@@ -83,9 +92,12 @@ function deviceText({ device: { adapter, backend, webgpu } }: Engine): string {
   return [adapter, backend, ...webgpu === "builtin" ? [] : [webgpu]].join(", ");
 }
 
-/** How keys and values are kept where that is not the default. */
-function keptAs({ kvDtype }: Engine): string[] {
-  return kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`];
+/** How numbers are kept and multiplied where that is not the default. */
+function keptAs({ kvDtype, units }: Engine): string[] {
+  return [
+    ...kvDtype === "f32" ? [] : [`keys and values in ${kvDtype}`],
+    ...units?.precision === "f16" ? ["precision f16"] : [],
+  ];
 }
 
 /** Rows of a quantized model are not those of the checkpoint. */

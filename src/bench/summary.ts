@@ -1,3 +1,4 @@
+import { backendRatios, ratioLines } from "./backend_ratios.ts";
 import { sharedFacts, variedFacts } from "./cases.ts";
 import { ACCEPT_LENGTH, ACCEPTED, BATCH, type Column, digits, isSimulated } from "./columns.ts";
 import { number, OVER_BEST, OVER_PLAIN, SETTING, shortName, text, TIERS } from "./columns.ts";
@@ -37,9 +38,18 @@ export function summary(rows: readonly BenchRow[], { columns }: { columns: numbe
   const lines = [
     ...[...simulated, ...texts(factLines(rows)), ""],
     ...[...table(rows, columns), ""],
-    ...[...texts(verdictLines(rows)), "", ...texts(notes(rows))],
+    ...[...texts(verdictLines(rows)), "", ...backendLines(rows, texts), ...texts(notes(rows))],
   ];
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Both WebGPUs side by side, where the rows are of two. */
+function backendLines(
+  rows: readonly BenchRow[],
+  texts: (lines: readonly string[]) => readonly string[],
+): readonly string[] {
+  const backends = backendRatios(rows);
+  return backends ? [...texts(ratioLines(backends)), ""] : [];
 }
 
 function factLines(rows: readonly BenchRow[]): string[] {

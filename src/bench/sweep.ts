@@ -26,6 +26,8 @@ export interface SweepOptions {
   /** Rows of an earlier run by `rowKey`; they are not measured again. */
   readonly present: ReadonlyMap<string, BenchRow>;
   readonly signal: AbortSignal;
+  /** Resolves when a block may begin: where another process measures between the blocks. */
+  readonly turn?: () => Promise<void>;
 }
 
 /** Cells of one arm, a block each. */
@@ -102,13 +104,15 @@ async function* measureCase(
   { plan, session, options, arms, caseIndex }: Going & { arms: readonly Arm[]; caseIndex: number },
 ): AsyncGenerator<CaseEvent> {
   const { seed, blocks } = plan;
-  const { signal } = options;
+  const { signal, turn = () => Promise.resolve() } = options;
+  await turn();
   yield { kind: "warm-up", one };
   for (const { setting } of arms) {
     if (!await run(session, warmUpSpec(one, setting, seed), signal)) return;
   }
   for (let block = 0; block < blocks; block++) {
     let first: { label: string; result: CellResult } | undefined;
+    if (block > 0) await turn();
     for (const { label, setting } of blockOrder(arms, { seed, caseIndex, block })) {
       const result = await run(session, cellSpec(one, { setting, block, seed }), signal);
       if (result === undefined) return;

@@ -5,6 +5,7 @@ import type { LoadProgress } from "./load/load.ts";
 import type { EngineText, PromptInput } from "./load/text.ts";
 import type { OpenOptions } from "./open.ts";
 import type { WeightReport } from "./load/quantize.ts";
+import type { UnitsReport } from "./matrices/units_report.ts";
 import type { SchedulerCounts } from "./schedule/scheduler.ts";
 import type { SpeculationReport } from "./schedule/speculation.ts";
 import type { NamedPolicy, SpeculationChoice } from "./schedule/speculation_choice.ts";
@@ -23,6 +24,8 @@ export interface EngineFacts
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
+  /** As in Engine. */
+  readonly units?: UnitsReport | undefined;
   /** As in Engine. */
   readonly costsLine?: string | undefined;
   /** How keys and values are kept. */

@@ -26,6 +26,7 @@ import type { RoundSample } from "./schedule/rounds/round_sample.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { allLayers, capacityOf, type SizeFlags } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
+import { type UnitsReport, unitsReport } from "./matrices/units_report.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
 import { costsOf } from "./tune/costs/costs_of.ts";
 import {
@@ -112,6 +113,8 @@ export interface Engine extends EngineText, Disposable {
   readonly weights: WeightReport;
   /** What `autotune` did; undefined where it was not asked for or there is no hardware. */
   readonly tuned: TunedReport | undefined;
+  /** What the device's matrix units multiply; undefined where there are none, or they are not used. */
+  readonly units?: UnitsReport | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
   /** Where acceptance is relaxed: the text is not lossless. */
@@ -190,7 +193,7 @@ export async function openEngine(
   const elasticDraft = options.elasticDraft && mayLeave(device, capacity.shapes, onWarning);
   const loading = { ...options, elasticDraft };
   await checkMemory(asked, machine.gpuMemory);
-  const { core, tuned } = await loadOrAdvise(asked, async () => {
+  const { core, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
@@ -205,7 +208,7 @@ export async function openEngine(
     await opened.warmUp(warmed);
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
-    return { core: opened, tuned: report };
+    return { core: opened, tuned: report, units: unitsReport(gpu, weights) };
   });
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;
@@ -218,7 +221,10 @@ export async function openEngine(
   const weights = weightReport(models, options);
   const costs = openCosts({
     ...{ core, chunkRows, depths: depthsOf(tiers), choice: options.costs },
-    of: costsOf(models, { gpu, weights, kvDtype: capacity.kvDtype }),
+    of: costsOf(models, {
+      ...{ gpu, weights, kvDtype: capacity.kvDtype },
+      precision: options.precision,
+    }),
     ...options.onWarning ? { onWarning: options.onWarning } : {},
   });
   stack.defer(() => costs.keep());
@@ -244,6 +250,7 @@ export async function openEngine(
     algorithm,
     weights,
     tuned,
+    units,
     kvDtype: capacity.kvDtype,
     acceptThresholds,
     contextLength,

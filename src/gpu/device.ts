@@ -1,5 +1,6 @@
 import { reason, UsageError } from "../errors.ts";
-import { MATRIX_FEATURE, type MatrixUnit, matrixUnit } from "./matrix_unit.ts";
+import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "./matrix_unit.ts";
+import type { Precision } from "./matrix.ts";
 import { openWebGpu, type WebGpu, type WebGpuName } from "./webgpu.ts";
 
 export type AdapterChoice = "high-performance" | "low-power" | "software";
@@ -9,6 +10,8 @@ export interface GpuChoice {
   readonly adapter?: AdapterChoice;
   /** Default: EYRIE_WEBGPU, else the built-in one. */
   readonly webgpu?: WebGpuName;
+  /** How rows go to its matrix units, without which f16 is refused; default f32. */
+  readonly precision?: Precision;
 }
 
 /** What the machine offers, in words for `--json` and `doctor`. */
@@ -64,27 +67,32 @@ const FEATURES = ["subgroups", "shader-f16", "timestamp-query", MATRIX_FEATURE];
 /**
  * Opens the adapter and a device.
  *
- * @throws UsageError when no adapter answers, or the WebGPU that is asked for is not there.
+ * @throws UsageError when no adapter answers, the WebGPU that is asked for is not there, or it has no
+ * matrix units for f16.
  */
 export async function openGpu(
-  { adapter: choice = "high-performance", webgpu: name }: GpuChoice = {},
+  { adapter: choice = "high-performance", webgpu: name, precision = "f32" }: GpuChoice = {},
 ): Promise<Gpu> {
   quietLoader();
   const webgpu = openWebGpu(name);
   const adapter = await requestAdapter(webgpu, choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
-  const device = await requestDevice(adapter, requiredLimits);
+  const software = isSoftware(webgpu.adapterName(adapter.info), adapter.info.isFallbackAdapter);
+  const units = wantsUnits(software);
+  const device = await requestDevice(adapter, requiredLimits, units);
   let failure: Error | undefined;
   device.addEventListener("uncapturederror", (event) => {
     event.preventDefault();
     failure ??= reported(webgpu, (event as GPUUncapturedErrorEvent).error);
   });
   const info = describeAdapter(webgpu, adapter, device);
+  const unit = info.features.includes(MATRIX_FEATURE) ? matrixUnit(adapter.info) : undefined;
+  checkPrecision(precision, unit, info);
   return {
     device,
     limits: device.limits,
     info,
-    matrixUnit: info.features.includes(MATRIX_FEATURE) ? matrixUnit(adapter.info) : undefined,
+    matrixUnit: unit,
     check(): void {
       if (failure === undefined) return;
       const error = failure;
@@ -99,6 +107,19 @@ export async function openGpu(
       if (!info.software) device.destroy();
     },
   };
+}
+
+/** @throws UsageError for f16 where the device has no matrix units, or they are not used. */
+export function checkPrecision(
+  precision: Precision,
+  unit: MatrixUnit | undefined,
+  { webgpu }: Pick<DeviceInfo, "webgpu">,
+): void {
+  if (precision !== "f16" || unit !== undefined) return;
+  const why = webgpu === "builtin"
+    ? `WebGPU "builtin" has none; --webgpu dawn has them on some GPUs`
+    : `the device has none, or does not use them (EYRIE_MATRIX_UNITS)`;
+  throw new UsageError(`Cannot use --precision f16: it is for matrix units, ${why}`);
 }
 
 function reported({ isOutOfMemory }: WebGpu, error: GPUError): Error {
@@ -130,9 +151,11 @@ async function requestAdapter(webgpu: WebGpu, choice: AdapterChoice): Promise<GP
 async function requestDevice(
   adapter: GPUAdapter,
   requiredLimits: Record<string, number>,
+  units: boolean,
 ): Promise<GPUDevice> {
   const listed = FEATURES.filter((name) =>
-    name === "subgroups" || adapter.features.has(name as GPUFeatureName)
+    name === "subgroups" ||
+    (adapter.features.has(name as GPUFeatureName) && (units || name !== MATRIX_FEATURE))
   );
   const granted = listed as GPUFeatureName[];
   try {

@@ -131,10 +131,15 @@ export interface Launch {
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
+/** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
+export type Precision = "f32" | "f16";
+
 /** The bf16 matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
+  /** Default f32. */
+  readonly precision?: Precision | undefined;
   /** All shards of a matrix are here, or none. */
   readonly shards: ReadonlyMap<Shard, TensorShard>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */

@@ -1,7 +1,31 @@
 /** Matrix units: what subgroups of an adapter multiply in one instruction. */
 
+import { UsageError } from "../errors.ts";
+
 /** The WebGPU feature, Chromium's until WebGPU has one. */
 export const MATRIX_FEATURE = "chromium-experimental-subgroup-matrix";
+
+/** The variable that says whether matrix units are used. */
+const VARIABLE = "EYRIE_MATRIX_UNITS";
+
+const CHOICES = ["auto", "on", "off"] as const;
+
+/**
+ * Whether matrix units are to be used: "on" and "off" are what they say. Default: except on a software
+ * adapter, which plays a product of tiles element by element: there the other kernels are faster.
+ *
+ * @param value the variable's. @throws UsageError on another one.
+ */
+export function wantsUnits(
+  software: boolean,
+  value: string | undefined = Deno.env.get(VARIABLE),
+): boolean {
+  const choice = CHOICES.find((one) => one === (value || "auto"));
+  if (choice === undefined) {
+    throw new UsageError(`Cannot use ${VARIABLE} "${value}": it is ${CHOICES.join(", ")}`);
+  }
+  return choice === "auto" ? !software : choice === "on";
+}
 
 /** A product [m, k] x [k, n] of f16 numbers that is added to [m, n] f32, by `lanes` lanes together. */
 export interface MatrixUnit {

@@ -79,7 +79,7 @@ Deno.test("Ctrl+C ends a profile after the table it is at; what was measured is 
 
 Deno.test("flags of a sweep and of a profile are not mixed", () => {
   const cases = [
-    ["--bandwidth 1", 'Cannot use "--bandwidth": it needs --profile'],
+    ["--bandwidth 1", 'Cannot use "--bandwidth": it needs --profile or --growth'],
     [
       "--profile --presets aggressive",
       'Cannot use "--presets" with "--profile": it belongs to a sweep',

@@ -65,6 +65,7 @@ function needed(command: CommandName, but: Flag): string[] {
     required.push("--request-rate", "1");
   }
   if (but.flag === "--random-draft") return ["--random-weights", "x", ...required];
+  if (command === "bench" && but.flag === "--rows") return ["--growth", ...required];
   return but.flag === "--bandwidth" ? ["--profile", ...required] : required;
 }
 
@@ -82,6 +83,11 @@ const GOOD: Record<Flag["type"], string> = {
   switch: "",
 };
 
+/** The names of the WebGPUs are checked with the rest of the command. */
+function goodText({ flag, type }: Flag): string {
+  return flag === "--webgpu" ? "builtin,dawn" : GOOD[type];
+}
+
 for (const { command, key, flag } of ALL) {
   Deno.test(`${command} ${flag.flag}: good values, bad values, help`, () => {
     const rest = needed(command, flag);
@@ -90,12 +96,12 @@ for (const { command, key, flag } of ALL) {
       assert.equal(options([command, ...needed(command, flag)])[key], false);
       assert.match(message([command, `${flag.flag}=1`, ...rest]), /takes no value/);
     } else {
-      const text = flag.type === "choice" ? flag.choices[0] ?? "" : GOOD[flag.type];
+      const text = flag.type === "choice" ? flag.choices[0] ?? "" : goodText(flag);
       const value = flag.type === "number" || flag.type === "integer" ? Number(text) : text;
       const lists: Partial<Record<Flag["type"], unknown>> = {
         list: [value],
         axis: [1],
-        names: ["a", "b"],
+        names: text.split(","),
         bias: { 7: -1.5 },
       };
       const list = lists[flag.type] ?? value;
@@ -184,6 +190,7 @@ Deno.test("defaults of generate", () => {
       adaptiveConfig: undefined,
       preset: undefined,
       policy: undefined,
+      precision: undefined,
       elasticDraft: false,
       quantize: undefined,
       quantizeDraft: false,

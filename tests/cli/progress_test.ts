@@ -4,6 +4,7 @@ import {
   downloadLine,
   duration,
   progressLine,
+  promptLine,
   statusLine,
 } from "../../src/cli/terminal/progress.ts";
 import { fakeIo } from "./fake.ts";
@@ -105,4 +106,35 @@ Deno.test("benchLine shows what is done, the time left and what is measured", ()
     const line = benchLine(half, { elapsedMs: 60_000, columns });
     assert.ok(line.length <= Math.max(0, columns - 1), `${columns}: ${line}`);
   }
+});
+
+Deno.test("promptLine: the rate of what was stored since, and the time that is left at it", () => {
+  const half = { done: 16384, total: 32768, before: 8192 };
+  assert.equal(
+    promptLine(half, { elapsedMs: 2000, columns: 100 }),
+    "prompt [############------------] 16384 of 32768 tokens, 4096 tokens/s, 4 s left",
+  );
+  assert.equal(
+    promptLine({ ...half, done: 8192 }, { elapsedMs: 0, columns: 40 }),
+    "prompt 8192 of 32768 tokens",
+  );
+});
+
+Deno.test("a prompt's rate begins anew with each prompt", () => {
+  const io = fakeIo({ terminal: true });
+  let clock = 0;
+  const status = statusLine(io.stderr, { shown: true, now: () => clock });
+  const at = (time: number, done: number) => {
+    clock = time;
+    status.prefill(done, 4000);
+  };
+  at(0, 0);
+  at(1000, 1000);
+  assert.match(io.err(), /1000 of 4000 tokens, 1000 tokens\/s, 3 s left$/);
+  at(2000, 4000);
+  status.clear();
+  // The next one finds 2000 in the cache.
+  at(60_000, 2000);
+  at(61_000, 2500);
+  assert.match(io.err(), /2500 of 4000 tokens, 500 tokens\/s, 3 s left$/);
 });

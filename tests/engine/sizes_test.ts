@@ -11,7 +11,8 @@ import {
   type SizeSettings,
 } from "../../src/engine/load/sizes.ts";
 import { UsageError } from "../../src/errors.ts";
-import { type Gpu, openGpu } from "../../src/gpu/device.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import { openGpu } from "../../src/gpu/device.ts";
 import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
 
 /**
@@ -89,7 +90,10 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
     const gpu = small(opened, Infinity);
     const capacity = capacityOf(settings, gpu, models.target.config);
     await openCore(gpu, await loadWeights(gpu, models), capacity);
-    const { total } = memoryNeed(models, capacity, { software: gpu.info.software });
+    const { total } = memoryNeed(models, capacity, {
+      software: gpu.info.software,
+      units: gpu.matrixUnit !== undefined,
+    });
     const share = total / gpu.asked();
     assert.ok(Math.abs(share - 1) < 0.03, `${total} of ${gpu.asked()} bytes predicted: ${share}`);
   }
@@ -140,7 +144,10 @@ Deno.test("sizes: the prediction with a whole model as the draft", async () => {
     const settings = { contextLength: 1024, tiers, maxBatch: 8, rejection };
     const capacity = capacityOf(settings, gpu, allLayers(models));
     await openCore(gpu, await loadWeights(gpu, models), capacity);
-    const { total } = memoryNeed(models, capacity, { software: gpu.info.software });
+    const { total } = memoryNeed(models, capacity, {
+      software: gpu.info.software,
+      units: gpu.matrixUnit !== undefined,
+    });
     const share = total / gpu.asked();
     assert.ok(Math.abs(share - 1) < 0.03, `${total} of ${gpu.asked()} bytes predicted: ${share}`);
   }
@@ -172,7 +179,8 @@ Deno.test("sizes: each way fits; together where none is enough; none where nothi
   const total = (change: Partial<SizeSettings>) => {
     const changed = { ...settings, ...change };
     const capacity = capacityOf(changed, gpu, models.target.config);
-    return memoryNeed(models, capacity, { ...changed, software: gpu.info.software }).total;
+    const units = gpu.matrixUnit !== undefined;
+    return memoryNeed(models, capacity, { ...changed, software: gpu.info.software, units }).total;
   };
   const halved = total({ maxBatch: 4 });
   const ways = waysToFit(asked, halved);

@@ -33,6 +33,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   { bindings: ["x", "out"], constants: [] },
 );
 
+// A software adapter uses its matrix units only where it is asked to.
+if (!Deno.env.get("EYRIE_MATRIX_UNITS")) Deno.env.set("EYRIE_MATRIX_UNITS", "on");
+
 /** Opens one device for a test file: `Deno.test.afterAll(() => device[Symbol.dispose]())`. */
 export async function openDevice(): Promise<Device> {
   const gpu = await openGpu();

@@ -1,5 +1,8 @@
 import { type Gpu, type GpuChoice, openGpu as open } from "../../src/gpu/device.ts";
 
+// A software adapter uses its matrix units only where it is asked to.
+if (!Deno.env.get("EYRIE_MATRIX_UNITS")) Deno.env.set("EYRIE_MATRIX_UNITS", "on");
+
 let software: Promise<Gpu> | undefined;
 
 /**

@@ -324,3 +324,52 @@ Deno.test("attention: with a window, a row's bits are those it has alone", async
   assertReference(shape, of, rows, alone, 1e-5);
   assert.deepEqual(await run(shape, of, order, rows, { perSlot: 8 }), alone);
 });
+
+Deno.test("attention: splits outside the window are neither launched nor read", async () => {
+  const window = 70;
+  const shape: Shape = { software: false, group: 2, kvHeads: 1, headDim: 32, window };
+  // The last rows of a context of three splits: their windows touch the second and the third.
+  const rows = Array.from({ length: 8 }, (_, r) => causal(1, 190 + r));
+  const of = withQueries(shape, rows.length);
+  const order = rows.map((_, r) => r);
+  const expected = await run(shape, of, order, rows, { perSlot: 8 });
+  // Where the first split of the slot is stored there are no numbers.
+  const first = 64 * shape.kvHeads * shape.headDim;
+  const { keys, values } = of;
+  const broken = { ...of, keys: keys.slice(), values: values.slice() };
+  for (let page = 0; page < 4; page++) {
+    const from = (PAGES[TABLE_PAGES + page] ?? NaN) * first / 4;
+    for (const each of [broken.keys, broken.values]) each.fill(NaN, from, from + first / 4);
+  }
+  assertReference(shape, of, rows, expected, 1e-5);
+  for (const perSlot of [1, 8]) {
+    assert.deepEqual(await run(shape, broken, order, rows, { perSlot }), expected);
+  }
+});
+
+Deno.test("attention: workgroups along z are those of the window, whatever the context", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const launched = (tablePages: number, perSlot: number, more: object = {}) => {
+    const [chunks] = attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32" },
+        ...{ count: perSlot, perSlot, paths: false, scale: 1, tuning: tuning(false) },
+        ...{ label: "test", ...more },
+      },
+    );
+    return chunks?.workgroups[2];
+  };
+  assert.deepEqual([launched(128, 1), launched(2048, 1)], [32, 512]);
+  for (const tablePages of [128, 2048]) {
+    // 512 cells touch at most nine splits of 64, with one more on either side too.
+    assert.equal(launched(tablePages, 1, { window: 512 }), 9);
+    assert.equal(launched(tablePages, 64, { window: 512 }), 9);
+    assert.equal(launched(tablePages, 1, { window: 1 }), 1);
+    assert.equal(launched(tablePages, 2, { window: 64, paths: true }), 3);
+  }
+  assert.equal(launched(16, 1, { window: 512 }), 4);
+});

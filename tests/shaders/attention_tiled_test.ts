@@ -167,3 +167,25 @@ for (const shape of SHAPES) {
     });
   });
 }
+
+Deno.test("attention over many rows: workgroups along z are those of the window, whatever the context", () => {
+  const operand = { buffer: { size: 2 ** 34 } as GPUBuffer };
+  const launched = (tablePages: number, window?: number) => {
+    const [sums] = attention(
+      {
+        ...{ q: operand, keys: operand, values: operand, rows: operand, pages: operand },
+        ...{ out: operand, partial: { sums: operand, stats: operand } },
+      },
+      {
+        ...{ heads: 8, kvHeads: 2, headDim: 64, tablePages, kvDtype: "f32", scale: 1, window },
+        ...{ count: 64, perSlot: 64, paths: false, label: "test" },
+        tuning: { ...TUNING, tiles: true },
+      },
+    );
+    assert.match(sums?.kernel.name ?? "", /^attention_tiled/);
+    return sums?.workgroups[2];
+  };
+  // 512 cells before the first of 16 rows touch at most ten splits of 64.
+  assert.deepEqual([launched(256, 512), launched(2048, 512)], [10, 10]);
+  assert.equal(launched(2048), 16);
+});

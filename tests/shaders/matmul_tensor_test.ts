@@ -10,6 +10,7 @@ import {
   weightScales,
 } from "../../shaders/tensor/matmul_tensor.ts";
 import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
+import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 
@@ -60,6 +61,7 @@ async function product(
   },
   x: Float32Array,
   tile: TensorTile | FewTile,
+  precision: Precision = "f32",
 ): Promise<{ readonly out: Float32Array; readonly faults: Uint32Array }> {
   const rows = x.length / cols;
   const [weights, input] = [device.words(words), device.floats(x)];
@@ -67,7 +69,7 @@ async function product(
   const [faults, out] = [device.filled(matrixRows), device.filled(rows * matrixRows, 7)];
   const matrix = { rows: matrixRows, cols };
   const shard = { operand: weights, first: 0, rows: matrixRows };
-  const shape = { unit: unit as MatrixUnit, rows, matrix, shard, label: "test" };
+  const shape = { unit: unit as MatrixUnit, rows, matrix, shard, precision, label: "test" };
   const buffers = { wScales, x: input, xScales, out };
   await device.run([
     weightScales({ weights, scales: wScales, faults }, { rows: matrixRows, cols }),
@@ -128,6 +130,41 @@ Deno.test({
           whole.subarray(0, rows * MATRIX_ROWS),
           `${rows} rows, ${JSON.stringify(tile)}`,
         );
+      }
+    }
+  },
+});
+
+Deno.test({
+  name:
+    "matrix units: rows as one f16 are near float64 as f16 is, and have the same bits at 1 to 37 rows",
+  ignore,
+  async fn() {
+    const [first, ...others] = TILES;
+    const { out: whole } = await product(MATRIX, X, first as TensorTile, "f16");
+    let rounded = 0;
+    for (const [at, found] of whole.entries()) {
+      const [r, n] = [Math.floor(at / MATRIX_ROWS), at % MATRIX_ROWS];
+      let [sum, size] = [0, 0];
+      for (let k = 0; k < COLS; k++) {
+        const term = (X[r * COLS + k] ?? 0) * (WEIGHTS.values[n * COLS + k] ?? 0);
+        sum += term;
+        size += Math.abs(term);
+      }
+      // Each term is rounded to 11 bits, to the nearest.
+      assert.ok(Math.abs(found - sum) <= size * 2 ** -11, `${r}, ${n}: ${found}, ${sum}`);
+      if (Math.abs(found - sum) > size * 2 ** -20) rounded++;
+    }
+    // It is not the other precision.
+    assert.ok(rounded > whole.length / 4, `${rounded} of ${whole.length}`);
+    for (const tile of others) {
+      assert.deepEqual((await product(MATRIX, X, tile, "f16")).out, whole, JSON.stringify(tile));
+    }
+    for (const rows of [1, 8, 9, 33]) {
+      const few = FEW_TILES.slice(0, rows <= fewRows(unit as MatrixUnit) ? 1 : 0);
+      for (const tile of [first as TensorTile, ...few]) {
+        const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile, "f16");
+        assert.deepEqual(out, whole.subarray(0, rows * MATRIX_ROWS), `${rows} rows`);
       }
     }
   },

@@ -1,3 +1,4 @@
+import { backendRatios, ratioTable } from "../backend_ratios.ts";
 import { groups } from "../cases.ts";
 import { columnsFor, isSimulated, noiseText } from "../columns.ts";
 import type { BenchRow } from "../row.ts";
@@ -24,6 +25,7 @@ export function html(rows: readonly BenchRow[], facts: PageFacts): string {
     "main",
     {},
     ...header(rows, { page, facts, verdicts }),
+    ...backendsOf(rows, page),
     ...groups(rows).flatMap((group) => section(group, { page, looks })),
     ...tableOf(rows, { page, verdicts }),
   );
@@ -67,6 +69,38 @@ function header(
     element("h2", {}, "Which setting is fastest"),
     element("dl", { class: "won" }, ...won.flatMap(term({ class: "line" }))),
     ...noise === undefined ? [] : [element("p", {}, `${noise}.`)],
+  ];
+}
+
+/** Both WebGPUs side by side, where the rows are of two. */
+function backendsOf(rows: readonly BenchRow[], { element }: PageMaker): PageNode[] {
+  const backends = backendRatios(rows);
+  if (backends === undefined) return [];
+  const { heads, cells } = ratioTable(backends);
+  const words = new Set(["case", "setting"]);
+  const align = (at: number) => words.has(heads[at] ?? "") ? {} : { class: "right" };
+  const line = (tag: string, texts: readonly string[]) =>
+    element("tr", {}, ...texts.map((text, at) => element(tag, align(at), text)));
+  return [
+    element("h2", { id: "backends" }, `${backends.names[0]} and ${backends.names[1]}`),
+    element(
+      "div",
+      { class: "table", role: "region", "aria-labelledby": "backends", tabindex: "0" },
+      element(
+        "table",
+        {},
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            ...heads.map((head, at) => element("th", { scope: "col", ...align(at) }, head)),
+          ),
+        ),
+        element("tbody", {}, ...cells.map((texts) => line("td", texts))),
+      ),
+    ),
   ];
 }
 

@@ -8,6 +8,7 @@ import { sweep, type SweepEvent } from "../../bench/sweep.ts";
 import { openWorkload, type Workload } from "../../bench/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { checkWritable, openRowFile, readNamed, writeNamed } from "./files.ts";
+import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
@@ -40,7 +41,8 @@ export async function runBench(
   const results = openResults(options, { context, plan, session, earlier: rowFile.earlier });
   const talk = talkOf({ io, status, quiet: options.quiet });
   let different = false;
-  const limits = { present: rowFile.earlier, signal: io.signal };
+  const { turn } = context;
+  const limits = { present: rowFile.earlier, signal: io.signal, ...turn ? { turn } : {} };
   for await (const event of sweep(plan, session, limits)) {
     talk(event);
     if (event.kind === "different") different = true;
@@ -64,7 +66,8 @@ export function workloadName(
 }
 
 function planOf(options: BenchOptions, workload: Workload): Plan {
-  const { promptTokens, batchSizes, outputTokens, temperatures, depths, presets } = options;
+  const { promptTokens, batchSizes = [1], outputTokens, temperatures, depths = [0], presets } =
+    options;
   const roundsPerSync = roundsAxis(options.roundsPerSync);
   if (promptTokens !== undefined && !workload.sized) {
     throw new UsageError(
@@ -126,10 +129,14 @@ function requestOf(
 
 /** The models that the flags name. */
 export function modelRequest(
-  options: Omit<MeasuredOptions, "simulateAcceptance"> & Partial<MeasuredOptions>,
+  options:
+    & Omit<MeasuredOptions, "simulateAcceptance" | "webgpu">
+    & Partial<Pick<MeasuredOptions, "simulateAcceptance">>
+    & { readonly webgpu?: string | readonly string[] | undefined },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
-  const { model, draft, draftRopeTheta, algorithm, adapter, webgpu } = options;
+  const { model, draft, draftRopeTheta, algorithm, adapter, precision } = options;
+  const webgpu = oneBackend(options.webgpu);
   const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
   const { randomWeights, randomDraft, simulateAcceptance } = options;
   return {
@@ -142,6 +149,7 @@ export function modelRequest(
     ...algorithm === undefined ? {} : { algorithm },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     autotune,
     ...randomWeights === undefined ? {} : { randomWeights },
     ...randomDraft === undefined ? {} : { randomDraft },

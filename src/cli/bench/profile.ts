@@ -12,7 +12,7 @@ export async function runProfile(
   options: BenchOptions,
   { open, io }: { readonly open: OpenProfile; readonly io: Io },
 ): Promise<number> {
-  const { batchSizes, depths, repeat, seed, bandwidth, output, outputFile } = options;
+  const { batchSizes = [1], depths = [0], repeat, seed, bandwidth, output, outputFile } = options;
   checkWritable(outputFile);
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const opening = open({

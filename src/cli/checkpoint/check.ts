@@ -37,7 +37,7 @@ async function runExpected(
   options: CheckOptions & { readonly expected: string },
   { check, io }: { check: CheckModel; io: Io },
 ): Promise<number> {
-  const { model, quantize, kvDtype, adapter, webgpu, expected, tolerance } = options;
+  const { model, quantize, kvDtype, adapter, webgpu, precision, expected, tolerance } = options;
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({
     expected,
@@ -47,6 +47,7 @@ async function runExpected(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);

@@ -13,13 +13,14 @@ export async function runDraftCheck(
   options: CheckOptions & { readonly draft: string },
   { check, io }: { readonly check: CheckDraft; readonly io: Io },
 ): Promise<void> {
-  const { model, draft, adapter, webgpu, json, quiet } = options;
+  const { model, draft, adapter, webgpu, precision, json, quiet } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const report = await check({
     draft,
     ...model === undefined ? {} : { model },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status }),
   }).finally(status.clear);

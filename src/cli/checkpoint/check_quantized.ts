@@ -18,7 +18,7 @@ export async function runQuantized(
   options: CheckOptions,
   { check, io }: { check: CheckQuantized; io: Io },
 ): Promise<number> {
-  const { model, draft, quantize, quantizeDraft, kvDtype, adapter, webgpu } = options;
+  const { model, draft, quantize, quantizeDraft, kvDtype, adapter, webgpu, precision } = options;
   if (quantize === undefined) {
     throw new UsageError(`Cannot run "check": --expected FILE or --quantize q8|q4 is needed`);
   }
@@ -32,6 +32,7 @@ export async function runQuantized(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     onProgress: status.load,
     onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   }).finally(status.clear);

@@ -1,6 +1,7 @@
 /** What the WebGPU adapter is. Opens no `Gpu`: doctor must work where that cannot be. */
 import { reason } from "../../errors.ts";
 import { isSoftware } from "../../gpu/device.ts";
+import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "../../gpu/matrix_unit.ts";
 import { type GpuMemory, gpuMemory } from "../../gpu/memory.ts";
 import type { WebGpu } from "../../gpu/webgpu.ts";
 import { measureSpeed, type Speed } from "./speed.ts";
@@ -19,6 +20,8 @@ export interface AdapterReport {
   /** Everything the adapter lists. */
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
+  /** The matrix unit that kernels take, and whether they do; undefined where there is none. */
+  readonly matrixUnit: { readonly unit: MatrixUnit; readonly used: boolean } | undefined;
   /** Undefined where the system does not report it. */
   readonly memory: GpuMemory | undefined;
   /** Undefined where no device could be opened; `problem` says why. */
@@ -70,8 +73,14 @@ export async function lookAtAdapter(webgpu: WebGpu): Promise<AdapterReport | nul
     subgroupSizes: [info.subgroupMinSize, info.subgroupMaxSize],
     features: [...adapter.features].toSorted(),
     limits,
+    matrixUnit: unitOf(adapter, software),
     ...await tryDevice(webgpu, adapter, software),
   };
+}
+
+function unitOf({ features, info }: GPUAdapter, software: boolean): AdapterReport["matrixUnit"] {
+  const unit = features.has(MATRIX_FEATURE as GPUFeatureName) ? matrixUnit(info) : undefined;
+  return unit && { unit, used: wantsUnits(software) };
 }
 
 /** The vendor by name; Deno gives its number as a decimal string. */

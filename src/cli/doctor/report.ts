@@ -89,6 +89,7 @@ function adapterLines(adapter: AdapterReport): string[] {
     line("adapter", adapter.name),
     line("", `${kind}, ${adapter.vendor}, backend ${backendText(adapter.backend)}`),
     line("features", `${adapter.granted.join(", ") || "none"}; subgroups of ${subgroups}`),
+    ...unitLines(adapter.matrixUnit),
     line(
       "limits",
       `buffer ${byteText(limit("maxBufferSize"))}, ` +
@@ -100,6 +101,13 @@ function adapterLines(adapter: AdapterReport): string[] {
     line("memory", memoryText(adapter.memory)),
     ...(adapter.speed ? speedLines(adapter.speed) : []),
   ];
+}
+
+function unitLines(found: AdapterReport["matrixUnit"]): string[] {
+  if (found === undefined) return [];
+  const { unit: { m, n, k }, used } = found;
+  const use = used ? "used" : "not used, EYRIE_MATRIX_UNITS=on does";
+  return [line("units", `matrices of f16 to f32, ${m}x${n}x${k}: ${use}`)];
 }
 
 function webgpuText(name: WebGpuName): string {
@@ -186,6 +194,7 @@ function adapterJson(adapter: AdapterReport): Record<string, unknown> {
     granted: adapter.granted,
     features: adapter.features,
     limits: adapter.limits,
+    matrix_unit: adapter.matrixUnit ?? null,
     memory: memory ? { total_bytes: memory.total, free_bytes: memory.free } : null,
     speed: speed
       ? {

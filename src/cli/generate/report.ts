@@ -1,6 +1,7 @@
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import { isChain, tierText } from "../../speculate/round_shape.ts";
 import type { GenerateResult, TextLogprob } from "../../engine/schedule/events.ts";
+import { unitsText } from "../../engine/matrices/units_report.ts";
 import { bytesText, percentText } from "../../text/numbers.ts";
 import type { Engine } from "../open/engine.ts";
 import { shownName } from "../open/reference.ts";
@@ -52,6 +53,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ...engine.kvDtype === "f32" ? [] : [["kv", engine.kvDtype] as [string, string]],
     ["load", seconds(engine.loadMs)],
     ...tunedRows(engine),
+    ...engine.units ? [["units", unitsText(engine.units)] as [string, string]] : [],
     [
       "prompt",
       `${plural(promptIds.length, "token")}, ${result.cachedTokens} cached, ` +
@@ -166,7 +168,10 @@ export function jsonReport({ engine, result }: Omit<Finished, "seed">): Record<s
     ...engine.kvDtype === "f32" ? {} : { kv_dtype: engine.kvDtype },
     speculative: { ...speculative, ...lossReport(engine), ...adaptiveReport(engine) },
     ...result.prediction ? { prediction: result.prediction } : {},
-    device: { adapter, backend, webgpu, software, features },
+    device: {
+      ...{ adapter, backend, webgpu, software, features },
+      ...engine.units ? { matrix_units: engine.units } : {},
+    },
   };
 }
 

@@ -34,8 +34,17 @@ export async function openWithProgress(
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
 ): Promise<Engine | undefined> {
-  const { model, draft, draftRopeTheta, tokenMap, algorithm, adapter, webgpu, contextLength } =
-    options;
+  const {
+    model,
+    draft,
+    draftRopeTheta,
+    tokenMap,
+    algorithm,
+    adapter,
+    webgpu,
+    precision,
+    contextLength,
+  } = options;
   const { maxBatch = 1, maxKvTokens, quantize, quantizeDraft, kvDtype, roundsPerSync } = options;
   const { autotune = "on", acceptSingle, acceptAcc } = options;
   const acceptThresholds = relaxing({ single: acceptSingle, acc: acceptAcc });
@@ -67,6 +76,7 @@ export async function openWithProgress(
     ...kvDtype === undefined ? {} : { kvDtype },
     ...adapter === undefined ? {} : { adapter },
     ...webgpu === undefined ? {} : { webgpu },
+    ...precision === undefined ? {} : { precision },
     autotune,
     ...options.costs === undefined ? {} : { costs: options.costs },
     ...contextLength === undefined ? {} : { contextLength },

@@ -6,6 +6,8 @@ import {
   BENCH_RUN,
 } from "./measure/bench_flags.ts";
 import { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
+import { BENCH_WEBGPU } from "./measure/backend_flags.ts";
+import { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { CommandName, CommandSpec } from "./command.ts";
 import type { Flag, FlagTable } from "./flag.ts";
 import { BATCH, CACHE, CONTEXT, ROUNDS } from "./option_flight.ts";
@@ -151,7 +153,8 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Axes: BENCH_AXES,
       Run: BENCH_RUN,
       Profile: BENCH_PROFILE,
-      Model: { ...MEASURED, ...COSTS },
+      Growth: BENCH_GROWTH,
+      Model: { ...MEASURED, ...BENCH_WEBGPU, ...COSTS },
       Output: { ...BENCH_OUTPUT, quiet: TALK.quiet },
     },
   },

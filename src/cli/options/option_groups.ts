@@ -83,6 +83,15 @@ export const ADAPTER = {
     absent: "EYRIE_WEBGPU of the environment, else builtin",
     example: "--webgpu dawn",
   },
+  precision: {
+    flag: "--precision",
+    type: "choice",
+    choices: ["f32", "f16"],
+    help:
+      "how rows go to matrix units (--webgpu dawn): f16 is faster and less exact; the text may be another one",
+    absent: "f32",
+    example: "--precision f16",
+  },
 } as const;
 
 export const AUTOTUNE = {

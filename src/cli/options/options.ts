@@ -5,6 +5,8 @@ import type {
   BENCH_RANDOM,
   BENCH_RUN,
 } from "./measure/bench_flags.ts";
+import type { BENCH_WEBGPU } from "./measure/backend_flags.ts";
+import type { BENCH_GROWTH } from "./measure/growth_flags.ts";
 import type { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/load_flags.ts";
 import type { BREAKEVEN, BREAKEVEN_MEASURE, BREAKEVEN_OUTPUT } from "./measure/breakeven_flags.ts";
 import type { Values } from "./flag.ts";
@@ -162,11 +164,14 @@ export type MeasuredOptions = Values<
 
 /** Values of `eyrie bench`. */
 export type BenchOptions =
-  & MeasuredOptions
+  & Omit<MeasuredOptions, "webgpu">
   & Values<
+    & typeof BENCH_WEBGPU
     & typeof BENCH_AXES
     & typeof BENCH_RUN
     & typeof BENCH_PROFILE
+    & typeof BENCH_GROWTH
+    & typeof BENCH_GROWTH
     & typeof BENCH_OUTPUT
     & typeof COSTS
     & Pick<typeof TALK, "quiet">

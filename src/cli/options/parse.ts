@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { type Topic, TOPIC_NAMES } from "../help/topics.ts";
-import { refuseImpossibleBench } from "./measure/bench_flags.ts";
+import { refuseImpossibleBench } from "./measure/bench_refusals.ts";
 import { refuseImpossibleBreakeven } from "./measure/breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
 import { refuseImpossibleLoad } from "./measure/load_flags.ts";

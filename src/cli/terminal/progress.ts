@@ -49,6 +49,24 @@ function barLine(
   return `${label} ${numbers}`.slice(0, Math.max(0, columns - 1));
 }
 
+/**
+ * `prompt [####----] 8192 of 32768 tokens, 9650 tokens/s, 3 s left`: the rate is of what was stored since
+ * `before`; prompts get slower as they get longer.
+ */
+export function promptLine(
+  { done, total, before }: { done: number; total: number; before: number },
+  { elapsedMs, columns }: { elapsedMs: number; columns: number },
+): string {
+  const perMs = elapsedMs > 0 ? (done - before) / elapsedMs : 0;
+  const rate = perMs > 0
+    ? `, ${(perMs * 1000).toFixed(0)} tokens/s, ${duration((total - done) / perMs)} left`
+    : "";
+  return barLine({ label: "prompt", bytes: done, total }, {
+    numbers: `${done} of ${total} tokens${rate}`,
+    columns,
+  });
+}
+
 /** How far a sweep is. */
 export interface BenchProgress {
   readonly done: number;
@@ -101,6 +119,8 @@ export function statusLine(
   const { draw, clear } = drawing(output, { shown, now });
   let label = "";
   let startedAt = 0;
+  /** The prompt that is being stored. */
+  let prompt: { readonly before: number; readonly at: number; done: number } | undefined;
   const place = (of: string) => {
     if (of !== label) {
       label = of;
@@ -118,7 +138,12 @@ export function statusLine(
       draw(() => downloadLine(progress, at), false);
     },
     prefill(done, total) {
-      if (done < total) draw(() => `prompt ${done} of ${total} tokens`, false);
+      if (prompt === undefined || done < prompt.done) prompt = { before: done, at: now(), done };
+      prompt.done = done;
+      const { before, at } = prompt;
+      const time = { elapsedMs: now() - at, columns: output.columns() };
+      if (done < total) draw(() => promptLine({ done, total, before }, time), false);
+      else prompt = undefined;
     },
     count(done, total, note) {
       draw(() => `${done} of ${total} requests, ${note}`, done === total);

@@ -66,8 +66,15 @@ export async function loadOrAdvise<Loaded>(
   } catch (error) {
     if (!(error instanceof OutOfMemory)) throw error;
     const need = needOf(asked);
-    throw tooLarge(asked, { need, why: "the GPU ran out of memory", most: need.total - 1 });
+    const why = "the GPU ran out of memory";
+    throw tooLarge(asked, { need, why, most: need.total - 1, cause: error });
   }
+}
+
+/** Whether it was thrown because the GPU had no memory for a buffer. */
+export function ranOutOfMemory(error: unknown): boolean {
+  return error instanceof OutOfMemory ||
+    (error instanceof UsageError && error.cause instanceof OutOfMemory);
 }
 
 /**
@@ -89,7 +96,12 @@ export function waysToFit(asked: Asked, most: number): Way[] {
 
 function tooLarge(
   asked: Asked,
-  { need, why, most }: { readonly need: MemoryNeed; readonly why: string; readonly most: number },
+  { need, why, most, cause }: {
+    readonly need: MemoryNeed;
+    readonly why: string;
+    readonly most: number;
+    readonly cause?: OutOfMemory;
+  },
 ): UsageError {
   const ways = waysToFit(asked, most).map(({ flags, bytes }) => `${flags} (${bytesText(bytes)})`);
   const advice = ways.length > 0
@@ -100,12 +112,14 @@ function tooLarge(
   const { name } = asked.models.target.checkpoint;
   return new UsageError(
     `Cannot load "${name}": it takes ${bytesText(need.total)} (${parts}), ${why}; ${advice}`,
+    { cause },
   );
 }
 
 function needOf({ models, settings, gpu }: Asked): MemoryNeed {
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  return memoryNeed(models, capacity, { ...settings, software: gpu.info.software });
+  const units = gpu.matrixUnit !== undefined;
+  return memoryNeed(models, capacity, { ...settings, software: gpu.info.software, units });
 }
 
 function wayOf({ gpu }: Asked, before = ""): (change: Change) => Way {

@@ -1,6 +1,7 @@
 import type { HostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
+import type { Precision } from "../../gpu/matrix.ts";
 import { measuringArena, openArena } from "../../gpu/arena.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
@@ -175,7 +176,10 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
 export async function loadWeights(
   gpu: Gpu,
   models: OpenedModels,
-  options: QuantizeChoice & Apart & { readonly onProgress?: (progress: LoadProgress) => void } = {},
+  options: QuantizeChoice & Apart & {
+    readonly precision?: Precision;
+    readonly onProgress?: (progress: LoadProgress) => void;
+  } = {},
 ): Promise<LoadedWeights> {
   const { onProgress = () => {}, elasticDraft } = options;
   using quantizers = openQuantizers(gpu, options);
@@ -189,7 +193,7 @@ export async function loadWeights(
       }),
     { elasticDraft },
   );
-  return await withTensorMatrices(gpu, weights);
+  return await withTensorMatrices(gpu, weights, options);
 }
 
 /** Whether the draft's weights are to have buffers of their own, because they may leave the GPU. */

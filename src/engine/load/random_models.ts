@@ -1,4 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
+import type { Precision } from "../../gpu/matrix.ts";
 import type { DraftAsked } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
@@ -33,7 +34,7 @@ export async function loadRandomWeights(
   gpu: Gpu,
   models: OpenedModels,
   seed: number,
-  quantize: QuantizeChoice & Apart = {},
+  quantize: QuantizeChoice & Apart & { readonly precision?: Precision } = {},
 ): Promise<LoadedWeights> {
   using quantizers = openQuantizers(gpu, quantize);
   const nextStream = counter();
@@ -44,5 +45,5 @@ export async function loadRandomWeights(
     return source;
   }, quantize);
   for (const source of made) source.fillAll();
-  return await withTensorMatrices(gpu, weights);
+  return await withTensorMatrices(gpu, weights, quantize);
 }

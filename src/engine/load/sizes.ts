@@ -8,7 +8,9 @@ import {
   kvBytesPerToken,
   scratchBytes,
   treeBytes,
+  unitScaleBytes,
 } from "../../model/report/memory.ts";
+import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { PAGE, PREFILL_ROWS, UNITS_PREFILL_ROWS } from "../../model/plan/rows_layout.ts";
@@ -156,7 +158,11 @@ export interface MemoryNeed {
 export function memoryNeed(
   models: Pick<OpenedModels, "target" | "draft">,
   capacity: Capacity,
-  { software, ...choice }: QuantizeChoice & { readonly software: boolean },
+  { software, units = false, ...choice }: QuantizeChoice & {
+    readonly software: boolean;
+    /** Whether the device has matrix units and they are used; default false. */
+    readonly units?: boolean;
+  },
 ): MemoryNeed {
   const target = models.target.config;
   const draft = models.draft?.config;
@@ -175,6 +181,15 @@ export function memoryNeed(
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
     (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
     (draft && capacity.rejection ? draftLogitBytes(draft.layer.vocabSize, capacity) : 0) +
-    (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0);
+    (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0) +
+    (units ? unitBytes(models) : 0);
   return { weights, kv, scratch, total: weights + kv + scratch };
+}
+
+/** What matrix units take beside the weights. */
+function unitBytes({ target, draft }: Pick<OpenedModels, "target" | "draft">): number {
+  return unitScaleBytes([
+    ...targetTensors(target.config),
+    ...draft ? draftTensors(draft.config) : [],
+  ]);
 }

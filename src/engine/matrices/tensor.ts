@@ -7,6 +7,7 @@ import type { Operand } from "../../gpu/kernel.ts";
 import {
   type Matrix,
   MOST_DISPATCHED,
+  type Precision,
   type Shard,
   type TensorMatrices,
   type TensorShard,
@@ -26,9 +27,13 @@ interface Candidate {
 }
 
 /** Weights, their bytes on the GPU, with what the device's matrix units need. */
-export async function withTensorMatrices(gpu: Gpu, loaded: LoadedWeights): Promise<LoadedWeights> {
+export async function withTensorMatrices(
+  gpu: Gpu,
+  loaded: LoadedWeights,
+  { precision = "f32" }: { readonly precision?: Precision | undefined } = {},
+): Promise<LoadedWeights> {
   const tensor = await tensorMatrices(gpu, loaded);
-  return tensor ? { ...loaded, tensor } : loaded;
+  return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
 }
 
 /**

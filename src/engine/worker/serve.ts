@@ -112,11 +112,11 @@ function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent
 
 /** Of all that an engine has, what can be sent. */
 export function factsOf(engine: EngineFacts): EngineFacts {
-  const { name, draftName, algorithm, weights, tuned, kvDtype, contextLength } = engine;
+  const { name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength } = engine;
   const { loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers } = engine;
   const { acceptThresholds, costsLine, chatTemplate } = engine;
   return {
-    ...{ name, draftName, algorithm, weights, tuned, kvDtype, contextLength, costsLine },
+    ...{ name, draftName, algorithm, weights, tuned, units, kvDtype, contextLength, costsLine },
     ...{ acceptThresholds, loadMs, device, hasChatTemplate, reasoning, generation, tier, tiers },
     chatTemplate,
   };

@@ -4,6 +4,7 @@ import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {
   isQuantizable,
+  MOST_DISPATCHED,
   MOST_SPLIT_K,
   type Quantization,
   scaleBytes,
@@ -110,6 +111,12 @@ export function keptMatrices(
 /** How a checkpoint's matrices are quantized, for people; undefined where none is. */
 export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | undefined {
   return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
+}
+
+/** Bytes of the scales that matrix units take: f32, of each row of a matrix and of each row of x in flight. */
+export function unitScaleBytes(specs: readonly TensorSpec[]): number {
+  const matrices = specs.filter(({ kind }) => kind === "matrix");
+  return F32_BYTES * (sum(matrices.map(({ shape: [rows = 0] }) => rows)) + MOST_DISPATCHED);
 }
 
 /** Bytes of keys and values that one token takes in all layers. */

@@ -19,6 +19,7 @@ const ADAPTER: AdapterReport = {
   granted: ["subgroups", "shader-f16"],
   features: ["shader-f16"],
   limits: { maxBufferSize: 2 ** 31, maxStorageBufferBindingSize: 128 * 2 ** 20 },
+  matrixUnit: undefined,
   memory: { total: 16 * 2 ** 30, free: 15 * 2 ** 30 },
   speed: {
     readbackMs: 0.0284,
@@ -133,4 +134,17 @@ Deno.test("sizes and rates", () => {
   deepEqual([0, 512, 2 ** 20, 1.5 * 2 ** 30].map(byteText), ["0 B", "512 B", "1 MiB", "1.5 GiB"]);
   equal(gigabytesPerSecond(4e6, 2), 2);
   equal(Number.isFinite(gigabytesPerSecond(4e6, -1)), true);
+});
+
+Deno.test("matrix units: which there are, and whether they are used", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  const at = (used: boolean) => ({
+    ...REPORT,
+    adapter: { ...ADAPTER, matrixUnit: { unit, used } },
+  });
+  match(renderReport(at(true)), /units {6}matrices of f16 to f32, 16x16x16: used\n/);
+  match(renderReport(at(false)), /16x16x16: not used, EYRIE_MATRIX_UNITS=on does\n/);
+  doesNotMatch(renderReport(REPORT), /^units/m);
+  const { adapter } = reportJson(at(true)) as { adapter: { matrix_unit: unknown } };
+  deepEqual(adapter.matrix_unit, { unit, used: true });
 });

@@ -1,5 +1,4 @@
 import { PRESET_NAMES } from "../../../engine/schedule/presets.ts";
-import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
 import { MOST_STEPS } from "../../../speculate/round_shape.ts";
 
@@ -11,8 +10,8 @@ export const BENCH_AXES = {
     min: 1,
     max: 128,
     whole: true,
-    default: [1],
     help: "requests in flight",
+    absent: "1, with --growth 1 to 128",
     example: "--batch-sizes 1,2,4,8",
   },
   numSteps: {
@@ -85,8 +84,8 @@ export const BENCH_AXES = {
     min: 0,
     max: 1_000_000,
     whole: true,
-    default: [0],
     help: "tokens in the cache before the prompt",
+    absent: "0, with --growth 0 to 32768",
     example: "--depth 0,1024",
   },
   roundsPerSync: {
@@ -142,7 +141,7 @@ export const BENCH_PROFILE = {
     min: 0,
     above: true,
     max: 1_000_000,
-    help: "memory bandwidth in GB/s that --profile compares with",
+    help: "memory bandwidth in GB/s that --profile and --growth compare with",
     absent: "measured by a read of a large buffer",
     example: "--bandwidth 4260",
   },
@@ -214,76 +213,6 @@ export const BENCH_OUTPUT = {
     example: "--emit-config mine.json",
   },
 } as const;
-
-/** Flags that mean nothing to `--profile`. */
-const SWEEP_ONLY = {
-  trees: BENCH_AXES.trees,
-  presets: BENCH_AXES.presets,
-  policies: BENCH_AXES.policies,
-  promptTokens: BENCH_AXES.promptTokens,
-  outputTokens: BENCH_AXES.outputTokens,
-  temperatures: BENCH_AXES.temperatures,
-  roundsPerSync: BENCH_AXES.roundsPerSync,
-  workload: BENCH_RUN.workload,
-  wide: BENCH_OUTPUT.wide,
-  resume: BENCH_OUTPUT.resume,
-  emitConfig: BENCH_OUTPUT.emitConfig,
-};
-
-/** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
-export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
-  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
-  const { policies } = given;
-  const clash = (flag: string, other: string, allowed: string) => {
-    throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
-  };
-  if (randomWeights !== undefined) {
-    if (model !== undefined) clash("--random-weights", "--model", "allowed is one of them");
-    if (draft !== undefined) clash("--random-weights", "--draft", "allowed is --random-draft");
-    if (workload !== undefined && workload !== "random") {
-      clash("--random-weights", `--workload ${workload}`, "it knows no text; allowed is random");
-    }
-  } else if (randomDraft !== undefined) {
-    throw new UsageError('Cannot use "--random-draft": it needs --random-weights');
-  }
-  const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
-    ? `--num-steps ${numSteps}`
-    : trees !== undefined
-    ? `--trees ${trees}`
-    : presets !== undefined
-    ? `--presets ${presets}`
-    : policies !== undefined
-    ? `--policies ${policies}`
-    : undefined;
-  if (drafts !== undefined && !hasDraft(given)) {
-    if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
-    const [target, head] = randomWeights === undefined
-      ? ["--model", "--draft MODEL"]
-      : ["--random-weights", "--random-draft CONFIG.json"];
-    clash(drafts, target, `it needs a draft; give ${head}`);
-  }
-  refuseImpossibleProfile(given);
-  if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
-    clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
-  }
-  if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
-    clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
-  }
-}
-
-function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
-  const { profile, bandwidth, output } = given;
-  if (profile !== true) {
-    if (bandwidth === undefined) return;
-    throw new UsageError('Cannot use "--bandwidth": it needs --profile');
-  }
-  for (const [key, { flag }] of Object.entries(SWEEP_ONLY)) {
-    if (given[key] === undefined) continue;
-    throw new UsageError(`Cannot use "${flag}" with "--profile": it belongs to a sweep`);
-  }
-  if (output === undefined || output === "md" || output === "json") return;
-  throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
-}
 
 /** Will there be a draft: the embedded model brings its own, others only where one is named. */
 export function hasDraft(given: Readonly<Record<string, unknown>>): boolean {

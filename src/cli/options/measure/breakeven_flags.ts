@@ -1,5 +1,6 @@
 import { UsageError } from "../../../errors.ts";
-import { BENCH_AXES, refuseImpossibleBench } from "./bench_flags.ts";
+import { BENCH_AXES } from "./bench_flags.ts";
+import { refuseImpossibleBench } from "./bench_refusals.ts";
 
 /** The terms of the equation. */
 export const BREAKEVEN = {

@@ -1,7 +1,7 @@
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
-import { refuseImpossibleBench } from "./bench_flags.ts";
+import { refuseImpossibleBench } from "./bench_refusals.ts";
 
 const ARRIVALS = {
   requestRate: {

@@ -1,5 +1,5 @@
 import { MOST_STEPS } from "../../../speculate/round_shape.ts";
-import { refuseImpossibleBench } from "./bench_flags.ts";
+import { refuseImpossibleBench } from "./bench_refusals.ts";
 
 /** What `eyrie profile` measures. */
 export const PROFILE = {

@@ -1,0 +1,89 @@
+import { variedFacts } from "./cases.ts";
+import { digits, ratioText } from "./columns.ts";
+import type { BenchRow } from "./row.ts";
+import { pairedRatio, type Ratio } from "./statistics.ts";
+
+/** One setting in one case on both WebGPUs, which took turns block by block. */
+export interface BackendRatio {
+  /** What sets the case apart from the others: `depth 512`; empty where nothing does. */
+  readonly place: string;
+  readonly batch: number;
+  readonly setting: string;
+  /** Of each WebGPU, in the order of `BackendRatios.names`. */
+  readonly tokensPerSecond: readonly [number, number];
+  /** Tokens/s of the second over those of the first in the same block: geometric mean, t interval. */
+  readonly over: Ratio;
+}
+
+export interface BackendRatios {
+  readonly names: readonly [string, string];
+  readonly ratios: readonly BackendRatio[];
+}
+
+/** The WebGPU that a row was measured on; rows of before there were two do not say. */
+export function webGpuOf({ webgpu = "builtin" }: Pick<BenchRow, "webgpu">): string {
+  return webgpu;
+}
+
+/** Undefined where the rows are not of two WebGPUs. */
+export function backendRatios(rows: readonly BenchRow[]): BackendRatios | undefined {
+  const names = [...new Set(rows.map(webGpuOf))];
+  const [first, second] = names;
+  if (first === undefined || second === undefined || names.length > 2) return undefined;
+  const own = rows.filter((row) => webGpuOf(row) === first);
+  const others = rows.filter((row) => webGpuOf(row) === second);
+  const facts = variedFacts(own);
+  const ratios = own.flatMap((row): BackendRatio[] => {
+    const other = others.find((each) => sameButBackend(row, each));
+    if (other === undefined) return [];
+    const place = facts.map(([title, of]) => `${title} ${of(row)}`).join(", ");
+    const { batch, setting } = row;
+    const [a, b] = [row.tokens_per_second, other.tokens_per_second];
+    const blocks = Math.min(a.samples.length, b.samples.length);
+    const logs = Array.from(
+      { length: blocks },
+      (_, block) => Math.log((b.samples[block] ?? NaN) / (a.samples[block] ?? NaN)),
+    );
+    return [{
+      ...{ place, batch, setting, tokensPerSecond: [a.mean, b.mean] },
+      over: pairedRatio(logs),
+    }];
+  });
+  return { names: [first, second], ratios };
+}
+
+function sameButBackend(a: BenchRow, b: BenchRow): boolean {
+  const key = (row: BenchRow) =>
+    JSON.stringify([
+      ...[row.model, row.draft, row.workload, row.batch, row.prompt_tokens, row.output_tokens],
+      ...[row.temperature, row.depth, row.rounds_per_sync, row.seed, row.setting],
+    ]);
+  return key(a) === key(b);
+}
+
+/** Heads and cells of a table. */
+export function ratioTable({ names, ratios }: BackendRatios): {
+  readonly heads: readonly string[];
+  readonly cells: readonly (readonly string[])[];
+} {
+  const placed = ratios.some(({ place }) => place !== "");
+  return {
+    heads: [
+      ...placed ? ["case"] : [],
+      ...["batch", "setting", `${names[0]} tokens/s`, `${names[1]} tokens/s`],
+      `${names[1]} over ${names[0]} [95 %]`,
+    ],
+    cells: ratios.map(({ place, batch, setting, tokensPerSecond: [a, b], over }) => [
+      ...placed ? [place] : [],
+      ...[String(batch), setting, digits(a), digits(b), ratioText(over)],
+    ]),
+  };
+}
+
+/** `batch 1, plain: dawn 2311 tokens/s, 1.03x builtin [1.01, 1.05]`, a line a setting. */
+export function ratioLines({ names: [first, second], ratios }: BackendRatios): string[] {
+  return ratios.map(({ place, batch, setting, tokensPerSecond, over }) =>
+    [...place === "" ? [] : [place], `batch ${batch}`, setting].join(", ") +
+    `: ${second} ${digits(tokensPerSecond[1])} tokens/s, ${ratioText(over, `x ${first}`)}`
+  );
+}

@@ -1,0 +1,114 @@
+import { dot, gridY, lineY, ruleY } from "@observablehq/plot";
+import { digits } from "../columns.ts";
+import type { PageMaker, PageNode } from "../page/dom.ts";
+import { type Looks, seriesScales } from "../page/series.ts";
+import { type GrowthRow, valueOf } from "./row.ts";
+
+interface Drawing {
+  readonly page: PageMaker;
+  readonly looks: Looks;
+  /** Of its line. */
+  readonly nameOf: (row: GrowthRow) => string;
+}
+
+/** What a chart shows of each row; null where a row has no such number. */
+interface Measure {
+  readonly caption: string;
+  readonly label: string;
+  readonly kind: GrowthRow["kind"];
+  readonly value: (row: GrowthRow) => number | null;
+  /** Drawn beside it, thin. */
+  readonly floor?: (row: GrowthRow) => number | null;
+}
+
+const MEASURES: readonly Measure[] = [
+  {
+    caption: "A step on the device; thin: its floor",
+    label: "ms",
+    kind: "round",
+    value: ({ device_ms, ms }) => device_ms ?? ms,
+    floor: ({ floor_ms }) => floor_ms,
+  },
+  {
+    caption: "The device's time over the floor",
+    label: "times",
+    kind: "round",
+    value: ({ over_floor }) => over_floor,
+  },
+  { caption: "Host", label: "ms", kind: "round", value: ({ host_ms }) => host_ms },
+  {
+    caption: "Verify rows of all sequences",
+    label: "rows/s",
+    kind: "round",
+    value: ({ rows_per_second }) => rows_per_second,
+  },
+  {
+    caption: "Memory, predicted",
+    label: "GB",
+    kind: "round",
+    value: ({ memory }) => memory.total / 1e9,
+  },
+  {
+    caption: "Prefill of the last tokens of a context",
+    label: "tokens/s",
+    kind: "prefill",
+    value: ({ rows_per_second }) => rows_per_second,
+  },
+];
+
+const WIDTH = 360;
+const HEIGHT = 240;
+const MARGIN = 52;
+
+/** The charts of an axis: a line a model. A chart of which no row has a number is left out. */
+export function chartsOf(
+  rows: readonly GrowthRow[],
+  drawing: Drawing,
+): { readonly caption: string; readonly chart: PageNode }[] {
+  return MEASURES.flatMap((measure) => {
+    const own = rows.filter((row) => row.kind === measure.kind && measure.value(row) !== null);
+    if (own.length === 0) return [];
+    return [{ caption: measure.caption, chart: growthChart(own, measure, drawing) }];
+  });
+}
+
+function growthChart(
+  rows: readonly GrowthRow[],
+  { caption, label, value, floor }: Measure,
+  { page, looks, nameOf }: Drawing,
+): PageNode {
+  const [{ axis }] = rows as [GrowthRow];
+  const points = (of: Measure["value"]) =>
+    rows.flatMap((row) => {
+      const y = of(row);
+      const name = nameOf(row);
+      const title = `${name}\n${axis} ${valueOf(row)}\n${digits(y ?? 0)} ${label}`;
+      return y === null ? [] : [{ x: valueOf(row), y, name, title }];
+    });
+  const measured = points(value);
+  const least = floor ? points(floor) : [];
+  const byName = [...Map.groupBy(measured, ({ name }) => name)];
+  const values = [...new Set(rows.map(valueOf))].toSorted((a, b) => a - b);
+  return page.chart({
+    ...{ width: WIDTH, height: HEIGHT, marginLeft: MARGIN, ...seriesScales(looks) },
+    // Values that double are as far apart as those from 0 to the first.
+    x: { type: "point", label: axis, domain: values },
+    y: { label, zero: true, nice: true, ticks: 5 },
+    marks: [
+      gridY({ ticks: 5 }),
+      ruleY([0]),
+      ...[...Map.groupBy(least, ({ name }) => name).values()].map((floors) =>
+        lineY(floors, { x: "x", y: "y", stroke: "name", strokeWidth: 1, strokeOpacity: 0.5 })
+      ),
+      ...byName.map(([name, own]) =>
+        lineY(own, {
+          ...{ x: "x", y: "y", stroke: "name" },
+          strokeDasharray: looks.get(name)?.dash ?? "",
+        })
+      ),
+      dot(measured, {
+        ...{ x: "x", y: "y", r: 4, fill: "name", symbol: "name", title: "title" },
+      }),
+    ],
+  }, `${caption} by ${axis}`);
+}

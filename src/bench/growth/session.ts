@@ -1,0 +1,179 @@
+import { openCoreProfiler } from "../../engine/check/profile.ts";
+import {
+  type GrowthPoint,
+  measurePrefill,
+  measureRounds,
+} from "../../engine/check/growth/growth.ts";
+import { fillCells } from "../../engine/check/growth/random_cells.ts";
+import {
+  enginesSizes,
+  growthPlan,
+  type GrowthRoom,
+  growthRoom,
+} from "../../engine/check/growth/room.ts";
+import { ranOutOfMemory } from "../../engine/load/fits.ts";
+import { type Engine, openEngine } from "../../engine/open.ts";
+import type { ModelRequest } from "../runner.ts";
+import { modelOptions, subjectOf } from "../subject.ts";
+import { type GrowthAsked, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
+import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
+
+/** What a growth measures of each model. */
+export interface GrowthRequest {
+  readonly models: readonly ModelRequest[];
+  readonly axes: GrowthAsked;
+  /** Rounds of a point: four times as many on hardware. */
+  readonly repeat: number;
+  /** 10^9 bytes a second; measured where absent. */
+  readonly bandwidth?: number;
+  readonly signal: AbortSignal;
+}
+
+export type GrowthEvent =
+  /** What is measured next; `done` of `total` points are. */
+  | {
+    readonly kind: "point";
+    readonly text: string;
+    readonly done: number;
+    readonly total: number;
+  }
+  | { readonly kind: "row"; readonly row: GrowthRow }
+  /** A point, or all of a model, that is left out. */
+  | { readonly kind: "skipped"; readonly what: string; readonly why: string };
+
+export type Growth = (request: GrowthRequest) => AsyncGenerator<GrowthEvent>;
+
+/** Tokens of a prompt whose prefill is measured at each context, at most. */
+const PROMPT = 512;
+/** The same on a software adapter: a chunk. */
+const SOFTWARE_PROMPT = 64;
+const HARDWARE_ROUNDS = 4;
+
+/**
+ * Measures model after model, axis after axis: an engine is opened for each axis, with no more memory than
+ * its points need. Ends after the point in flight where the signal aborts.
+ */
+export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
+  let { bandwidth } = request;
+  for (const model of request.models) {
+    using room = await growthRoom(modelOptions(model));
+    const axes = growthAxes(request.axes, { ...room.device, longest: room.longest });
+    const series = growthSeries(axes).map(({ axis, points }) => ({
+      axis,
+      ...Object.groupBy(points, (point) => room.faultOf(point) === undefined ? "fit" : "over"),
+    }));
+    for (const { axis, over = [] } of series) {
+      for (const point of over) yield skipped(model, axis, point, room.faultOf(point) ?? "");
+    }
+    const total = series.reduce((sum, { fit = [] }) => sum + fit.length, 0);
+    let done = 0;
+    for (const { axis, fit = [] } of series) {
+      const { engine, left, dropped } = await openFitting(model, room, fit, request.signal);
+      using _closed = engine;
+      done += dropped.length;
+      for (const point of dropped) yield skipped(model, axis, point, "the GPU ran out of memory");
+      if (engine === undefined) continue;
+      bandwidth ??= await bandwidthOf(engine);
+      const run = { engine, room, model, axis, bandwidth, request };
+      for (const point of left) {
+        if (request.signal.aborted) return;
+        yield { kind: "point", text: nameOf(model, axis, point), done: done++, total };
+        for (const row of await rowsOf(point, run)) yield { kind: "row", row };
+      }
+    }
+  }
+}
+
+function skipped(
+  model: ModelRequest,
+  axis: GrowthAxis,
+  point: GrowthPoint,
+  why: string,
+): GrowthEvent {
+  return { kind: "skipped", what: nameOf(model, axis, point), why };
+}
+
+/** A point by what it varies; a model by what it is called before it is opened. */
+function nameOf({ randomWeights, model }: ModelRequest, axis: GrowthAxis, point: GrowthPoint) {
+  return `${randomWeights ?? model ?? "fledgling"}, ${axis} ${point[axis]}`;
+}
+
+interface Fitting {
+  /** Undefined where not even the smallest point fits, or the signal aborted. */
+  readonly engine: Engine | undefined;
+  readonly left: readonly GrowthPoint[];
+  readonly dropped: readonly GrowthPoint[];
+}
+
+/** An engine for all points, or for as many as there is memory for: the largest go first. */
+async function openFitting(
+  model: ModelRequest,
+  room: GrowthRoom,
+  points: readonly GrowthPoint[],
+  signal: AbortSignal,
+): Promise<Fitting> {
+  const sizeOf = (point: GrowthPoint) => room.needOf(point).total;
+  const rising = points.toSorted((a, b) => sizeOf(a) - sizeOf(b));
+  for (let count = rising.length; count > 0 && !signal.aborted; count--) {
+    const [left, dropped] = [rising.slice(0, count), rising.slice(count)];
+    const engine = await opened(model, left);
+    if (engine) return { engine, left: points.filter((each) => left.includes(each)), dropped };
+  }
+  return { engine: undefined, left: [], dropped: signal.aborted ? [] : points };
+}
+
+/** Undefined where the GPU ran out of memory. */
+async function opened(
+  model: ModelRequest,
+  points: readonly GrowthPoint[],
+): Promise<Engine | undefined> {
+  const { depths: _, ...sizes } = enginesSizes(points);
+  try {
+    const engine = await openEngine({
+      ...modelOptions(model),
+      ...sizes,
+      speculate: growthPlan(points),
+      profile: true,
+      prefixCache: false,
+    });
+    await fillCells(engine.core);
+    return engine;
+  } catch (error) {
+    if (ranOutOfMemory(error)) return undefined;
+    throw error;
+  }
+}
+
+async function bandwidthOf({ core }: Engine): Promise<number | undefined> {
+  if (!core.gpu.info.features.includes("timestamp-query")) return undefined;
+  using profiler = await openCoreProfiler(core);
+  return await profiler.readBandwidth();
+}
+
+interface Run {
+  readonly engine: Engine;
+  readonly room: GrowthRoom;
+  readonly model: ModelRequest;
+  readonly axis: GrowthAxis;
+  readonly bandwidth: number | undefined;
+  readonly request: GrowthRequest;
+}
+
+/** The round of a point; in a series of contexts also the prefill that ends there. */
+async function rowsOf(point: GrowthPoint, run: Run): Promise<GrowthRow[]> {
+  const { engine: { core, chunkRows }, engine, room, axis, bandwidth, model } = run;
+  const { request: { repeat, signal } } = run;
+  const { software } = core.gpu.info;
+  const subject = subjectOf(engine, model);
+  const place = { subject, axis, point, bandwidth, memory: room.needOf(point) };
+  const times = software ? repeat : repeat * HARDWARE_ROUNDS;
+  const samples = await measureRounds(core, point, { times, signal });
+  const rows = samples && samples.rounds.length > 0 ? [roundRow(samples, place)] : [];
+  const count = Math.min(point.context, software ? SOFTWARE_PROMPT : PROMPT);
+  if (axis !== "context" || count === 0 || signal.aborted) return rows;
+  const prefill = await measurePrefill(core, {
+    ...{ context: point.context, count, chunkRows, signal },
+    times: software ? 1 : Math.min(repeat, 3),
+  });
+  return prefill && prefill.ms.length > 0 ? [...rows, prefillRow(prefill, place)] : rows;
+}

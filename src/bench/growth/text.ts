@@ -1,0 +1,76 @@
+import { stringify } from "csv-stringify/sync";
+import { markdownTable } from "markdown-table";
+import { digits } from "../columns.ts";
+import { growthTables } from "./columns.ts";
+import type { GrowthRow } from "./row.ts";
+
+/** What is said of a growth besides its rows. */
+export interface GrowthFacts {
+  /** 10^9 bytes a second. */
+  readonly bandwidth: { readonly gbps: number | null; readonly given: boolean };
+  /** Points that were left out, a line each. */
+  readonly skipped: readonly string[];
+}
+
+/** What the columns are. */
+export const GROWTH_NOTES: readonly string[] = [
+  "One axis at a time is varied, the others stay. A step is a round that is submitted alone, by the " +
+  "host's clock; its device time is of timestamps, host is what is left. Medians.",
+  "Floor: the bytes that have to be read and written, once each, at full bandwidth. Over floor: the " +
+  "device's time over it, of a prefill the whole time. Over first: over the device's time of the first row.",
+  "Contexts are random keys and values; drafts are the draft's own, without one random tokens. " +
+  "Memory is predicted for an engine with this point alone.",
+];
+
+/** Tables to read or to paste into an issue. */
+export function growthMarkdown(rows: readonly GrowthRow[], facts: GrowthFacts): string {
+  const tables = growthTables(rows).flatMap(({ title, rows, columns }) => [
+    `## ${title}`,
+    markdownTable(
+      [
+        columns.map(({ title }) => title),
+        ...rows.map((row) => columns.map(({ text }) => text(row))),
+      ],
+      { align: columns.map(() => "r") },
+    ),
+  ]);
+  const skipped = facts.skipped.map((line) => `left out: ${line}`).join("\n");
+  return [
+    ...deviceLines(rows),
+    bandwidthText(facts.bandwidth),
+    ...GROWTH_NOTES,
+    ...tables,
+    ...skipped === "" ? [] : [skipped],
+  ].join("\n\n") + "\n";
+}
+
+/** `model m, draft d, device x`, each once. */
+export function deviceLines(rows: readonly GrowthRow[]): string[] {
+  return [
+    ...new Set(
+      rows.map(({ model, draft, device }) =>
+        `model ${model}, draft ${draft ?? "none"}, device ${device}`
+      ),
+    ),
+  ];
+}
+
+export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string {
+  return gbps === null
+    ? "bandwidth not known: give --bandwidth for the floor of each step"
+    : `bandwidth ${digits(gbps)} GB/s (${given ? "given" : "measured"})`;
+}
+
+/** All numbers of the rows, flat, one header line; the names are those of the JSON rows. */
+export function growthCsv(rows: readonly GrowthRow[]): string {
+  return stringify(
+    rows.map(({ format: _, memory, ...row }) => ({
+      ...row,
+      memory_weights: memory.weights,
+      memory_kv: memory.kv,
+      memory_scratch: memory.scratch,
+      memory_total: memory.total,
+    })),
+    { header: true },
+  );
+}

@@ -1,0 +1,198 @@
+/** `eyrie bench --webgpu builtin,dawn`: a process for each WebGPU, because two of them in one crash. */
+import type { GrowthRow } from "../../bench/growth/row.ts";
+import type { PageFacts } from "../../bench/page/page.ts";
+import type { BenchRow } from "../../bench/row.ts";
+import { summary } from "../../bench/summary.ts";
+import type { BenchOptions } from "../options/options.ts";
+import { INTERRUPTED, type Io } from "../terminal/io.ts";
+import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { warn } from "../terminal/warn.ts";
+import type { BenchChild, StartChild } from "./child.ts";
+import { checkWritable, formatRows, writeNamed } from "./files.ts";
+import { writeGrowth } from "./growth.ts";
+import { commandText } from "./results.ts";
+import { TURN_LINE } from "./turns.ts";
+
+export interface BackendsContext {
+  readonly start: StartChild;
+  readonly io: Io;
+  /** The arguments of `eyrie bench`. */
+  readonly args: readonly string[];
+  readonly version: string;
+  readonly now?: () => Date;
+}
+
+/** Flags that each process gets other values of. */
+const OWN_FLAGS = ["--webgpu", "--output", "--output-file", "--wide"];
+
+/**
+ * Measures the same on each WebGPU. The processes take turns block by block, so that what slows the machine
+ * for a while slows both; where not all of them can be open at once, one follows the other.
+ */
+export async function runBackends(
+  options: BenchOptions,
+  context: BackendsContext,
+): Promise<number> {
+  const { io } = context;
+  const { outputFile, quiet } = options;
+  checkWritable(outputFile);
+  const status = statusLine(io.stderr, { shown: !quiet });
+  const names = options.webgpu;
+  const runs = names.map((name) => openRun(name, { ...context, quiet, status }));
+  const stop = () => runs.forEach((run) => run.interrupt());
+  io.signal.addEventListener("abort", stop);
+  try {
+    // A growth has no blocks.
+    if (options.growth) await inOrder(runs);
+    else await byTurns(runs, (line) => warn(line, { io, status, quiet }));
+  } finally {
+    io.signal.removeEventListener("abort", stop);
+    stop();
+    status.clear();
+  }
+  const facts = {
+    ...{ command: commandText("bench", context.args), version: context.version },
+    date: (context.now ?? (() => new Date()))(),
+  };
+  const rows = runs.flatMap((run) => run.rows);
+  if (options.growth) {
+    if (options.output === "jsonl" && outputFile === undefined) {
+      for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
+    }
+    writeGrowth(rows as GrowthRow[], { options, io, facts: { ...facts, skipped: [] } });
+  } else writeRows(rows as BenchRow[], { options, io, facts });
+  if (io.signal.aborted) return INTERRUPTED;
+  return runs.map(({ code }) => code ?? 1).find((code) => code !== 0) ?? 0;
+}
+
+function writeRows(
+  rows: readonly BenchRow[],
+  { options, io, facts }: {
+    readonly options: BenchOptions;
+    readonly io: Io;
+    readonly facts: PageFacts;
+  },
+): void {
+  const { outputFile: file, output: format = "md" } = options;
+  if (rows.length === 0) return;
+  if (file !== undefined) writeNamed(file, formatRows(rows, { format, facts }));
+  const shown = file === undefined ? format : "md";
+  const short = io.stdout.isTerminal && !options.wide && (file ?? options.output) === undefined;
+  io.stdout.write(
+    short
+      ? summary(rows, { columns: io.stdout.columns() })
+      : formatRows(rows, { format: shown, facts }),
+  );
+}
+
+/** One WebGPU's process and what it has measured. */
+interface Run {
+  readonly name: string;
+  readonly rows: unknown[];
+  /** Once it has ended. */
+  readonly code: number | undefined;
+  start(): void;
+  /** Lets it go on until it waits again; false where it has ended. */
+  turn(): Promise<boolean>;
+  interrupt(): void;
+}
+
+function openRun(
+  name: string,
+  { start, io, args, quiet, status }: BackendsContext & {
+    readonly quiet: boolean;
+    readonly status: StatusLine;
+  },
+): Run {
+  const rows: unknown[] = [];
+  const own = ["bench", ...without(args, OWN_FLAGS), "--webgpu", name, "--output", "jsonl"];
+  let child: BenchChild | undefined;
+  let code: number | undefined;
+  let waits = false;
+  return {
+    name,
+    rows,
+    get code() {
+      return code;
+    },
+    start() {
+      code = undefined;
+      child = start(own, (line) => tell(`${name}: ${line}`, { io, status, quiet }));
+    },
+    async turn() {
+      if (child === undefined || code !== undefined) return false;
+      if (waits) await child.go();
+      waits = false;
+      while (true) {
+        const { value: line, done } = await child.lines.next();
+        if (done) {
+          code = await child.ended;
+          return false;
+        }
+        if (line === TURN_LINE) {
+          waits = true;
+          return true;
+        }
+        if (line.startsWith("{")) rows.push(JSON.parse(line));
+        else if (line !== "") tell(`${name}: ${line}`, { io, status, quiet }); // a library's words
+      }
+    },
+    interrupt() {
+      if (code === undefined) child?.interrupt();
+    },
+  };
+}
+
+async function byTurns(runs: readonly Run[], say: (line: string) => void): Promise<void> {
+  const later: Run[] = [];
+  for (const run of runs) {
+    run.start();
+    if (await run.turn() || run.code === 0 || runs[0] === run) continue;
+    // It may have had no room beside the others.
+    say(`${run.name} does not open beside the other WebGPU: it is measured after it, not by turns`);
+    later.push(run);
+  }
+  let going = runs.filter((run) => run.code === undefined);
+  while (going.length > 0) {
+    const next: Run[] = [];
+    for (const run of going) if (await run.turn()) next.push(run);
+    going = next;
+  }
+  await inOrder(later);
+}
+
+async function inOrder(runs: readonly Run[]): Promise<void> {
+  for (const run of runs) {
+    run.start();
+    while (await run.turn());
+  }
+}
+
+/** What a process says on standard error: how far it is as a bar, all else as it is. */
+function tell(
+  line: string,
+  { io, status, quiet }: {
+    readonly io: Io;
+    readonly status: StatusLine;
+    readonly quiet: boolean;
+  },
+): void {
+  const [, name = "", done, total, text = ""] = /^(\w+): (\d+) of (\d+): (.*)$/.exec(line) ?? [];
+  if (total !== undefined && io.stderr.isTerminal) {
+    return status.bench({ done: Number(done), total: Number(total), text: `${name}, ${text}` });
+  }
+  status.clear();
+  if (!quiet || total === undefined) io.stderr.write(`${line}\n`);
+}
+
+/** The arguments without these flags and their values; `--wide` has none. */
+export function without(args: readonly string[], flags: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? "";
+    const [name = arg] = arg.split("=");
+    if (!flags.includes(name)) kept.push(arg);
+    else if (name === arg && name !== "--wide") at++;
+  }
+  return kept;
+}

@@ -1,0 +1,45 @@
+import { UsageError } from "../../../errors.ts";
+
+/** What WebGPU `bench` measures on; both are compared. */
+export const BENCH_WEBGPU = {
+  webgpu: {
+    flag: "--webgpu",
+    type: "names",
+    words: ["builtin", "dawn"],
+    help:
+      "Deno's own WebGPU, or Dawn, an npm package that is added once; builtin,dawn measures both side by side",
+    absent: "EYRIE_WEBGPU of the environment, else builtin",
+    example: "--webgpu builtin,dawn",
+  },
+} as const;
+
+/** Flags that are of one WebGPU, by the names of their values. */
+const OF_ONE = { profile: "--profile", resume: "--resume", emitConfig: "--emit-config" };
+
+/** @throws UsageError for names of no WebGPU, and for what two cannot have together. */
+export function refuseImpossibleBackends(given: Readonly<Record<string, unknown>>): void {
+  const { webgpu } = given;
+  if (!Array.isArray(webgpu)) return;
+  const names: readonly string[] = webgpu;
+  const known = names.every((name) => BENCH_WEBGPU.webgpu.words.some((word) => word === name));
+  if (!known || new Set(names).size < names.length) {
+    throw new UsageError(
+      `Cannot use "--webgpu ${names.join(",")}": allowed is builtin, dawn or builtin,dawn`,
+    );
+  }
+  if (names.length === 1) return;
+  for (const [key, flag] of Object.entries(OF_ONE)) {
+    if (given[key] === undefined) continue;
+    throw new UsageError(
+      `Cannot use "${flag}" with "--webgpu ${names.join(",")}": it is of one WebGPU`,
+    );
+  }
+}
+
+/** The one that a process is to open; undefined where the environment says. */
+export function oneBackend(
+  webgpu: string | readonly string[] | undefined,
+): "builtin" | "dawn" | undefined {
+  const [name] = typeof webgpu === "string" ? [webgpu] : webgpu ?? [];
+  return BENCH_WEBGPU.webgpu.words.find((word) => word === name);
+}

@@ -1,0 +1,100 @@
+import { UsageError } from "../../../errors.ts";
+import { refuseImpossibleBackends } from "./backend_flags.ts";
+import { BENCH_AXES, BENCH_OUTPUT, BENCH_RANDOM, BENCH_RUN, hasDraft } from "./bench_flags.ts";
+
+/** Flags that mean nothing to `--profile` and `--growth`. */
+const SWEEP_ONLY = {
+  trees: BENCH_AXES.trees,
+  presets: BENCH_AXES.presets,
+  policies: BENCH_AXES.policies,
+  promptTokens: BENCH_AXES.promptTokens,
+  outputTokens: BENCH_AXES.outputTokens,
+  temperatures: BENCH_AXES.temperatures,
+  roundsPerSync: BENCH_AXES.roundsPerSync,
+  workload: BENCH_RUN.workload,
+  wide: BENCH_OUTPUT.wide,
+  resume: BENCH_OUTPUT.resume,
+  emitConfig: BENCH_OUTPUT.emitConfig,
+};
+
+/** And to `--growth` alone. */
+const STEPS_ONLY = {
+  numSteps: BENCH_AXES.numSteps,
+  simulateAcceptance: BENCH_RANDOM.simulateAcceptance,
+};
+
+/** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
+export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
+  const { model, draft, randomWeights, randomDraft, workload, numSteps, trees, presets } = given;
+  const { policies } = given;
+  const clash = (flag: string, other: string, allowed: string) => {
+    throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
+  };
+  if (randomWeights !== undefined) {
+    if (model !== undefined) clash("--random-weights", "--model", "allowed is one of them");
+    if (draft !== undefined) clash("--random-weights", "--draft", "allowed is --random-draft");
+    if (workload !== undefined && workload !== "random") {
+      clash("--random-weights", `--workload ${workload}`, "it knows no text; allowed is random");
+    }
+  } else if (randomDraft !== undefined) {
+    throw new UsageError('Cannot use "--random-draft": it needs --random-weights');
+  }
+  const drafts = Array.isArray(numSteps) && numSteps.some((steps) => steps > 0)
+    ? `--num-steps ${numSteps}`
+    : trees !== undefined
+    ? `--trees ${trees}`
+    : presets !== undefined
+    ? `--presets ${presets}`
+    : policies !== undefined
+    ? `--policies ${policies}`
+    : undefined;
+  if (drafts !== undefined && !hasDraft(given)) {
+    if (draft === "none") clash(drafts, "--draft none", "nothing drafts; allowed is --num-steps 0");
+    const [target, head] = randomWeights === undefined
+      ? ["--model", "--draft MODEL"]
+      : ["--random-weights", "--random-draft CONFIG.json"];
+    clash(drafts, target, `it needs a draft; give ${head}`);
+  }
+  refuseImpossibleProfile(given);
+  refuseImpossibleBackends(given);
+  if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
+    clash("--trees", "--simulate-acceptance", "acceptance is simulated for chains alone");
+  }
+  if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
+    clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
+  }
+}
+
+function refuseImpossibleProfile(given: Readonly<Record<string, unknown>>): void {
+  const { profile, growth, bandwidth, rows, output } = given;
+  if (growth !== true && rows !== undefined) {
+    throw new UsageError('Cannot use "--rows": it needs --growth');
+  }
+  if (profile !== true && growth !== true) {
+    if (bandwidth === undefined) return;
+    throw new UsageError('Cannot use "--bandwidth": it needs --profile or --growth');
+  }
+  if (profile === true && growth === true) {
+    throw new UsageError('Cannot use "--profile" with "--growth": allowed is one of them');
+  }
+  const mode = profile === true ? "--profile" : "--growth";
+  const others = profile === true ? SWEEP_ONLY : { ...SWEEP_ONLY, ...STEPS_ONLY };
+  for (const [key, { flag }] of Object.entries(others)) {
+    if (given[key] === undefined) continue;
+    throw new UsageError(`Cannot use "${flag}" with "${mode}": it belongs to a sweep`);
+  }
+  if (growth === true) return refuseSeveralModels(given);
+  if (output === undefined || output === "md" || output === "json") return;
+  throw new UsageError(`Cannot use "--output ${output}" with "--profile": allowed is md, json`);
+}
+
+/** A draft is of one model. */
+function refuseSeveralModels(given: Readonly<Record<string, unknown>>): void {
+  const { model, randomWeights, draft, randomDraft } = given;
+  if (!String(randomWeights ?? model ?? "").includes(",")) return;
+  const [flag, value] = randomDraft === undefined
+    ? ["--draft", draft]
+    : ["--random-draft", randomDraft];
+  if (value === undefined || value === "none") return;
+  throw new UsageError(`Cannot use "${flag} ${value}" with several models: it is of one`);
+}

@@ -1,0 +1,97 @@
+/** Which points of growth a machine has room for, before anything is loaded. */
+import { type DeviceInfo, openGpu } from "../../../gpu/device.ts";
+import { gpuMemory } from "../../../gpu/memory.ts";
+import { PAGE } from "../../../model/plan/rows_layout.ts";
+import { chain, chains } from "../../../speculate/round_shape.ts";
+import { bytesText } from "../../../text/numbers.ts";
+import { openModels } from "../../load/load.ts";
+import { openRandomModels } from "../../load/random_models.ts";
+import { allLayers, capacityOf, type MemoryNeed, memoryNeed } from "../../load/sizes.ts";
+import type { Machine, OpenOptions } from "../../open.ts";
+import { staticPlan } from "../../schedule/speculation_choice.ts";
+import { type GrowthPoint, pointCells } from "./growth.ts";
+
+/** A model on an adapter. */
+export interface GrowthRoom extends Disposable {
+  readonly device: DeviceInfo;
+  /** Tokens of the longest context that a round of one row can be measured at. */
+  readonly longest: number;
+  /** What an engine for this point alone takes of the GPU's memory. */
+  needOf(point: GrowthPoint): MemoryNeed;
+  /** Why a point cannot be measured; undefined where it can, as far as is known. */
+  faultOf(point: GrowthPoint): string | undefined;
+}
+
+/** How an engine is opened in which all of these points can be measured. */
+export function enginesSizes(
+  points: readonly GrowthPoint[],
+): Required<Pick<OpenOptions, "maxBatch" | "maxKvTokens" | "contextLength">> & {
+  readonly depths: readonly number[];
+} {
+  const most = (of: (point: GrowthPoint) => number) => Math.max(...points.map(of));
+  const cells = (point: GrowthPoint) => Math.ceil(pointCells(point) / PAGE) * PAGE;
+  return {
+    maxBatch: most(({ batch }) => batch),
+    maxKvTokens: most((point) => point.batch * cells(point)),
+    contextLength: most(pointCells),
+    depths: [...new Set([0, ...points.map(({ rows }) => rows - 1)])].toSorted((a, b) => a - b),
+  };
+}
+
+/** An engine's plan for these points; no program is made before it is wanted. */
+export function growthPlan(points: readonly GrowthPoint[]): NonNullable<OpenOptions["speculate"]> {
+  const plan = staticPlan(chain(0), chains(enginesSizes(points).depths));
+  return () => ({ ...plan, warmed: [] });
+}
+
+/**
+ * Reads the configs and asks the adapter; both are closed again.
+ *
+ * @throws UsageError where a model cannot be used or there is no adapter.
+ */
+export async function growthRoom(
+  options: OpenOptions,
+  machine: Machine = { openGpu, gpuMemory },
+): Promise<GrowthRoom> {
+  using stack = new DisposableStack();
+  const models = stack.use(
+    options.random ? openRandomModels(options.random, options.algorithm) : openModels(options),
+  );
+  using gpu = await machine.openGpu(options);
+  const { info, limits } = gpu;
+  const adapter = { info, limits };
+  const units = gpu.matrixUnit !== undefined;
+  const memory = await machine.gpuMemory(info, Infinity);
+  const { maxPositions } = models.target.config;
+  const capacity = (point: GrowthPoint) => {
+    const { depths, ...sizes } = enginesSizes([point]);
+    return capacityOf(
+      { ...options, ...sizes, tiers: chains(depths) },
+      adapter,
+      allLayers(models),
+    );
+  };
+  const needOf = (point: GrowthPoint) =>
+    memoryNeed(models, capacity(point), { ...options, software: info.software, units });
+  const owned = stack.move();
+  return {
+    device: info,
+    longest: maxPositions - pointCells({ context: 1, rows: 1 }) + 1,
+    needOf,
+    faultOf(point) {
+      const cells = pointCells(point);
+      if (cells > maxPositions) {
+        return `the model has ${maxPositions} positions, of which ${cells} are needed`;
+      }
+      const { maxKvTokens } = enginesSizes([point]);
+      if (capacity(point).pages * PAGE < maxKvTokens) {
+        return `a layer's keys of ${maxKvTokens} tokens are more than the adapter binds`;
+      }
+      const { total } = needOf(point);
+      if (memory === undefined || total <= memory.free) return undefined;
+      return `it takes ${bytesText(total)}, the GPU has ${bytesText(memory.free)} free of ` +
+        bytesText(memory.total);
+    },
+    [Symbol.dispose]: () => owned.dispose(),
+  };
+}

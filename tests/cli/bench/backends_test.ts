@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { runBackends, without } from "../../../src/cli/bench/backends.ts";
+import type { BenchChild } from "../../../src/cli/bench/child.ts";
+import { openTurns, TURN_LINE } from "../../../src/cli/bench/turns.ts";
+import { parseArguments } from "../../../src/cli/options/parse.ts";
+import { UsageError } from "../../../src/errors.ts";
+import { sampleRows, SUBJECT } from "../../bench/fake.ts";
+import { fakeIo } from "../fake.ts";
+
+const [BUILTIN, DAWN] = await Promise.all(
+  (["builtin", "dawn"] as const).map((webgpu) =>
+    sampleRows({
+      ...{ batch: [1], numSteps: [0, 3], presets: [], blocks: 3 },
+      subject: { ...SUBJECT, webgpu, device: `Fake GPU by ${webgpu}` },
+    })
+  ),
+);
+
+interface Script {
+  /** Blocks, then rows, then the code. */
+  readonly blocks: number;
+  readonly rows?: readonly unknown[];
+  readonly code?: number;
+}
+
+/** Processes that say when they run: `scripts` by the number of the start. */
+function processes(scripts: readonly Script[]) {
+  const log: string[] = [];
+  const started: (readonly string[])[] = [];
+  const start = (args: readonly string[], onLine: (line: string) => void): BenchChild => {
+    const { blocks, rows = [], code = 0 } = scripts[started.length] ?? { blocks: 0 };
+    const name = args[args.indexOf("--webgpu") + 1] ?? "";
+    started.push(args);
+    let go = Promise.withResolvers<void>();
+    async function* lines() {
+      for (let block = 0; block < blocks; block++) {
+        yield TURN_LINE;
+        await go.promise;
+        go = Promise.withResolvers();
+        log.push(`${name} ${block}`);
+        onLine(`${block + 1} of ${blocks}: measured`);
+      }
+      for (const row of rows) yield JSON.stringify(row);
+      if (code !== 0) onLine("eyrie: Cannot load it");
+    }
+    return {
+      lines: lines(),
+      go: () => Promise.resolve(go.resolve()),
+      interrupt: () => void log.push(`${name} interrupted`),
+      ended: Promise.resolve(code),
+    };
+  };
+  return { log, started, start };
+}
+
+async function run(scripts: readonly Script[], args: readonly string[] = ["--num-steps", "0,3"]) {
+  const io = fakeIo();
+  const typed = ["--webgpu", "builtin,dawn", ...args];
+  const invocation = parseArguments(["bench", ...typed]);
+  assert.ok(invocation.command === "bench");
+  const { log, started, start } = processes(scripts);
+  const code = await runBackends(invocation.options, {
+    ...{ start, io, args: typed, version: "0", now: () => new Date(0) },
+  });
+  return { code, log, started, out: io.out(), err: io.err() };
+}
+
+Deno.test("two WebGPUs: blocks take turns, rows of both are in one table", async () => {
+  const { code, log, started, out, err } = await run([
+    { blocks: 3, rows: BUILTIN ?? [] },
+    { blocks: 3, rows: DAWN ?? [] },
+  ]);
+  assert.equal(code, 0);
+  assert.deepEqual(log, [0, 1, 2].flatMap((block) => [`builtin ${block}`, `dawn ${block}`]));
+  assert.deepEqual(
+    started,
+    ["builtin", "dawn"].map((name) => [
+      ...["bench", "--num-steps", "0,3"],
+      ...["--webgpu", name, "--output", "jsonl"],
+    ]),
+  );
+  assert.match(out, /device Fake GPU by builtin and Fake GPU by dawn/);
+  assert.match(out, /\| webgpu {2}\| batch \|/);
+  assert.match(out, /\| dawn over builtin \[95 %\] \|/);
+  assert.match(out, /batch 1, webgpu dawn: /);
+  assert.match(err, /^builtin: 1 of 3: measured\ndawn: 1 of 3: measured\n/);
+});
+
+Deno.test("two WebGPUs: one that does not open beside the other follows it", async () => {
+  const { code, log, started, out, err } = await run([
+    { blocks: 2, rows: BUILTIN ?? [] },
+    { blocks: 0, code: 2 },
+    { blocks: 2, rows: DAWN ?? [] },
+  ]);
+  assert.equal(code, 0);
+  assert.equal(started.length, 3);
+  assert.deepEqual(log, ["builtin 0", "builtin 1", "dawn 0", "dawn 1"]);
+  assert.match(err, /warning: dawn does not open beside the other WebGPU: .* not by turns/);
+  assert.match(out, /dawn over builtin/);
+});
+
+Deno.test("two WebGPUs: one that fails leaves the rows of the other and its code", async () => {
+  const { code, out, err } = await run([
+    { blocks: 1, rows: BUILTIN ?? [] },
+    { blocks: 0, code: 2 },
+    { blocks: 0, code: 2 },
+  ]);
+  assert.equal(code, 2);
+  assert.match(err, /dawn: eyrie: Cannot load it/);
+  assert.match(out, /plain/);
+  assert.ok(!out.includes("dawn over builtin"));
+});
+
+Deno.test("two WebGPUs: a growth of each one after the other", async () => {
+  const row = {
+    ...{ format: "eyrie-growth-1", model: "m", draft: null, kind: "round", axis: "context" },
+    ...{ context: 512, batch: 1, rows: 1, runs: 5, ms: 5, device_ms: 4, draft_ms: 0 },
+    ...{ verify_ms: 4, extend_ms: 0, host_ms: 1, bytes: 4e6, flops: 1e9, floor_ms: 1 },
+    ...{ over_floor: 4, tflops: 0.25, rows_per_second: 200, memory: { total: 6 } },
+  };
+  const rowOf = (webgpu: string) => ({ ...row, webgpu, device: webgpu });
+  const { code, started, out } = await run(
+    [{ blocks: 0, rows: [rowOf("builtin")] }, { blocks: 0, rows: [rowOf("dawn")] }],
+    ["--growth", "--rows", "1"],
+  );
+  assert.deepEqual([code, started.length], [0, 2]);
+  assert.ok(started.every((args) => args.includes("--growth")));
+  assert.match(out, /## m, builtin: a round by context.*## m, dawn: a round by context/s);
+});
+
+Deno.test("flags of one process are left out, with or without their value in one word", () => {
+  const flags = ["--output", "--webgpu", "--wide"];
+  const typed = ["--output", "html", "--wide", "--repeat", "3", "--webgpu=builtin,dawn", "-q"];
+  assert.deepEqual(without(typed, flags), ["--repeat", "3", "-q"]);
+});
+
+Deno.test("which WebGPUs, and what is of one alone", () => {
+  const cases = [
+    ["--webgpu wgpu", 'Cannot use "--webgpu wgpu": allowed is builtin, dawn or builtin,dawn'],
+    ["--webgpu dawn,dawn", 'Cannot use "--webgpu dawn,dawn": allowed is'],
+    ["--webgpu builtin,dawn --profile", 'Cannot use "--profile" with "--webgpu builtin,dawn": '],
+    ["--webgpu dawn,builtin --resume x", 'Cannot use "--resume" with "--webgpu dawn,builtin": '],
+  ] as const;
+  for (const [args, message] of cases) {
+    assert.throws(
+      () => parseArguments(["bench", ...args.split(" ")]),
+      (error) => error instanceof UsageError && error.message.startsWith(message),
+      args,
+    );
+  }
+  const one = parseArguments(["bench", "--webgpu", "dawn"]);
+  assert.ok(one.command === "bench");
+  assert.deepEqual(one.options.webgpu, ["dawn"]);
+});
+
+Deno.test("a turn is said and waited for; Ctrl+C ends the wait", async () => {
+  const io = fakeIo();
+  const { turn } = openTurns(io);
+  let began = false;
+  const first = turn().then(() => began = true);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual([io.out(), began], [`${TURN_LINE}\n`, false]);
+  io.type("\n");
+  await first;
+  const second = turn();
+  io.interrupt();
+  await second;
+  // Nothing is asked for any more.
+  await turn();
+  assert.equal(io.out(), `${TURN_LINE}\n`.repeat(2));
+  io.endInput();
+});

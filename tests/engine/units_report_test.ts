@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import type { LoadedWeights } from "../../src/engine/device/models.ts";
+import { unitsReport, unitsText } from "../../src/engine/matrices/units_report.ts";
+import type { Matrix, TensorMatrices } from "../../src/gpu/matrix.ts";
+import { openEngine } from "./open.ts";
+
+const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
+
+Deno.test("units: matrices there, and the others by the reason", async () => {
+  using engine = await openEngine({ draft: "none" });
+  const { core: { gpu, models } } = engine;
+  const { config, weights } = models.target;
+  const limits = {
+    maxComputeInvocationsPerWorkgroup: 1024,
+    maxComputeWorkgroupStorageSize: 32768,
+    maxStorageBuffersPerShaderStage: 16,
+  } as GPUSupportedLimits;
+  const device = { ...gpu, info: gpu.info, matrixUnit: UNIT };
+  const [first, ...layers] = weights.layers;
+  assert.ok(first?.mlp.kind === "dense" && first.attention.kind === "heads");
+  // One matrix of a layer each: integers, and a width that no tile divides.
+  const quantized: Matrix = { ...first.mlp.down, format: "q8" };
+  const narrow: Matrix = { ...first.attention.qkv, cols: 40 };
+  const odd = {
+    ...first,
+    mlp: { ...first.mlp, down: quantized },
+    attention: { ...first.attention, qkv: narrow },
+  };
+  const scaled = [weights.head, first.mlp.gateUp, first.attention.o];
+  const scales = new Map(
+    scaled.flatMap(({ shards }) => shards).map((shard) => [shard, shard.operand]),
+  );
+  const loaded = {
+    target: { config, weights: { ...weights, layers: [odd, ...layers] } },
+    draft: undefined,
+    tensor: { scales } as unknown as TensorMatrices,
+  } as LoadedWeights;
+  const report = unitsReport({ ...device, limits }, loaded);
+  assert.equal(report?.unit, "16x16x16");
+  assert.deepEqual([report?.matrices, report?.precision], [3, "f32"]);
+  // Four matrices a layer that fit and have no scales.
+  assert.deepEqual(report?.others, [
+    { why: "numbers that f16 cannot hold", count: 4 * layers.length },
+    { why: "format q8", count: 1 },
+    { why: "shape [rows, cols] in no tile", count: 1 },
+  ]);
+  assert.equal(unitsReport({ ...device, limits, matrixUnit: undefined }, loaded), undefined);
+  assert.equal(
+    unitsText({
+      ...{ unit: "8x8x8", precision: "f16", matrices: 1 },
+      others: [{ why: "format q4", count: 7 }],
+    }),
+    "1 matrix on units of 8x8x8, precision f16; 7 not: format q4",
+  );
+});
+
+Deno.test("units: an engine tells what its device has", async () => {
+  using engine = await openEngine({ draft: "none", quantize: "q8" });
+  const { matrixUnit } = engine.core.gpu;
+  assert.equal(engine.units === undefined, matrixUnit === undefined);
+  if (engine.units === undefined) return;
+  assert.ok(engine.units.others.some(({ why }) => why === "format q8"));
+});

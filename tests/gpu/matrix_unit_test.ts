@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { UsageError } from "../../src/errors.ts";
+import { checkPrecision } from "../../src/gpu/device.ts";
+import { matrixUnit, wantsUnits } from "../../src/gpu/matrix_unit.ts";
+
+Deno.test("matrix units: not used on a software adapter unless asked for", () => {
+  for (
+    const [value, hardware, software] of [
+      [undefined, true, false],
+      ["", true, false],
+      ["auto", true, false],
+      ["on", true, true],
+      ["off", false, false],
+    ] as const
+  ) {
+    assert.deepEqual([wantsUnits(false, value ?? ""), wantsUnits(true, value ?? "")], [
+      hardware,
+      software,
+    ]);
+  }
+  assert.throws(
+    () => wantsUnits(false, "yes"),
+    new UsageError('Cannot use EYRIE_MATRIX_UNITS "yes": it is auto, on, off'),
+  );
+});
+
+Deno.test("precision f16 is refused where there are no matrix units", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  checkPrecision("f16", unit, { webgpu: "dawn" });
+  checkPrecision("f32", undefined, { webgpu: "builtin" });
+  assert.throws(
+    () => checkPrecision("f16", undefined, { webgpu: "builtin" }),
+    new UsageError(
+      "Cannot use --precision f16: it is for matrix units, " +
+        'WebGPU "builtin" has none; --webgpu dawn has them on some GPUs',
+    ),
+  );
+  assert.throws(() => checkPrecision("f16", undefined, { webgpu: "dawn" }), /EYRIE_MATRIX_UNITS/);
+});
+
+Deno.test("matrix units: the largest of f16 to f32, where subgroups have one size", () => {
+  const config = (size: number, resultComponentType = "f32") => ({
+    ...{ M: size, N: size, K: size, componentType: "f16", resultComponentType },
+  });
+  const info = (min: number, max: number, configs: readonly object[]) =>
+    ({
+      subgroupMinSize: min,
+      subgroupMaxSize: max,
+      subgroupMatrixConfigs: configs,
+    }) as unknown as GPUAdapterInfo;
+  const both = [config(8), config(16), config(32, "f16")];
+  assert.deepEqual(matrixUnit(info(32, 32, both)), { m: 16, n: 16, k: 16, lanes: 32 });
+  assert.equal(matrixUnit(info(8, 32, both)), undefined);
+  assert.equal(matrixUnit(info(32, 32, [])), undefined);
+});
