@@ -2,7 +2,7 @@ import { median } from "../src/bench/statistics.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import { workAt } from "../src/gpu/kernel.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
-import { compiler, encode, type Program } from "../src/gpu/program.ts";
+import { compiler, encode, type Program, within } from "../src/gpu/program.ts";
 import { openReadback } from "../src/gpu/readback.ts";
 import { openAllocations } from "./allocations.ts";
 import type { MicroCase } from "./case.ts";
@@ -37,7 +37,9 @@ export async function openCase(gpu: Gpu, one: MicroCase): Promise<OpenCase> {
   const allocations = stack.use(openAllocations(gpu));
   const { compile } = compiler(gpu);
   const programs: Program[] = [];
-  for (const plan of one.make(allocations)) programs.push(await compile(plan));
+  for (const plan of one.make(allocations)) {
+    programs.push(within(await compile(plan), one.context ?? Infinity));
+  }
   const work = workOf(programs[0] as Program, one.context ?? 0);
   await allocations.filled();
   const timer = stack.use(await openTimer(gpu));

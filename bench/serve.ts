@@ -6,6 +6,7 @@ import { matmulCases } from "./cases/matmul.ts";
 import { mixtureCases } from "./cases/mixture.ts";
 import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
+import { layerCases } from "./cases/layer.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
 
@@ -29,6 +30,7 @@ export async function serve(): Promise<void> {
     ...attentionCases(software),
     ...draftHeadCases(software),
     ...rowCases(software),
+    ...layerCases(software),
     ...adjustCases(),
   ];
   const names = cases.map(({ name }) => name);

@@ -23,6 +23,10 @@ import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
 import draftNextRow from "./choose/draft_next_row.wgsl" with { type: "text" };
+import gather from "./choose/gather.wgsl" with { type: "text" };
+import gathered from "./choose/gathered.wgsl" with { type: "text" };
+import gatheredLayout from "./choose/gathered_layout.wgsl" with { type: "text" };
+import gatheredNone from "./choose/gathered_none.wgsl" with { type: "text" };
 import kept from "./choose/kept.wgsl" with { type: "text" };
 import keptMass from "./choose/kept_mass.wgsl" with { type: "text" };
 import keptRowChain from "./choose/kept_row_chain.wgsl" with { type: "text" };
@@ -94,10 +98,17 @@ import gateGelu from "./matmul/epilogue/gate_gelu.wgsl" with { type: "text" };
 import gateSilu from "./matmul/epilogue/gate_silu.wgsl" with { type: "text" };
 import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
+import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
+import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
+import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
+import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
+import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
+import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
 import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
+import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
@@ -212,6 +223,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
   "choose/draft_next_row": draftNextRow,
+  "choose/gather": gather,
+  "choose/gathered": gathered,
+  "choose/gathered_layout": gatheredLayout,
+  "choose/gathered_none": gatheredNone,
   "choose/kept": kept,
   "choose/kept_mass": keptMass,
   "choose/kept_row_chain": keptRowChain,
@@ -283,10 +298,17 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/gate_silu": gateSilu,
   "matmul/epilogue/gated_noted": gatedNoted,
   "matmul/epilogue/swiglu": epilogueSwiglu,
+  "matmul/hold/combined": holdCombined,
+  "matmul/hold/combined_held": holdCombinedHeld,
+  "matmul/hold/normed": holdNormed,
+  "matmul/hold/normed_held": holdNormedHeld,
+  "matmul/hold/rows": holdRows,
+  "matmul/hold/rows_held": holdRowsHeld,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
   "matmul/matmul": matmul,
   "matmul/matmul_prefetch": matmulPrefetch,
+  "matmul/matmul_resident": matmulResident,
   "matmul/matmul_staged": matmulStaged,
   "matmul/out": out,
   "matmul/out_partial": outPartial,

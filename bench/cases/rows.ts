@@ -1,3 +1,4 @@
+import { gatheredWords } from "../../shaders/choose/gather.ts";
 import { choose } from "../../shaders/choose/choose.ts";
 import { draftChoose } from "../../shaders/choose/draft_choose.ts";
 import {
@@ -58,7 +59,9 @@ function chooseCase(
       const chosen = from.random(count);
       const partials = from.random(count * slicePartialWords(vocab));
       const shape = { count, vocab, stride: vocab, lanes };
-      return [choose({ logits, partials, rows, slots, chosen }, shape)];
+      const words = count * gatheredWords(vocab, lanes);
+      const gathered = words > 0 ? from.random(words) : undefined;
+      return [choose({ logits, partials, rows, slots, chosen, gathered }, shape)];
     },
   };
 }
@@ -98,6 +101,8 @@ export function rowCases(software: boolean): MicroCase[] {
   return [
     ...COUNTS.map((rows) => normCase(llama(software), rows)),
     ...[1, 8].map((batch) => draftChooseCase(llama(software), batch)),
-    ...SAMPLINGS.flatMap((sampling) => [1, 8].map((count) => chooseCase(sampling, 128_256, count))),
+    ...[128_256, 151_936].flatMap((vocab) =>
+      SAMPLINGS.flatMap((sampling) => [1, 8].map((count) => chooseCase(sampling, vocab, count)))
+    ),
   ];
 }

@@ -3,7 +3,7 @@
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head,
 // split): all its queries share each read of keys and values. Queries are numbered row * $GROUP +
-// head and come in $QUADS fours, one to a vector component. Three steps:
+// head and come in $QUADS fours, one to a vector component, of which $QUERIES are used. Three steps:
 //   scores   $LANES invocations share a cell: lane l sums vec8s l, l + $LANES, ... of q . k, the lanes
 //            are added in order of l;
 //   weights  exp(score - peak of the split);
@@ -171,7 +171,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   value$c = stored(slot, kv_head, value$c);
   //end
   //for j in QUADS
-  //for h in FOUR
+  //for h in QUERIES
   let query$j_$h = ((row + min((4u * $ju + $hu) / GROUP, count - 1u)) * heads
     + tile.y * GROUP + (4u * $ju + $hu) % GROUP) * (2u * VEC8S);
   //for p in PASSES
@@ -186,7 +186,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let k$p = vec8_of(load_key(key$p, e));
     //end
     //for j in QUADS
-    //for h in FOUR
+    //for h in QUERIES
     {
       let own = Vec8(q[query$j_$h + e], q[query$j_$h + VEC8S + e]);
       //for p in PASSES
@@ -204,6 +204,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   //for j in QUADS
   //for p in PASSES
+  //for h in UNUSED
+  let dot$j_$p_$(QUERIES + h) = 0.0;
+  //end
   pool[lane * STRIDE + cell + $pu * AT_ONCE] = vec4<f32>(dot$j_$p_0, dot$j_$p_1, dot$j_$p_2, dot$j_$p_3);
   //end
   workgroupBarrier();
@@ -251,7 +254,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for j in QUADS
   var total$j = vec4<f32>(0.0);
   //for h in FOUR
-  var lo$j_$h = vec4<f32>(0.0);
+  var lo$j_$h = vec4<f32>(0.0); // of unused components nothing is added
   var hi$j_$h = vec4<f32>(0.0);
   //end
   //end
@@ -262,7 +265,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     {
       let weight = scores[$ju * SPLIT_CELLS + part + $cu * PARTS];
       total$j += weight;
-      //for h in FOUR
+      //for h in QUERIES
       lo$j_$h = fma(vec4<f32>(weight[$h]), v.lo, lo$j_$h);
       hi$j_$h = fma(vec4<f32>(weight[$h]), v.hi, hi$j_$h);
       //end

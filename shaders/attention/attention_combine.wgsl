@@ -77,21 +77,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (thread % QUADS == 0u) {
     lane_stats[lane] = vec2<f32>(peak, total);
   }
-  workgroupBarrier();
-  var top = NEGATIVE;
-  //for l in LANES
-  top = max(top, lane_stats[$l].x);
-  //end
-  lane_sums[thread] = sum * exp(peak - top);
+  lane_sums[thread] = sum;
   workgroupBarrier();
   if (lane > 0u) {
     return;
   }
+  var top = NEGATIVE;
+  //for l in LANES
+  top = max(top, lane_stats[$l].x);
+  //end
   total = 0.0;
   sum = vec4<f32>(0.0);
   //for l in LANES
-  total = fma(lane_stats[$l].y, exp(lane_stats[$l].x - top), total);
-  sum += lane_sums[$lu * QUADS + thread];
+  {
+    let share = exp(lane_stats[$l].x - top);
+    total = fma(lane_stats[$l].y, share, total);
+    sum = fma(lane_sums[$lu * QUADS + thread], vec4<f32>(share), sum);
+  }
   //end
   let y = sum / total;
   out[query * HEAD + quad] = y;

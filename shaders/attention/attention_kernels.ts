@@ -74,6 +74,7 @@ export function chunkCounts(
 ): Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number> & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
+  const QUERIES = Math.min(4, tile * group);
   // A split's cells times the lanes of each are at least the workgroup.
   const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
   const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
@@ -95,8 +96,10 @@ export function chunkCounts(
     LATE: CELLS - EARLY,
     TURNS: Math.ceil(QUADS * SPLIT_CELLS / THREADS),
     OUTS: Math.ceil(4 * VEC8S / THREADS),
-    HALVES: 2,
+    HALVES: Math.ceil(QUERIES / 2),
     FOUR: 4,
+    QUERIES,
+    UNUSED: 4 - QUERIES,
     EIGHT: 8,
   };
 }

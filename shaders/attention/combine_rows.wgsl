@@ -23,7 +23,6 @@ const NEGATIVE = -3.0e38; // below every score
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let own = rows[FIRST_ROW + group.y];
-  let zero = own.zero.x;
   let at = group.x * THREADS + thread;
   if (at >= HEADS * HEAD) {
     return;
@@ -51,8 +50,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (c + $au < kept) {
       let share = exp(stat$a.x - top);
       total = fma(stat$a.y, share, total);
-      // The product is rounded before it is added: no compiler knows that zero is 0.
-      sum += bitcast<vec4<f32>>(bitcast<vec4<u32>>(sum$a * share) ^ vec4<u32>(zero));
+      sum = fma(sum$a, vec4<f32>(share), sum);
     }
     //end
   }

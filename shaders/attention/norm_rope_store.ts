@@ -10,30 +10,25 @@ import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, KvPlace } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
-const KERNELS = {
-  bf16: normRopeStoreKernel("bf16"),
-  f16: normRopeStoreKernel("f16"),
-  f32: normRopeStoreKernel("f32"),
-};
+const kernels = new Map<string, ReturnType<typeof normRopeStoreKernel>>();
 
-function normRopeStoreKernel(dtype: KvDtype): Kernel<
+function normRopeStoreKernel(
+  name: string,
+  { dtype, lanes, pairs }: {
+    readonly dtype: KvDtype;
+    readonly lanes: number;
+    /** Of a head, a lane. */
+    readonly pairs: number;
+  },
+): Kernel<
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
-  "EPS" | "LANES" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
+  "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const slots = { kv_store: `fragments/kv_store_${dtype}` };
-  const code = shader("attention/norm_rope_store", { slots });
-  return kernel(`norm_rope_store_${dtype}`, code, {
+  const counts = { LANES: lanes, PAIRS: pairs };
+  return kernel(name, shader("attention/norm_rope_store", { slots, counts }), {
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
-    constants: [
-      "EPS",
-      "LANES",
-      "Q_SPAN",
-      "K_SPAN",
-      "HEAD_DIM",
-      "Q_HEADS",
-      "KV_HEADS",
-      "TABLE_PAGES",
-    ],
+    constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
   });
 }
 
@@ -53,12 +48,18 @@ export function normRopeStore(
   },
 ): Dispatch {
   const { q: out, ...others } = buffers;
-  const { heads, kvHeads, headDim, count } = shape;
-  return dispatch(KERNELS[shape.kvDtype], {
+  const { heads, kvHeads, headDim, count, kvDtype: dtype } = shape;
+  const lanes = shape.tuning.software ? 8 : 32;
+  const pairs = Math.ceil(headDim / 2 / lanes);
+  const name = `norm_rope_store_${dtype}_${lanes}x${pairs}`;
+  const code = kernels.getOrInsertComputed(
+    name,
+    () => normRopeStoreKernel(name, { dtype, lanes, pairs }),
+  );
+  return dispatch(code, {
     buffers: { out, ...others },
     constants: {
       EPS: shape.eps,
-      LANES: shape.tuning.software ? 8 : 32,
       Q_SPAN: shape.whole ? heads : 1,
       K_SPAN: shape.whole ? kvHeads : 1,
       HEAD_DIM: headDim,

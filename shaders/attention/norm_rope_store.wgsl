@@ -2,22 +2,24 @@
 // weight; then rotates and stores them and v (fragments/place_head.wgsl).
 //
 // One workgroup per (head, row); heads run over q, k, v of a qkv row. Lane l takes rope pairs l,
-// l + LANES, ... of the heads that are normed together; the lanes' squares are added in order of l.
+// l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l. All that
+// is read is asked for before the sum is waited for.
 
 //use fragments/place_head
 
 override EPS: f32;
-override LANES: u32;
 override Q_SPAN: u32; // heads of q that are normed together, 1 or all
 override K_SPAN: u32;
+
+const LANES = $LANESu;
 
 @group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, Q_HEADS + 2 KV_HEADS, HEAD_DIM]
 @group(0) @binding(1) var<storage, read> weight: array<f32>; // [Q_SPAN + K_SPAN, HEAD_DIM]: of q, of k
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, Q_HEADS, HEAD_DIM]: q
 
-var<workgroup> squares: array<f32, LANES>;
+var<workgroup> squares: array<f32, $LANES>;
 
-@compute @workgroup_size(LANES)
+@compute @workgroup_size($LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let head = tile.x;
   let half = HEAD_DIM / 2u;
@@ -27,28 +29,42 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let span = select(K_SPAN, Q_SPAN, is_q);
   let before = select(Q_HEADS, 0u, is_q);
   let within = (head - before) % span;
+  let normed = head < Q_HEADS + KV_HEADS;
+  let first_weight = select(0u, (select(Q_SPAN, 0u, is_q) + within) * HEAD_DIM, normed);
+  //for p in PAIRS
+  let w$p = lane + $pu * LANES;
+  let at$p = min(w$p, half - 1u);
+  let pair$p = vec2<f32>(qkv[first + at$p], qkv[first + half + at$p]);
+  let gain$p = vec2<f32>(weight[first_weight + at$p], weight[first_weight + half + at$p]);
+  let place$p = head_place(tile.y, head, at$p);
+  //end
   var square = 0.0;
-  for (var h = 0u; h < span; h++) {
-    let other = (row + head - within + h) * HEAD_DIM;
-    for (var w = lane; w < half; w += LANES) {
-      let a = qkv[other + w];
-      let b = qkv[other + half + w];
-      square = fma(b, b, fma(a, a, square));
+  if (span == 1u) {
+    //for p in PAIRS
+    if (w$p < half) {
+      square = fma(pair$p.y, pair$p.y, fma(pair$p.x, pair$p.x, square));
+    }
+    //end
+  } else {
+    for (var h = 0u; h < span; h++) {
+      let other = (row + head - within + h) * HEAD_DIM;
+      for (var w = lane; w < half; w += LANES) {
+        let a = qkv[other + w];
+        let b = qkv[other + half + w];
+        square = fma(b, b, fma(a, a, square));
+      }
     }
   }
   squares[lane] = square;
   workgroupBarrier();
   var sum = 0.0;
-  for (var l = 0u; l < LANES; l++) {
-    sum += squares[l];
-  }
+  //for l in LANES
+  sum += squares[$l];
+  //end
   let scale = 1.0 / sqrt(sum / f32(span * HEAD_DIM) + EPS);
-  let first_weight = (select(Q_SPAN, 0u, is_q) + within) * HEAD_DIM;
-  for (var w = lane; w < half; w += LANES) {
-    var pair = vec2<f32>(qkv[first + w], qkv[first + half + w]);
-    if (head < Q_HEADS + KV_HEADS) {
-      pair = pair * scale * vec2<f32>(weight[first_weight + w], weight[first_weight + half + w]);
-    }
-    place_head(tile.y, head, w, pair);
+  //for p in PAIRS
+  if (w$p < half) {
+    put_head(place$p, head, w$p, select(pair$p, pair$p * scale * gain$p, normed));
   }
+  //end
 }

@@ -1,15 +1,17 @@
-import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import { slicePartialCount, slicePartials } from "../partial/slice_partials.ts";
-import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
+import { gather, GATHERED } from "./gather.ts";
+import { keptCounts } from "./kept.ts";
 
 /** What `chosen` holds where the logits were not numbers. */
 export const NOT_A_TOKEN = 0xffffffff;
-
-/** Loads in flight of a lane; few lanes are a processor's, which gains nothing from them. */
-function unrolled(lanes: number): number {
-  return lanes < 64 ? 1 : 4;
-}
 
 /**
  * Enough lanes that none sees over 2048 tokens a pass: Mesa's software driver ends an invocation's
@@ -19,19 +21,22 @@ export function lanesOf(vocab: number, lanes: number): number {
   return Math.max(lanes, 2 ** Math.ceil(Math.log2(vocab / 2048)));
 }
 
-/** Counts of kept.wgsl. */
-export function keptCounts(lanes: number): Readonly<Record<string, number>> {
-  return { UNROLL: unrolled(lanes), QUADS: 4, ...foldCounts(lanes) };
-}
+const BINDINGS = ["logits", "partials", "rows", "slots", "chosen"] as const;
+const CONSTANTS = ["VOCAB", "STRIDE", "PARTIALS", "LANES"] as const;
 
-function chooseKernel(lanes: number) {
-  return kernel(`choose_${lanes}`, shader("choose/choose", { counts: keptCounts(lanes) }), {
-    bindings: ["logits", "partials", "rows", "slots", "chosen"],
-    constants: ["VOCAB", "STRIDE", "PARTIALS", "LANES"],
+function chooseKernel(lanes: number, quick: boolean): Kernel {
+  const name = `choose${quick ? "_gathered" : ""}_${lanes}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const slots = { gathered: quick ? "choose/gathered" : "choose/gathered_none" };
+    const counts = { ...keptCounts(lanes), GATHERED };
+    return kernel(name, shader("choose/choose", { slots, counts }), {
+      bindings: [...BINDINGS, ...quick ? ["gathered"] : []],
+      constants: CONSTANTS,
+    });
   });
 }
 
-const kernels = new Map<number, ReturnType<typeof chooseKernel>>();
+const kernels = new Map<string, Kernel>();
 
 /** Records the target's choice at each of `count` rows. */
 export function choose(
@@ -43,6 +48,8 @@ export function choose(
     readonly rows: Operand;
     readonly slots: Operand;
     readonly chosen: Operand;
+    /** Scratch, [count, gatheredWords(vocab, lanes)] u32; absent where that is 0. */
+    readonly gathered?: Operand | undefined;
   },
   shape: {
     readonly count: number;
@@ -53,15 +60,16 @@ export function choose(
     readonly lanes: number;
   },
 ): Dispatch[] {
-  const { logits } = buffers;
+  const { logits, gathered, ...others } = buffers;
   const { count: rows, vocab, stride } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
   return [
     slicePartials({ logits, partials: buffers.partials }, {
       ...{ kind: "argmax", rows, vocab, stride, lanes, label: "choose" },
     }),
-    dispatch(kernels.getOrInsertComputed(lanes, chooseKernel), {
-      buffers,
+    ...gathered ? [gather({ ...buffers, gathered }, shape)] : [],
+    dispatch(chooseKernel(lanes, gathered !== undefined), {
+      buffers: { logits, ...others, ...gathered ? { gathered } : {} },
       constants: {
         VOCAB: vocab,
         STRIDE: stride,

@@ -6,11 +6,14 @@
 // Which are kept: kept.wgsl. tests/reference/choose.ts is the same rule in float64.
 //
 // One workgroup per row; the largest logit is found in the row's partial argmaxes. A logit of NaN or plus
-// infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice.
+// infinity, or none above minus infinity, gives NOT_A_TOKEN: a broken model, not a choice. Slot:
+//   gathered: `fn quick(row, by, slot, position, lane)`, the choice where it is known without a look through the row
+//     (gathered.wgsl), NO_ARGMAX where not.
 
 //use fragments/rows
 //use fragments/workgroup_argmax
 //use choose/kept
+//use gathered
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits
@@ -57,8 +60,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (best.y != NOT_A_TOKEN) {
       let row = tile.x * STRIDE;
       let by = weigh(row, logits[row + best.y], slot);
-      let floor = kept_from(by, slot, lane);
-      best = race(by, slot, rows[tile.x].position + 1u, floor, lane);
+      let position = rows[tile.x].position + 1u;
+      let chosen_quickly = quick(tile.x, by, slot, position, lane);
+      if (lane == 0u) {
+        largest = chosen_quickly;
+      }
+      best = workgroupUniformLoad(&largest);
+      if (best.y == NOT_A_TOKEN) {
+        let floor = kept_from(by, slot, lane);
+        best = race(by, slot, position, floor, lane);
+      }
     }
   }
   if (lane == 0u) {

@@ -6,7 +6,8 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { shader } from "../shader.ts";
-import { keptCounts, lanesOf } from "./choose.ts";
+import { lanesOf } from "./choose.ts";
+import { keptCounts } from "./kept.ts";
 import { slicePartialCount } from "../partial/slice_partials.ts";
 
 /** Words that relax.wgsl's `kept` has of each row. */

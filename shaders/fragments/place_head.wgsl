@@ -19,28 +19,45 @@ override TABLE_PAGES: u32; // pages per slot in the block table
 @group(0) @binding(6) var<storage, read_write> keys: array<u32>; // [pages, KV_HEADS, PAGE], rows of a dtype
 @group(0) @binding(7) var<storage, read_write> values: array<u32>; // as keys
 
+// What is read to place a pair.
+struct HeadPlace {
+  turn: vec2<f32>,
+  row: u32,
+  to: u32, // row of the keys or values
+  live: bool,
+}
+
 // `head` counts through q, k and v.
-fn place_head(r: u32, head: u32, w: u32, pair: vec2<f32>) {
+fn head_place(r: u32, head: u32, w: u32) -> HeadPlace {
   let row = rows[r];
   let turn = rope[row.position * (HEAD_DIM / 2u) + w];
+  let page = pages[select(0u, row.slot * TABLE_PAGES + row.cell / PAGE, row.live != 0u)];
+  let to = (page * KV_HEADS + (head - min(head, Q_HEADS)) % KV_HEADS) * PAGE + row.cell % PAGE;
+  return HeadPlace(turn, r, to, row.live != 0u);
+}
+
+fn put_head(place: HeadPlace, head: u32, w: u32, pair: vec2<f32>) {
+  let turn = place.turn;
   let turned = vec2<f32>(
     fma(pair.x, turn.x, -(pair.y * turn.y)),
     fma(pair.y, turn.x, pair.x * turn.y),
   );
   if (head < Q_HEADS) {
-    let to = (r * Q_HEADS + head) * HEAD_DIM + w;
-    out[to] = turned.x;
-    out[to + HEAD_DIM / 2u] = turned.y;
+    let at = (place.row * Q_HEADS + head) * HEAD_DIM + w;
+    out[at] = turned.x;
+    out[at + HEAD_DIM / 2u] = turned.y;
     return;
   }
-  if (row.live == 0u) {
+  if (!place.live) {
     return;
   }
-  let page = pages[row.slot * TABLE_PAGES + row.cell / PAGE];
-  let to = (page * KV_HEADS + (head - Q_HEADS) % KV_HEADS) * PAGE + row.cell % PAGE;
   if (head < Q_HEADS + KV_HEADS) {
-    store_key(to, w, turned);
+    store_key(place.to, w, turned);
   } else {
-    store_value(to, w, pair);
+    store_value(place.to, w, pair);
   }
+}
+
+fn place_head(r: u32, head: u32, w: u32, pair: vec2<f32>) {
+  put_head(head_place(r, head, w), head, w, pair);
 }

@@ -2,7 +2,8 @@ import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../..
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../fragments/epilogue.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
-import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
+import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
+import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import { matmulOnUnits } from "../tensor/matmul_on_units.ts";
 
 export { capEpilogue } from "../fragments/epilogue.ts";
@@ -38,22 +39,25 @@ export function matmul(
     readonly epilogue: PlainEpilogue | Epilogue;
     /** See `splitKOf`; 1 unless epilogue is "store". */
     readonly splitK?: number;
+    /** How x comes to workgroup memory, for a launch that keeps it there; default as it is. */
+    readonly hold?: Hold;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
   const { matrix, x, out } = buffers;
-  const { rows, splitK = 1, tuning, label } = shape;
+  const { rows, splitK = 1, hold = PLAIN_ROWS, tuning, label } = shape;
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
   if (onUnits) return onUnits;
   if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
     throw new Error(`${label}: its weights are f16, for matrix units alone`);
   }
-  const launch = matmulShape(matrix, { rows, splitK, tuning });
+  const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
+  const launch = choose(matrix, { rows, splitK, tuning });
   const { format, cols, lanes } = matrix;
   const { groups } = launch;
-  const code = matmulKernel(launch, { format, epilogue, lanes });
+  const code = matmulKernel(launch, { format, epilogue, lanes, hold });
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
@@ -62,6 +66,7 @@ export function matmul(
         x: { ...x, size: 4 * rows * cols },
         out,
         ...epilogue.buffers,
+        ...hold.buffers,
         // Kernels of other formats bind no scales.
         scales: shard.scales ?? shard.operand,
       },
@@ -74,6 +79,7 @@ export function matmul(
         LANES: lanes,
         GROUPS: groups,
         ...epilogue.constants,
+        ...hold.constants,
       },
       workgroups: [
         // Tiles of the same columns run side by side and share the weights in the cache.

@@ -3,6 +3,7 @@ import type { Slots } from "../../src/gpu/link.ts";
 import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
+import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import type { MatmulShape } from "./matmul_shape.ts";
 
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
@@ -21,16 +22,20 @@ export interface MatmulCode {
   readonly format: WeightFormat;
   readonly epilogue: Epilogue;
   readonly lanes: number;
+  /** How a resident kernel brings x to workgroup memory; default as it is. */
+  readonly hold?: Hold | undefined;
 }
 
 const kernels = new Map<string, Kernel>();
 
 export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
-  const { format, epilogue, lanes } = of;
+  const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
   const { rows, pairs, groups } = shape;
   const sizes = [rows, pairs, lanes, groups];
   const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
-  const name = ["matmul", shape.kind, format, epilogue.name, ...sizes, ...stage].join("_");
+  const resident = shape.kind === "resident" ? [shape.ahead, ...hold.name ? [hold.name] : []] : [];
+  const name = ["matmul", shape.kind, format, epilogue.name, ...sizes, ...stage, ...resident]
+    .join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
     const code = shader(FILES[shape.kind], {
@@ -38,8 +43,15 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
       counts: countsOf(shape, of),
     });
     return kernel(name, code, {
-      bindings: ["weights", "x", "out", ...Object.keys(epilogue.buffers), ...scales],
-      constants: [...CONSTANTS, ...Object.keys(epilogue.constants)],
+      bindings: [
+        ...["weights", "x", "out", ...Object.keys(epilogue.buffers)],
+        ...[...Object.keys(hold.buffers), ...scales],
+      ],
+      constants: [
+        ...CONSTANTS,
+        ...Object.keys(epilogue.constants),
+        ...Object.keys(hold.constants),
+      ],
     });
   });
 }
@@ -48,9 +60,13 @@ const FILES = {
   cached: "matmul/matmul",
   staged: "matmul/matmul_staged",
   prefetch: "matmul/matmul_prefetch",
+  resident: "matmul/matmul_resident",
 } as const;
 
-function slotsOf(shape: MatmulShape, { format, epilogue, lanes }: MatmulCode): Slots {
+function slotsOf(
+  shape: MatmulShape,
+  { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
+): Slots {
   const ending = lanes === 1
     ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
     : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
@@ -59,13 +75,13 @@ function slotsOf(shape: MatmulShape, { format, epilogue, lanes }: MatmulCode): S
     load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
   };
   const weights = `weights/weights_${format}`;
-  return { out: "matmul/out", weights, ...ending, ...staged, ...epilogue.slots };
+  return { out: "matmul/out", weights, ...ending, ...staged, ...hold.slots, ...epilogue.slots };
 }
 
 /** Numbers that the texts of matmul/ name with a dollar. */
 function countsOf(
   shape: MatmulShape,
-  { format, epilogue, lanes }: MatmulCode,
+  { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
 ): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
@@ -89,8 +105,18 @@ function countsOf(
     UNROLL: Math.min(lanes, MOST_UNROLLED),
     GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
+    ...shape.kind === "resident" ? residentCounts(shape, { vec8s, lanes }) : {},
+    ...hold.counts({ threads }),
     ...epilogue.counts,
   };
+}
+
+/** Blocks of a row of W that are loaded ahead, and whether others follow. */
+function residentCounts(
+  { stage, ahead }: Extract<MatmulShape, { kind: "resident" }>,
+  { vec8s, lanes }: { readonly vec8s: number; readonly lanes: number },
+): Record<string, number> {
+  return { AHEAD: ahead, TURNS: Number(stage / vec8s / lanes > ahead) };
 }
 
 /** Bytes of workgroup memory of a kernel with more than one lane. */

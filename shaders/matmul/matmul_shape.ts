@@ -29,6 +29,15 @@ export type MatmulShape =
       /** Vec8s (8 floats) of k that pass through workgroup memory at a time. */
       readonly stage: number;
     }
+    | {
+      /** x of the whole range of k stays in workgroup memory. */
+      readonly kind: "resident";
+      readonly dots: Dots;
+      /** Vec8s of the range. */
+      readonly stage: number;
+      /** Blocks of a row of the matrix that each lane loads ahead of their use. */
+      readonly ahead: number;
+    }
   );
 
 /**
@@ -79,6 +88,9 @@ export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: La
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
+  if (isResident(matrix, use, stage)) {
+    return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
+  }
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, ...even };
   }
@@ -102,6 +114,52 @@ function prefetchTile(
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
 }
 
+/** Whether x of a whole range of k may stay in workgroup memory. */
+export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
+  return !use.tuning.software && residentStages(matrix, use).length > 0;
+}
+
+/** The launch of a matmul that keeps x in workgroup memory, see `canBeResident`. */
+export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
+  const stage = matrix.cols / 8 / use.splitK;
+  const launch = tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use);
+  return shapeOf(matrix, use, { ...launch, stage });
+}
+
+/** Whether a stage is the whole range of k, which has a kernel of its own. */
+function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
+  return residentStages(matrix, use).includes(stage);
+}
+
+/** The whole range of k, where x of few rows fits into workgroup memory. */
+function residentStages(matrix: Matrix, use: MatmulUse): number[] {
+  const { format, cols, lanes } = matrix;
+  const range = cols / 8 / use.splitK;
+  const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
+  // Integers without stages are multiplied as floats at other numbers of rows.
+  const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
+  const bytes = use.rows * (32 * range + NORM_BYTES);
+  const fits = use.rows <= TILE_ROWS && bytes <= use.tuning.workgroupBytes;
+  return whole && alike && fits ? [range] : [];
+}
+
+/** Most rows whose x stays in workgroup memory by rule. */
+const RESIDENT_ROWS = 6;
+
+/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+const NORM_BYTES = 2048;
+
+/**
+ * Blocks that each lane loads ahead. One row of floats has registers for more. The body is unrolled: for
+ * integer products of more rows it is no longer than with stages of 64.
+ */
+function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
+  const blocks = stage / BLOCK_VEC8S[format] / lanes;
+  const few = rows <= FEW_ROWS;
+  const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS;
+  return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
+}
+
 /** Workgroups that share the columns of a shard. */
 export function columnWorkgroups(
   { rows }: Pick<Shard, "rows">,
@@ -110,11 +168,17 @@ export function columnWorkgroups(
   return Math.ceil(rows / 2 / pairs / groups);
 }
 
-/** By rule: staged on hardware where the width divides into stages. */
+/**
+ * By rule: on hardware staged where the width divides into stages; a small matrix with all of x in workgroup
+ * memory, for it is read in no more than one wait for memory.
+ */
 export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
   const { software, groups } = use.tuning;
-  const stage = software ? 0 : stagesOf(matrix, use)[0] ?? 0;
-  return { stage, groups };
+  if (software) return { stage: 0, groups };
+  const workgroups = matrix.rows / (2 * use.tuning.pairs * groups) * use.splitK;
+  const small = use.rows <= RESIDENT_ROWS && workgroups < ENOUGH_WORKGROUPS;
+  const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
+  return { stage: stages[0] ?? 0, groups };
 }
 
 /** Few rows do not pay for unpacking integers to floats. */
@@ -155,7 +219,8 @@ function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
 
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
-  const stages = stagesOf(matrix, use);
+  const resident = residentStages(matrix, use);
+  const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
 }

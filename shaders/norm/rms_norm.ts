@@ -121,7 +121,7 @@ export function rmsNorm(
   shape: NormShape,
 ): Dispatch[] {
   const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
-  const lanes = lanesOf(shape);
+  const lanes = normLanes(shape);
   const kind = { put, keep: keep?.what ?? "nothing", note: noted ? "scale" : "nothing" } as const;
   return sources(from, rows * cols).map((source) =>
     dispatch(normKernel(source, { ...kind, cols, lanes }), {
@@ -156,7 +156,7 @@ export function rmsNorm(
 }
 
 /** One lane a vec8 up to `lanes`, but no more than eight of them a lane up to 256 lanes. */
-function lanesOf({ cols, lanes }: NormShape): number {
+export function normLanes({ cols, lanes }: Pick<NormShape, "cols" | "lanes">): number {
   const enough = (count: number) => 2 ** Math.ceil(Math.log2(count));
   return Math.max(Math.min(lanes, enough(cols / 8)), Math.min(256, enough(cols / 64)), 1);
 }

@@ -10,7 +10,7 @@ import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
 /** Columns that one workgroup looks through. */
-const SLICE = 2048;
+export const SLICE = 2048;
 
 /** Most lanes of a workgroup: more would have fewer than eight columns each. */
 const MAX_LANES = 256;

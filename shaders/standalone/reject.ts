@@ -6,7 +6,8 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { keptCounts, lanesOf } from "../choose/choose.ts";
+import { lanesOf } from "../choose/choose.ts";
+import { keptCounts } from "../choose/kept.ts";
 import { slicePartialCount } from "../partial/slice_partials.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";

@@ -182,7 +182,6 @@ export function matmulTensor(
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
-  const { precision = "f32" } = of;
   const { cols } = matrix;
   if (cols % (tile.stage * splitK) !== 0) {
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);

@@ -41,7 +41,7 @@ fn mantissas(word: u32) -> vec4<f32> {
 }
 
 fn whole_bytes(p: Packed) -> Whole {
-  return Whole(Vec8(mantissas(p.lo) - vec4<f32>(384.0), mantissas(p.hi) - vec4<f32>(384.0)), p.scale);
+  return Whole(Vec8(vec4<f32>(unpack4xI8(p.lo)), vec4<f32>(unpack4xI8(p.hi))), p.scale);
 }
 
 // Both products have at most 20 bits: w is exact.

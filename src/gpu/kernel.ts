@@ -48,10 +48,18 @@ export interface Dispatch {
   readonly cellsEach?: number;
   /** Workgroups along z that come before those, for any number of cells; default 0. */
   readonly groupsBefore?: number;
+  /** Of which numbers of cells it is for; absent = any. */
+  readonly forCells?: CellRange;
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
   /** Absent where it is too little to matter. */
   readonly work?: Work;
+}
+
+/** Most cells that a slot has pages for. */
+export interface CellRange {
+  readonly from: number;
+  readonly upTo: number;
 }
 
 export type Plan = readonly Dispatch[];

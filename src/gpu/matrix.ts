@@ -179,6 +179,8 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
+  /** Most storage buffers of a kernel. */
+  readonly storageBuffers: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
@@ -192,10 +194,12 @@ export interface Tuning {
 }
 
 /** The limits of an adapter that launches depend on. */
-export type TuningLimits = Pick<
-  GPUSupportedLimits,
-  "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
->;
+export type TuningLimits =
+  & Pick<
+    GPUSupportedLimits,
+    "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
+  >
+  & Partial<Pick<GPUSupportedLimits, "maxStorageBuffersPerShaderStage">>;
 
 const LEAST: TuningLimits = {
   maxComputeInvocationsPerWorkgroup: 256,
@@ -215,28 +219,27 @@ export function tuning(
   backend: string = "vulkan",
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
-  const workgroupBytes = maxComputeWorkgroupStorageSize;
+  const storageBuffers = limits.maxStorageBuffersPerShaderStage ?? 8;
+  const shared = { software, storageBuffers, workgroupBytes: maxComputeWorkgroupStorageSize };
   return software
     ? {
-      software,
+      ...shared,
       lanes: 1,
       groups: 8,
       pairs: 8,
       stagedRows: 0,
       packedRows: 0,
       rowLanes: 16,
-      workgroupBytes,
       tiles: false,
     }
     : {
-      software,
+      ...shared,
       lanes: 16,
       groups: 8,
       pairs: 2,
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
-      workgroupBytes,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
 }

@@ -1,6 +1,6 @@
 import { UsageError } from "../errors.ts";
 import type { Gpu } from "./device.ts";
-import type { Dispatch, Kernel, Operand, Plan, Work } from "./kernel.ts";
+import type { CellRange, Dispatch, Kernel, Operand, Plan, Work } from "./kernel.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
@@ -9,6 +9,7 @@ export interface Step {
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
   readonly groupsBefore: number | undefined;
+  readonly forCells: CellRange | undefined;
   readonly label: string;
   /** The kernel's name. */
   readonly kernel: string;
@@ -114,9 +115,9 @@ export function compiler(
       if (!movable.has(buffer)) continue;
       uses.getOrInsertComputed(buffer, () => []).push(() => bound.group = bind());
     }
-    const { workgroups, cellsEach, groupsBefore, label, kernel: { name }, work } = launch;
+    const { workgroups, cellsEach, groupsBefore, forCells, label, kernel: { name }, work } = launch;
     return {
-      ...{ pipeline: made, bound, workgroups, cellsEach, groupsBefore },
+      ...{ pipeline: made, bound, workgroups, cellsEach, groupsBefore, forCells },
       ...{ label, kernel: name, work },
     };
   }
@@ -168,8 +169,11 @@ function twoSources(first: Use, second: Use): string {
 
 /** The same program where no slot has more than `cells` cells. Creates nothing on the device. */
 export function within({ steps }: Program, cells: number): Program {
+  const fits = ({ forCells }: Step) =>
+    forCells === undefined ||
+    (cells >= forCells.from && cells <= forCells.upTo);
   return {
-    steps: steps.map((step) => {
+    steps: steps.filter(fits).map((step) => {
       const { workgroups: [x, y, z], cellsEach, groupsBefore = 0 } = step;
       if (cellsEach === undefined) return step;
       const most = groupsBefore + Math.max(1, Math.ceil(cells / cellsEach));

@@ -67,6 +67,7 @@ function context(config: ModelConfig): DecoderContext {
     tuning: tuning(device.gpu.info.software),
     scratch: {
       x: floats(hiddenSize),
+      otherX: floats(hiddenSize),
       normed: floats(hiddenSize),
       qkv: floats(1),
       q: floats(numHeads * headDim),

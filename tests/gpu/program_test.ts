@@ -87,6 +87,19 @@ Deno.test("program: where slots are short, what has workgroups for cells has few
   assert.deepEqual(created, before);
 });
 
+Deno.test("program: a dispatch that is for some numbers of cells runs at those", async () => {
+  const [few, many] = [device.filled(4), device.filled(4)];
+  const { compile } = compiler(device.gpu);
+  const one = device.filled(4, 1);
+  const program = await compile([
+    { ...launch(step("add"), one, few, 1), forCells: { from: 0, upTo: 64 } },
+    { ...launch(step("add"), one, many, 1), forCells: { from: 65, upTo: Infinity } },
+  ]);
+  for (const cells of [0, 64, 65, 1000, Infinity]) replay(within(program, cells));
+  assert.equal((await device.readFloats(few))[0], 2);
+  assert.equal((await device.readFloats(many))[0], 3);
+});
+
 Deno.test("program: kernels with the same constants share a pipeline; replaying makes nothing", async () => {
   const { created, compile } = compiler(device.gpu);
   const [x, out] = [device.filled(4, 1), device.filled(4)];

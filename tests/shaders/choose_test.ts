@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { choose, NOT_A_TOKEN } from "../../shaders/choose/choose.ts";
+import { gatheredWords } from "../../shaders/choose/gather.ts";
 import { slicePartialWords } from "../../shaders/partial/slice_partials.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
@@ -28,6 +29,7 @@ async function chosen(rows: readonly Row[], lanes: number): Promise<number[]> {
   const logits = new Float32Array(rows.length * stride).fill(1e30);
   rows.forEach((row, i) => logits.set(Array.from(row.logits), i * stride));
   const out = device.filled(rows.length);
+  const gathered = gatheredWords(vocab, lanes);
   const order = rows.map(({ position }, slot) => ({ slot, position: position - 1 }));
   const buffers = {
     logits: device.floats(logits),
@@ -35,6 +37,7 @@ async function chosen(rows: readonly Row[], lanes: number): Promise<number[]> {
     rows: device.words(packRows(order)),
     slots: device.words(packSlots(rows.map(({ sampling }) => sampling))),
     chosen: out,
+    ...gathered > 0 ? { gathered: device.filled(rows.length * gathered) } : {},
   };
   await device.run(choose(buffers, { count: rows.length, vocab, stride, lanes }));
   return [...await device.readWords(out)];

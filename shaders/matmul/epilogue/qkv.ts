@@ -2,6 +2,9 @@ import type { Operand } from "../../../src/gpu/kernel.ts";
 import type { Heads, KvPlace } from "../../fragments/heads.ts";
 import type { Epilogue } from "../../fragments/epilogue.ts";
 
+/** Storage buffers that `qkvEpilogue` binds without a bias. */
+export const QKV_BUFFERS = 5;
+
 /**
  * The epilogue of a qkv matmul that writes rotated q to `out`, [rows, heads headDim], and keys and
  * values to the pages. The matrix is the loader's `heads`; `bias` is of q, k and v,

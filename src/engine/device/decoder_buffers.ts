@@ -1,5 +1,7 @@
 /** What the plans of a decoder write to. */
 import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
+import { gatheredWords } from "../../../shaders/choose/gather.ts";
+import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
@@ -61,8 +63,11 @@ export function causalModel(
 ): Target {
   const words = (label: string, count: number) =>
     storageBuffer(gpu, name === "target" ? label : `${name}.${label}`, count);
+  const context = decoderContext(gpu, name, config, capacity, shared);
+  const gathered = rows * gatheredWords(config.vocabSize, context.tuning.rowLanes);
   return {
-    ...decoderContext(gpu, name, config, capacity, shared),
+    ...context,
+    gathered: gathered > 0 ? words("gathered", gathered) : undefined,
     weights,
     kv,
     final: words("final", maxRows(capacity) * config.hiddenSize),
@@ -141,6 +146,7 @@ function scratch(
   const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
   return {
     x: floats("x", hiddenSize),
+    otherX: storageBuffer(gpu, `${name}.otherX`, MOST_NORMED_ROWS * hiddenSize),
     normed: floats("normed", hiddenSize),
     qkv: floats("qkv", widest(({ attention }) => attentionSizes(attention).qkv)),
     q: floats("q", widest(({ attention }) => attentionSizes(attention).q)),

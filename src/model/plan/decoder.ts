@@ -10,11 +10,12 @@ import {
   type LayerSource,
   norm,
   type RowsOf,
-  scalesOf,
 } from "./decoder_context.ts";
 import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
+import { type BranchInput, enterBranch, type FirstMatmul, streamOf } from "./branch_input.ts";
+import { QKV_BUFFERS } from "../../../shaders/matmul/epilogue/qkv.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
 import { loadMixtureMlp, type MixtureWeights } from "./mixture_weights.ts";
@@ -76,49 +77,64 @@ export interface Block {
 export function attentionBlock(
   context: DecoderContext,
   layer: PlacedLayer,
-  { input, inputScales }: { readonly input: Operand; readonly inputScales?: Operand | undefined },
+  input: BranchInput,
   of: RowsOf,
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
-    ? latentAttention(context, { weights, kv, label }, { input, of })
-    : headAttention(context, { weights, kv, label }, { input, inputScales, of });
+    ? latentAttention(context, { weights, kv, label }, { input: input.x, of })
+    : headAttention(context, { weights, kv, label }, { input, of });
   return joined(context, left, norms.attention, {
+    ...input,
     rows: of.count,
     label: `${label}.attentionNorm`,
   });
 }
 
+/** The matmul that an attention begins with, where it alone reads the layer's normed input. */
+export function firstOfAttention({ attention }: DecoderLayer): FirstMatmul | undefined {
+  if (attention.kind === "latent") return undefined;
+  const { qkv: matrix, qkNorm, bias } = attention;
+  return { matrix, bound: qkNorm ? 0 : QKV_BUFFERS + Number(bias !== undefined) };
+}
+
+function firstOfMlp({ mlp }: DecoderLayer, end: End): FirstMatmul | undefined {
+  // A sum that goes to x at once needs the stream there.
+  return mlp.kind === "dense" && end === "sums" ? { matrix: mlp.gateUp, bound: 0 } : undefined;
+}
+
 /** x + mlp(x), normed before, after or both; x is the residual stream. */
 export function mlpBlock(
   context: DecoderContext,
-  { mlp, norms, label }: PlacedLayer,
-  { stream, rows, end }: {
+  layer: PlacedLayer,
+  { stream: from, rows, end }: {
     readonly stream: NormInput;
     readonly rows: number;
     /** "x" where no norm follows; a branch that is normed itself needs `sums`. */
     readonly end: End;
   },
 ): Block {
-  const { x, normed, scales: noted } = context.scratch;
+  const { mlp, norms, label } = layer;
+  const { x } = context.scratch;
   const place = { rows, label: `${label}.mlpNorm` };
   if (mlp.kind === "mixture") {
     const normFollows = norms.mlp === undefined;
-    const of = { stream, norm: norms.post, rows, end, normFollows, label };
-    return joined(context, mixtureMlp(context, mlp, of), norms.mlp, place);
+    const of = { stream: from, norm: norms.post, rows, end, normFollows, label };
+    const at = { ...place, stream: streamOf(context, from) };
+    return joined(context, mixtureMlp(context, mlp, of), norms.mlp, at);
   }
-  const before = norms.post
-    ? norm(
+  const entered = norms.post
+    ? enterBranch(
       context,
-      { from: stream, weight: norms.post, out: normed, noted },
+      { from, weight: norms.post, first: firstOfMlp(layer, end) },
       rows,
       `${label}.postNorm`,
     )
-    : [];
-  const inputScales = norms.post && scalesOf(context, "normed", rows);
-  const io = { input: norms.post ? normed : x, inputScales, rows, end, label };
-  const left = denseMlp(context, mlp, io);
-  return joined(context, { ...left, plan: [...before, ...left.plan] }, norms.mlp, place);
+    : { plan: [], input: { x, stream: x } };
+  const { input } = entered;
+  const left = denseMlp(context, mlp, { rows, end, label, input });
+  const plan = [...entered.plan, ...left.plan];
+  return joined(context, { ...left, plan }, norms.mlp, { ...place, stream: input.stream });
 }
 
 /**
@@ -129,9 +145,12 @@ function joined(
   context: DecoderContext,
   { plan, splitK, outputs }: Branch & MixtureBranch,
   weight: Operand | undefined,
-  { rows, label }: { readonly rows: number; readonly label: string },
+  { rows, stream: x, label }: Pick<BranchInput, "stream"> & {
+    readonly rows: number;
+    readonly label: string;
+  },
 ): Block {
-  const { x, sums } = context.scratch;
+  const { sums } = context.scratch;
   if (outputs) return { plan, stream: outputs };
   if (splitK === 0) return { plan, stream: { x } };
   if (weight === undefined) return { plan, stream: { x, sums, splitK } };

@@ -1,4 +1,5 @@
 import type { PartialSums } from "../../../shaders/attention/attention.ts";
+import type { Hold } from "../../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import {
@@ -27,6 +28,8 @@ export interface LayerKv {
 export interface Scratch {
   /** Residual stream, [rows, hidden]. */
   readonly x: Operand;
+  /** The stream again, of few rows: matmuls that norm x themselves move it from one to the other. */
+  readonly otherX: Operand;
   /** Input of a branch, [rows, hidden]. */
   readonly normed: Operand;
   /** Where q and k are normed: before norms and rope, [rows, (heads + 2 kvHeads) headDim]. */
@@ -126,15 +129,16 @@ export interface Branch {
 /** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */
 export function branchEnd(
   { tuning, scratch: { x, sums } }: DecoderContext,
-  { matrix, x: a, xScales }: {
+  { matrix, x: a, xScales, hold }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** Of its rows, where they are noted. */
     readonly xScales?: Operand | undefined;
+    readonly hold?: Hold;
   },
   { rows, end, label }: { readonly rows: number; readonly end: End; readonly label: string },
 ): Branch {
-  const launch = { rows, tuning, label };
+  const launch = { rows, tuning, label, ...hold && { hold } };
   if (end === "x") {
     return {
       plan: matmul({ matrix, x: a, xScales, out: x }, { ...launch, epilogue: "add" }),

@@ -1,8 +1,6 @@
 /** The gated MLP. */
-import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../../shaders/fragments/epilogue.ts";
 import { notesOnUnits } from "../../../shaders/tensor/matmul_on_units.ts";
-import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
@@ -12,6 +10,7 @@ import {
   type LayerSource,
   scalesOf,
 } from "./decoder_context.ts";
+import { type BranchInput, project } from "./branch_input.ts";
 import type { Activation, DenseMlp } from "../config/layer_spec.ts";
 
 export interface DenseWeights {
@@ -48,10 +47,8 @@ const ROLES = { gate: "gate", up: "up", down: "down" };
 export function denseMlp(
   context: DecoderContext,
   { spec, gateUp, down }: DenseWeights,
-  { input, inputScales, rows, end, label }: {
-    readonly input: Operand;
-    /** Of its rows, where its norm noted them. */
-    readonly inputScales?: Operand | undefined;
+  { input, rows, end, label }: {
+    readonly input: Omit<BranchInput, "stream">;
     readonly rows: number;
     readonly end: End;
     /** Of the layer. */
@@ -60,7 +57,7 @@ export function denseMlp(
 ): Branch {
   const { tuning, scratch: { act } } = context;
   const name = EPILOGUE[spec.activation];
-  const scales = inputScales && scalesOf(context, "act", rows);
+  const scales = input.xScales && scalesOf(context, "act", rows);
   const noted = scales && notedEpilogue(name, scales);
   const notes = noted && notesOnUnits(gateUp, { rows, epilogue: noted, tuning })
     ? { epilogue: noted, scales }
@@ -70,9 +67,11 @@ export function denseMlp(
     { matrix: down, x: act, xScales: notes?.scales },
     { rows, end, label: `${label}.down` },
   );
-  const gated = matmul(
-    { matrix: gateUp, x: input, xScales: inputScales, out: act },
-    { rows, epilogue: notes?.epilogue ?? name, tuning, label: `${label}.gateUp` },
+  const gated = project(
+    context,
+    input,
+    { matrix: gateUp, out: act },
+    { rows, epilogue: notes?.epilogue ?? name, label: `${label}.gateUp` },
   );
   return { ...out, plan: [...gated, ...out.plan] };
 }

@@ -86,7 +86,8 @@ export function readOffsets(
 export function draftBody(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
   const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
   const { input, attended } = entry(draft);
-  const attention = attentionBlock(draft, layer, { input: attended }, of);
+  const branch = { x: attended, stream: draft.scratch.x };
+  const attention = attentionBlock(draft, layer, branch, of);
   const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end: "x" });
   return [...input(draft, of, from), ...attention.plan, ...mlp.plan];
 }

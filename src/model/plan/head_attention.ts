@@ -1,7 +1,9 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
 import { attention, notesScales } from "../../../shaders/attention/attention.ts";
+import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
+import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
+import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { qkvEpilogue } from "../../../shaders/matmul/epilogue/qkv.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { normRopeStore } from "../../../shaders/attention/norm_rope_store.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
@@ -14,6 +16,7 @@ import {
   type RowsOf,
   scalesOf,
 } from "./decoder_context.ts";
+import { type BranchInput, project } from "./branch_input.ts";
 import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
 import type { Rope } from "../config/rope_config.ts";
 
@@ -69,12 +72,7 @@ interface Kept {
 export function headAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, inputScales, of }: {
-    readonly input: Operand;
-    /** Of its rows, where its norm noted them. */
-    readonly inputScales?: Operand | undefined;
-    readonly of: RowsOf;
-  },
+  { input, of }: { readonly input: BranchInput; readonly of: RowsOf },
 ): Branch {
   const { tuning, scratch: { q, partial, attentionOutput }, pages } = context;
   const { kv: { keys, values }, label, weights: { o, spec } } = kept;
@@ -82,42 +80,52 @@ export function headAttention(
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const scales = inputScales && notesScales(heads, tuning)
+  const scales = input.xScales && notesScales(heads, tuning)
     ? scalesOf(context, "attentionOutput", count)
     : undefined;
-  const out = branchEnd(context, { matrix: o, x: attentionOutput, xScales: scales }, end);
+  const io = { matrix: o, x: attentionOutput, xScales: scales };
+  const out = branchEnd(context, io, end);
+  const [scores, ...combined] = attention(
+    { q, keys, values, rows, pages, partial, out: attentionOutput, scales },
+    { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
+  );
   const plan = [
-    ...projectHeads(context, kept, { input, inputScales }, of),
-    ...attention(
-      { q, keys, values, rows, pages, partial, out: attentionOutput, scales },
-      { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
-    ),
-    ...out.plan,
+    ...projectHeads(context, kept, input, of),
+    ...scores ? [scores] : [],
   ];
-  return { ...out, plan };
+  const { splitK } = out;
+  const adds = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
+  if (!adds) return { ...out, plan: [...plan, ...combined, ...out.plan] };
+  // Where slots have few cells, `o` adds the splits of attention itself.
+  const hold = combinedHeads({ ...partial, rows, ...heads, splits: splitsOf(heads) });
+  const most = MOST_SPLITS * SPLIT_CELLS;
+  const apart = [...combined, ...out.plan].map((each) => ({
+    ...each,
+    forCells: { from: most + 1, upTo: Infinity },
+  }));
+  const together = branchEnd(context, { ...io, hold }, end).plan
+    .map((each) => ({ ...each, forCells: { from: 0, upTo: most } }));
+  return { ...out, plan: [...plan, ...together, ...apart] };
 }
 
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
 function projectHeads(
   context: DecoderContext,
   { kv, label, weights: { qkv: matrix, bias, qkNorm: weight, spec } }: Kept,
-  { input: x, inputScales: xScales }: {
-    readonly input: Operand;
-    readonly inputScales?: Operand | undefined;
-  },
+  input: BranchInput,
   { rows, count }: RowsOf,
 ): Dispatch[] {
   const { config, tuning, scratch: { q, qkv }, ropes, pages } = context;
   const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
   const shape = { ...headsOf(spec, context), count };
-  const launch = { rows: count, tuning, label: `${label}.qkv` };
+  const launch = { rows: count, label: `${label}.qkv` };
   if (!weight) {
     const epilogue = qkvEpilogue({ ...place, bias }, shape);
-    return matmul({ matrix, x, xScales, out: q }, { ...launch, epilogue });
+    return project(context, input, { matrix, out: q }, { ...launch, epilogue });
   }
   const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
   return [
-    ...matmul({ matrix, x, xScales, out: qkv }, { ...launch, epilogue: "store" }),
+    ...project(context, input, { matrix, out: qkv }, { ...launch, epilogue: "store" }),
     normRopeStore(
       { ...place, qkv, weight, q },
       { ...shape, ...norm, tuning, label: `${label}.normRope` },

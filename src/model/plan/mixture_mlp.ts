@@ -64,7 +64,12 @@ export function mixtureMlp(
     };
   }
   const left = weights.shared
-    ? denseMlp(context, weights.shared, { ...io, end, label: `${label}.shared` })
+    ? denseMlp(context, weights.shared, {
+      rows,
+      input: { x: io.input },
+      end,
+      label: `${label}.shared`,
+    })
     : { plan: [], splitK: end === "sums" ? 1 : 0 };
   return {
     ...left,

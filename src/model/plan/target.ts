@@ -7,7 +7,15 @@ import type { Matrix, Table } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { ModelConfig } from "../config/types.ts";
-import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
+import {
+  attentionBlock,
+  type DecoderLayer,
+  firstOfAttention,
+  loadLayer,
+  mlpBlock,
+  type PlacedLayer,
+} from "./decoder.ts";
+import { type BranchInput, enterBranch } from "./branch_input.ts";
 import {
   type DecoderContext,
   type LayerKv,
@@ -89,6 +97,8 @@ export interface Target extends DecoderContext {
   readonly logits: Operand;
   /** Largest logits of slices, u32 [rows that get logits, slicePartialWords(vocab)]. */
   readonly partials: Operand;
+  /** What rows that sample have gathered, u32 [rows that get logits, gatheredWords(vocab, lanes)], see `choose`. */
+  readonly gathered?: Operand | undefined;
 }
 
 /** Where a forward writes copies of the residual stream entering a layer. */
@@ -109,21 +119,18 @@ export function targetBody(
   of: RowsOf,
   auxHidden: readonly AuxHidden[],
 ): Dispatch[] {
-  const { weights, config, scratch: { x, normed, scales: noted } } = target;
+  const { weights, config, scratch: { scales: noted } } = target;
   const { rows, count } = of;
   let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
   const plan: Dispatch[] = [];
   for (const [i, weight] of weights.layers.entries()) {
     const layer = { ...weight, kv: target.kv[i] as LayerKv, label: `layers.${i}` };
     const copies = auxHidden.filter(({ layer }) => layer === i);
-    const input = { from, weight: weight.inputNorm, auxHidden: copies };
-    const enters = weight.inputNorm
-      ? { input: normed, inputScales: scalesOf(target, "normed", count) }
-      : { input: x };
-    const attention = attentionBlock(target, layer, enters, of);
+    const entry = { from, weight: weight.inputNorm, auxHidden: copies };
+    const entered = layerInput(target, layer, entry, count);
+    const attention = attentionBlock(target, layer, entered.input, of);
     const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
-    plan.push(...layerInput(target, input, { count, label: layer.label }));
-    plan.push(...attention.plan, ...mlp.plan);
+    plan.push(...entered.plan, ...attention.plan, ...mlp.plan);
     from = mlp.stream;
   }
   return [
@@ -139,39 +146,51 @@ interface LayerInput {
   readonly auxHidden: readonly AuxHidden[];
 }
 
-/** x = what enters the layer, and normed = its norm where the layer has one. */
+/** What enters the layer, and its norm where the layer has one. */
 function layerInput(
   target: Target,
+  layer: PlacedLayer,
   { from, weight, auxHidden }: LayerInput,
-  { count, label }: { readonly count: number; readonly label: string },
-): Dispatch[] {
-  const { x, normed: out, scales: noted } = target.scratch;
+  count: number,
+): { readonly plan: Dispatch[]; readonly input: BranchInput } {
+  const { label } = layer;
+  const { x } = target.scratch;
   const first = "matrix" in from;
   if (weight === undefined) {
     // Branches are normed after: the stream is x already.
-    return [
+    const aux = { x, count, label: `${label}.auxHidden` };
+    const plan = [
       ...first ? embed({ ...from, out: x }, { count, scale: from.scale ?? 1, label: "embed" }) : [],
-      ...copyAuxHidden(target, auxHidden, { count, label: `${label}.auxHidden` }),
+      ...copyAuxHidden(target, auxHidden, aux),
     ];
+    return { plan, input: { x, stream: x } };
   }
   // The norm makes one copy itself, the first: the embedding becomes the residual stream.
   const copies = auxHidden.map(({ out, outCols, outFirst }) => ({ out, outCols, outFirst }));
   const [kept, ...others] = first ? [{ out: x }, ...copies] : copies;
   const keep = kept && { what: "input", ...kept } as const;
-  return [
-    ...norm(target, { from, weight, out, keep, noted }, count, `${label}.inputNorm`),
-    ...copyAuxHidden(target, others, { count, label: `${label}.auxHidden` }),
-  ];
+  const { plan, input } = enterBranch(
+    target,
+    { from, weight, keep, first: firstOfAttention(layer) },
+    count,
+    `${label}.inputNorm`,
+  );
+  const aux = { x: input.stream, count, label: `${label}.auxHidden` };
+  return { plan: [...plan, ...copyAuxHidden(target, others, aux)], input };
 }
 
 function copyAuxHidden(
-  { scratch: { x }, config: { hiddenSize: cols } }: Target,
+  { config: { hiddenSize: cols } }: Target,
   auxHidden: readonly {
     readonly out: Operand;
     readonly outCols?: number;
     readonly outFirst?: number;
   }[],
-  { count: rows, label }: { readonly count: number; readonly label: string },
+  { x, count: rows, label }: {
+    readonly x: Operand;
+    readonly count: number;
+    readonly label: string;
+  },
 ): Dispatch[] {
   return auxHidden.map(({ out, outCols = cols, outFirst = 0 }) =>
     copyRows({ x, out }, { rows, cols, outCols, outFirst, label })

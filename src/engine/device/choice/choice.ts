@@ -190,7 +190,7 @@ export function afterAcceptance(
 
 /** The target's choice at each of `count` rows. */
 export function chooseRows(
-  { config, weights, tuning, logits, partials }: Target,
+  { config, weights, tuning, logits, partials, gathered }: Target,
   { rows, slots, chosen }: Pick<RoundBuffers, "rows" | "slots" | "chosen">,
   { count, perSlot, choice }: {
     readonly count: number;
@@ -202,9 +202,10 @@ export function chooseRows(
   const { vocabSize: vocab } = config;
   const shape = { count, vocab, stride: weights.head.rows, lanes: tuning.rowLanes };
   const { adjusted, masks, penalties } = choice ?? {};
-  if (adjusted === undefined) return choose({ logits, partials, rows, slots, chosen }, shape);
+  const from = { partials, rows, slots, chosen, gathered };
+  if (adjusted === undefined) return choose({ ...from, logits }, shape);
   return [
     adjust({ logits, adjusted, rows, masks, penalties }, { ...shape, perSlot }),
-    ...choose({ logits: adjusted, partials, rows, slots, chosen }, shape),
+    ...choose({ ...from, logits: adjusted }, shape),
   ];
 }

@@ -1,0 +1,139 @@
+/** All dispatches of a layer one after the other: what the barriers between them cost counts. */
+import { partialWords } from "../../shaders/attention/attention.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { attentionBlock, firstOfAttention, mlpBlock } from "../../src/model/plan/decoder.ts";
+import { enterBranch } from "../../src/model/plan/branch_input.ts";
+import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import type { ModelConfig } from "../../src/model/config/types.ts";
+import { splitKOf } from "../../shaders/matmul/matmul_shape.ts";
+import { KV_BYTES } from "../../src/gpu/kv.ts";
+import { MOST_SPLIT_K, tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { blockTable, packRows } from "../../tests/shaders/rows.ts";
+import type { Allocations } from "../allocations.ts";
+import { copiesOf, type MicroCase } from "../case.ts";
+
+/** Of a dense model with norms of q and k. */
+interface Sizes {
+  readonly name: string;
+  readonly hidden: number;
+  readonly intermediate: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+const QWEN3_06B: Sizes = {
+  ...{ name: "qwen3-0.6b", hidden: 1024, intermediate: 3072 },
+  ...{ heads: 16, kvHeads: 8, headDim: 128 },
+};
+/** For adapters that a processor plays. */
+const EIGHTH: Sizes = {
+  ...{ name: "qwen3-0.6b-eighth", hidden: 128, intermediate: 384 },
+  ...{ heads: 4, kvHeads: 2, headDim: 64 },
+};
+
+const CONTEXT = 512;
+
+interface Run {
+  readonly rows: number;
+  readonly format: WeightFormat;
+}
+
+function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
+  const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
+  const qkvRows = (heads + 2 * kvHeads) * headDim;
+  const weights = qkvRows * hidden + heads * headDim * hidden + 3 * hidden * intermediate;
+  return {
+    name: `layer/${sizes.name}/${format}/${rows}`,
+    context: CONTEXT,
+    make(of) {
+      const context = contextOf(of, sizes, rows);
+      const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
+      return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
+        const label = `layers.${i}`;
+        const layer = layerOf(of, sizes, { format, label });
+        const weight = of.random(hidden);
+        const { x, sums } = context.scratch;
+        const from = { x, sums, splitK: splitKOf(layer.mlp.down, context.tuning) };
+        const entry = { from, weight, first: firstOfAttention(layer) };
+        const entered = enterBranch(context, entry, rows, `${label}.inputNorm`);
+        const attention = attentionBlock(context, layer, entered.input, seen);
+        const mlp = mlpBlock(context, layer, { stream: attention.stream, rows, end: "sums" });
+        return [...entered.plan, ...attention.plan, ...mlp.plan];
+      });
+    },
+  };
+}
+
+/** Rows of one sequence that follow each other. */
+function rowsOf(from: Allocations, count: number) {
+  const rows = Array.from({ length: count }, (_, i) => {
+    const position = CONTEXT - count + i;
+    return { position, cell: position, base: position + 1 };
+  });
+  return from.words(new Uint32Array(packRows(rows)));
+}
+
+function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContext {
+  const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
+  const { info, limits } = from.gpu;
+  const tablePages = CONTEXT / PAGE;
+  const shape = { heads, kvHeads, headDim, tablePages, kvDtype: "f32" } as const;
+  const words = partialWords(shape, rows, info);
+  const floats = (cols: number) => from.random((rows + 8) * cols);
+  const rope = { theta: 1e6, width: headDim, scaling: { kind: "default" } } as const;
+  const table = ropeTable(rope, headDim, { positions: CONTEXT, context: CONTEXT });
+  return {
+    config: { hiddenSize: hidden, rmsNormEps: 1e-6 } as ModelConfig,
+    tuning: tuning(info.software, limits, info.backend),
+    scratch: {
+      ...{ x: floats(hidden), otherX: floats(hidden), normed: floats(hidden) },
+      ...{ qkv: floats((heads + 2 * kvHeads) * headDim), q: floats(heads * headDim) },
+      partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
+      ...{ attentionOutput: floats(heads * headDim), act: floats(intermediate) },
+      sums: floats(MOST_SPLIT_K * hidden),
+    },
+    ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
+    pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
+    ...{ tablePages, kvDtype: "f32" },
+  };
+}
+
+function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
+  readonly format: WeightFormat;
+  readonly label: string;
+}) {
+  const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
+  const cells = CONTEXT * kvHeads * headDim * KV_BYTES.f32 / 4;
+  const spec = {
+    kind: "heads",
+    ...{ numHeads: heads, numKvHeads: kvHeads, headDim, bias: false, rope: 0 },
+    qkNorm: "head",
+    ...{ scale: 1 / Math.sqrt(headDim), cap: undefined, window: undefined },
+  } as const;
+  const qkv = from.matrix((heads + 2 * kvHeads) * headDim, hidden, format);
+  const mlp = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
+  return {
+    attention: {
+      kind: "heads",
+      ...{ spec, qkv, bias: undefined, qkNorm: from.random(2 * headDim) },
+      o: from.matrix(hidden, heads * headDim, format),
+    },
+    mlp: {
+      kind: "dense",
+      ...{ spec: mlp, gateUp: from.matrix(2 * intermediate, hidden, format) },
+      down: from.matrix(hidden, intermediate, format),
+    },
+    norms: { attention: undefined, post: from.random(hidden), mlp: undefined },
+    kv: { keys: from.random(cells), values: from.random(cells) },
+    label,
+  } as const;
+}
+
+export function layerCases(software: boolean): MicroCase[] {
+  const sizes = software ? EIGHTH : QWEN3_06B;
+  return (["bf16", "q8", "q4"] as const).flatMap((format) =>
+    [1, 4, 8].map((rows) => layerCase(sizes, { rows, format }))
+  );
+}

@@ -1,0 +1,47 @@
+// How matmul_resident.wgsl brings the output of attention to workgroup memory: its splits are added on the way, as
+// attention_combine.wgsl does where each lane has a split at most.
+//for s in LOADS
+{
+  let i = thread + $su * THREADS;
+  if (i < $ROWSu * $STAGEu) {
+    let r = min(row + i / $STAGEu, rows - 1u);
+    let own = row_list[r];
+    let first = visible_begin(own) / SPLIT_CELLS;
+    let splits = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS - min(first, visible_end(own));
+    let quad = (tile.z * $STAGEu + i % $STAGEu) * 2u;
+    let at = (r * HEADS + quad / HEAD) * KV_SPLITS + first;
+    //for c in SPLITS
+    var stat$c = vec2<f32>(NEGATIVE, 0.0);
+    if ($cu < splits) {
+      stat$c = stats[at + $cu];
+    }
+    //end
+    var top = NEGATIVE;
+    //for c in SPLITS
+    top = max(top, stat$c.x);
+    //end
+    var total = 0.0;
+    var lo = vec4<f32>(0.0);
+    var hi = vec4<f32>(0.0);
+    //for h in HALVES
+    if ($(h * HALF)u < splits) {
+      //for c in HALF
+      let at$c = (at + min($(h * HALF + c)u, splits - 1u)) * HEAD + quad % HEAD;
+      let lo$c = parts[at$c];
+      let hi$c = parts[at$c + 1u];
+      //end
+      //for c in HALF
+      {
+        let share = exp(stat$(h * HALF + c).x - top);
+        total = fma(stat$(h * HALF + c).y, share, total);
+        lo = fma(lo$c, vec4<f32>(share), lo);
+        hi = fma(hi$c, vec4<f32>(share), hi);
+      }
+      //end
+    }
+    //end
+    let seen = splits > 0u;
+    put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), lo / total, seen), select(vec4<f32>(0.0), hi / total, seen));
+  }
+}
+//end

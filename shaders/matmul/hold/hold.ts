@@ -1,0 +1,101 @@
+import type { Operand } from "../../../src/gpu/kernel.ts";
+import type { Slots } from "../../../src/gpu/link.ts";
+import { foldCounts } from "../../fragments/workgroup.ts";
+
+/** How x of a matmul_resident.wgsl comes to workgroup memory, and what that needs besides. */
+export interface Hold {
+  /** Part of the kernel's name; empty for rows as they are. */
+  readonly name: string;
+  readonly slots: Slots & { readonly hold: string; readonly held: string };
+  /** Bound after the epilogue's, in this order. */
+  readonly buffers: Readonly<Record<string, Operand>>;
+  readonly constants: Readonly<Record<string, number>>;
+  /** Numbers that its texts name with a dollar, for workgroups of so many invocations. */
+  counts(of: { readonly threads: number }): Record<string, number>;
+}
+
+/** x as it is. */
+export const PLAIN_ROWS: Hold = {
+  name: "",
+  slots: { hold: "matmul/hold/rows", held: "matmul/hold/rows_held" },
+  buffers: {},
+  constants: {},
+  counts: () => ({}),
+};
+
+/** A norm of rows of x, to which the sums of a split-K matmul may be added first. */
+export interface NormOfRows {
+  /** [cols] */
+  readonly weight: Operand;
+  readonly eps: number;
+  /** Lanes of `rmsNorm` for such rows, which give the order of the sum of squares. */
+  readonly lanes: number;
+  readonly added?: {
+    /** [splitK, rows, cols] */
+    readonly sums: Operand;
+    readonly splitK: number;
+    /** Where x + sums goes, [rows, cols]: not x. */
+    readonly stream: Operand;
+  } | undefined;
+}
+
+/** Partial sums of attention, as its first dispatch leaves them. */
+export interface PartialHeads {
+  /** [rows, heads, splits, headDim] */
+  readonly sums: Operand;
+  /** [rows, heads, splits, 2] */
+  readonly stats: Operand;
+  readonly rows: Operand;
+  readonly heads: number;
+  readonly headDim: number;
+  /** Of a whole block table. */
+  readonly splits: number;
+  /** Cells that a row sees; absent = all. */
+  readonly window?: number | undefined;
+}
+
+/** Most splits that `combinedHeads` adds. */
+export const MOST_SPLITS = 16;
+const HALF = 8;
+
+/** The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits. */
+export function combinedHeads(
+  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff }: PartialHeads,
+): Hold {
+  return {
+    name: `combined_${headDim}`,
+    slots: { hold: "matmul/hold/combined", held: "matmul/hold/combined_held" },
+    buffers: { parts: sums, stats, row_list: rows },
+    constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
+    counts: () => ({ SPLITS: MOST_SPLITS, HALVES: MOST_SPLITS / HALF, HALF, HEAD: headDim / 4 }),
+  };
+}
+
+/** Rows of x, [rows, cols], normed. */
+export function normedRows(
+  { weight, eps, lanes, added }: NormOfRows,
+  { cols, rows }: { readonly cols: number; readonly rows: number },
+): Hold {
+  const each = Math.ceil(cols / 8 / lanes);
+  const splitK = added?.splitK ?? 0;
+  return {
+    name: `normed_${lanes}x${each}_${splitK}`,
+    slots: { hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
+    buffers: {
+      norm_weight: weight,
+      ...added
+        ? { sums: { ...added.sums, size: 4 * splitK * rows * cols }, stream: added.stream }
+        : {},
+    },
+    constants: { EPS: eps },
+    counts: ({ threads }) => ({
+      NORM_LANES: lanes,
+      NORM_EACH: each,
+      NORM_TURNS: Math.ceil(lanes / threads),
+      ADDED: Math.min(1, splitK),
+      ADDENDS: splitK,
+      MORE_ADDENDS: Math.max(0, splitK - 1),
+      ...foldCounts(lanes),
+    }),
+  };
+}

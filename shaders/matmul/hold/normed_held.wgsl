@@ -1,0 +1,16 @@
+// What normed.wgsl declares: the norm's weights and, where sums of the branch before are still to be added, these
+// and where the residual stream goes. x is not written: all workgroups read it.
+
+override EPS: f32;
+
+@group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
+//for a in ADDED
+@group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [$ADDENDS, rows, COLS / 4]
+@group(0) @binding(11) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: x + sums
+//end
+
+var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>;
+
+fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
+  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
+}

@@ -1,0 +1,52 @@
+import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import { tensorShards } from "../../tensor/matmul_tensor.ts";
+import { canBeResident } from "../matmul_shape.ts";
+
+/**
+ * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in
+ * which its caches give this much beside the weights.
+ */
+const MOST_READ = 12 * 2 ** 20;
+/** Columns that a workgroup makes, about. */
+const COLUMNS = 32;
+
+/** Most rows of x that a matmul norms itself. */
+export const MOST_NORMED_ROWS = 8;
+
+/** What a matmul that norms x itself depends on beside the matrix. */
+export interface NormUse {
+  /** Of x. */
+  readonly rows: number;
+  /** Ranges of k whose sums are added to x first. */
+  readonly addends: number;
+  /** Storage buffers that the epilogue binds. */
+  readonly bound: number;
+  readonly tuning: Tuning;
+}
+
+/** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
+export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: NormUse): boolean {
+  const { software, tensor, storageBuffers } = tuning;
+  if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
+  const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
+  const workgroups = Math.ceil(matrix.rows / COLUMNS);
+  const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
+  return buffers <= storageBuffers && read <= MOST_READ &&
+    canBeResident(matrix, { rows, splitK: 1, tuning });
+}
+
+/** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
+const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
+
+/** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
+export function combinesHeads(
+  matrix: Matrix,
+  { rows, splitK, tuning }: Pick<NormUse, "rows" | "tuning"> & { readonly splitK: number },
+): boolean {
+  const { software, tensor, storageBuffers } = tuning;
+  if (software || tensorShards(matrix, tensor)) return false;
+  const buffers = 6 + Number(isQuantized(matrix.format));
+  const read = Math.ceil(matrix.rows / COLUMNS) * rows * matrix.cols * 8 * 4;
+  return buffers <= storageBuffers && read <= MOST_PARTIAL_BYTES &&
+    canBeResident(matrix, { rows, splitK, tuning });
+}

@@ -1,0 +1,1 @@
+// rows.wgsl declares nothing.

@@ -1,0 +1,81 @@
+/** How a branch of a layer is entered: normed in a dispatch of its own, or by the first matmul. */
+import { matmul, type PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
+import { normsRows, type NormUse } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { normedRows, type NormOfRows } from "../../../shaders/matmul/hold/hold.ts";
+import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/rms_norm.ts";
+import type { Epilogue } from "../../../shaders/fragments/epilogue.ts";
+import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import type { Matrix } from "../../gpu/matrix.ts";
+import { type DecoderContext, norm, scalesOf } from "./decoder_context.ts";
+
+/** What the first matmul of a branch reads. */
+export interface BranchInput {
+  /** [rows, cols]; not normed yet where `norm` says how. */
+  readonly x: Operand;
+  readonly norm?: NormOfRows;
+  /** Of x's rows, where their norm noted them, as those of the layer's other inputs then are. */
+  readonly xScales?: Operand | undefined;
+  /** The residual stream that the branch is added to, [rows, hidden]. */
+  readonly stream: Operand;
+}
+
+/** The first matmul of a branch, where it is the only one that reads the input. */
+export type FirstMatmul = Pick<NormUse, "bound"> & { readonly matrix: Matrix };
+
+/**
+ * x + its sums, normed: where the first matmul does so itself, nothing is dispatched and the stream moves to
+ * the other of its two buffers, because all workgroups of the matmul read it.
+ */
+export function enterBranch(
+  context: DecoderContext,
+  { from, weight, keep, first }: {
+    readonly from: NormInput;
+    readonly weight: Operand;
+    readonly keep?: NormKept | undefined;
+    readonly first: FirstMatmul | undefined;
+  },
+  rows: number,
+  label: string,
+): { readonly plan: Dispatch[]; readonly input: BranchInput } {
+  const { tuning, scratch: { normed: out, scales: noted }, config } = context;
+  const added = "sums" in from ? from : undefined;
+  const x = streamOf(context, from);
+  const itself = first && !keep && "x" in from && !("index" in from) &&
+    normsRows(first.matrix, { rows, addends: added?.splitK ?? 0, bound: first.bound, tuning });
+  if (!itself) {
+    const plan = norm(context, { from, weight, out, keep, noted }, rows, label);
+    return { plan, input: { x: out, xScales: scalesOf(context, "normed", rows), stream: x } };
+  }
+  const stream = added ? otherStream(context, x) : x;
+  const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
+  const how = { weight, eps: config.rmsNormEps, lanes };
+  return {
+    plan: [],
+    input: { x, stream, norm: { ...how, added: added && { ...added, stream } } },
+  };
+}
+
+/** Where the residual stream is, or will be when what is still to be added to it is. */
+export function streamOf({ scratch }: DecoderContext, from: NormInput): Operand {
+  if ("outputs" in from) return from.stream;
+  return ("x" in from ? from.x : undefined) ?? scratch.x;
+}
+
+function otherStream({ scratch: { x, otherX } }: DecoderContext, stream: Operand): Operand {
+  return stream === x ? otherX : x;
+}
+
+/** out = epilogue(input W^T), the input normed on the way where it is not yet. */
+export function project(
+  { tuning }: DecoderContext,
+  { x, norm, xScales }: Omit<BranchInput, "stream">,
+  { matrix, out }: { readonly matrix: Matrix; readonly out: Operand },
+  { rows, ...shape }: {
+    readonly rows: number;
+    readonly epilogue: PlainEpilogue | Epilogue;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const hold = norm && { hold: normedRows(norm, { cols: matrix.cols, rows }) };
+  return matmul({ matrix, x, xScales, out }, { rows, tuning, ...shape, ...hold });
+}
