@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import process from "node:process";
 import { openGpu } from "../src/gpu/device.ts";
 import { attentionCases } from "./cases/attention.ts";
+import { latentCases } from "./cases/latent.ts";
 import { matmulCases } from "./cases/matmul.ts";
 import { mixtureCases } from "./cases/mixture.ts";
 import { adjustCases } from "./cases/adjust.ts";
@@ -28,6 +29,7 @@ export async function serve(): Promise<void> {
     ...matmulCases(software),
     ...mixtureCases(software),
     ...attentionCases(software),
+    ...latentCases(software),
     ...draftHeadCases(software),
     ...rowCases(software),
     ...layerCases(software),

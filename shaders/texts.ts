@@ -9,10 +9,6 @@ import attentionCombine from "./attention/attention_combine.wgsl" with { type: "
 import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text" };
 import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
-import latentQuery from "./attention/latent_query.wgsl" with { type: "text" };
-import latentRope from "./attention/latent_rope.wgsl" with { type: "text" };
-import latentStore from "./attention/latent_store.wgsl" with { type: "text" };
-import latentValue from "./attention/latent_value.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
@@ -74,6 +70,19 @@ import splitKSums from "./fragments/split_k_sums.wgsl" with { type: "text" };
 import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
+import latentAttention from "./latent/latent_attention.wgsl" with { type: "text" };
+import latentCombine from "./latent/latent_combine.wgsl" with { type: "text" };
+import latentFold from "./latent/latent_fold.wgsl" with { type: "text" };
+import latentLanes from "./latent/latent_lanes.wgsl" with { type: "text" };
+import latentPrepare from "./latent/latent_prepare.wgsl" with { type: "text" };
+import latentRope from "./latent/latent_rope.wgsl" with { type: "text" };
+import latentRunsChunks from "./latent/latent_runs_chunks.wgsl" with { type: "text" };
+import latentRunsSegments from "./latent/latent_runs_segments.wgsl" with { type: "text" };
+import latentScores from "./latent/latent_scores.wgsl" with { type: "text" };
+import latentValue from "./latent/latent_value.wgsl" with { type: "text" };
+import latentValues from "./latent/latent_values.wgsl" with { type: "text" };
+import latentValueMixed from "./latent/latent_value_mixed.wgsl" with { type: "text" };
+import latentValueRuns from "./latent/latent_value_runs.wgsl" with { type: "text" };
 import common from "./matmul/common.wgsl" with { type: "text" };
 import commonRows from "./matmul/common_rows.wgsl" with { type: "text" };
 import dotAdd8 from "./matmul/dot/add8.wgsl" with { type: "text" };
@@ -209,10 +218,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_lanes": attentionLanes,
   "attention/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
-  "attention/latent_query": latentQuery,
-  "attention/latent_rope": latentRope,
-  "attention/latent_store": latentStore,
-  "attention/latent_value": latentValue,
   "attention/norm_rope_store": normRopeStore,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
@@ -274,6 +279,19 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/vec8": vec8,
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,
+  "latent/latent_attention": latentAttention,
+  "latent/latent_combine": latentCombine,
+  "latent/latent_fold": latentFold,
+  "latent/latent_lanes": latentLanes,
+  "latent/latent_prepare": latentPrepare,
+  "latent/latent_rope": latentRope,
+  "latent/latent_runs_chunks": latentRunsChunks,
+  "latent/latent_runs_segments": latentRunsSegments,
+  "latent/latent_scores": latentScores,
+  "latent/latent_value": latentValue,
+  "latent/latent_values": latentValues,
+  "latent/latent_value_mixed": latentValueMixed,
+  "latent/latent_value_runs": latentValueRuns,
   "matmul/common": common,
   "matmul/common_rows": commonRows,
   "matmul/dot/add8": dotAdd8,

@@ -7,6 +7,8 @@ export interface Heads {
   readonly kvHeads: number;
   /** A multiple of 8. */
   readonly headDim: number;
+  /** Of the latents that are keys and whose first elements are the values; absent where there are none. */
+  readonly rank?: number;
   /** Pages per slot in the block table. */
   readonly tablePages: number;
   readonly kvDtype: KvDtype;

@@ -99,17 +99,20 @@ export function dispatch<Binding extends string, Constant extends string>(
     readonly workgroups: readonly [x: number, y?: number, z?: number];
     readonly cellsEach?: number;
     readonly groupsBefore?: number;
+    readonly forCells?: CellRange | undefined;
     readonly label?: string;
     readonly work?: Work;
   },
 ): Dispatch {
   const [x, y = 1, z = 1] = launch.workgroups;
-  const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, work } = launch;
+  const { buffers, constants, label = kernel.name, cellsEach, groupsBefore, forCells, work } =
+    launch;
   return {
     ...{ kernel, buffers, constants, label },
     workgroups: [x, y, z],
     ...cellsEach === undefined ? {} : { cellsEach },
     ...groupsBefore === undefined ? {} : { groupsBefore },
+    ...forCells === undefined ? {} : { forCells },
     ...work === undefined ? {} : { work },
   };
 }

@@ -107,8 +107,11 @@ function withImages(file: Uint8Array): Uint8Array {
 
 const cases = [
   ...SPECULATED.map((name) => ({ name, kernels: "software" })),
-  // These three have all that is not Llama's; a software adapter takes long to compile them.
-  ...["phi3", "olmo2", "gemma2"].map((name) => ({ name, kernels: "hardware" })),
+  // These have all that is not Llama's; a software adapter takes long to compile them.
+  ...["phi3", "olmo2", "gemma2", "deepseek_v2_groups", "deepseek_v3"].map((name) => ({
+    name,
+    kernels: "hardware",
+  })),
 ];
 
 for (const { name, kernels } of cases) {

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../shaders/attention/attention.ts";
-import {
-  type LatentHeads,
-  latentQuery,
-  latentStore,
-  latentValue,
-} from "../../shaders/attention/latent.ts";
+import { type LatentHeads, type LatentInput, latentPrepare } from "../../shaders/latent/latent.ts";
+import { latentAttention, latentPartialWords } from "../../shaders/latent/latent_attention.ts";
+import { latentRunsValue, latentValue } from "../../shaders/latent/latent_value.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -69,6 +66,18 @@ function upload({ heads, nope, value, rank }: LatentHeads) {
   };
 }
 
+/** Buffers of a launch that only absorbs, but for what it absorbs. */
+function unused() {
+  return {
+    normWeight: device.filled(4),
+    pages: device.words([0, 0, 0, 0]),
+    latents: device.filled(64),
+  };
+}
+
+/** How a launch is made where nothing says otherwise. */
+const KEEPING = { eps: 1e-6, tablePages: 1, kvDtype: "f32" } as const;
+
 for (
   const [software, count, of] of [
     [true, 3, LITE],
@@ -83,13 +92,17 @@ for (
     const rows = rowsOf(count);
     const out = device.filled(count * heads * (rank + rope));
     const shape = { ...of, count, tuning: tuning(software), label: "test" };
-    await device.run([latentQuery({
+    await device.run([latentPrepare({
       kvB,
-      q: device.floats([...q, 1, 2, 3, 4]), // longer than its rows
+      input: {
+        x: device.floats([...q, 1, 2, 3, 4]), // longer than its rows
+        cols: heads * (nope + rope),
+        latent: undefined,
+        queries: true,
+      },
       out,
-      rope: uploadRope(rope),
-      rows: device.words(packRows(rows)),
-    }, shape)]);
+      ...{ rope: uploadRope(rope), rows: device.words(packRows(rows)), ...unused() },
+    }, { ...shape, ...KEEPING })]);
     const wanted = rows.flatMap(({ position }, r) =>
       Array.from({ length: heads }, (_, h) => {
         const own = [
@@ -132,8 +145,10 @@ for (const kvDtype of ["f32", "f16", "bf16"] as const satisfies readonly KvDtype
     const words = width * (kvDtype === "f32" ? 1 : 1 / 2);
     const latents = device.filled(3 * PAGE * words);
     const pages = [2, 0];
-    await device.run([latentStore({
-      x: device.floats(x),
+    await device.run([latentPrepare({
+      kvB: upload(LITE).kvB,
+      input: { x: device.floats(x), cols: width, latent: 0, queries: false },
+      out: device.filled(4),
       normWeight: device.floats(gain),
       rope: uploadRope(rope),
       rows: device.words(packRows(rows)),
@@ -180,8 +195,12 @@ Deno.test("latent: a row's bits are its own", async () => {
     const shape = { ...of, count: some, tuning: tuning(false), label: "test" };
     const own = device.words(packRows(rows.slice(first, first + some)));
     const queries = device.floats(q.subarray(first * from, (first + some) * from));
+    const input = { x: queries, cols: from, latent: undefined, queries: true };
     await device.run([
-      latentQuery({ kvB, q: queries, out: absorbed, rope, rows: own }, shape),
+      latentPrepare({ kvB, input, out: absorbed, rope, rows: own, ...unused() }, {
+        ...shape,
+        ...KEEPING,
+      }),
       latentValue({ kvB, attentionOutput: absorbed, out }, shape),
     ]);
     return [...await device.readWords(out)];
@@ -207,51 +226,66 @@ interface Given {
 /** What lies in cells that no row may read. */
 const GARBAGE = 0x461c461c;
 
+type Tiled = "no" | "yes" | "merged";
+
 /** Stores what is kept of `given`, rows of `slots` slots, and returns each row's output words. */
 async function attended(
   given: readonly Given[],
-  { kvDtype, slots, perSlot, paths }: {
+  { kvDtype, slots, perSlot, paths, tiled }: {
     kvDtype: KvDtype;
+    /** Whether attention is latent_attention.wgsl, and who adds its runs. */
+    tiled: Tiled;
     slots: number;
     perSlot: number;
     paths: boolean;
   },
 ): Promise<Uint32Array[]> {
-  const { heads, rank, rope: ropeDim, value, nope } = LITE;
+  const { heads, rank, rope: ropeDim, value: valueDim, nope } = LITE;
   const width = rank + ropeDim;
   const tablePages = Math.ceil(POSITIONS * 2 / PAGE);
   const count = given.length;
   const common = { count, tuning: tuning(false), label: "test" };
-  const sizes = { heads, kvHeads: 1, headDim: width, tablePages, kvDtype };
-  const words = partialWords(sizes, count, common.tuning);
+  const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype };
+  const words = tiled === "no"
+    ? partialWords(sizes, count, common.tuning)
+    : latentPartialWords(sizes, count);
   const rows = device.words(packRows(given.map(({ row }) => row)));
   const [rope, pages] = [uploadRope(ropeDim), device.words(blockTable(slots, tablePages))];
-  const [absorbed, mixed, out] = [width, width, value].map((each) =>
+  const [absorbed, mixed, out] = [width, width, valueDim].map((each) =>
     device.filled(count * heads * each)
   ) as [Operand, Operand, Operand];
   const latents = device.words(
     Array<number>(slots * tablePages * PAGE * width * KV_BYTES[kvDtype] / 4).fill(GARBAGE),
   );
-  const x = device.floats(given.flatMap(({ kept }) => [...Array.from(kept)]));
-  const q = device.floats(given.flatMap(({ q }) => [...Array.from(q)]));
+  const latent = heads * (nope + ropeDim);
+  const x = device.floats(given.flatMap(({ q, kept }) => [...Array.from(q), ...Array.from(kept)]));
+  const input: LatentInput = { x, cols: latent + width, latent, queries: true };
   const { kvB } = upload(LITE);
+  const partial = {
+    sums: device.filled(words.sums, NaN),
+    stats: device.filled(words.stats, NaN),
+  };
+  const buffers = { q: absorbed, rows, pages, out: mixed, partial };
+  const launch = { ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 };
+  const [value, shape] = [{ kvB, out }, { ...LITE, ...common }];
   await device.run([
-    latentStore(
-      { x, normWeight: device.floats(numbers(rank, 4)), rope, rows, pages, latents },
+    latentPrepare(
+      {
+        ...{ kvB, input, out: absorbed, normWeight: device.floats(numbers(rank, 4)) },
+        ...{ rope, rows, pages, latents },
+      },
       { ...LITE, ...common, eps: 1e-6, tablePages, kvDtype },
     ),
-    latentQuery({ kvB, q, out: absorbed, rope, rows }, { ...LITE, ...common }),
-    ...attention(
-      {
-        ...{ q: absorbed, keys: latents, values: latents, rows, pages, out: mixed },
-        partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
-      },
-      { ...sizes, ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 },
-    ),
-    latentValue({ kvB, attentionOutput: mixed, out }, { ...LITE, ...common }),
+    ...tiled === "no"
+      ? attention({ ...buffers, keys: latents, values: latents }, { ...sizes, ...launch })
+      : latentAttention({ ...buffers, latents }, {
+        ...{ ...sizes, ...launch },
+        ...tiled === "merged" ? { finish: (runs) => latentRunsValue(value, runs, shape) } : {},
+      }),
+    ...tiled === "merged" ? [] : [latentValue({ ...value, attentionOutput: mixed }, shape)],
   ]);
   const found = await device.readWords(out);
-  return given.map((_, r) => found.slice(r * heads * value, (r + 1) * heads * value));
+  return given.map((_, r) => found.slice(r * heads * valueDim, (r + 1) * heads * valueDim));
 }
 
 for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9, 9]] as const) {
@@ -271,14 +305,26 @@ for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9
     const scattered = treeRows(tree).map((row, node) => given(row, base + node));
     const together = [...prefix, ...scattered];
     const shape = { kvDtype, slots: 1, perSlot: together.length, paths: true };
-    const found = (await attended(together, shape)).slice(base);
     // A slot a node: all that it sees, in order.
     const chains = tree.paths.map((path) => [...prefix, ...path.map((node) => scattered[node]!)]);
     const alone = chains.flatMap((chain, slot) =>
       chain.map((each) => ({ ...each, row: chainOf(each.row, slot) }))
     );
     const ends = chains.map((_, n) => chains.slice(0, n + 1).flat().length - 1);
-    const wanted = await attended(alone, { kvDtype, slots: nodes, perSlot: 1, paths: false });
+    const apart = { kvDtype, slots: nodes, perSlot: 1, paths: false };
+    const wanted = await attended(alone, { ...apart, tiled: "no" });
+    const found = (await attended(together, { ...shape, tiled: "no" })).slice(base);
     ends.forEach((end, node) => assert.deepEqual(found[node], wanted[end], `node ${node}`));
+    const tiled = await attended(alone, { ...apart, tiled: "merged" });
+    for (const how of ["yes", "merged"] as const) {
+      const found = (await attended(together, { ...shape, tiled: how })).slice(base);
+      ends.forEach((end, node) => {
+        assert.deepEqual(found[node], tiled[end], `node ${node}, ${how}`);
+        const [own, other] = [found[node]!, wanted[end]!].map(({ buffer }) =>
+          new Float32Array(buffer)
+        );
+        assertClose(own!, other!, 1e-5, `node ${node} of another kernel`);
+      });
+    }
   });
 }

@@ -1,6 +1,7 @@
 /** What the plans of a decoder write to. */
-import { type PartialSums, partialWords } from "../../../shaders/attention/attention.ts";
+import type { PartialSums } from "../../../shaders/attention/attention.ts";
 import { gatheredWords } from "../../../shaders/choose/gather.ts";
+import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
@@ -118,8 +119,9 @@ export function partialSums(
 ): PartialSums {
   const { kvDtype = "f32" } = capacity;
   const layout = { tablePages: tablePages(capacity), kvDtype };
+  const adapter = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
   const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
-    partialWords(headsOf(attention, layout), maxRows(capacity), gpu.info)
+    attentionPartialWords(headsOf(attention, layout), maxRows(capacity), adapter)
   );
   return {
     sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),

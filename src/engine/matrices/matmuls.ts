@@ -3,6 +3,7 @@ import { shapeKey, splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
 import { bytesOf } from "../../gpu/kernel.ts";
 import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
 import type { DecoderLayer } from "../../model/plan/decoder.ts";
+import type { LatentProjections } from "../../model/plan/latent_attention.ts";
 import type { DenseWeights } from "../../model/plan/dense_mlp.ts";
 import type { LoadedWeights } from "../device/models.ts";
 
@@ -64,12 +65,12 @@ function layerMatrices({ attention, mlp }: DecoderLayer): { plain: Matrix[]; end
     weights ? { plain: [weights.gateUp], ends: [weights.down] } : { plain: [], ends: [] };
   const made = mlp.kind === "dense" ? dense(mlp) : dense(mlp.shared);
   const router = mlp.kind === "mixture" ? [mlp.router] : [];
-  const into = attention.kind === "heads"
-    ? [attention.qkv]
-    : [attention.kvA, attention.query, ...latentOf(attention.queryLatent)];
+  const into = attention.kind === "heads" ? [attention.qkv] : projectionsOf(attention.input);
   return { plain: [...into, ...router, ...made.plain], ends: [attention.o, ...made.ends] };
 }
 
-function latentOf(query: { readonly matrix: Matrix } | undefined): Matrix[] {
-  return query ? [query.matrix] : [];
+function projectionsOf(input: LatentProjections): Matrix[] {
+  if (input.kind === "joined") return [input.matrix];
+  const { kvA, query, queryLatent } = input;
+  return [kvA, query, ...queryLatent ? [queryLatent.matrix] : []];
 }

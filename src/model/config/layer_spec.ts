@@ -103,12 +103,13 @@ export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   return { keys, values: keys, qkv: qkNorm === "none" ? 0 : q + 2 * keys, q, attentionOutput: q };
 }
 
-/** `qkv` holds queries before they are absorbed, and then values; see latent_attention.ts. */
+/** `qkv` holds queries before they are absorbed, beside them what latents are made of, and then values; see latent_attention.ts. */
 function latentSizes(spec: LatentAttention): AttentionSizes {
   const { numHeads, nopeDim, ropeDim, valueDim, rank, queryRank = 0 } = spec;
   const keys = rank + ropeDim;
   const q = Math.max(numHeads * keys, queryRank);
-  const qkv = numHeads * Math.max(nopeDim + ropeDim, valueDim);
+  const projected = numHeads * (nopeDim + ropeDim) + keys;
+  const qkv = Math.max(projected + projected % 2, numHeads * valueDim);
   return { keys, values: 0, qkv, q, attentionOutput: q };
 }
 
@@ -119,7 +120,7 @@ export function headsOf(
 ): Heads {
   const kept = { heads: spec.numHeads, tablePages, kvDtype };
   return spec.kind === "latent"
-    ? { ...kept, kvHeads: 1, headDim: spec.rank + spec.ropeDim }
+    ? { ...kept, kvHeads: 1, headDim: spec.rank + spec.ropeDim, rank: spec.rank }
     : { ...kept, kvHeads: spec.numKvHeads, headDim: spec.headDim };
 }
 

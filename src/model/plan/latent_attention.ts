@@ -10,11 +10,15 @@
  */
 import { attention } from "../../../shaders/attention/attention.ts";
 import {
+  latentAttention as tiledAttention,
+  tilesLatents,
+} from "../../../shaders/latent/latent_attention.ts";
+import {
   type LatentHeads,
-  latentQuery,
-  latentStore,
-  latentValue,
-} from "../../../shaders/attention/latent.ts";
+  type LatentInput,
+  latentPrepare,
+} from "../../../shaders/latent/latent.ts";
+import { latentRunsValue, latentValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -29,16 +33,28 @@ import {
 } from "./decoder_context.ts";
 import { headsOf, type LatentAttention } from "../config/layer_spec.ts";
 
+/** What makes queries and latents of the input. */
+export type LatentProjections =
+  | {
+    readonly kind: "joined";
+    /** Of queries, then of the latent: [h (n + r) + c + r, H]. */
+    readonly matrix: Matrix;
+  }
+  | {
+    readonly kind: "apart";
+    /** Where queries are made of a latent: [queryRank, H] and its norm, [queryRank]. */
+    readonly queryLatent: { readonly matrix: Matrix; readonly norm: Operand } | undefined;
+    /** [h (n + r), queryRank or H] */
+    readonly query: Matrix;
+    /** [c + r, H] */
+    readonly kvA: Matrix;
+  };
+
 /** H hidden, h heads, n nope, r rope, v value, c rank. */
 export interface LatentWeights {
   readonly kind: "latent";
   readonly spec: LatentAttention;
-  /** Where queries are made of a latent: [queryRank, H] and its norm, [queryRank]. */
-  readonly queryLatent: { readonly matrix: Matrix; readonly norm: Operand } | undefined;
-  /** [h (n + r), queryRank or H] */
-  readonly query: Matrix;
-  /** [c + r, H] */
-  readonly kvA: Matrix;
+  readonly input: LatentProjections;
   /** [c] */
   readonly kvNorm: Operand;
   /** Of each head its n rows of keys and its v of values, [h (n + v), c]. */
@@ -51,22 +67,37 @@ export interface LatentWeights {
 const EPS = 1e-6;
 
 export function loadLatentAttention(
-  { load, label, tensor, normOffset }: LayerSource,
+  source: LayerSource,
   spec: LatentAttention,
 ): LatentWeights {
-  const matrix = (role: string) => load.matrix(`${label}.${role}`, [tensor(role)]);
+  const { load, label, tensor, normOffset } = source;
   const norm = (role: string) => load.norm(`${label}.${role}`, normOffset, tensor(role));
   return {
     kind: "latent",
     spec,
-    queryLatent: spec.queryRank === undefined
-      ? undefined
-      : { matrix: matrix("qA"), norm: norm("qANorm") },
-    query: matrix(spec.queryRank === undefined ? "q" : "qB"),
-    kvA: matrix("kvA"),
+    input: loadProjections(source, spec),
     kvNorm: norm("kvANorm"),
     kvB: load.table(`${label}.kvB`, tensor("kvB")),
-    o: matrix("o"),
+    o: load.matrix(`${label}.o`, [tensor("o")]),
+  };
+}
+
+/** One matrix where both are of the input and of one type: one launch, whose output both read. */
+function loadProjections(
+  { load, label, tensor, normOffset }: LayerSource,
+  { queryRank }: LatentAttention,
+): LatentProjections {
+  const matrix = (role: string) => load.matrix(`${label}.${role}`, [tensor(role)]);
+  if (queryRank === undefined && tensor("q").dtype === tensor("kvA").dtype) {
+    const both = [tensor("q"), tensor("kvA")];
+    return { kind: "joined", matrix: load.matrix(`${label}.qKvA`, both) };
+  }
+  const norm = () => load.norm(`${label}.qANorm`, normOffset, tensor("qANorm"));
+  return {
+    kind: "apart",
+    queryLatent: queryRank === undefined ? undefined : { matrix: matrix("qA"), norm: norm() },
+    query: matrix(queryRank === undefined ? "q" : "qB"),
+    kvA: matrix("kvA"),
   };
 }
 
@@ -83,90 +114,101 @@ export function latentAttention(
   kept: Kept,
   { input, of }: { readonly input: Operand; readonly of: RowsOf },
 ): Branch {
-  const { tuning, scratch: { q, qkv, attentionOutput, partial }, pages } = context;
-  const { kv: { keys, values }, label, weights: { o, kvB, spec } } = kept;
-  const { rows, count, perSlot, paths = false } = of;
-  const heads = { ...headsOf(spec, context), scale: spec.scale };
-  const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: qkv }, end);
+  const { label, weights: { o } } = kept;
+  const end = { rows: of.count, end: "sums", label: `${label}.o` } as const;
+  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv }, end);
   const plan = [
-    ...latents(context, kept, input, of),
-    ...queries(context, kept, input, of),
-    ...attention(
-      { q, keys, values, rows, pages, partial, out: attentionOutput },
-      { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
-    ),
-    latentValue(
-      { kvB, attentionOutput, out: qkv },
-      { ...latentHeads(spec), count, tuning, label: `${label}.value` },
-    ),
+    ...prepared(context, kept, input, of),
+    ...attended(context, kept, of),
     ...out.plan,
   ];
   return { ...out, plan };
 }
 
-/** Latents of `input` into the pages. */
-function latents(
-  { tuning, scratch: { attentionOutput }, ropes, pages, tablePages, kvDtype }: DecoderContext,
-  { weights: { spec, kvA, kvNorm }, kv, label }: Kept,
-  input: Operand,
-  { rows, count }: RowsOf,
+/** qkv = values of attention of q over the pages. */
+function attended(
+  context: DecoderContext,
+  { weights: { spec, kvB }, kv: { keys, values }, label }: Kept,
+  { rows, count, perSlot, paths = false }: RowsOf,
 ): Dispatch[] {
-  const rope = ropes[spec.rope] as Operand;
+  const { tuning, scratch: { q, attentionOutput: mixed, partial, qkv: out }, pages } = context;
+  const heads = headsOf(spec, context);
+  const launch = { count, perSlot, paths, tuning, label: `${label}.attention`, scale: spec.scale };
+  const buffers = { q, rows, pages, partial, out: mixed };
+  const valueShape = { ...latentHeads(spec), count, tuning, label: `${label}.value` };
+  const value = () => latentValue({ kvB, attentionOutput: mixed, out }, valueShape);
+  if (!tilesLatents(heads, tuning)) {
+    return [...attention({ ...buffers, keys, values }, { ...heads, ...launch }), value()];
+  }
+  const tiled = { ...heads, ...launch, rank: spec.rank };
+  const latents = { ...buffers, latents: keys };
+  return mergesRuns(valueShape)
+    ? tiledAttention(latents, {
+      ...tiled,
+      finish: (runs) => latentRunsValue({ kvB, out }, runs, valueShape),
+    })
+    : [...tiledAttention(latents, tiled), value()];
+}
+
+/** q = the absorbed queries of `input`; its latents into the pages. */
+function prepared(
+  context: DecoderContext,
+  kept: Kept,
+  input: Operand,
+  of: RowsOf,
+): Dispatch[] {
+  const { tuning, scratch: { q, qkv, attentionOutput } } = context;
+  const { weights: { spec, input: made }, label } = kept;
+  const { numHeads, nopeDim, ropeDim } = spec;
+  const product = (matrix: Matrix, x: Operand, out: Operand, role: string) =>
+    matmul({ matrix, x, out }, {
+      ...{ rows: of.count, epilogue: "store", tuning },
+      label: `${label}.${role}`,
+    });
+  const prepare = (x: LatentInput, role: string) => preparing(context, kept, of, x, role);
+  if (made.kind === "joined") {
+    const { matrix } = made;
+    const latent = numHeads * (nopeDim + ropeDim);
+    return [
+      ...product(matrix, input, qkv, "qKvA"),
+      prepare({ x: qkv, cols: matrix.rows, latent, queries: true }, "prepare"),
+    ];
+  }
+  const { query, queryLatent, kvA } = made;
+  const latents = { x: attentionOutput, cols: kvA.rows, latent: 0, queries: false };
   return [
-    ...matmul(
-      { matrix: kvA, x: input, out: attentionOutput },
-      { rows: count, epilogue: "store", tuning, label: `${label}.kvA` },
-    ),
-    latentStore(
-      { x: attentionOutput, normWeight: kvNorm, rope, rows, pages, latents: kv.keys },
-      {
-        ...latentHeads(spec),
-        count,
+    ...product(kvA, input, attentionOutput, "kvA"),
+    prepare(latents, "latent"),
+    ...queryLatent ? product(queryLatent.matrix, input, q, "qA") : [],
+    ...queryLatent
+      ? rmsNorm({ from: { x: q }, weight: queryLatent.norm, out: attentionOutput }, {
+        rows: of.count,
+        cols: queryLatent.matrix.rows,
         eps: EPS,
-        tuning,
-        tablePages,
-        kvDtype,
-        label: `${label}.latent`,
-      },
-    ),
+        lanes: tuning.rowLanes,
+        label: `${label}.qANorm`,
+      })
+      : [],
+    ...product(query, queryLatent ? attentionOutput : input, qkv, "q"),
+    prepare({ x: qkv, cols: query.rows, latent: undefined, queries: true }, "absorb"),
   ];
 }
 
-/** q = the absorbed queries of `input`. */
-function queries(
-  { tuning, scratch: { q, qkv, attentionOutput }, ropes }: DecoderContext,
-  { weights: { spec, queryLatent, query, kvB }, label }: Kept,
-  input: Operand,
+function preparing(
+  { tuning, scratch: { q: out }, ropes, pages, tablePages, kvDtype }: DecoderContext,
+  { weights: { spec, kvB, kvNorm: normWeight }, kv, label }: Kept,
   { rows, count }: RowsOf,
-): Dispatch[] {
-  const launch = { rows: count, epilogue: "store", tuning } as const;
+  input: LatentInput,
+  role: string,
+): Dispatch {
   const rope = ropes[spec.rope] as Operand;
-  return [
-    ...queryLatent
-      ? [
-        ...matmul({ matrix: queryLatent.matrix, x: input, out: q }, {
-          ...launch,
-          label: `${label}.qA`,
-        }),
-        ...rmsNorm({ from: { x: q }, weight: queryLatent.norm, out: attentionOutput }, {
-          rows: count,
-          cols: queryLatent.matrix.rows,
-          eps: EPS,
-          lanes: tuning.rowLanes,
-          label: `${label}.qANorm`,
-        }),
-      ]
-      : [],
-    ...matmul({ matrix: query, x: queryLatent ? attentionOutput : input, out: qkv }, {
-      ...launch,
-      label: `${label}.q`,
-    }),
-    latentQuery(
-      { kvB, q: qkv, out: q, rope, rows },
-      { ...latentHeads(spec), count, tuning, label: `${label}.absorb` },
-    ),
-  ];
+  return latentPrepare(
+    { kvB, input, out, normWeight, rope, rows, pages, latents: kv.keys },
+    {
+      ...{ ...latentHeads(spec), count, eps: EPS, tuning, tablePages, kvDtype },
+      label: `${label}.${role}`,
+    },
+  );
 }
 
 function latentHeads(spec: LatentAttention): LatentHeads {

@@ -1,5 +1,5 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
-import { partialWords } from "../../../shaders/attention/attention.ts";
+import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import {
@@ -152,9 +152,11 @@ export function scratchBytes(
   const perRow = rowElements(target) + target.hiddenSize + drafting;
   const logits = verifyRows * target.vocabSize + batch * (draft?.draftVocabSize ?? 0);
   const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
+  const workgroupBytes = 49152; // of most hardware; less takes about as much partial sums
   const layers = [target, ...draft ? [draft.layer] : []].flatMap((config) => config.layers);
   const partial = Math.max(...layers.map(({ attention }) => {
-    const { sums, stats } = partialWords(headsOf(attention, layout), rows, { software });
+    const heads = headsOf(attention, layout);
+    const { sums, stats } = attentionPartialWords(heads, rows, { software, workgroupBytes });
     return sums + stats;
   }));
   return F32_BYTES * (rows * perRow + logits + partial);

@@ -1,0 +1,256 @@
+import { type CellRange, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { KV_BYTES } from "../../src/gpu/kv.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads } from "../fragments/heads.ts";
+import type { PartialSums } from "../attention/attention.ts";
+import {
+  CHUNK,
+  CHUNK_CELLS,
+  latentCombineKernel,
+  latentCombineTiles,
+  latentKernel,
+  type LatentSizes,
+  type LatentTile,
+  SEGMENT,
+  tileBytes,
+  TILES,
+} from "./latent_kernels.ts";
+
+/** Most rows whose chunks go to workgroups of their own. */
+const FEW_ROWS = 16;
+
+/** Bytes of partial sums that attention over many rows may take before it goes block by block. */
+const PARTIAL_BYTES = 128 << 20;
+/** Rows of a block: offsets of their q are then multiples of 256 bytes. */
+const BLOCK_ROWS = 8;
+/** Least segments of a longer context that are worth a launch of their own for all rows. */
+const LEAST_SEGMENTS = 4;
+
+/** Heads over latents: one key-value head, `headDim` the width of what is kept. */
+export interface LatentShape extends Heads {
+  /** Elements of a latent, the first of `headDim`. */
+  readonly rank: number;
+}
+
+/** Sums of runs of cells, for the kernel that adds them. */
+export interface LatentRuns extends PartialSums {
+  /** The first of `count` is the one at `firstRow`. */
+  readonly rows: Operand;
+  readonly firstRow: number;
+  /** Cells of a run, and places for runs of a query. */
+  readonly run: number;
+  readonly runs: number;
+  readonly window: number | undefined;
+  /** The contexts for which they are made. */
+  readonly forCells: CellRange | undefined;
+}
+
+interface Launch extends Omit<LatentShape, "kvHeads"> {
+  readonly count: number;
+  /** Rows of one slot that follow each other; divides `count`. */
+  readonly perSlot: number;
+  /** Whether rows may have paths; false where all are chains, which then pay nothing for it. */
+  readonly paths: boolean;
+  /** Of scores. */
+  readonly scale: number;
+  /** Cells that a row sees, its own the last; undefined = all. */
+  readonly window?: number | undefined;
+  readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
+  /** Default: by the queries of a slot. */
+  readonly tile?: LatentTile | undefined;
+  /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
+  readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
+  readonly label: string;
+}
+
+interface Buffers {
+  /** [rows, heads, headDim] */
+  readonly q: Operand;
+  /** [pages, PAGE, headDim] */
+  readonly latents: Operand;
+  readonly rows: Operand;
+  readonly pages: Operand;
+  /** [rows, heads, headDim], of which the first `rank` elements are written. */
+  readonly out: Operand;
+  /** For as many rows as `latentPartialWords` was asked for, or fewer. */
+  readonly partial: PartialSums;
+}
+
+/** Rows at a time, and the runs of cells that they leave sums of. */
+interface Pass {
+  readonly first: number;
+  readonly count: number;
+  readonly perSlot: number;
+  readonly run: number;
+  readonly runs: number;
+  readonly forCells?: CellRange;
+}
+
+/** Whether an adapter has workgroup memory for the kernel; others take attention.wgsl. */
+export function tilesLatents(
+  { headDim }: Pick<Heads, "headDim">,
+  { software, workgroupBytes }: Pick<Tuning, "software" | "workgroupBytes">,
+): boolean {
+  return !software &&
+    Object.values(TILES).every((tile) => tileBytes(tile, headDim) <= workgroupBytes);
+}
+
+/** f32 words of the partial sums of attention over at most `rows` rows. */
+export function latentPartialWords(
+  { heads, rank, tablePages }: Pick<LatentShape, "heads" | "rank" | "tablePages">,
+  rows: number,
+): { readonly sums: number; readonly stats: number } {
+  const segments = segmentsOf(tablePages);
+  const wanted = Math.max(rows * segments, Math.min(rows, FEW_ROWS) * chunksOf(tablePages));
+  const room = Math.floor(PARTIAL_BYTES / 4 / heads / (rank + 2));
+  const kept = heads * Math.min(wanted, Math.max(room, BLOCK_ROWS * segments));
+  return { sums: kept * rank, stats: kept * 2 };
+}
+
+/** Records attention of `count` rows over the latents of their slots. */
+export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
+  const { count, perSlot } = shape;
+  if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
+  return passesOf(buffers.partial, shape).flatMap((pass) => passOf(buffers, shape, pass));
+}
+
+function segmentsOf(tablePages: number): number {
+  return Math.ceil(tablePages * CHUNK / SEGMENT);
+}
+
+/** Chunks of a context that is short enough for partial sums of each. A page is a chunk. */
+function chunksOf(tablePages: number): number {
+  return Math.min(tablePages, CHUNK_CELLS / CHUNK);
+}
+
+/** Few rows of short contexts by chunks; all others by segments, block by block where they must. */
+function passesOf(
+  { sums, stats }: PartialSums,
+  { count, perSlot, heads, rank, tablePages }: Launch,
+): Pass[] {
+  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / rank) / heads);
+  const whole = { first: 0, count, perSlot };
+  const [chunks, segments] = [chunksOf(tablePages), segmentsOf(tablePages)];
+  const few = count <= FEW_ROWS && count * chunks <= room;
+  const runs = few ? chunks : Math.min(segments, Math.floor(room / count));
+  const short = { ...whole, run: few ? CHUNK : SEGMENT, runs };
+  const most = short.run * runs;
+  if (most >= tablePages * CHUNK) return [short];
+  const long = blocks({ ...whole, run: SEGMENT, runs: segments }, room);
+  if (!few && runs < LEAST_SEGMENTS) return long;
+  return [
+    { ...short, forCells: { from: 0, upTo: most } },
+    ...long.map((pass) => ({ ...pass, forCells: { from: most + 1, upTo: Infinity } })),
+  ];
+}
+
+/**
+ * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
+ * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
+ */
+function blocks(whole: Pass, room: number): Pass[] {
+  const { count, perSlot, runs } = whole;
+  const fitting = Math.floor(room / runs);
+  if (fitting >= count) return [whole];
+  const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
+  const each = fitting >= step
+    ? { count: Math.floor(fitting / step) * step, perSlot }
+    : { count: Math.floor(fitting / BLOCK_ROWS) * BLOCK_ROWS, perSlot: 1 };
+  return Array.from({ length: Math.ceil(count / each.count) }, (_, i) => {
+    const first = i * each.count;
+    const rows = Math.min(each.count, count - first);
+    return { ...whole, first, count: rows, perSlot: Math.min(each.perSlot, rows) };
+  });
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  let multiple = a;
+  while (multiple % b !== 0) multiple += a;
+  return multiple;
+}
+
+function bytes({ buffer, size = buffer.size }: Operand): number {
+  return size;
+}
+
+/** Of `Row` in rows.wgsl. */
+const ROW_BYTES = 48;
+/** Offsets of so many rows are multiples of 256 bytes. */
+const ALIGNED_ROWS = 16;
+
+function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
+  const { heads, headDim, rank, kvDtype, window, label } = shape;
+  const { latents: keys, pages, partial: { sums, stats } } = buffers;
+  const { first, count, perSlot, run, runs, forCells } = pass;
+  const before = 4 * first * heads * headDim;
+  const [q, out] = [from(buffers.q, before), from(buffers.out, before)];
+  const rows = from(buffers.rows, (first - first % ALIGNED_ROWS) * ROW_BYTES);
+  const sizes: LatentSizes = { rank, width: headDim, kvDtype };
+  const { tile = tileOf(perSlot * heads, run) } = shape;
+  const SLOT_QUERIES = perSlot * heads % tile.queries === 0 ? tile.queries : perSlot * heads;
+  const tiles = count * heads / SLOT_QUERIES * Math.ceil(SLOT_QUERIES / tile.queries);
+  const common = {
+    HEADS: heads,
+    RUNS: runs,
+    FIRST_ROW: first % ALIGNED_ROWS,
+    WINDOW: window ?? 0xffffffff,
+  };
+  const ended = { sums, stats, rows, run, runs, window, forCells, firstRow: first % ALIGNED_ROWS };
+  if (shape.finish && count < shape.count) throw new Error(`${label}: rows go in blocks`);
+  const partialBytes = 4 * heads * (rank + 2) / run;
+  return [
+    dispatch(latentKernel(sizes, tile, run), {
+      buffers: { q, keys, rows, pages, sums, stats },
+      constants: {
+        ...common,
+        TABLE_PAGES: shape.tablePages,
+        SLOT_QUERIES,
+        PATHS: Number(shape.paths),
+        SCALE: shape.scale,
+      },
+      workgroups: [tiles, 1, runs],
+      cellsEach: run,
+      forCells,
+      label,
+      work: {
+        bytes: 4 * count * heads * headDim,
+        flops: 0,
+        context: {
+          bytesPerCell: KV_BYTES[kvDtype] * headDim + perSlot * partialBytes,
+          flopsPerCell: 2 * count * heads * (headDim + rank),
+          window,
+        },
+      },
+    }),
+    shape.finish ? shape.finish(ended) : dispatch(latentCombineKernel(sizes, run), {
+      buffers: { sums, stats, rows, out },
+      constants: common,
+      workgroups: [latentCombineTiles(rank), heads, count],
+      forCells,
+      label: `${label}.combine`,
+      work: {
+        bytes: 4 * count * heads * rank,
+        flops: 0,
+        context: {
+          bytesPerCell: perSlot * partialBytes,
+          flopsPerCell: 2 * count * heads * rank / run,
+          window,
+        },
+      },
+    }),
+  ];
+}
+
+/** Queries of a slot share reads where there are workgroups enough (shorter runs make more); measured on an H200. */
+function tileOf(queries: number, run: number): LatentTile {
+  const { fours, eights, sixteens, many } = TILES;
+  const tiles = run === CHUNK
+    ? [[16, fours], [32, eights], [128, sixteens]] as const
+    : [[16, eights], [64, sixteens]] as const;
+  return tiles.find(([most]) => queries <= most)?.[1] ?? many;
+}
+
+/** The same buffer from `bytes` on. */
+function from({ buffer, offset = 0 }: Operand, bytes: number): Operand {
+  return { buffer, offset: offset + bytes };
+}

@@ -1,0 +1,144 @@
+import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
+import type { KvDtype } from "../../src/gpu/kv.ts";
+import { shader } from "../shader.ts";
+
+/** Cells of a chunk and of a segment of latent_attention.wgsl. */
+export const CHUNK = 16;
+export const SEGMENT = 128;
+/** Cells up to which chunks of few rows go to workgroups of their own. */
+export const CHUNK_CELLS = 2048;
+
+/** How the workgroups of latent_attention.wgsl share their queries. None of it touches a bit of the result. */
+export interface LatentTile {
+  readonly queries: number;
+  readonly threads: number;
+  /** Invocations a score: 4, 8 or 16. */
+  readonly lanes: number;
+  /** Cells of an invocation, for the scores. */
+  readonly cells: number;
+  /** Groups of invocations that share the queries, for the values. */
+  readonly groups: number;
+}
+
+/** From few queries to many: threads = 16 / cells * lanes * queries / 4. */
+export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
+  fours: { queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 },
+  eights: { queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 },
+  sixteens: { queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 },
+  many: { queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 },
+};
+
+/** Steps of a loop that are unrolled: in a forward, instructions that run once cost more than a loop. */
+const STEPS = 3;
+const CELLS_AT_ONCE = 4;
+
+/** Elements of what is kept of a token. */
+export interface LatentSizes {
+  /** Multiples of 8 both: of the latent, and with the rotated part. */
+  readonly rank: number;
+  readonly width: number;
+  readonly kvDtype: KvDtype;
+}
+
+/** Workgroup memory that a tile takes, bytes. */
+export function tileBytes({ queries, lanes }: LatentTile, width: number): number {
+  const quads = queries / 4;
+  const vec4s = CHUNK * (width / 4 + 1) + lanes * (CHUNK * quads + 1) + CHUNK * quads + 5 * quads;
+  return 16 * vec4s;
+}
+
+const kernels = new Map<string, Kernel>();
+
+/** Sums of runs of `run` cells. */
+export function latentKernel(
+  { rank, width, kvDtype }: LatentSizes,
+  tile: LatentTile,
+  run: number,
+): Kernel {
+  const { queries, threads, lanes, cells, groups } = tile;
+  const shape = [rank, width, queries, threads, lanes, cells, groups, run];
+  const name = `latent_attention_${kvDtype}_${shape.join("_")}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const QUADS = queries / 4;
+    const OWN = QUADS / groups;
+    const BOTH = Math.min(2, OWN);
+    const counts = {
+      RUN: run,
+      THREADS: threads,
+      QUERIES: queries,
+      QUADS,
+      VEC8S: width / 8,
+      RANK4: rank / 4,
+      LANES: lanes,
+      SIDES: Math.min(2, CHUNK / lanes),
+      PARTS: Math.ceil(CHUNK / 2 / lanes),
+      CELLS: cells,
+      GROUPS: groups,
+      OWN,
+      BOTH,
+      TIMES: OWN / BOTH,
+      SPANS: Math.ceil(rank / 4 / (threads / groups)),
+      LOADS: Math.ceil(CHUNK * width / 8 / threads),
+      STEPS,
+      STEP_LOOPS: Math.ceil(width / 4 / CHUNK / STEPS),
+      AT_ONCE: CELLS_AT_ONCE,
+      TURNS: Math.ceil(CHUNK * QUADS / threads),
+      LANES_2: lanes / 2,
+      LANES_4: lanes / 4,
+      LANES_8: Math.floor(lanes / 8),
+      LANES_16: Math.floor(lanes / 16),
+      LEVELS: Math.log2(lanes),
+      CHUNK,
+      FOUR: 4,
+    };
+    const slots = { kv_load: `fragments/kv_load_${kvDtype}` };
+    return kernel(name, shader("latent/latent_attention", { slots, counts }), {
+      bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
+      constants: [
+        "HEADS",
+        "TABLE_PAGES",
+        "RUNS",
+        "SLOT_QUERIES",
+        "FIRST_ROW",
+        "PATHS",
+        "SCALE",
+        "WINDOW",
+      ],
+    });
+  });
+}
+
+/** Workgroups of a head where runs are added. */
+export function latentCombineTiles(rank: number): number {
+  return Math.ceil(rank / 4 / 64);
+}
+
+/** What adds runs of `run` cells: a text of the slot `runs`, and how it is unrolled. */
+export function runsOf(
+  rank: number,
+  run: number,
+): { readonly text: string; readonly counts: Record<string, number> } {
+  const counts = { RANK4: rank / 4, LANES: 4 };
+  if (run === SEGMENT) {
+    return { text: "latent/latent_runs_segments", counts: { ...counts, AHEAD: 4 } };
+  }
+  const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
+  return { text: "latent/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
+}
+
+/** Adds runs of `run` cells. */
+export function latentCombineKernel(
+  { rank, width }: Pick<LatentSizes, "rank" | "width">,
+  run: number,
+): Kernel {
+  const name = `latent_combine_${rank}_${width}_${run}`;
+  return kernels.getOrInsertComputed(name, () => {
+    const runs = runsOf(rank, run);
+    const counts = { ...runs.counts, OUT4: width / 4 };
+    const code = shader("latent/latent_combine", { slots: { runs: runs.text }, counts });
+    return kernel(name, code, {
+      bindings: ["sums", "out", "stats", "rows"],
+      constants: ["HEADS", "RUNS", "FIRST_ROW", "WINDOW"],
+    });
+  });
+}

@@ -1,0 +1,174 @@
+// What latent attention takes of each row, in one launch of workgroups of two kinds.
+//
+// The first HEAD_BLOCKS along x absorb: queries over latents, with keys k = W_h latent,
+//   out[r, h] = [W_h^T q_n[r, h]; rope(q_r[r, h])], q[r, h] = [q_n; q_r],
+// where W_h is the first NOPE of the NOPE + VALUE rows that head h has in kv_b_proj. One workgroup per
+// (head, 64 columns, $ROWS rows). Invocation (part p, vec8 e) sums columns 8e .. 8e + 7 over the rows
+// p, p + PARTS, ... of W_h; the parts are added in order. $ROWS does not enter.
+//
+// The others store: [norm(c) * norm_weight; rope(k_r)] of [c; k_r], one for all heads, into the row's
+// cell of the pages. One workgroup per row. Invocation l squares elements l, l + 64, ...; eights of
+// invocations are added in order, and then their sums.
+//
+// A row of x is [.. q of all heads ..; c; k_r], or one of the two where they are not made together.
+// Slots:
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+//   kv_store: `fn store_key(row, w, pair)` of a dtype (fragments/kv_store_*.wgsl).
+
+//use weights
+//use latent/latent_rope
+//use kv_store
+
+override HEADS: u32;
+override NOPE: u32;
+override VALUE: u32;
+override X_COLS: u32; // of a row of x
+override X_LATENT: u32; // its first element that is c
+override HEAD_BLOCKS: u32; // workgroups that absorb; 0: all store
+override EPS: f32;
+override TABLE_PAGES: u32; // pages per slot in the block table
+
+const RANK = $RANKu;
+const HEAD_DIM = $HEAD_DIMu; // RANK + ROPE
+const VEC8S = RANK / 8u;
+const BLOCKS = $BLOCKSu; // workgroups of a head
+const THREADS = 64u;
+const WIDE = 8u; // vec8s side by side
+const PARTS = THREADS / WIDE;
+
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD_DIM / 4]
+@group(0) @binding(5) var<storage, read> norm_weight: array<f32>; // [RANK]
+@group(0) @binding(6) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+@group(0) @binding(7) var<storage, read_write> keys: array<u32>; // [pages, PAGE], rows of a dtype
+
+var<private> values: array<u32, 1>; // of `store_value`, which is not called: values are parts of keys
+
+var<workgroup> partial: array<vec4<f32>, PARTS * $BATCHu * 2u * WIDE>;
+var<workgroup> squares: array<f32, THREADS>;
+var<workgroup> eights: array<f32, 8>;
+
+fn absorb(block: u32, row: u32, count: u32, thread: u32) {
+  let head = block / BLOCKS;
+  let wide = thread % WIDE;
+  let part = thread / WIDE;
+  let e = block % BLOCKS * WIDE + wide;
+  let first = head * (NOPE + VALUE);
+  //for r in ROWS
+  let q$r = min(row + $ru, count - 1u) * X_COLS + head * (NOPE + ROPE);
+  var lo$r = vec4<f32>(0.0);
+  var hi$r = vec4<f32>(0.0);
+  //end
+  let whole = NOPE % (PARTS * $AHEADu) == 0u && VEC8S % WIDE == 0u; // nothing to leave out
+  for (var i = part; i < NOPE; i += PARTS * $AHEADu) {
+    //for a in AHEAD
+    let i$a = i + $au * PARTS;
+    let at$a = select(min(i$a, NOPE - 1u), i$a, whole);
+    let block$a = load_block((first + at$a) * VEC8S + select(min(e, VEC8S - 1u), e, whole));
+    //end
+    //for a in AHEAD
+    {
+      let w = vec8_0(block$a);
+      //for r in ROWS
+      {
+        let own = vec4<f32>(select(0.0, x[q$r + at$a], whole || i$a < NOPE));
+        lo$r = fma(own, w.lo, lo$r);
+        hi$r = fma(own, w.hi, hi$r);
+      }
+      //end
+    }
+    //end
+  }
+  if (block % BLOCKS == 0u) {
+    for (var i = thread; i < $ROWSu * (ROPE / 4u); i += THREADS) {
+      let r = row + i / (ROPE / 4u);
+      let j = i % (ROPE / 4u);
+      if (r < count) {
+        let begin = r * X_COLS + head * (NOPE + ROPE) + NOPE;
+        let position = rows[r].position;
+        out[(r * HEADS + head) * (HEAD_DIM / 4u) + RANK / 4u + j] = vec4<f32>(
+          turned(begin, 4u * j, position),
+          turned(begin, 4u * j + 1u, position),
+          turned(begin, 4u * j + 2u, position),
+          turned(begin, 4u * j + 3u, position),
+        );
+      }
+    }
+  }
+  //for b in BATCHES
+  workgroupBarrier();
+  //for r in BATCH
+  {
+    let to = (part * $BATCHu + $ru) * 2u * WIDE + wide;
+    partial[to] = lo$(b * BATCH + r);
+    partial[to + WIDE] = hi$(b * BATCH + r);
+  }
+  //end
+  workgroupBarrier();
+  for (var i = thread; i < $BATCHu * 2u * WIDE; i += THREADS) {
+    var sum = vec4<f32>(0.0);
+    //for p in PARTS
+    sum += partial[$pu * $BATCHu * 2u * WIDE + i];
+    //end
+    let r = row + $bu * $BATCHu + i / (2u * WIDE);
+    let own = block % BLOCKS * WIDE + i % WIDE;
+    if (r < count && own < VEC8S) {
+      out[(r * HEADS + head) * (HEAD_DIM / 4u) + 2u * own + i / WIDE % 2u] = sum;
+    }
+  }
+  //end
+}
+
+fn element(first: u32, d: u32, scale: f32, position: u32) -> f32 {
+  if (d < RANK) {
+    return x[first + d] * scale * norm_weight[d];
+  }
+  return turned(first + RANK, d - RANK, position);
+}
+
+fn keep(at: u32, thread: u32) {
+  let row = rows[at];
+  let page = pages[row.slot * TABLE_PAGES * row.live + row.cell / PAGE];
+  let first = at * X_COLS + X_LATENT;
+  var square = 0.0;
+  //for s in STEPS
+  if (($su + 1u) * THREADS <= RANK || thread + $su * THREADS < RANK) {
+    square = fma(x[first + thread + $su * THREADS], x[first + thread + $su * THREADS], square);
+  }
+  //end
+  squares[thread] = square;
+  workgroupBarrier();
+  if (thread < 8u) {
+    var sum = 0.0;
+    //for l in EIGHT
+    sum += squares[8u * thread + $lu];
+    //end
+    eights[thread] = sum;
+  }
+  workgroupBarrier();
+  if (row.live == 0u) {
+    return;
+  }
+  var sum = 0.0;
+  //for l in EIGHT
+  sum += eights[$l];
+  //end
+  let scale = 1.0 / sqrt(sum / f32(RANK) + EPS);
+  let half = HEAD_DIM / 2u;
+  for (var w = thread; w < half; w += THREADS) {
+    store_key(page * PAGE + row.cell % PAGE, w, vec2<f32>(
+      element(first, w, scale, row.position),
+      element(first, w + half, scale, row.position),
+    ));
+  }
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let count = arrayLength(&x) / X_COLS;
+  let row = tile.y * $ROWSu;
+  if (tile.x < HEAD_BLOCKS) {
+    absorb(tile.x, row, count, thread);
+  } else if (row + tile.x - HEAD_BLOCKS < count) {
+    keep(row + tile.x - HEAD_BLOCKS, thread);
+  }
+}

@@ -1,0 +1,111 @@
+// out[r, h] = W_h latent[r, h]: what attention over latents makes of the values of head h. W_h is the last
+// VALUE of the NOPE + VALUE rows that head h has in kv_b_proj.
+//
+// One workgroup per (head and GROUPS * $OUTS outputs, $ROWS rows). LANES invocations share $OUTS outputs:
+// lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added
+// in order of l. $ROWS does not enter.
+// Slots:
+//   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+//   latents: `row_count`, `mix` and `mixed`, see latent_value_*.wgsl.
+
+//use weights
+//use latents
+
+override HEADS: u32;
+override NOPE: u32;
+override VALUE: u32;
+override VEC8S: u32; // of a latent
+override BLOCKS: u32; // workgroups of a head
+
+const SHARERS = $SHARERSu; // lanes of an output
+const GROUPS = $THREADSu / SHARERS; // of lanes in a workgroup
+const SUMS = $OUTSu * $ROWSu;
+const STRIDE = SUMS | 1u; // odd: invocations write to different banks
+
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
+
+var<workgroup> partial: array<f32, $THREADSu * STRIDE>;
+
+fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Vec8) -> f32 {
+  let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
+  return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
+}
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let head = tile.x / BLOCKS;
+  let count = row_count();
+  let row = tile.y * $ROWSu;
+  let lane = thread % SHARERS;
+  let output = (tile.x % BLOCKS * GROUPS + thread / SHARERS) * $OUTSu;
+  let first = head * (NOPE + VALUE) + NOPE;
+  //for o in OUTS
+  let weights$o = (first + min(output + $ou, VALUE - 1u)) * VEC8S;
+  //end
+  //for r in ROWS
+  let query$r = min(row + $ru, count - 1u) * HEADS + head;
+  //for o in OUTS
+  var sum$o_$r = 0.0;
+  //end
+  //end
+  // Asked for before the latents are added: the waits are shared.
+  //for e in EARLY
+  //for a in AHEAD
+  //for o in OUTS
+  var block$a_$o = load_block(weights$o + min(lane + $au * SHARERS, VEC8S - 1u));
+  //end
+  //end
+  //end
+  mix(query0, row, thread);
+  for (var j = lane; j < VEC8S; j += SHARERS * $AHEADu) {
+    //for e in EARLY
+    if (j > lane) {
+      //for a in AHEAD
+      //for o in OUTS
+      block$a_$o = load_block(weights$o + min(j + $au * SHARERS, VEC8S - 1u));
+      //end
+      //end
+    }
+    //end
+    //for e in LATE
+    //for o in OUTS
+    let block0_$o = load_block(weights$o + j);
+    //end
+    //end
+    //for a in AHEAD
+    if (j + $au * SHARERS < VEC8S) {
+      let i = j + $au * SHARERS;
+      //for o in OUTS
+      let w$o = vec8_0(block$a_$o);
+      //end
+      //for r in ROWS
+      {
+        let lo = mixed(query$r, 2u * i);
+        let hi = mixed(query$r, 2u * i + 1u);
+        //for o in OUTS
+        sum$o_$r = add8(sum$o_$r, lo, hi, w$o);
+        //end
+      }
+      //end
+    }
+    //end
+  }
+  //for o in OUTS
+  //for r in ROWS
+  partial[thread * STRIDE + $ou * $ROWSu + $ru] = sum$o_$r;
+  //end
+  //end
+  workgroupBarrier();
+  for (var i = thread; i < GROUPS * SUMS; i += $THREADSu) {
+    let group = i / SUMS;
+    var sum = 0.0;
+    //for l in SHARERS
+    sum += partial[(group * SHARERS + $lu) * STRIDE + i % SUMS];
+    //end
+    let o = (tile.x % BLOCKS * GROUPS + group) * $OUTSu + i % SUMS / $ROWSu;
+    let r = row + i % $ROWSu;
+    if (o < VALUE && r < count) {
+      out[(r * HEADS + head) * VALUE + o] = sum;
+    }
+  }
+}
