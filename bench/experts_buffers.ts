@@ -1,7 +1,7 @@
 /** What bench/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../shaders/experts/experts.ts";
-import { expertTensor, scaleWeights } from "../shaders/experts/expert_tensor.ts";
-import { rowScales, weightScales } from "../shaders/tensor/matmul_tensor.ts";
+import { expertTensor } from "../shaders/experts/expert_tensor.ts";
+import { halveWeights, rowScales, weightScales } from "../shaders/tensor/matmul_tensor.ts";
 import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
 import { storage } from "../src/gpu/arena.ts";
 import type { Operand, Plan } from "../src/gpu/kernel.ts";
@@ -100,7 +100,7 @@ export class ExpertBuffers {
   /** From bf16 to what matrix units take: once. */
   async scale(): Promise<void> {
     const { shape: { numExperts, n, k }, weights, wScales: scales } = this;
-    await this.run([scaleWeights({ weights, scales }, { rows: numExperts * n, cols: k })]);
+    await this.run([halveWeights({ weights, scales }, { rows: numExperts * n, cols: k })]);
   }
 
   async run(plan: Plan): Promise<void> {

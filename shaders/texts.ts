@@ -10,6 +10,8 @@ import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text
 import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
+import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
@@ -102,6 +104,9 @@ import epilogueQkv from "./matmul/epilogue/qkv.wgsl" with { type: "text" };
 import epilogueQkvBias from "./matmul/epilogue/qkv_bias.wgsl" with { type: "text" };
 import epilogueQkvPlain from "./matmul/epilogue/qkv_plain.wgsl" with { type: "text" };
 import epilogueStore from "./matmul/epilogue/store.wgsl" with { type: "text" };
+import gateGelu from "./matmul/epilogue/gate_gelu.wgsl" with { type: "text" };
+import gateSilu from "./matmul/epilogue/gate_silu.wgsl" with { type: "text" };
+import gatedNoted from "./matmul/epilogue/gated_noted.wgsl" with { type: "text" };
 import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" };
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
@@ -130,6 +135,8 @@ import normKeepInput from "./norm/norm_keep_input.wgsl" with { type: "text" };
 import normKeepNothing from "./norm/norm_keep_nothing.wgsl" with { type: "text" };
 import normKeepOutput from "./norm/norm_keep_output.wgsl" with { type: "text" };
 import normKeepSlot from "./norm/norm_keep_slot.wgsl" with { type: "text" };
+import normNoteNothing from "./norm/norm_note_nothing.wgsl" with { type: "text" };
+import normNoteScale from "./norm/norm_note_scale.wgsl" with { type: "text" };
 import normPutAdd from "./norm/norm_put_add.wgsl" with { type: "text" };
 import normPutStore from "./norm/norm_put_store.wgsl" with { type: "text" };
 import rmsNorm from "./norm/rms_norm.wgsl" with { type: "text" };
@@ -165,10 +172,14 @@ import reject from "./standalone/reject.wgsl" with { type: "text" };
 import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
-import tensorHalves from "./tensor/halves.wgsl" with { type: "text" };
+import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
+import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
+import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
+import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
+import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
-import scaleWeights from "./tensor/scale_weights.wgsl" with { type: "text" };
+import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
@@ -209,6 +220,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/attention_tiled": attentionTiled,
   "attention/combine_rows": combineRows,
   "attention/norm_rope_store": normRopeStore,
+  "attention/note_nothing": noteNothing,
+  "attention/note_scale": noteScale,
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
   "attention/visible": visible,
@@ -301,6 +314,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/qkv_bias": epilogueQkvBias,
   "matmul/epilogue/qkv_plain": epilogueQkvPlain,
   "matmul/epilogue/store": epilogueStore,
+  "matmul/epilogue/gate_gelu": gateGelu,
+  "matmul/epilogue/gate_silu": gateSilu,
+  "matmul/epilogue/gated_noted": gatedNoted,
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
   "matmul/hold/combined_held": holdCombinedHeld,
@@ -329,6 +345,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "norm/norm_keep_nothing": normKeepNothing,
   "norm/norm_keep_output": normKeepOutput,
   "norm/norm_keep_slot": normKeepSlot,
+  "norm/norm_note_nothing": normNoteNothing,
+  "norm/norm_note_scale": normNoteScale,
   "norm/norm_put_add": normPutAdd,
   "norm/norm_put_store": normPutStore,
   "norm/rms_norm": rmsNorm,
@@ -364,10 +382,14 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/reject_block": rejectBlock,
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
-  "tensor/halves": tensorHalves,
+  "tensor/to_f16": toF16,
+  "tensor/halve_weights": halveWeights,
   "tensor/matmul_tensor": matmulTensor,
+  "tensor/matmul_tensor_few": matmulTensorFew,
+  "tensor/out_noted": outNoted,
+  "tensor/out_store": outStore,
   "tensor/row_scales": rowScales,
-  "tensor/scale_weights": scaleWeights,
+  "tensor/scale_of": scaleOf,
   "tensor/weight_scales": weightScales,
   "tree/partial_top": partialTop,
   "tree/pool": pool,

@@ -48,6 +48,8 @@ interface AttentionBuffers {
   readonly out: Operand;
   /** For as many rows as `partialWords` was asked for, or fewer. */
   readonly partial: PartialSums;
+  /** f32 [rows], the largest before: gets the scales of out's rows. See `notesScales`. */
+  readonly scales?: Operand | undefined;
 }
 
 /** How scores are made of dot products. */
@@ -72,6 +74,8 @@ interface AttentionShape extends Heads, Scoring {
 interface BlockShape extends AttentionShape {
   /** The block's first row, in `rows`. */
   readonly firstRow: number;
+  /** The same in `scales`. */
+  readonly notedFirst: number;
   /** Many rows of a slot at once, by attention_tiled.wgsl. */
   readonly tiled: boolean;
 }
@@ -94,6 +98,11 @@ export function partialWords(
   return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
 }
 
+/** Whether attention can note the scales of its rows. */
+export function notesScales(heads: Heads, adapter: Adapter): boolean {
+  return !inLanes(heads, adapter);
+}
+
 /** Records attention of `count` rows over the pages of their slots. */
 export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const { count, perSlot } = shape;
@@ -109,6 +118,7 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
       ...shape,
       tiled,
       firstRow: first % ALIGNED_ROWS,
+      notedFirst: first,
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     });
@@ -168,7 +178,7 @@ const ALIGNED_ROWS = 16;
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, headDim, count, label } = shape;
-  const { q, keys, values, rows, pages, out, partial: { sums, stats } } = buffers;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales } = buffers;
   const kept = sumsOf(shape);
   return [
     shape.tiled
@@ -180,6 +190,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       ...{ heads, headDim, count, kept, firstRow: shape.firstRow },
       many: shape.tiled || shape.perSlot > MANY_ROWS && !shape.tuning.software,
       window: windowOf(shape),
+      noted: scales && { scales, first: shape.notedFirst },
       label: `${label}.combine`,
       work: {
         bytes: 4 * count * heads * headDim,

@@ -11,7 +11,7 @@ import {
 /** Records out [rows, heads, headDim] of partial sums, [rows, heads, kept]. */
 export function combineSums(
   buffers: Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>>,
-  { heads, headDim, count, kept, many, firstRow, window, label, work }: {
+  { heads, headDim, count, kept, many, firstRow, window, noted, label, work }: {
     readonly heads: number;
     readonly headDim: number;
     readonly count: number;
@@ -22,19 +22,23 @@ export function combineSums(
     readonly firstRow: number;
     /** Cells. */
     readonly window: number;
+    /** Where the scales of the rows are noted, from row `first` on. */
+    readonly noted?: { readonly scales: Operand; readonly first: number } | undefined;
     readonly label: string;
     readonly work: Work;
   },
 ): Dispatch {
   const constants = { HEADS: heads, KV_SPLITS: kept, FIRST_ROW: firstRow, WINDOW: window };
-  if (many && kept <= COMBINE_LANES) {
+  if (!noted && many && kept <= COMBINE_LANES) {
     return dispatch(combineRowsKernel(headDim), {
       ...{ buffers, constants, label, work },
       workgroups: [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count],
     });
   }
-  return dispatch(combineKernel(headDim), {
-    ...{ buffers, constants, label, work },
+  return dispatch(combineKernel(headDim, noted !== undefined), {
+    ...{ label, work },
+    buffers: { ...buffers, ...noted ? { scales: noted.scales } : {} },
+    constants: { ...constants, ...noted ? { NOTED_FIRST: noted.first } : {} },
     workgroups: [heads, count, combineTiles(headDim)],
   });
 }

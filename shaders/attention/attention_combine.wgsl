@@ -4,8 +4,10 @@
 // One workgroup per (head, row, $QUADS fours of the head): lane l carries every $LANES-th split from the
 // l-th in its window with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them asked for at
 // once; the lanes are added in order of l. Long contexts have few rows but many splits, so that lanes
-// and workgroups are many.
+// and workgroups are many. Slot:
+//   note: `fn note(row, y)`, what is noted of four numbers of an output row (note_*.wgsl).
 
+//use note
 //use fragments/rows
 //use attention/visible
 
@@ -93,5 +95,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     sum = fma(lane_sums[$lu * QUADS + thread], vec4<f32>(share), sum);
   }
   //end
-  out[query * HEAD + quad] = sum / total;
+  let y = sum / total;
+  out[query * HEAD + quad] = y;
+  note(tile.y, y);
 }

@@ -116,19 +116,23 @@ function combineQuads(headDim: number): number {
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
 }
 
-/** Adds the splits of a row. */
-export function combineKernel(headDim: number): Kernel {
+/** Adds the splits of a row. @param noted whether the rows' scales are noted. */
+export function combineKernel(headDim: number, noted: boolean): Kernel {
   const counts = {
     HEAD: headDim / 4,
     QUADS: combineQuads(headDim),
     LANES: COMBINE_LANES,
     PREFETCH: 8,
   };
-  const name = `attention_combine_${headDim}`;
+  const name = `attention_combine_${headDim}${noted ? "_scale" : ""}`;
+  const slots = { note: `attention/note_${noted ? "scale" : "nothing"}` };
   return kernels.getOrInsertComputed(name, () => {
-    return kernel(name, shader("attention/attention_combine", { counts }), {
-      bindings: ["sums", "stats", "rows", "out"],
-      constants: ["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
+    return kernel(name, shader("attention/attention_combine", { slots, counts }), {
+      bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],
+      constants: [
+        ...["HEADS", "KV_SPLITS", "FIRST_ROW", "WINDOW"],
+        ...noted ? ["NOTED_FIRST"] : [],
+      ],
     });
   });
 }

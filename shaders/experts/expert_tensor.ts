@@ -87,7 +87,7 @@ function expertKernel(
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
         epilogue: `matmul/epilogue/${epilogue}`,
       },
-      counts: { ...countsOf(unit, tile), UNEVEN: Number(uneven) },
+      counts: { ...countsOf(unit, tile), UNEVEN: Number(uneven), HALVED: 1, CONVERTED: 0 },
     });
     const lists = jobs === 1 ? "experts" : "tiles";
     return kernel(name, code, {
@@ -123,7 +123,7 @@ export interface ExpertTensor {
 
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; weights
- * are as `scaleWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of expert_tiles.wgsl.
+ * are as `halveWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of expert_tiles.wgsl.
  */
 export function expertTensor(
   { x, out, lists, wScales, xScales }: {
@@ -155,27 +155,5 @@ export function expertTensor(
     workgroups: [of.tiles, Math.ceil(expertRows / tileColumns(unit, tile))],
     label,
     ...work ? { work } : {},
-  });
-}
-
-const SCALE_WEIGHTS = kernel("scale_weights", shader("tensor/scale_weights"), {
-  bindings: ["weights", "scales"],
-  constants: ["CHUNKS", "ACROSS"],
-});
-
-/** Workgroups of `scaleWeights` across. */
-const ACROSS = 1 << 15;
-
-/** Records bf16 weights [rows, cols] as f16 times their rows' scales, in their place; cols a multiple of 8. */
-export function scaleWeights(
-  buffers: { readonly weights: Operand; readonly scales: Operand },
-  { rows, cols }: { readonly rows: number; readonly cols: number },
-): Dispatch {
-  const groups = Math.ceil(rows * cols / 8 / 256);
-  return dispatch(SCALE_WEIGHTS, {
-    buffers,
-    constants: { CHUNKS: cols / 8, ACROSS },
-    workgroups: [Math.min(groups, ACROSS), Math.ceil(groups / ACROSS)],
-    label: "scale_weights",
   });
 }

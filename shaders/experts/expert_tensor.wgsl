@@ -2,7 +2,7 @@
 // experts of one shard of W.
 //
 // x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, as
-// tensor/scale_weights.wgsl leaves it. An output is
+// tensor/halve_weights.wgsl leaves it. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales / w_scales,
 // each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
 // rows and in any shape of workgroup.
@@ -29,7 +29,7 @@ override SHARD_EXPERTS: u32;
 override ROW_JOBS: u32; // jobs that a row of x has
 
 //use jobs
-//use tensor/halves
+//use tensor/to_f16
 //use epilogue
 
 // [SHARD_EXPERTS, MATRIX_ROWS, COLS / 8]: eight f16

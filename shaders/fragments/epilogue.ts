@@ -10,6 +10,8 @@ export interface Epilogue {
    * `fn end_rows`; absent: matmul/out. Another one is for kernels that add lanes, and two pairs.
    */
   readonly slots: Slots & { readonly epilogue: string };
+  /** `out` of matrix units instead, with `fn end_row`; absent: tensor/out_store. */
+  readonly unitsOut?: string;
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -33,6 +35,25 @@ export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
   swiglu: plain("swiglu", { outShare: 0.5, moved: 0.5 }),
   geglu: plain("geglu", { outShare: 0.5, moved: 0.5 }),
 };
+
+const GATES = { swiglu: "gate_silu", geglu: "gate_gelu" } as const;
+
+/**
+ * On matrix units alone: a gated one that lowers the scales `noted` of its rows, f32 [rows], which are the
+ * largest before.
+ */
+export function notedEpilogue(name: keyof typeof GATES, noted: Operand): Epilogue {
+  return {
+    ...PLAIN[name],
+    name: `${name}_noted`,
+    slots: {
+      epilogue: "matmul/epilogue/gated_noted",
+      gate: `matmul/epilogue/${GATES[name]}`,
+    },
+    unitsOut: "tensor/out_noted",
+    buffers: { noted },
+  };
+}
 
 function plain(name: PlainEpilogue, moves: Pick<Epilogue, "outShare" | "moved">): Epilogue {
   return {

@@ -21,13 +21,19 @@ function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epi
 
 /**
  * Records `out = epilogue(x W^T)` for `rows` rows: a dispatch a shard, and where the matrix goes to matrix
- * units one before them.
+ * units and x has no scales one before them.
  *
  * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splitK`
  * above 1, out is [splitK, rows, W.rows], the sums over equal ranges of k.
  */
 export function matmul(
-  buffers: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
+  buffers: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    /** Of x's rows, f32 [rows], where who wrote them noted them: for matrix units. */
+    readonly xScales?: Operand | undefined;
+    readonly out: Operand;
+  },
   shape: {
     readonly rows: number;
     readonly epilogue: PlainEpilogue | Epilogue;
@@ -44,6 +50,9 @@ export function matmul(
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
   if (onUnits) return onUnits;
+  if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
+    throw new Error(`${label}: its weights are f16, for matrix units alone`);
+  }
   const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
   const launch = choose(matrix, { rows, splitK, tuning });
   const { format, cols, lanes } = matrix;

@@ -1,7 +1,7 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { PARTIAL_WORDS, type PartialKind, partialSlot } from "../partial/partial.ts";
-import { tensorScales } from "../tensor/matmul_tensor.ts";
+import { tensorShards } from "../tensor/matmul_tensor.ts";
 import { type Epilogue, matmul } from "./matmul.ts";
 import { columnWorkgroups, matmulShape } from "./matmul_shape.ts";
 
@@ -17,7 +17,7 @@ interface Use {
  * workgroup at once. Software adapters have few lanes to look through the outputs, matrix units store them all.
  */
 export function canStorePartials(matrix: Matrix, { software, pairs, tensor }: Tuning): boolean {
-  return !software && matrix.lanes > 1 && pairs === 2 && !tensorScales(matrix, tensor);
+  return !software && matrix.lanes > 1 && pairs === 2 && !tensorShards(matrix, tensor);
 }
 
 /** Partial results that each row has: one of every part of the columns, two pairs of a workgroup's groups. */

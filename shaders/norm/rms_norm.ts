@@ -52,6 +52,15 @@ export type NormKept =
   }
   | { readonly what: "slot"; readonly out: Operand; readonly slot: Operand };
 
+/** Of rows of the inputs of a layer's matmuls, f32: see shaders/tensor/scale_of.wgsl. */
+export interface RowScales {
+  /** Of what norms write, [rows]. */
+  readonly normed: Operand;
+  /** Of attention's output and of the gated activations, which other kernels lower, [2, stride]. */
+  readonly lowered: Operand;
+  readonly stride: number;
+}
+
 export interface NormShape {
   readonly rows: number;
   /** Width of a row, a multiple of 8. */
@@ -72,6 +81,11 @@ const KEEP = {
   input: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
   output: { bindings: ["kept"], constants: ["KEPT_COLS", "KEPT_FIRST"] },
   slot: { bindings: ["kept", "slot"], constants: [] },
+} as const;
+
+const NOTE = {
+  nothing: { bindings: [], constants: [] },
+  scale: { bindings: ["scales", "lowered"], constants: ["LOWERED_ROWS"] },
 } as const;
 
 const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
@@ -95,25 +109,29 @@ const kernels = new Map<string, Kernel>();
  * dispatch, or one a shard of an embedding. No buffer may be read and written at once.
  */
 export function rmsNorm(
-  { from, weight, out, keep }: {
+  { from, weight, out, keep, noted }: {
     readonly from: NormInput;
     /** [cols] */
     readonly weight: Operand;
     readonly out: Operand;
     readonly keep?: NormKept | undefined;
+    /** Gets the scales of the rows of out, and the largest for those of the other inputs. */
+    readonly noted?: RowScales | undefined;
   },
   shape: NormShape,
 ): Dispatch[] {
   const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
   const lanes = normLanes(shape);
+  const kind = { put, keep: keep?.what ?? "nothing", note: noted ? "scale" : "nothing" } as const;
   return sources(from, rows * cols).map((source) =>
-    dispatch(normKernel(source, { put, keep: keep?.what ?? "nothing", cols, lanes }), {
+    dispatch(normKernel(source, { ...kind, cols, lanes }), {
       buffers: {
         ...Object.fromEntries(source.buffers),
         norm_weight: weight,
         out,
         ...keep ? { kept: keep.out } : {},
         ...keep?.what === "slot" ? { slot: keep.slot } : {},
+        ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
       },
       constants: {
         COLS: cols,
@@ -125,6 +143,7 @@ export function rmsNorm(
         ...keep && keep.what !== "slot"
           ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
           : {},
+        ...noted ? { LOWERED_ROWS: noted.stride } : {},
       },
       workgroups: [rows],
       label,
@@ -185,20 +204,27 @@ function source(
 
 function normKernel(
   source: Source,
-  { put, keep, cols, lanes }: {
+  { put, keep, note, cols, lanes }: {
     readonly put: "store" | "add";
     readonly keep: keyof typeof KEEP;
+    readonly note: keyof typeof NOTE;
     readonly cols: number;
     readonly lanes: number;
   },
 ): Kernel {
   const each = Math.ceil(cols / 8 / lanes);
-  const name = `rms_norm_${source.name}_${put}_${keep}_${lanes}x${each}`;
+  const parts = [source.name, put, keep, ...note === "nothing" ? [] : [note]];
+  const name = `rms_norm_${parts.join("_")}_${lanes}x${each}`;
   return kernels.getOrInsertComputed(name, () => {
     const [first = "", ...second] = source.buffers.map(([binding]) => binding);
     const bindings = [first, "norm_weight", "out", ...second];
     const code = shader("norm/rms_norm", {
-      slots: { ...source.slots, put: `norm/norm_put_${put}`, keep: `norm/norm_keep_${keep}` },
+      slots: {
+        ...source.slots,
+        put: `norm/norm_put_${put}`,
+        keep: `norm/norm_keep_${keep}`,
+        note: `norm/norm_note_${note}`,
+      },
       counts: {
         KEPT: bindings.length,
         SLOT: bindings.length + 1,
@@ -208,8 +234,13 @@ function normKernel(
       },
     });
     return kernel(name, code, {
-      bindings: [...bindings, ...KEEP[keep].bindings],
-      constants: [...CONSTANTS, ...Object.keys(source.constants), ...KEEP[keep].constants],
+      bindings: [...bindings, ...KEEP[keep].bindings, ...NOTE[note].bindings],
+      constants: [
+        ...CONSTANTS,
+        ...Object.keys(source.constants),
+        ...KEEP[keep].constants,
+        ...NOTE[note].constants,
+      ],
     });
   });
 }

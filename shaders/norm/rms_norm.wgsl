@@ -8,10 +8,13 @@
 //     and, where it needs others, 3 and 4 (norm_from_*.wgsl).
 //   put: `fn put(at, y)`, how y is stored at vector `at` of out (norm_put_*.wgsl).
 //   keep: `fn keep(row, i, v, y)`, a second output (norm_keep_*.wgsl).
+//   note: `fn seen(peak, y)`, the largest of peak and of a lane's numbers; `fn note(row, lane, peak)`, what is
+//     noted of the row (norm_note_*.wgsl).
 
 //use from
 //use put
 //use keep
+//use note
 //use fragments/workgroup_sum
 
 override COLS: u32; // a multiple of 8
@@ -50,12 +53,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
   let first = (tile.x * OUT_COLS + OUT_FIRST) / 4u;
+  var peak = 0.0;
   //for j in EACH
   if (i$j < COLS / 8u) {
     let y = Vec8(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
     put(first + 2u * i$j, y.lo);
     put(first + 2u * i$j + 1u, y.hi);
     keep(tile.x, i$j, v$j, y);
+    peak = seen(peak, y);
   }
   //end
+  note(tile.x, lane, peak);
 }

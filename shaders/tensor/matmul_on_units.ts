@@ -3,6 +3,7 @@ import {
   type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
+  type TensorShard,
   type Tuning,
 } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -11,9 +12,11 @@ import {
   matmulTensor,
   rowScales,
   tensorBindings,
-  tensorScales,
+  tensorShards,
   type TensorTile,
 } from "./matmul_tensor.ts";
+import { fewTile } from "./few_tiles.ts";
+import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
@@ -31,11 +34,16 @@ export function fitsUnits(
 }
 
 /**
- * Records `out = epilogue(x W^T)` on matrix units, the scales of x first. Undefined where the matrix has no
- * scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
+ * Records `out = epilogue(x W^T)` on matrix units, the scales of x first unless they are noted. Undefined
+ * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
  */
 export function matmulOnUnits(
-  { matrix, x, out }: { readonly matrix: Matrix; readonly x: Operand; readonly out: Operand },
+  { matrix, x, xScales, out }: {
+    readonly matrix: Matrix;
+    readonly x: Operand;
+    readonly xScales?: Operand | undefined;
+    readonly out: Operand;
+  },
   { rows, epilogue, splitK, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
@@ -44,21 +52,39 @@ export function matmulOnUnits(
     readonly label: string;
   },
 ): Dispatch[] | undefined {
-  const scales = tensorScales(matrix, tensor);
-  if (!tensor || !scales || epilogue.slots.out !== undefined) return undefined;
-  const { unit, limits, xScales, precision } = tensor;
+  const shards = tensorShards(matrix, tensor);
+  if (!tensor || !shards || epilogue.slots.out !== undefined) return undefined;
+  const { unit, limits, precision } = tensor;
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
   const use = { rows, range: cols / splitK, splitK };
-  const dispatches = matrix.shards.map((shard, i) =>
-    matmulTensor({ x, out, wScales: scales[i] as Operand, xScales }, {
-      ...{ unit, rows, matrix, shard, splitK, epilogue, precision, label },
-      tile: tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile,
-    })
-  );
-  return [
-    rowScales({ x, scales: xScales }, { rows, cols, label: `${label}.scales` }),
-    ...dispatches,
-  ];
+  const dispatches = matrix.shards.map((shard, i) => {
+    const { scales: wScales, halved } = shards[i] as TensorShard;
+    const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
+    const of = { unit, rows, matrix, shard, splitK, halved, epilogue, precision, label };
+    const few = fewTile(unit, limits, { ...use, columns: shard.rows });
+    if (few) return matmulTensorFew(buffers, { ...of, tile: few });
+    const tile = tensorTile(unit, limits, { ...use, columns: shard.rows }) as TensorTile;
+    return matmulTensor(buffers, { ...of, tile });
+  });
+  const first = { rows, cols, label: `${label}.scales` };
+  return [...xScales ? [] : [rowScales({ x, scales: tensor.xScales }, first)], ...dispatches];
+}
+
+/**
+ * Whether `matmul` of some rows with an epilogue that notes scales does: on matrix units, for rows of one
+ * unit. The dispatch that finds the scales of more takes less of their time.
+ */
+export function notesOnUnits(
+  matrix: Matrix,
+  { rows, epilogue, tuning: { tensor } }: {
+    readonly rows: number;
+    readonly epilogue: Epilogue;
+    readonly tuning: Pick<Tuning, "tensor">;
+  },
+): boolean {
+  if (!tensor || !tensorShards(matrix, tensor)) return false;
+  const { unit, limits: { maxStorageBuffersPerShaderStage } } = tensor;
+  return rows <= unit.m && tensorBindings(epilogue) <= maxStorageBuffersPerShaderStage;
 }

@@ -4,8 +4,16 @@ import {
   type Kernel,
   kernel,
   type Operand,
+  type Work,
 } from "../../src/gpu/kernel.ts";
-import type { Matrix, Precision, Shard, TensorMatrices } from "../../src/gpu/matrix.ts";
+import type {
+  Matrix,
+  Precision,
+  Shard,
+  TensorMatrices,
+  TensorShard,
+} from "../../src/gpu/matrix.ts";
+import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
@@ -65,37 +73,48 @@ function countsOf(unit: MatrixUnit, tile: TensorTile) {
   };
 }
 
-const BINDINGS = ["weights", "x", "out"];
-const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
-const SCALES = ["w_scales", "x_scales"];
+export const BINDINGS: readonly string[] = ["weights", "x", "out"];
+export const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"];
+export const SCALES: readonly string[] = ["w_scales", "x_scales"];
 
 /** Storage buffers that a kernel with an epilogue binds. */
 export function tensorBindings({ buffers }: Epilogue): number {
   return BINDINGS.length + SCALES.length + Object.keys(buffers).length;
 }
 
+/** Slots of a kernel with an epilogue. */
+export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
+  return { ...slots, out: unitsOut };
+}
+
+/** Counts of tensor/to_f16, and of x as one f16 or as two. */
+export function formatCounts(halved: boolean, precision: Precision): Record<string, number> {
+  const rounded = precision === "f16";
+  return {
+    ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
+    ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
+  };
+}
+
+/** Part of a kernel's name. */
+export function kindOf(halved: boolean, precision: Precision): string {
+  return `${precision === "f16" ? "_f16" : ""}${halved ? "_halved" : ""}`;
+}
+
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(
-  unit: MatrixUnit,
-  tile: TensorTile,
+  { unit, tile, halved = false, precision = "f32" }: TensorMatmul,
   epilogue: Epilogue,
-  precision: Precision,
 ): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const rounded = precision === "f16";
-  const kind = rounded ? "matmul_tensor_f16" : "matmul_tensor";
-  const name = `${kind}_${epilogue.name}_${parts.join("_")}`;
+  const name = `matmul_tensor${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: { out: "matmul/out", ...epilogue.slots },
-      counts: {
-        ...countsOf(unit, tile),
-        ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
-        ...epilogue.counts,
-      },
+      slots: unitsSlots(epilogue),
+      counts: { ...countsOf(unit, tile), ...formatCounts(halved, precision), ...epilogue.counts },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
@@ -113,6 +132,8 @@ export interface TensorMatmul {
   readonly shard: Shard;
   /** Divides the columns into ranges, each a multiple of the tile's stage. */
   readonly splitK?: number;
+  /** Whether `halveWeights` has made f16 of the weights; default false. */
+  readonly halved?: boolean;
   /** One that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
   /** Of x; default f32. */
@@ -120,27 +141,53 @@ export interface TensorMatmul {
   readonly label: string;
 }
 
-/**
- * Records `out = epilogue(x W^T)` of one shard as `matmul` does, x [rows, cols] in f32. The scales are
- * what `rowScales` and `weightScales` write.
- */
+/** The scales are what `rowScales` and `weightScales` write. */
+export interface TensorBuffers {
+  /** f32 [rows, cols] */
+  readonly x: Operand;
+  readonly out: Operand;
+  readonly wScales: Operand;
+  readonly xScales: Operand;
+}
+
+/** The CONSTANTS, and the epilogue's. */
+export function tensorConstants(
+  { matrix, shard, splitK = 1 }: Omit<TensorMatmul, "tile">,
+  epilogue: Epilogue,
+): Record<string, number> {
+  return {
+    COLS: matrix.cols,
+    MATRIX_ROWS: shard.rows,
+    OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
+    FIRST: shard.first,
+    SPLIT_K: splitK,
+    ...epilogue.constants,
+  };
+}
+
+/** Weights and x in, what is made of y out. */
+export function tensorWork(
+  { rows, matrix: { cols }, shard }: Omit<TensorMatmul, "tile">,
+  { moved }: Epilogue,
+): Work {
+  return {
+    bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * moved),
+    flops: 2 * rows * shard.rows * cols,
+  };
+}
+
+/** Records `out = epilogue(x W^T)` of one shard as `matmul` does. */
 export function matmulTensor(
-  { x, out, wScales, xScales }: {
-    readonly x: Operand;
-    readonly out: Operand;
-    readonly wScales: Operand;
-    readonly xScales: Operand;
-  },
+  { x, out, wScales, xScales }: TensorBuffers,
   of: TensorMatmul,
 ): Dispatch {
   const { unit, tile, rows, matrix, shard, splitK = 1, epilogue = PLAIN.store, label } = of;
-  const { precision = "f32" } = of;
   const { cols } = matrix;
   if (cols % (tile.stage * splitK) !== 0) {
     throw new Error(`${label}: ${cols} columns in ${splitK} ranges, in stages of ${tile.stage}`);
   }
   const [tileRows, tileCols] = tileSize(unit, tile);
-  return dispatch(tensorKernel(unit, tile, epilogue, precision), {
+  return dispatch(tensorKernel(of, epilogue), {
     buffers: {
       weights: shard.operand,
       x: { ...x, size: 4 * rows * cols },
@@ -149,31 +196,21 @@ export function matmulTensor(
       w_scales: wScales,
       x_scales: xScales,
     },
-    constants: {
-      COLS: cols,
-      MATRIX_ROWS: shard.rows,
-      OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
-      FIRST: shard.first,
-      SPLIT_K: splitK,
-      ...epilogue.constants,
-    },
+    constants: tensorConstants(of, epilogue),
     // Tiles of the same columns run side by side and share the weights in the cache.
     workgroups: [Math.ceil(rows / tileRows), Math.ceil(shard.rows / tileCols), splitK],
     label,
-    work: {
-      bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * epilogue.moved),
-      flops: 2 * rows * shard.rows * cols,
-    },
+    work: tensorWork(of, epilogue),
   });
 }
 
-/** The scales of a matrix's shards; undefined where it is not multiplied on matrix units. */
-export function tensorScales(
+/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
+export function tensorShards(
   { shards }: Pick<Matrix, "shards">,
   tensor: TensorMatrices | undefined,
-): Operand[] | undefined {
-  const scales = shards.flatMap((shard) => tensor?.scales.get(shard) ?? []);
-  return scales.length === shards.length ? scales : undefined;
+): TensorShard[] | undefined {
+  const found = shards.flatMap((shard) => tensor?.shards.get(shard) ?? []);
+  return found.length === shards.length ? found : undefined;
 }
 
 const ROW_SCALES = kernel("row_scales", shader("tensor/row_scales"), {
@@ -220,5 +257,23 @@ export function weightScales(
     constants: { COLS: cols, ROWS_ACROSS },
     workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
     label: "weight_scales",
+  });
+}
+
+const HALVE_WEIGHTS = kernel("halve_weights", shader("tensor/halve_weights"), {
+  bindings: ["weights", "scales"],
+  constants: ["COLS", "ROWS_ACROSS"],
+});
+
+/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
+export function halveWeights(
+  buffers: { readonly weights: Operand; readonly scales: Operand },
+  { rows, cols }: { readonly rows: number; readonly cols: number },
+): Dispatch {
+  return dispatch(HALVE_WEIGHTS, {
+    buffers,
+    constants: { COLS: cols, ROWS_ACROSS },
+    workgroups: [Math.min(rows, ROWS_ACROSS), Math.ceil(rows / ROWS_ACROSS)],
+    label: "halve_weights",
   });
 }

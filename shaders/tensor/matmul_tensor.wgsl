@@ -14,8 +14,8 @@
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
-//   out: as of matmul/matmul.wgsl.
-//   epilogue: the same.
+//   out: of matrix units, tensor/out_*.wgsl.
+//   epilogue: as of matmul/matmul.wgsl.
 
 enable f16;
 enable subgroups;
@@ -30,8 +30,9 @@ override SPLIT_K: u32;
 
 //use out
 //use epilogue
+//use tensor/to_f16
 
-// [MATRIX_ROWS, COLS / 8]: eight bf16
+// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]: its size gives the rows
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -48,39 +49,6 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 // hi [TILE_ROWS, PITCH], then lo where there is one.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
-
-// Two bf16 as two f16.
-fn halves(pair: u32, scale: f32) -> u32 {
-  return pack2x16float(bitcast<vec2<f32>>(vec2(pair << 16u, pair & 0xffff0000u)) * scale);
-}
-
-fn eight_halves(bf16: vec4<u32>, scale: f32) -> vec4<u32> {
-  return vec4(
-    halves(bf16.x, scale),
-    halves(bf16.y, scale),
-    halves(bf16.z, scale),
-    halves(bf16.w, scale),
-  );
-}
-
-// x with the 11 bits that f16 has.
-fn cut(x: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4(0xffffe000u));
-}
-
-fn packed(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return vec4(
-    pack2x16float(a.xy),
-    pack2x16float(a.zw),
-    pack2x16float(b.xy),
-    pack2x16float(b.zw),
-  );
-}
-
-// 1 / scale, exactly.
-fn inverse(scale: f32) -> f32 {
-  return bitcast<f32>(0x7f000000u - bitcast<u32>(scale));
-}
 
 // Four sums of hi and of lo.
 fn sum_at(at: u32) -> vec4<f32> {
@@ -223,6 +191,9 @@ fn main(
           let y = vec2(first[e], second[e]) * inverse(x_scales[r]) * w;
           epilogue(tile.z * rows + r, c + e, half, y);
         }
+      }
+      if (r < rows) {
+        end_row(r);
       }
     }
   }

@@ -1,6 +1,7 @@
-// scales[r] = 2^(14 - floor(log2 max_k |x[r, k]|)): the row's largest number becomes one in
-// [2^14, 2^15), which f16 holds; it is a power of two, so that multiplying by it is exact.
-// One workgroup a row. Rows below 2^-60 are scaled as if that were their largest.
+// scales[r] = scale_of(max_k |x[r, k]|): the row's largest number becomes one in [2^14, 2^15).
+// One workgroup a row.
+
+//use tensor/scale_of
 
 override COLS: u32;
 
@@ -29,7 +30,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     workgroupBarrier();
   }
   if (thread == 0u) {
-    let exponent = clamp(peaks[0] >> 23u, 127u - 60u, 254u);
-    scales[group.x] = bitcast<f32>((127u + 14u + 127u - exponent) << 23u);
+    scales[group.x] = scale_of(bitcast<f32>(peaks[0]));
   }
 }

@@ -140,15 +140,23 @@ export interface TensorMatrices {
   readonly limits: TensorLimits;
   /** Default f32. */
   readonly precision?: Precision | undefined;
-  /** f32 [rows] of each shard: all shards of a matrix are here, or none. */
-  readonly scales: ReadonlyMap<Shard, Operand>;
+  /** All shards of a matrix are here, or none. */
+  readonly shards: ReadonlyMap<Shard, TensorShard>;
   /**
-   * The same of experts. Their weights are f16 times their rows' scales since they were loaded: no other
-   * kernel takes them. Both matrices of a mixture are here, or none.
+   * f32 [rows] of each shard of experts. Their weights are f16 times their rows' scales since they were
+   * loaded: no other kernel takes them. Both matrices of a mixture are here, or none.
    */
   readonly experts: ReadonlyMap<Shard, Operand>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
   readonly xScales: Operand;
+}
+
+/** What matrix units need of a shard. */
+export interface TensorShard {
+  /** Of its rows, f32 [rows]. */
+  readonly scales: Operand;
+  /** Whether its weights are f16, times their scales, in the place of bf16: no other kernel may read them. */
+  readonly halved: boolean;
 }
 
 /** The limits that matmuls on matrix units depend on. */

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
-import { attention, partialWords } from "../../shaders/attention/attention.ts";
+import { attention, notesScales, partialWords } from "../../shaders/attention/attention.ts";
+import type { Heads } from "../../shaders/fragments/heads.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -36,6 +39,10 @@ interface Shape {
   readonly scale?: number;
   readonly cap?: number;
   readonly window?: number;
+}
+
+function headsOf({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Heads {
+  return { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
 }
 
 interface Tensors {
@@ -86,16 +93,21 @@ function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: 
  *
  * @param tiled.perSlot rows of one slot that lie next to each other.
  * @param tiled.room rows whose partial sums are kept at a time.
+ * @param tiled.scales where those of the rows are noted.
  */
 async function run(
   shape: Shape,
   of: Tensors,
   order: readonly number[],
   rows: readonly Row[] = order.map((r) => ROWS[r] as Row),
-  { perSlot = 1, room = order.length } = {},
+  { perSlot = 1, room = order.length, scales }: {
+    perSlot?: number;
+    room?: number;
+    scales?: Operand;
+  } = {},
 ): Promise<Uint32Array[]> {
   const { group, kvHeads, headDim, software, kvDtype = "f32" } = shape;
-  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
+  const heads = headsOf(shape);
   const words = partialWords(heads, room, tuning(software));
   const width = group * kvHeads * headDim;
   const q = order.flatMap((r) => [...of.q.subarray(r * width, (r + 1) * width)]);
@@ -108,6 +120,7 @@ async function run(
     pages: device.words(PAGES),
     out,
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+    scales,
   };
   const { scale = 1 / Math.sqrt(headDim), cap, window } = shape;
   const scoring = { scale, cap, window };
@@ -171,6 +184,25 @@ for (const shape of SHAPES) {
     const of = tensors(shape);
     const outputs = await run(shape, of, ROWS.map((_, r) => r));
     assertReference(shape, of, ROWS, outputs, 1e-5);
+  });
+}
+
+for (const shape of SHAPES.filter((shape) => notesScales(headsOf(shape), shape))) {
+  Deno.test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {
+    const of = tensors(shape);
+    const order = ROWS.map((_, r) => r);
+    // All rows at once, and in blocks of 8.
+    for (const room of [ROWS.length, 8]) {
+      const [scales, expected] = [device.filled(10, 2 ** 74), device.filled(9)];
+      const outputs = await run(shape, of, order, ROWS, { room, scales });
+      const x = device.words(outputs.flatMap((row) => [...row]));
+      await device.run([
+        rowScales({ x, scales: expected }, { rows: ROWS.length, cols: outputs[0]!.length }),
+      ]);
+      const found = await device.readFloats(scales);
+      assert.deepEqual([...found], [...await device.readFloats(expected), 2 ** 74]);
+      assert.ok(found[0]! < 2 ** 20);
+    }
   });
 }
 

@@ -2,12 +2,8 @@
 // a job alone and in a crowd, in every shape of workgroup. EYRIE_WEBGPU=dawn has units, if any.
 
 import assert from "node:assert/strict";
-import {
-  expertTensor,
-  type ExpertTile,
-  scaleWeights,
-} from "../../shaders/experts/expert_tensor.ts";
-import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
+import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -83,7 +79,7 @@ async function product(
     const shape = { rows: shardRows, cols: COLS };
     await device.run([
       weightScales({ weights: operand, scales: wScales, faults }, shape),
-      scaleWeights({ weights: operand, scales: wScales }, shape),
+      halveWeights({ weights: operand, scales: wScales }, shape),
       expertTensor(
         { x: input, out, lists, wScales, xScales },
         {

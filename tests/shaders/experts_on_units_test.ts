@@ -3,10 +3,9 @@
 
 import assert from "node:assert/strict";
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
-import { scaleWeights } from "../../shaders/experts/expert_tensor.ts";
 import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
 import { unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
-import { weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Shard, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -42,12 +41,12 @@ async function onUnits(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
     const shape = { rows: shard.rows, cols: K };
     await device.run([
       weightScales({ weights: shard.operand, ...of }, shape),
-      scaleWeights({ weights: shard.operand, scales: of.scales }, shape),
+      halveWeights({ weights: shard.operand, scales: of.scales }, shape),
     ]);
     experts.set(shard, of.scales);
   }
   const xScales = device.filled(MOST * TOP_K);
-  return { matrix, tensor: { unit, limits, scales: new Map(), experts, xScales } };
+  return { matrix, tensor: { unit, limits, shards: new Map(), experts, xScales } };
 }
 
 for (const epilogue of ["swiglu", "store"] as const) {

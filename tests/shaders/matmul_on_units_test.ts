@@ -3,9 +3,17 @@
 
 import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
-import { fitsUnits } from "../../shaders/tensor/matmul_on_units.ts";
-import { weightScales } from "../../shaders/tensor/matmul_tensor.ts";
-import { type Matrix, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
+import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
+import { fitsUnits, notesOnUnits } from "../../shaders/tensor/matmul_on_units.ts";
+import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { fewRows } from "../../shaders/tensor/matmul_tensor_few.ts";
+import {
+  type Matrix,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
+  tuning,
+} from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -24,30 +32,48 @@ function noise(stream: number, count: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => hash32(7, stream, i) / 2 ** 31 - 1);
 }
 
-/** Two shards of one matrix, and its scales. */
-async function build(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
-  const scales: TensorMatrices["scales"] extends ReadonlyMap<infer K, infer V> ? Map<K, V> : never =
-    new Map();
-  const shards = [100, 200].map((rows, i) => {
-    const words = Uint32Array.from(
+/**
+ * Two shards of one matrix, and what units need of them: one is as it is, the other has become f16. `plain` is
+ * the matrix as it was. A gated one has half as many columns of outputs.
+ */
+async function build(
+  { gated }: { gated: boolean },
+): Promise<{ matrix: Matrix; plain: Matrix; tensor: TensorMatrices }> {
+  const words = [100, 200].map((rows, i) =>
+    // bf16 from 2^-4 to 1 of both signs, two a word.
+    Uint32Array.from(
       { length: rows * COLS / 2 },
-      // bf16 from 2^-4 to 1 of both signs, two a word.
       (_, at) => (hash32(7, i, at) & 0x81ff81ff) + 0x3d803d80,
-    );
-    return { operand: device.words(words), first: i * 100, rows };
-  });
-  for (const shard of shards) {
-    const of = { scales: device.filled(shard.rows), faults: device.filled(shard.rows) };
-    await device.run([
-      weightScales({ weights: shard.operand, ...of }, { rows: shard.rows, cols: COLS }),
-    ]);
-    assert.ok((await device.readWords(of.faults)).every((count) => count === 0));
-    scales.set(shard, of.scales);
+    )
+  );
+  const upload = () =>
+    words.map((part, i): Shard => ({
+      operand: device.words(part),
+      first: i * (gated ? 50 : 100),
+      rows: 2 * part.length / COLS,
+    }));
+  const [shards, plain] = [upload(), upload()];
+  const tensorShards = new Map<Shard, TensorShard>();
+  for (const [i, shard] of shards.entries()) {
+    const shape = { rows: shard.rows, cols: COLS };
+    const of = { weights: shard.operand, scales: device.filled(shard.rows) };
+    const faults = device.filled(shard.rows);
+    await device.run([weightScales({ ...of, faults }, shape)]);
+    assert.ok((await device.readWords(faults)).every((count) => count === 0));
+    if (i === 1) await device.run([halveWeights(of, shape)]);
+    tensorShards.set(shard, { scales: of.scales, halved: i === 1 });
   }
-  const lanes = tuning(true).lanes;
+  const of = { format: "bf16", rows: MATRIX_ROWS, cols: COLS, lanes: tuning(true).lanes } as const;
   return {
-    matrix: { format: "bf16", rows: MATRIX_ROWS, cols: COLS, lanes, shards },
-    tensor: { unit, limits, scales, experts: new Map(), xScales: device.filled(MOST) },
+    matrix: { ...of, shards },
+    plain: { ...of, shards: plain },
+    tensor: {
+      unit,
+      limits,
+      shards: tensorShards,
+      experts: new Map(),
+      xScales: device.filled(MOST),
+    },
   };
 }
 
@@ -63,7 +89,7 @@ for (
     name: `a matmul on matrix units, ${epilogue}, ${splitK} ranges of k`,
     ignore: matrixUnit === undefined,
     async fn() {
-      const { matrix, tensor } = await build();
+      const { matrix, plain, tensor } = await build({ gated: epilogue === "swiglu" });
       const values = noise(9, MOST * COLS).map((value) => value / 16);
       const run = async (rows: number, units: boolean) => {
         const [x, out] = [
@@ -72,7 +98,7 @@ for (
         ];
         const rules = { ...tuning(true), ...units ? { tensor } : {} };
         const launch = { rows, epilogue, splitK, tuning: rules, label: "test" };
-        const plan = matmul({ matrix, x, out }, launch);
+        const plan = matmul({ matrix: units ? matrix : plain, x, out }, launch);
         const names = plan.map(({ kernel }) => kernel.name);
         assert.equal(names.some((name) => name.startsWith("matmul_tensor")), units);
         await device.run(plan);
@@ -100,6 +126,48 @@ for (
     },
   });
 }
+
+for (const name of ["swiglu", "geglu"] as const) {
+  Deno.test({
+    name: `a matmul on matrix units notes the scales of what it makes, ${name}`,
+    ignore: matrixUnit === undefined,
+    async fn() {
+      const { matrix, tensor } = await build({ gated: true });
+      const launch = { splitK: 1, tuning: { ...tuning(true), tensor }, label: "test" };
+      const width = MATRIX_ROWS / 2;
+      for (const rows of [1, fewRows(unit), fewRows(unit) + 1, unit.m]) {
+        const x = device.floats(noise(9, rows * COLS).map((value) => value * 2 ** (rows - 9)));
+        const xScales = device.filled(rows);
+        await device.run([rowScales({ x, scales: xScales }, { rows, cols: COLS })]);
+        const [plain, out] = [device.filled(rows * width), device.filled(rows * width)];
+        const noted = device.filled(rows, 2 ** 74);
+        const epilogue = notedEpilogue(name, noted);
+        assert.ok(notesOnUnits(matrix, { rows, epilogue, tuning: launch.tuning }));
+        const plan = matmul({ matrix, x, xScales, out }, { ...launch, rows, epilogue });
+        assert.equal(plan.length, matrix.shards.length);
+        await device.run(plan);
+        await device.run(matmul({ matrix, x, out: plain }, { ...launch, rows, epilogue: name }));
+        assert.deepEqual(await device.readWords(out), await device.readWords(plain));
+        const expected = device.filled(rows);
+        await device.run([rowScales({ x: plain, scales: expected }, { rows, cols: width })]);
+        assert.deepEqual(await device.readFloats(noted), await device.readFloats(expected));
+      }
+      const epilogue = notedEpilogue(name, device.filled(1));
+      const use = { rows: unit.m + 1, epilogue, tuning: launch.tuning };
+      assert.ok(!notesOnUnits(matrix, use));
+    },
+  });
+}
+
+Deno.test("weights that are f16 for matrix units go to no other kernel", async () => {
+  const { matrix, plain, tensor } = await build({ gated: false });
+  const few = { ...tensor, limits: { ...limits, maxStorageBuffersPerShaderStage: 4 } };
+  const [x, out] = [device.filled(COLS), device.filled(MATRIX_ROWS)];
+  const launch = { rows: 1, epilogue: "store", label: "test" } as const;
+  const rules = { ...tuning(true), tensor: few };
+  assert.throws(() => matmul({ matrix, x, out }, { ...launch, tuning: rules }), /f16/);
+  assert.ok(matmul({ matrix: plain, x, out }, { ...launch, tuning: rules }).length > 0);
+});
 
 Deno.test("matrices that matrix units do not take: other formats, narrow ranges of k", () => {
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };

@@ -3,11 +3,13 @@
 
 import assert from "node:assert/strict";
 import {
+  halveWeights,
   matmulTensor,
   rowScales,
   type TensorTile,
   weightScales,
 } from "../../shaders/tensor/matmul_tensor.ts";
+import { fewRows, type FewTile, matmulTensorFew } from "../../shaders/tensor/matmul_tensor_few.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -21,6 +23,13 @@ const TILES: readonly TensorTile[] = [
   { subgroups: 1, grid: [1, 1], own: [1, 1], stage: 16, ahead: 1 },
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 16, ahead: 5 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 16, ahead: 1 },
+];
+
+/** For few rows. */
+const FEW_TILES: readonly FewTile[] = [
+  { columns: 1, stage: 16, ahead: 1 },
+  { columns: 2, stage: 16, ahead: 3 },
+  { columns: 1, stage: 64, ahead: 2 },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -51,7 +60,7 @@ async function product(
     readonly cols: number;
   },
   x: Float32Array,
-  tile: TensorTile,
+  tile: TensorTile | FewTile,
   precision: Precision = "f32",
 ): Promise<{ readonly out: Float32Array; readonly faults: Uint32Array }> {
   const rows = x.length / cols;
@@ -60,11 +69,14 @@ async function product(
   const [faults, out] = [device.filled(matrixRows), device.filled(rows * matrixRows, 7)];
   const matrix = { rows: matrixRows, cols };
   const shard = { operand: weights, first: 0, rows: matrixRows };
-  const shape = { unit: unit as MatrixUnit, tile, rows, matrix, shard, precision, label: "test" };
+  const shape = { unit: unit as MatrixUnit, rows, matrix, shard, precision, label: "test" };
+  const buffers = { wScales, x: input, xScales, out };
   await device.run([
     weightScales({ weights, scales: wScales, faults }, { rows: matrixRows, cols }),
     rowScales({ x: input, scales: xScales }, { rows, cols }),
-    matmulTensor({ wScales, x: input, xScales, out }, shape),
+    "own" in tile
+      ? matmulTensor(buffers, { ...shape, tile })
+      : matmulTensorFew(buffers, { ...shape, tile }),
   ]);
   return { out: await device.readFloats(out), faults: await device.readWords(faults) };
 }
@@ -76,12 +88,13 @@ const MATRIX = { words: WEIGHTS.words, matrixRows: MATRIX_ROWS, cols: COLS };
 /** Rows of x from 1e-9 to 1e9, with numbers far below a row's largest. */
 const X = numbers(37 * COLS, 2, (i) => 10 ** ((i / COLS | 0) % 19 - 9) / (1 + i % 1000));
 
-for (const tile of TILES) {
+for (const tile of [...TILES, ...FEW_TILES]) {
   Deno.test({
     name: `matrix units: near float64 at odd shapes, ${JSON.stringify(tile)}`,
     ignore,
     async fn() {
-      const { out, faults } = await product(MATRIX, X, tile);
+      const rows = "own" in tile ? X.length / COLS : fewRows(unit as MatrixUnit);
+      const { out, faults } = await product(MATRIX, X.slice(0, rows * COLS), tile);
       assert.ok(faults.every((count) => count === 0));
       for (const [at, found] of out.entries()) {
         const [r, n] = [Math.floor(at / MATRIX_ROWS), at % MATRIX_ROWS];
@@ -108,10 +121,15 @@ Deno.test({
       const { out } = await product(MATRIX, X, tile);
       assert.deepEqual(out, whole, JSON.stringify(tile));
     }
-    for (const rows of [1, 2, 7, 8, 9, 16, 33]) {
-      for (const tile of TILES) {
+    const { m } = unit as MatrixUnit;
+    for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m + 1, 33]) {
+      for (const tile of rows > m / 2 ? TILES : [...TILES, ...FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
-        assert.deepEqual(out, whole.subarray(0, rows * MATRIX_ROWS), `${rows} rows`);
+        assert.deepEqual(
+          out,
+          whole.subarray(0, rows * MATRIX_ROWS),
+          `${rows} rows, ${JSON.stringify(tile)}`,
+        );
       }
     }
   },
@@ -143,8 +161,11 @@ Deno.test({
       assert.deepEqual((await product(MATRIX, X, tile, "f16")).out, whole, JSON.stringify(tile));
     }
     for (const rows of [1, 8, 9, 33]) {
-      const { out } = await product(MATRIX, X.slice(0, rows * COLS), first as TensorTile, "f16");
-      assert.deepEqual(out, whole.subarray(0, rows * MATRIX_ROWS), `${rows} rows`);
+      const few = FEW_TILES.slice(0, rows <= fewRows(unit as MatrixUnit) ? 1 : 0);
+      for (const tile of [first as TensorTile, ...few]) {
+        const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile, "f16");
+        assert.deepEqual(out, whole.subarray(0, rows * MATRIX_ROWS), `${rows} rows`);
+      }
     }
   },
 });
@@ -163,6 +184,24 @@ Deno.test("weights that f16 cannot hold beside their row's largest are counted",
   assert.deepEqual([...await device.readWords(faults)], [0, 0, 1, 2, 1]);
   const expected = [14, 14, 14, 14, 74].map((power) => 2 ** power);
   assert.deepEqual([...await device.readFloats(scales)], expected);
+});
+
+Deno.test("weights become f16 times their row's scale, exactly, in place", async () => {
+  const [rows, cols] = [21, 518];
+  const { words, values } = bf16(
+    numbers(rows * cols, 5, (i) => i % 7 === 0 ? 0 : 2 ** -(i / cols % 20) / (1 + i % 300)),
+  );
+  const [weights, scales] = [device.words(words), device.filled(rows)];
+  const faults = device.filled(rows);
+  await device.run([
+    weightScales({ weights, scales, faults }, { rows, cols }),
+    halveWeights({ weights, scales }, { rows, cols }),
+  ]);
+  assert.ok((await device.readWords(faults)).every((count) => count === 0));
+  const factors = await device.readFloats(scales);
+  const found = new Float16Array((await device.readWords(weights)).buffer);
+  const expected = values.map((value, i) => value * (factors[Math.floor(i / cols)] ?? NaN));
+  assert.deepEqual([...found], [...expected]);
 });
 
 Deno.test("weights of more rows than a dimension may have workgroups are scaled", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { combineExperts } from "../../shaders/experts/experts.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
@@ -62,6 +63,35 @@ for (const lanes of [16, 512]) {
       const expected = all.slice(from * cols, (from + rows) * cols);
       assert.deepEqual(await normed(from, rows), expected);
     }
+  });
+}
+
+for (const lanes of [1, 16, 256, 512]) {
+  Deno.test(`rms_norm: notes the scale of what it writes, ${lanes} lanes`, async () => {
+    const [rows, cols, stride] = [5, 4104, 64];
+    // Rows of all sizes, one of zeros; the largest number anywhere in a row.
+    const x = numbers(rows * cols, 9).map((value, i) =>
+      value * [1, 1e-9, 0, 1e9, 1][i / cols | 0]!
+    );
+    for (const r of [0, 1, 3, 4]) x[r * cols + r * 997 % cols]! *= 40;
+    const [out, plain] = [device.filled(rows * cols), device.filled(rows * cols)];
+    const scales = device.filled(stride, LEFT_ALONE);
+    const lowered = device.filled(2 * stride, LEFT_ALONE);
+    const weight = device.floats(numbers(cols, 1));
+    const [from, shape] = [{ x: device.floats(x) }, { rows, cols, eps: EPS, lanes, label: "test" }];
+    await device.run(
+      rmsNorm({ from, weight, out, noted: { normed: scales, lowered, stride } }, shape),
+    );
+    await device.run(rmsNorm({ from, weight, out: plain }, shape));
+    assert.deepEqual(await device.readWords(out), await device.readWords(plain));
+    const found = device.filled(rows);
+    await device.run([rowScales({ x: out, scales: found }, { rows, cols })]);
+    const left = alone(stride - rows);
+    const expected = [...await device.readFloats(found), ...left];
+    assert.deepEqual([...await device.readFloats(scales)], expected);
+    // Those of the other inputs are the largest.
+    const cleared = [...Array<number>(rows).fill(2 ** 74), ...left];
+    assert.deepEqual([...await device.readFloats(lowered)], [...cleared, ...cleared]);
   });
 }
 

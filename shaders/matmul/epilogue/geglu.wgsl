@@ -1,10 +1,7 @@
-// Epilogue of matmul over a matrix [gate; up]: out = gelu(gate) * up with GELU's approximation by tanh,
-// gelu(g) = g / 2 (1 + tanh(sqrt(2 / pi) (g + 0.044715 g^3))). tanh is 1 from 9 on; past 44 exp
-// overflows in some drivers.
+// Epilogue of matmul over a matrix [gate; up]: out = gelu(gate) * up.
+
+//use matmul/epilogue/gate_gelu
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
-  let at = row * OUT_COLS + FIRST + c;
-  let g = sum.x;
-  let inner = 0.7978845608028654 * (g + 0.044715 * g * g * g);
-  out[at] = 0.5 * g * (1.0 + tanh(clamp(inner, -15.0, 15.0))) * sum.y;
+  out[row * OUT_COLS + FIRST + c] = gated(sum);
 }

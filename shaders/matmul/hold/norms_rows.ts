@@ -1,5 +1,5 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
-import { tensorScales } from "../../tensor/matmul_tensor.ts";
+import { tensorShards } from "../../tensor/matmul_tensor.ts";
 import { canBeResident } from "../matmul_shape.ts";
 
 /**
@@ -27,7 +27,7 @@ export interface NormUse {
 /** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
 export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: NormUse): boolean {
   const { software, tensor, storageBuffers } = tuning;
-  if (software || rows > MOST_NORMED_ROWS || tensorScales(matrix, tensor)) return false;
+  if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
   const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
@@ -44,7 +44,7 @@ export function combinesHeads(
   { rows, splitK, tuning }: Pick<NormUse, "rows" | "tuning"> & { readonly splitK: number },
 ): boolean {
   const { software, tensor, storageBuffers } = tuning;
-  if (software || tensorScales(matrix, tensor)) return false;
+  if (software || tensorShards(matrix, tensor)) return false;
   const buffers = 6 + Number(isQuantized(matrix.format));
   const read = Math.ceil(matrix.rows / COLUMNS) * rows * matrix.cols * 8 * 4;
   return buffers <= storageBuffers && read <= MOST_PARTIAL_BYTES &&

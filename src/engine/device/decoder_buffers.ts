@@ -5,7 +5,8 @@ import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts"
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import { tileWords } from "../../../shaders/experts/experts.ts";
-
+import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
+import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import {
   type Launches,
@@ -100,6 +101,7 @@ export function decoderContext(
     scratch: {
       ...scratch(gpu, name, config, { rows: maxRows(capacity), unit: shared.tensor?.unit }),
       partial: shared.partial,
+      scales: shared.tensor && rowScales(gpu, name, maxRows(capacity)),
     },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
@@ -126,6 +128,13 @@ export function partialSums(
     sums: storageBuffer(gpu, "partial.sums", Math.max(...words.map(({ sums }) => sums))),
     stats: storageBuffer(gpu, "partial.stats", Math.max(...words.map(({ stats }) => stats))),
   };
+}
+
+/** The rows of each input begin where a binding may. */
+function rowScales(gpu: Gpu, name: string, rows: number): RowScales {
+  const stride = Math.ceil(4 * rows / ALIGNMENT) * ALIGNMENT / 4;
+  const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
+  return { normed: words("scales", rows), lowered: words("lowered", 2 * stride), stride };
 }
 
 function scratch(

@@ -1,7 +1,6 @@
 /** Which mixtures of experts go to the device's matrix units, and their weights as those take them. */
 import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
-import { scaleWeights } from "../../../shaders/experts/expert_tensor.ts";
-import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
@@ -45,7 +44,7 @@ export async function scaleExperts(
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
     if (faulty) continue;
     const plan = parts.map(({ shard: { operand, rows }, cols, scales }) =>
-      scaleWeights({ weights: operand, scales }, { rows, cols })
+      halveWeights({ weights: operand, scales }, { rows, cols })
     );
     submit(gpu, await make.compile(plan));
     for (const { shard, scales: own } of parts) scales.set(shard, own);

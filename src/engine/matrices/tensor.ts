@@ -1,5 +1,5 @@
 /** Which of the loaded matrices go to the device's matrix units, and the scales that they need there. */
-import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
@@ -10,6 +10,7 @@ import {
   type Precision,
   type Shard,
   type TensorMatrices,
+  type TensorShard,
   tuning,
 } from "../../gpu/matrix.ts";
 import { compiler, submit } from "../../gpu/program.ts";
@@ -44,22 +45,23 @@ async function tensorMatrices(
   const { matrixUnit: unit, limits, device } = gpu;
   if (unit === undefined) return undefined;
   const of = { unit, limits };
-  const scales = await denseScales(gpu, loaded, of);
+  const shards = await denseShards(gpu, loaded, of);
   const experts = await scaleExperts(gpu, loaded, of);
-  if (scales.size + experts.size === 0) return undefined;
+  if (shards.size + experts.size === 0) return undefined;
   const xScales = { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
-  return { ...of, scales, experts, xScales };
+  return { ...of, shards, experts, xScales };
 }
 
 /**
  * Scales the rows of all bf16 matrices whose shape fits. A matrix with a number that f16 cannot hold beside
- * its row's largest is left out: the other kernels keep it.
+ * its row's largest is left out: the other kernels keep it. The others become f16 where nothing else reads
+ * them.
  */
-async function denseScales(
+async function denseShards(
   gpu: Gpu,
   loaded: LoadedWeights,
   of: Pick<TensorMatrices, "unit" | "limits">,
-): Promise<ReadonlyMap<Shard, Operand>> {
+): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { limits, device } = gpu;
   const rules = tuning(gpu.info.software, limits, gpu.info.backend);
   const matrices = matmulsOf(loaded, rules)
@@ -70,14 +72,34 @@ async function denseScales(
   if (last === undefined) return new Map();
   const bytes = last.offset + 4 * last.shard.rows;
   const scales = storage(device, "tensor.scales", bytes);
-  const faults = storage(device, "tensor.faults", bytes);
-  const part = (buffer: GPUBuffer, { offset, shard }: Candidate): Operand => ({
-    ...{ buffer, offset, size: 4 * shard.rows },
-  });
+  const exact = await scaled(gpu, candidates, scales);
+  const alone = limits.maxStorageBuffersPerShaderStage < MOST_BOUND
+    ? new Set<Shard>()
+    : readAlone(loaded);
+  // Two matrices may share a shard.
+  const placedOf = new Map(exact.map((of) => [of.shard, of]));
+  const halving = [...placedOf.values()].filter(({ shard }) => alone.has(shard)).map((of) =>
+    halveWeights({ weights: of.shard.operand, scales: partOf(scales, of) }, shapeOf(of))
+  );
+  submit(gpu, await compiler(gpu).compile(halving));
+  const shards = [...placedOf].map(([shard, of]): [Shard, TensorShard] => [
+    shard,
+    { scales: partOf(scales, of), halved: alone.has(shard) },
+  ]);
+  return new Map(shards);
+}
+
+/** Writes the scales of all candidates' rows; returns those of matrices that f16 holds exactly. */
+async function scaled(
+  gpu: Gpu,
+  candidates: readonly Candidate[],
+  scales: GPUBuffer,
+): Promise<Candidate[]> {
+  const faults = storage(gpu.device, "tensor.faults", scales.size);
   const plan = candidates.map((of) =>
     weightScales(
-      { weights: of.shard.operand, scales: part(scales, of), faults: part(faults, of) },
-      { rows: of.shard.rows, cols: of.matrix.cols },
+      { weights: of.shard.operand, scales: partOf(scales, of), faults: partOf(faults, of) },
+      shapeOf(of),
     )
   );
   submit(gpu, await compiler(gpu).compile(plan));
@@ -88,10 +110,33 @@ async function denseScales(
       counts.subarray(offset / 4, offset / 4 + rows).some((count) => count > 0)
     ).map(({ matrix }) => matrix),
   );
-  return new Map(
-    candidates.filter(({ matrix }) => !faulty.has(matrix))
-      .map((of) => [of.shard, part(scales, of)]),
-  );
+  return candidates.filter(({ matrix }) => !faulty.has(matrix));
+}
+
+function partOf(buffer: GPUBuffer, { offset, shard }: Candidate): Operand {
+  return { buffer, offset, size: 4 * shard.rows };
+}
+
+function shapeOf({ shard: { rows }, matrix: { cols } }: Candidate) {
+  return { rows, cols };
+}
+
+/** Storage buffers that no matmul on matrix units exceeds: beyond the adapter's it would go elsewhere. */
+const MOST_BOUND = 12;
+
+/** Shards that nothing but `matmul` reads: of dense layers, and of heads that are no embedding. */
+function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
+  const causal = [target.weights, ...standalone ? [standalone.weights.model] : []];
+  const models = [...causal, ...draft ? [draft.weights] : []];
+  const layers = [...causal.flatMap(({ layers }) => layers), ...draft ? [draft.weights.layer] : []];
+  const ofLayers = layers.flatMap(({ attention, mlp }) => [
+    ...attention.kind === "heads" ? [attention.qkv, attention.o] : [],
+    ...mlp.kind === "dense" ? [mlp.gateUp, mlp.down] : [],
+  ]);
+  const shardsOf = (matrices: readonly Matrix[]) =>
+    new Set(matrices.flatMap(({ shards }) => shards));
+  return shardsOf([...models.map(({ head }) => head), ...ofLayers])
+    .difference(shardsOf(models.map(({ embed }) => embed)));
 }
 
 function placed(matrices: ReadonlySet<Matrix>): Candidate[] {

@@ -1,5 +1,5 @@
 import { isLaunch } from "../../../shaders/matmul/matmul_tune.ts";
-import { tensorScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { tensorShards } from "../../../shaders/tensor/matmul_tensor.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { type Launches, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";
@@ -44,7 +44,7 @@ export async function tuneWeights(
   const started = performance.now();
   const rules = tuning(false, gpu.limits, gpu.info.backend);
   const groups = groupMatmuls(
-    matmulsOf(loaded, rules).filter(({ matrix }) => !tensorScales(matrix, loaded.tensor)),
+    matmulsOf(loaded, rules).filter(({ matrix }) => !tensorShards(matrix, loaded.tensor)),
   );
   const key = adapterKey(gpu.info, driverVersion());
   const cached = path === undefined || choice === "again"

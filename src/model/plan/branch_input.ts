@@ -6,13 +6,15 @@ import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/
 import type { Epilogue } from "../../../shaders/fragments/epilogue.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
-import { type DecoderContext, norm } from "./decoder_context.ts";
+import { type DecoderContext, norm, scalesOf } from "./decoder_context.ts";
 
 /** What the first matmul of a branch reads. */
 export interface BranchInput {
   /** [rows, cols]; not normed yet where `norm` says how. */
   readonly x: Operand;
   readonly norm?: NormOfRows;
+  /** Of x's rows, where their norm noted them, as those of the layer's other inputs then are. */
+  readonly xScales?: Operand | undefined;
   /** The residual stream that the branch is added to, [rows, hidden]. */
   readonly stream: Operand;
 }
@@ -35,14 +37,14 @@ export function enterBranch(
   rows: number,
   label: string,
 ): { readonly plan: Dispatch[]; readonly input: BranchInput } {
-  const { tuning, scratch: { normed: out }, config } = context;
+  const { tuning, scratch: { normed: out, scales: noted }, config } = context;
   const added = "sums" in from ? from : undefined;
   const x = streamOf(context, from);
   const itself = first && !keep && "x" in from && !("index" in from) &&
     normsRows(first.matrix, { rows, addends: added?.splitK ?? 0, bound: first.bound, tuning });
   if (!itself) {
-    const plan = norm(context, { from, weight, out, keep }, rows, label);
-    return { plan, input: { x: out, stream: x } };
+    const plan = norm(context, { from, weight, out, keep, noted }, rows, label);
+    return { plan, input: { x: out, xScales: scalesOf(context, "normed", rows), stream: x } };
   }
   const stream = added ? otherStream(context, x) : x;
   const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
@@ -66,7 +68,7 @@ function otherStream({ scratch: { x, otherX } }: DecoderContext, stream: Operand
 /** out = epilogue(input W^T), the input normed on the way where it is not yet. */
 export function project(
   { tuning }: DecoderContext,
-  { x, norm }: Omit<BranchInput, "stream">,
+  { x, norm, xScales }: Omit<BranchInput, "stream">,
   { matrix, out }: { readonly matrix: Matrix; readonly out: Operand },
   { rows, ...shape }: {
     readonly rows: number;
@@ -75,5 +77,5 @@ export function project(
   },
 ): Dispatch[] {
   const hold = norm && { hold: normedRows(norm, { cols: matrix.cols, rows }) };
-  return matmul({ matrix, x, out }, { rows, tuning, ...shape, ...hold });
+  return matmul({ matrix, x, xScales, out }, { rows, tuning, ...shape, ...hold });
 }

@@ -69,7 +69,11 @@ export interface Block {
   readonly stream: NormInput;
 }
 
-/** x + attention(input), normed where the layer norms after; `input` is normed before. */
+/**
+ * x + attention(input), normed where the layer norms after; `input` is normed before.
+ *
+ * @param inputScales of its rows, where its norm noted them, as those of the layer's other inputs then are.
+ */
 export function attentionBlock(
   context: DecoderContext,
   layer: PlacedLayer,

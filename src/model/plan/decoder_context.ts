@@ -2,7 +2,12 @@ import type { PartialSums } from "../../../shaders/attention/attention.ts";
 import type { Hold } from "../../../shaders/matmul/hold/hold.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
-import { type NormInput, type NormKept, rmsNorm } from "../../../shaders/norm/rms_norm.ts";
+import {
+  type NormInput,
+  type NormKept,
+  rmsNorm,
+  type RowScales,
+} from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Matrix, Tuning } from "../../gpu/matrix.ts";
@@ -39,8 +44,29 @@ export interface Scratch {
   readonly act: Operand;
   /** Sums of a split-K matmul that are still to be added to x, [splitK, rows, hidden]. */
   readonly sums: Operand;
+  /** Where the device has matrix units: of the rows of `normed`, `attentionOutput` and `act`. */
+  readonly scales?: RowScales | undefined;
   /** Where a layer is a mixture of experts. */
   readonly mixture?: MixtureScratch | undefined;
+}
+
+/** Inputs of matmuls whose rows' scales are noted by who writes them. */
+export type ScaledInput = "normed" | "attentionOutput" | "act";
+
+/** Most rows whose scales many workgroups lower together: beyond, finding them takes little of the time. */
+const MOST_LOWERED = 16;
+
+/** Scales of the rows of an input, f32 [rows]; undefined where nobody notes them. */
+export function scalesOf(
+  { scratch: { scales } }: DecoderContext,
+  input: ScaledInput,
+  rows: number,
+): Operand | undefined {
+  if (input === "normed") return scales?.normed;
+  if (!scales || rows > MOST_LOWERED) return undefined;
+  const { lowered: { buffer, offset = 0 }, stride } = scales;
+  const before = input === "act" ? 4 * stride : 0;
+  return { buffer, offset: offset + before, size: 4 * stride };
 }
 
 /** What mixtures of experts write beside `act`, which is [rows, topK, intermediate] for them. */
@@ -103,29 +129,40 @@ export interface Branch {
 /** The last matmul of a branch: sums = a W^T in ranges of k, or x += a W^T. */
 export function branchEnd(
   { tuning, scratch: { x, sums } }: DecoderContext,
-  { matrix, x: a, hold }: {
+  { matrix, x: a, xScales, hold }: {
     readonly matrix: Matrix;
     readonly x: Operand;
+    /** Of its rows, where they are noted. */
+    readonly xScales?: Operand | undefined;
     readonly hold?: Hold;
   },
   { rows, end, label }: { readonly rows: number; readonly end: End; readonly label: string },
 ): Branch {
   const launch = { rows, tuning, label, ...hold && { hold } };
   if (end === "x") {
-    return { plan: matmul({ matrix, x: a, out: x }, { ...launch, epilogue: "add" }), splitK: 0 };
+    return {
+      plan: matmul({ matrix, x: a, xScales, out: x }, { ...launch, epilogue: "add" }),
+      splitK: 0,
+    };
   }
   const splitK = splitKOf(matrix, tuning);
-  const plan = matmul({ matrix, x: a, out: sums }, { ...launch, epilogue: "store", splitK });
+  const plan = matmul({ matrix, x: a, xScales, out: sums }, {
+    ...launch,
+    epilogue: "store",
+    splitK,
+  });
   return { plan, splitK };
 }
 
 /** out = norm(x) of the residual stream, or of `from` where given. */
 export function norm(
   { config, tuning, scratch }: DecoderContext,
-  { from = { x: scratch.x }, weight, out, keep, ...shape }: {
+  { from = { x: scratch.x }, weight, out, keep, noted, ...shape }: {
     readonly from?: NormInput;
     readonly weight: Operand;
     readonly out: Operand;
+    /** For a matmul's input: `scratch.scales`. */
+    readonly noted?: RowScales | undefined;
     readonly outCols?: number;
     readonly outFirst?: number;
     readonly keep?: NormKept | undefined;
@@ -134,7 +171,7 @@ export function norm(
   rows: number,
   label: string,
 ): Dispatch[] {
-  return rmsNorm({ from, weight, out, keep }, {
+  return rmsNorm({ from, weight, out, keep, noted }, {
     rows,
     cols: config.hiddenSize,
     eps: config.rmsNormEps,

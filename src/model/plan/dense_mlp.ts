@@ -1,5 +1,6 @@
 /** The gated MLP. */
-import type { PlainEpilogue } from "../../../shaders/matmul/matmul.ts";
+import { notedEpilogue } from "../../../shaders/fragments/epilogue.ts";
+import { notesOnUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import {
   type Branch,
@@ -7,6 +8,7 @@ import {
   type DecoderContext,
   type End,
   type LayerSource,
+  scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
 import type { Activation, DenseMlp } from "../config/layer_spec.ts";
@@ -20,10 +22,9 @@ export interface DenseWeights {
   readonly down: Matrix;
 }
 
-const EPILOGUE: Readonly<Record<Activation, PlainEpilogue>> = {
-  silu: "swiglu",
-  gelu_tanh: "geglu",
-};
+const EPILOGUE = { silu: "swiglu", gelu_tanh: "geglu" } as const satisfies Readonly<
+  Record<Activation, string>
+>;
 
 /** @param roles of its tensors, where they are not those of a layer's only MLP. */
 export function loadDenseMlp(
@@ -54,13 +55,23 @@ export function denseMlp(
     readonly label: string;
   },
 ): Branch {
-  const { scratch: { act } } = context;
-  const out = branchEnd(context, { matrix: down, x: act }, { rows, end, label: `${label}.down` });
+  const { tuning, scratch: { act } } = context;
+  const name = EPILOGUE[spec.activation];
+  const scales = input.xScales && scalesOf(context, "act", rows);
+  const noted = scales && notedEpilogue(name, scales);
+  const notes = noted && notesOnUnits(gateUp, { rows, epilogue: noted, tuning })
+    ? { epilogue: noted, scales }
+    : undefined;
+  const out = branchEnd(
+    context,
+    { matrix: down, x: act, xScales: notes?.scales },
+    { rows, end, label: `${label}.down` },
+  );
   const gated = project(
     context,
     input,
     { matrix: gateUp, out: act },
-    { rows, epilogue: EPILOGUE[spec.activation], label: `${label}.gateUp` },
+    { rows, epilogue: notes?.epilogue ?? name, label: `${label}.gateUp` },
   );
   return { ...out, plan: [...gated, ...out.plan] };
 }

@@ -1,5 +1,5 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { attention } from "../../../shaders/attention/attention.ts";
+import { attention, notesScales } from "../../../shaders/attention/attention.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
@@ -14,6 +14,7 @@ import {
   type LayerKv,
   type LayerSource,
   type RowsOf,
+  scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
 import { type HeadAttention, headsOf } from "../config/layer_spec.ts";
@@ -79,10 +80,13 @@ export function headAttention(
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const io = { matrix: o, x: attentionOutput };
+  const scales = input.xScales && notesScales(heads, tuning)
+    ? scalesOf(context, "attentionOutput", count)
+    : undefined;
+  const io = { matrix: o, x: attentionOutput, xScales: scales };
   const out = branchEnd(context, io, end);
   const [scores, ...combined] = attention(
-    { q, keys, values, rows, pages, partial, out: attentionOutput },
+    { q, keys, values, rows, pages, partial, out: attentionOutput, scales },
     { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
   );
   const plan = [

@@ -16,7 +16,13 @@ import {
   type PlacedLayer,
 } from "./decoder.ts";
 import { type BranchInput, enterBranch } from "./branch_input.ts";
-import { type DecoderContext, type LayerKv, norm, type RowsOf } from "./decoder_context.ts";
+import {
+  type DecoderContext,
+  type LayerKv,
+  norm,
+  type RowsOf,
+  scalesOf,
+} from "./decoder_context.ts";
 import { findTensor, targetTensors, type TensorSpec } from "../weights/tensors.ts";
 import type { Loader } from "../weights/loader.ts";
 
@@ -113,7 +119,7 @@ export function targetBody(
   of: RowsOf,
   auxHidden: readonly AuxHidden[],
 ): Dispatch[] {
-  const { weights, config } = target;
+  const { weights, config, scratch: { scales: noted } } = target;
   const { rows, count } = of;
   let from: NormInput = { matrix: weights.embed, rows, scale: config.embedScale };
   const plan: Dispatch[] = [];
@@ -129,7 +135,7 @@ export function targetBody(
   }
   return [
     ...plan,
-    ...norm(target, { from, weight: weights.norm, out: target.final }, count, "norm"),
+    ...norm(target, { from, weight: weights.norm, out: target.final, noted }, count, "norm"),
   ];
 }
 
@@ -191,14 +197,12 @@ function copyAuxHidden(
   );
 }
 
-/** Logits of the first `count` rows of `final`. */
-export function targetHead(
-  target: Target,
-  count: number,
-  from: Operand = target.final,
-): Dispatch[] {
+/** Logits of the first `count` rows of `final`, or of others. */
+export function targetHead(target: Target, count: number, from?: Operand): Dispatch[] {
   const { weights: { head }, logits: out, tuning, config: { logitCap } } = target;
-  return matmul({ matrix: head, x: from, out }, {
+  // The final norm was the last to note scales.
+  const xScales = from ? undefined : scalesOf(target, "normed", count);
+  return matmul({ matrix: head, x: from ?? target.final, xScales, out }, {
     rows: count,
     epilogue: logitCap === undefined ? "store" : capEpilogue(logitCap),
     tuning,

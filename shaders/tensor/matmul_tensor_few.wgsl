@@ -1,0 +1,160 @@
+// y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for rows that are at most half of a
+// unit's: hi and lo lie in one tile, lo in its second half, so that one product makes both sums.
+//
+// A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of columns, over one of SPLIT_K ranges
+// of k: a barrier costs nothing, and many workgroups have loads on their way. Its lanes bring $STAGE of k at a
+// time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Outputs come in pairs as in
+// matmul_tensor.wgsl. COLS / SPLIT_K is a multiple of $STAGE. Slots:
+//   out: of matrix units, tensor/out_*.wgsl.
+//   epilogue: as of matmul/matmul.wgsl.
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+
+override COLS: u32;
+override MATRIX_ROWS: u32; // even
+override OUT_COLS: u32; // row stride of out
+override FIRST: u32; // first output column of the shard
+override SPLIT_K: u32;
+
+//use out
+//use epilogue
+//use tensor/to_f16
+
+// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
+@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
+// [X_ROWS, COLS / 4]
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+// [MATRIX_ROWS]
+@group(0) @binding(14) var<storage, read> w_scales: array<f32>;
+// [X_ROWS]
+@group(0) @binding(15) var<storage, read> x_scales: array<f32>;
+
+const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
+const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+const LO_ROW = $UNIT_Mu / 2u;
+
+// Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
+var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
+// hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero.
+var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+
+// Four sums of hi and of lo.
+fn sum_at(at: u32) -> vec4<f32> {
+  var sum = bitcast<vec4<f32>>(ws[at]);
+  //for l in LOW
+  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);
+  //end
+  return sum;
+}
+
+@compute @workgroup_size($LANES)
+fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let half = MATRIX_ROWS / 2u;
+  let pair = tile.y * ($TILE_COLSu / 2u);
+  let range = COLS / 8u / SPLIT_K;
+  let begin = tile.z * range;
+
+  //for u in W_LOADS
+  let w_chunk$u = lane + $uu * $LANESu;
+  let w_column$u = w_chunk$u / CHUNKS;
+  let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
+  let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
+  let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
+  let w_to$u = w_column$u * PITCH + w_chunk$u % CHUNKS;
+  let w_scale$u = w_scales[w_row$u];
+  //for a in AHEAD
+  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
+  //end
+  //end
+  //for u in X_LOADS
+  let x_chunk$u = lane + $uu * $LANESu;
+  let x_row$u = min(x_chunk$u / CHUNKS, $X_ROWSu - 1u);
+  let x_from$u = (x_row$u * (COLS / 8u) + begin + x_chunk$u % CHUNKS) * 2u;
+  let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
+  let x_scale$u = x_scales[x_row$u];
+  //for a in AHEAD
+  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
+  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
+  //end
+  //end
+
+  //for c in OWN_C
+  var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
+
+  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
+    //for a in AHEAD
+    if (k + $au * CHUNKS < range) {
+      //for u in W_LOADS
+      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
+        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+      }
+      //end
+      //for u in X_LOADS
+      if (x_chunk$u < $X_ROWSu * CHUNKS) {
+        let a = xa$a_$u * x_scale$u;
+        let b = xb$a_$u * x_scale$u;
+        //for l in LOW
+        xs[x_to$u] = packed(cut(a), cut(b));
+        xs[x_to$u + LO_ROW * PITCH] = packed(a - cut(a), b - cut(b));
+        //end
+        //for l in ROUNDED
+        xs[x_to$u] = packed(a, b);
+        //end
+      }
+      //end
+      workgroupBarrier();
+      let next = k + ($au + $AHEADu) * CHUNKS;
+      if (next < range) {
+        //for u in W_LOADS
+        w$a_$u = weights[w_from$u + next];
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + next * 2u];
+        xb$a_$u = x[x_from$u + next * 2u + 1u];
+        //end
+      }
+      // A loop takes a tenth longer: drivers do not unroll it.
+      //for s in STEPS
+      {
+        let at = $su * $UNIT_Ku / 8u;
+        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+        //for c in OWN_C
+        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
+        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+        //end
+      }
+      //end
+      workgroupBarrier();
+    }
+    //end
+  }
+
+  // The sums of hi and of lo, then what they make.
+  //for c in OWN_C
+  subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
+  //end
+  workgroupBarrier();
+  for (var i = lane; i < $X_ROWSu * $HALF_WORDSu; i += $LANESu) {
+    let r = i / $HALF_WORDSu;
+    let x_scale = inverse(x_scales[r]);
+    for (var c = 0u; c < $OWN_Cu; c++) {
+      let column = pair + c * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
+      let at = c * $SUM_WORDSu + r * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
+      let first = sum_at(at);
+      let second = sum_at(at + $HALF_WORDSu);
+      for (var e = 0u; e < 4u; e++) {
+        if (column + e < half) {
+          let w = vec2(inverse(w_scales[column + e]), inverse(w_scales[column + e + half]));
+          let y = vec2(first[e], second[e]) * x_scale * w;
+          epilogue(tile.z * $X_ROWSu + r, column + e, half, y);
+        }
+      }
+    }
+    end_row(r);
+  }
+}
