@@ -105,12 +105,6 @@ async function predicts(
   const taken = [...gpu.held.values()].reduce((sum, bytes) => sum + bytes, 0);
   const share = need.total / taken;
   const told = `${JSON.stringify(need)} predicted of ${taken}: ${share}`;
-    console.log(
-      told,
-      adapter.matrixUnit,
-      [...gpu.held].sort((a, b) => b[1] - a[1]),
-    );
-  }
   assert.ok(Math.abs(share - 1) < 0.01, `${told}: ${JSON.stringify([...gpu.held])}`);
 }
 
@@ -237,12 +231,17 @@ Deno.test("sizes: what does not fit is refused before loading, with what would f
   assert.equal(on.tried, 0);
 });
 
-Deno.test("sizes: where memory is not known, running out of it ends in the same advice", async () => {
-  const on = machine(60e6, { tells: false });
-  const message = await failure(OPTIONS, on);
-  assert.match(message, /^Cannot load "fledgling\/target": it takes [\d.]+ MB \(/);
-  assert.match(message, /the GPU ran out of memory; less memory: --kv-dtype bf16 \([\d.]+ MB\)/);
-  assert.ok(on.tried > 60e6);
+Deno.test({
+  name: "sizes: where memory is not known, running out of it ends in the same advice",
+  // The errors of `small` are wgpu's.
+  ignore: Deno.env.get("EYRIE_WEBGPU") === "dawn",
+  async fn() {
+    const on = machine(60e6, { tells: false });
+    const message = await failure(OPTIONS, on);
+    assert.match(message, /^Cannot load "fledgling\/target": it takes [\d.]+ MB \(/);
+    assert.match(message, /the GPU ran out of memory; less memory: --kv-dtype bf16 \([\d.]+ MB\)/);
+    assert.ok(on.tried > 60e6);
+  },
 });
 
 Deno.test("sizes: each way fits; together where none is enough; none where nothing is", async () => {

@@ -1,7 +1,5 @@
 /** How much GPU memory matrix units take beside the weights. */
-import { MOST_DISPATCHED } from "../../gpu/matrix.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
-import { isQuantizable } from "../../gpu/matrix.ts";
+import { isQuantizable, MOST_DISPATCHED, type Quantization } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { findTensor, type TensorSpec } from "../weights/tensors.ts";
 
@@ -15,14 +13,15 @@ export interface UnitModel {
 }
 
 /**
- * Bytes of the scales that matrix units take: f32, of each row of a bf16 matrix, experts' too, and of each row
+ * Bytes of the scales that matrix units take: f32, of each row of a bf16 matrix, routers' and experts' too, and of each row
  * of x in flight; 0 where no matrix goes there.
  */
 export function unitScaleBytes(models: readonly UnitModel[]): number {
   const rows = models.flatMap(({ checkpoint, specs, tied, quantize }) =>
     specs.filter((spec) => {
       const [, cols = 0] = spec.shape;
-      const read = spec.kind === "matrix" || (tied && spec.role === "embed");
+      const read = spec.kind === "matrix" || spec.role.endsWith(".router") ||
+        (tied && spec.role === "embed");
       const stays = quantize === undefined || spec.kind !== "matrix" || !isQuantizable(cols);
       return read && stays && findTensor(checkpoint, spec)?.dtype === "BF16";
     }).map(({ shape: [rows = 0] }) => rows)
