@@ -6,7 +6,7 @@ import { deepEqual, equal } from "node:assert/strict";
 
 const ROOT = new URL("..", import.meta.url);
 
-/** Devices and reads, matrix units, the golden values, text that equals plain decoding's, the command line. */
+/** Devices and reads, matrix units and what they take, the golden values, text that equals plain decoding's, the command line. */
 const FILES = [
   "tests/gpu/program_test.ts",
   "tests/gpu/profile_test.ts",
@@ -17,6 +17,7 @@ const FILES = [
   "tests/shaders/experts_on_units_test.ts",
   "tests/engine/experts_on_units_test.ts",
   "tests/engine/precision_test.ts",
+  "tests/engine/sizes_test.ts",
   "tests/engine/golden_test.ts",
   "tests/engine/lossless_test.ts",
   "tests/engine/lossless_hardware_test.ts",

@@ -5,9 +5,10 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import type { Matrix, Precision, Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
+import { formatCounts, kindOf } from "../tensor/matmul_tensor.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
@@ -34,13 +35,13 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
   return grid[0] * grid[1] * lanes;
 }
 
-/** Bytes of workgroup memory. */
+/** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { W_WORDS, X_WORDS } = countsOf(unit, tile);
+  const { W_WORDS, X_WORDS } = countsOf(unit, tile, "f32");
   return 16 * (W_WORDS + X_WORDS);
 }
 
-function countsOf(unit: MatrixUnit, tile: ExpertTile) {
+function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
   const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
@@ -50,7 +51,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
   // hi and lo of few jobs are rows of one tile.
   const packed = JOBS <= unit.m / 2;
   const LO_ROW = packed ? unit.m / 2 : JOBS;
-  const PARTS = packed ? 1 : 2;
+  const PARTS = packed || precision === "f16" ? 1 : 2;
   return {
     ...{ JOBS, TILE: JOBS, GRID_R, GRID_C, OWN_R, OWN_C, STAGE, AHEAD, TILE_COLS },
     ...{ THREADS, CHUNKS, SUM_WORDS, LO_ROW, PARTS },
@@ -62,7 +63,8 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile) {
     W_LOADS: TILE_COLS * CHUNKS / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
-    X_WORDS: 2 * LO_ROW * (CHUNKS + 1),
+    // A tile of the unit is whole, with or without lo.
+    X_WORDS: (packed ? 2 : PARTS) * LO_ROW * (CHUNKS + 1),
   };
 }
 
@@ -71,8 +73,9 @@ const kernels = new Map<string, Kernel>();
 function expertKernel(
   unit: MatrixUnit,
   tile: ExpertTile,
-  { epilogue, uneven }: {
+  { epilogue, precision, uneven }: {
     readonly epilogue: ExpertEpilogue;
+    readonly precision: Precision;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
   },
@@ -80,14 +83,19 @@ function expertKernel(
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
   const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
-  const name = `expert_tensor_${epilogue}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
+  const kind = `${kindOf(true, precision)}_${epilogue}`;
+  const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
         epilogue: `matmul/epilogue/${epilogue}`,
       },
-      counts: { ...countsOf(unit, tile), UNEVEN: Number(uneven), HALVED: 1, CONVERTED: 0 },
+      counts: {
+        ...countsOf(unit, tile, precision),
+        ...formatCounts(true, precision),
+        UNEVEN: Number(uneven),
+      },
     });
     const lists = jobs === 1 ? "experts" : "tiles";
     return kernel(name, code, {
@@ -117,6 +125,8 @@ export interface ExpertTensor {
   /** Jobs that a row of x has. */
   readonly rowJobs: number;
   readonly epilogue: ExpertEpilogue;
+  /** Of x; default f32. */
+  readonly precision?: Precision | undefined;
   readonly label: string;
   readonly work?: Dispatch["work"];
 }
@@ -136,9 +146,10 @@ export function expertTensor(
   of: ExpertTensor,
 ): Dispatch {
   const { unit, tile, matrix: { cols }, expertRows, shard, epilogue, label, work } = of;
+  const { precision = "f32" } = of;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
-  return dispatch(expertKernel(unit, tile, { epilogue, uneven }), {
+  return dispatch(expertKernel(unit, tile, { epilogue, precision, uneven }), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, w_scales: wScales, x_scales: xScales },

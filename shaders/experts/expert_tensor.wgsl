@@ -4,12 +4,14 @@
 // x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, as
 // tensor/halve_weights.wgsl leaves it. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales / w_scales,
+// or, where $LOW is 0, the first sum alone of x rounded to the nearest f16,
 // each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
 // rows and in any shape of workgroup.
 //
 // One workgroup per tile of at most $JOBS jobs of one expert and $TILE_COLS outputs, in pairs half of
 // MATRIX_ROWS apart: of $UNIT_N columns the second half are the partners of the first. Its left matrix has
-// $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit. All lanes
+// $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit, without
+// lo its rows are nobody's. All lanes
 // bring $STAGE of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead;
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
 // would wait for them at the end of one. Slots:
@@ -49,12 +51,16 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
-// [2 LO_ROW, PITCH]
+// hi [LO_ROW, PITCH], then lo where there is one
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // Four sums of hi and of lo.
 fn sum_at(at: u32) -> vec4<f32> {
-  return bitcast<vec4<f32>>(ws[at]) + bitcast<vec4<f32>>(ws[at + $LO_SUMu]);
+  var sum = bitcast<vec4<f32>>(ws[at]);
+  //for l in LOW
+  sum += bitcast<vec4<f32>>(ws[at + $LO_SUMu]);
+  //end
+  return sum;
 }
 
 @compute @workgroup_size($THREADS)
@@ -124,8 +130,13 @@ fn main(
       if (x_job$u != NOTHING) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
+        //for l in LOW
         xs[x_to$u] = packed(cut(a), cut(b));
         xs[x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
+        //end
+        //for l in ROUNDED
+        xs[x_to$u] = packed(a, b);
+        //end
       }
       //end
       workgroupBarrier();

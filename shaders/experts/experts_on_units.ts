@@ -59,7 +59,7 @@ export function expertsOnUnits(
 ): Dispatch[] | undefined {
   const scales = expertScales(matrix, tensor);
   if (!tensor || !scales) return undefined;
-  const { unit, limits } = tensor;
+  const { unit, limits, precision } = tensor;
   const xScales = noted ?? tensor.xScales;
   const { cols } = matrix;
   const launch = unitLaunch(unit, limits, { tile, cols });
@@ -69,7 +69,7 @@ export function expertsOnUnits(
     expertTensor(
       { x, out, lists: tile === 1 ? experts : tiles, wScales: scales[i] as Operand, xScales },
       {
-        ...{ unit, tile: launch, matrix, shard, epilogue, label },
+        ...{ unit, tile: launch, matrix, shard, epilogue, precision, label },
         expertRows: matrix.rows / jobs.numExperts,
         tiles: mostTiles(jobs, tile),
         rowJobs: perJob ? 1 : jobs.topK,

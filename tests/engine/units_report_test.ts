@@ -2,7 +2,12 @@ import assert from "node:assert/strict";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { unitsReport, unitsText } from "../../src/engine/matrices/units_report.ts";
 import type { Matrix, TensorMatrices } from "../../src/gpu/matrix.ts";
+import { checkModels, loadWith } from "../../src/engine/load/load.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import { checkpointWeights } from "../../src/model/weights/weights.ts";
+import { openGpu } from "../gpu/shared.ts";
 import { openEngine } from "./open.ts";
+import { folderOf } from "./speculated.ts";
 
 const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 
@@ -33,7 +38,7 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
   const loaded = {
     target: { config, weights: { ...weights, layers: [odd, ...layers] } },
     draft: undefined,
-    tensor: { scales } as unknown as TensorMatrices,
+    tensor: { shards: scales } as unknown as TensorMatrices,
   } as LoadedWeights;
   const report = unitsReport({ ...device, limits }, loaded);
   assert.equal(report?.unit, "16x16x16");
@@ -52,6 +57,40 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
     }),
     "1 matrix on units of 8x8x8, precision f16; 7 not: format q4",
   );
+});
+
+Deno.test("units: both matrices of a mixture are there or neither, and why", async () => {
+  const gpu = await openGpu();
+  using models = checkModels(openCheckpoint(folderOf("qwen3_moe")), undefined);
+  const { target } = await loadWith(
+    gpu,
+    models,
+    (checkpoint) => checkpointWeights(gpu, checkpoint),
+  );
+  const { layers } = target.weights;
+  const mixtures = layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
+  const [first, last] = [mixtures[0]!, mixtures[1]!];
+  const experts = new Map(
+    [first.gateUp, first.down].flatMap(({ shards }) => shards)
+      .map((shard) => [shard, shard.operand]),
+  );
+  const device = { ...gpu, info: gpu.info, matrixUnit: { m: 8, n: 8, k: 8, lanes: 8 } };
+  const report = (mlp: Partial<typeof last>, of: TensorMatrices["experts"] = experts) => {
+    const tensor = { shards: new Map(), experts: of } as unknown as TensorMatrices;
+    const changed = layers.map((layer) =>
+      layer.mlp === last ? { ...layer, mlp: { ...last, ...mlp } } : layer
+    );
+    const weights = { ...target.weights, layers: changed };
+    const found = unitsReport(device, { target: { ...target, weights }, draft: undefined, tensor });
+    const left = found?.others.filter(({ why }) => why.startsWith("experts"));
+    return { matrices: found?.matrices, left };
+  };
+  const left = (why: string) => ({ matrices: 2, left: [{ why: `experts: ${why}`, count: 2 }] });
+  assert.deepEqual(report({}), left("numbers that f16 cannot hold"));
+  assert.deepEqual(report({ down: { ...last.down, format: "q8" } }), left("format q8"));
+  const narrow = { ...last.gateUp, cols: 40 };
+  assert.deepEqual(report({ gateUp: narrow }), left("shape [rows, cols] in no tile"));
+  assert.equal(report({}, new Map()).matrices, 0);
 });
 
 Deno.test("units: an engine tells what its device has", async () => {

@@ -8,7 +8,7 @@ import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
 import { misfit } from "../../src/model/config/fit.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";
 import { actWidth, headsOf } from "../../src/model/config/layer_spec.ts";
-import { scratchBytes } from "../../src/model/report/memory.ts";
+import { scratchBytes } from "../../src/model/report/scratch.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
 import { checkTensors, draftTensors, targetTensors } from "../../src/model/weights/tensors.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
 import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -57,10 +58,11 @@ const EXPERTS = LOADS.flatMap((count, e) => Array<number>(count).fill(e))
 async function product(
   x: Float32Array,
   experts: readonly number[],
-  { tile, epilogue, rowJobs }: {
+  { tile, epilogue, rowJobs, precision }: {
     readonly tile: ExpertTile;
     readonly epilogue: "store" | "swiglu";
     readonly rowJobs: number;
+    readonly precision: Precision;
   },
 ): Promise<Float32Array[]> {
   const rows = x.length / COLS;
@@ -83,7 +85,8 @@ async function product(
       expertTensor(
         { x: input, out, lists, wScales, xScales },
         {
-          ...{ unit, tile, matrix: { cols: COLS }, expertRows: ROWS, rowJobs, epilogue },
+          ...{ unit, tile, matrix: { cols: COLS }, expertRows: ROWS, rowJobs },
+          ...{ epilogue, precision },
           shard: { operand, first: first * ROWS, rows: shardRows },
           tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
           label: "test",
@@ -101,40 +104,54 @@ const X = numbers(EXPERTS.length * COLS, 5).map((value, i) =>
   value * 10 ** ((i / COLS | 0) % 13 - 6) / (1 + i % 300)
 );
 
-for (const tile of TILES) {
-  Deno.test({
-    name: `experts on matrix units: near float64, ${JSON.stringify(tile)}`,
-    ignore,
-    async fn() {
-      const found = await product(X, EXPERTS, { tile, epilogue: "store", rowJobs: 1 });
-      for (const [job, e] of EXPERTS.entries()) {
-        for (let c = 0; c < ROWS; c++) {
-          let [sum, size] = [0, 0];
-          for (let k = 0; k < COLS; k++) {
-            const term = X[job * COLS + k]! * VALUES[(e * ROWS + c) * COLS + k]!;
-            sum += term;
-            size += Math.abs(term);
+/** How far the products of each are from float64: see matmul_tensor_test.ts. */
+const BOUNDS = { f32: 2 ** -20, f16: 2 ** -11 };
+const PRECISIONS = ["f32", "f16"] as const;
+
+for (const precision of PRECISIONS) {
+  for (const tile of TILES) {
+    Deno.test({
+      name: `experts on matrix units: near float64, x ${precision}, ${JSON.stringify(tile)}`,
+      ignore,
+      async fn() {
+        const shape = { tile, epilogue: "store", rowJobs: 1, precision } as const;
+        const found = await product(X, EXPERTS, shape);
+        let rounded = 0;
+        for (const [job, e] of EXPERTS.entries()) {
+          for (let c = 0; c < ROWS; c++) {
+            let [sum, size] = [0, 0];
+            for (let k = 0; k < COLS; k++) {
+              const term = X[job * COLS + k]! * VALUES[(e * ROWS + c) * COLS + k]!;
+              sum += term;
+              size += Math.abs(term);
+            }
+            const off = Math.abs(found[job]![c]! - sum);
+            assert.ok(off <= size * BOUNDS[precision], `job ${job}, ${c}: ${off} of ${size}`);
+            if (off > size * BOUNDS.f32) rounded++;
           }
-          const y = found[job]![c]!;
-          // As of matmul_tensor_test.ts.
-          assert.ok(Math.abs(y - sum) <= size * 2 ** -20, `job ${job}, ${c}: ${y}, ${sum}`);
         }
-      }
-    },
-  });
+        // It is not the other precision.
+        const least = precision === "f16" ? EXPERTS.length * ROWS / 4 : 0;
+        assert.ok(rounded >= least, `${rounded} rounded`);
+      },
+    });
+  }
 }
 
-for (const epilogue of ["store", "swiglu"] as const) {
+for (
+  const [epilogue, precision] of [["store", "f32"], ["swiglu", "f32"], ["swiglu", "f16"]] as const
+) {
   Deno.test({
-    name: `experts on matrix units: a job's bits are its own, ${epilogue}`,
+    name: `experts on matrix units: a job's bits are its own, ${epilogue}, x ${precision}`,
     ignore,
     async fn() {
       const rowJobs = epilogue === "swiglu" ? 3 : 1;
+      const of = { epilogue, rowJobs, precision } as const;
       const x = X.slice(0, EXPERTS.length / rowJobs * COLS);
       const [first] = TILES;
-      const alone = await product(x, EXPERTS, { tile: first!, epilogue, rowJobs });
+      const alone = await product(x, EXPERTS, { tile: first!, ...of });
       for (const tile of TILES.slice(1)) {
-        const found = await product(x, EXPERTS, { tile, epilogue, rowJobs });
+        const found = await product(x, EXPERTS, { tile, ...of });
         assert.deepEqual(found, alone, JSON.stringify(tile));
       }
       // Fewer of them, in another order.
@@ -143,7 +160,7 @@ for (const epilogue of ["store", "swiglu"] as const) {
       const some = Float32Array.from(rows.flatMap((r) => [...x.slice(r * COLS, (r + 1) * COLS)]));
       const experts = jobs.map((job) => EXPERTS[job]!);
       for (const tile of TILES) {
-        const found = await product(some, experts, { tile, epilogue, rowJobs });
+        const found = await product(some, experts, { tile, ...of });
         assert.deepEqual(found, jobs.map((job) => alone[job]!), JSON.stringify(tile));
       }
     },

@@ -4,17 +4,10 @@ import { gatheredWords } from "../../../shaders/choose/gather.ts";
 import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
 import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
-import { tileWords } from "../../../shaders/experts/experts.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import {
-  type Launches,
-  MOST_SPLIT_K,
-  type TensorMatrices,
-  type Tuning,
-  tuning,
-} from "../../gpu/matrix.ts";
+import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
   actWidth,
@@ -24,7 +17,6 @@ import {
   type MixtureMlp,
   mostJobs,
   ropeWidth,
-  sharedExperts,
 } from "../../model/config/layer_spec.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import type {
@@ -33,6 +25,7 @@ import type {
   MixtureScratch,
   Scratch,
 } from "../../model/plan/decoder_context.ts";
+import { mixtureTileWords } from "../../model/plan/mixture_sizes.ts";
 import { ropeTable } from "../../model/plan/rope.ts";
 import type { Target, TargetWeights } from "../../model/plan/target.ts";
 import { PAGE } from "../../model/plan/rows_layout.ts";
@@ -163,20 +156,6 @@ function scratch(
   };
 }
 
-/** Words of the lists, whether the shared expert is stacked or not. */
-function mixtureTiles(
-  mlp: MixtureMlp,
-  rows: number,
-  { rules, unit }: { readonly rules: Tuning; readonly unit: MatrixUnit | undefined },
-): number {
-  const { topK, numExperts } = mlp.routing;
-  const shared = sharedExperts(mlp);
-  return Math.max(
-    tileWords({ topK, numExperts, rows }, rules, unit),
-    tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules),
-  );
-}
-
 function mixtureScratch(
   gpu: Gpu,
   name: string,
@@ -194,7 +173,7 @@ function mixtureScratch(
     logits: words("router", rows * widest(({ routing }) => routing.numExperts + 1)),
     experts: words("experts", rows * jobs),
     weights: words("weights", rows * jobs),
-    tiles: words("tiles", widest((mlp) => mixtureTiles(mlp, rows, { rules, unit }))),
+    tiles: words("tiles", widest((mlp) => mixtureTileWords(mlp, rows, { rules, unit }))),
     outputs: words("outputs", rows * jobs * hiddenSize),
   };
 }

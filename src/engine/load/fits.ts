@@ -1,11 +1,12 @@
 /** Whether the models fit the GPU's memory, and what would. */
 import { UsageError } from "../../errors.ts";
-import { type DeviceInfo, type Gpu, OutOfMemory } from "../../gpu/device.ts";
+import { type DeviceInfo, OutOfMemory } from "../../gpu/device.ts";
 import type { GpuMemory } from "../../gpu/memory.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { bytesText } from "../../text/numbers.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import {
+  type Adapter,
   allLayers,
   capacityOf,
   type MemoryNeed,
@@ -15,7 +16,6 @@ import {
 } from "./sizes.ts";
 
 type Models = Pick<OpenedModels, "target" | "draft">;
-type Adapter = Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>;
 
 /** Models, what they are opened with and on what. */
 export interface Asked {
@@ -118,8 +118,7 @@ function tooLarge(
 
 function needOf({ models, settings, gpu }: Asked): MemoryNeed {
   const capacity = capacityOf(settings, gpu, allLayers(models));
-  const units = gpu.matrixUnit !== undefined;
-  return memoryNeed(models, capacity, { ...settings, software: gpu.info.software, units });
+  return memoryNeed(models, capacity, settings, gpu);
 }
 
 function wayOf({ gpu }: Asked, before = ""): (change: Change) => Way {

@@ -3,13 +3,10 @@ import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
-import {
-  featureBytes,
-  kvBytesPerToken,
-  scratchBytes,
-  treeBytes,
-  unitScaleBytes,
-} from "../../model/report/memory.ts";
+import { tuning } from "../../gpu/matrix.ts";
+import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/memory.ts";
+import { scratchBytes } from "../../model/report/scratch.ts";
+import { unitScaleBytes } from "../../model/report/unit_bytes.ts";
 import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
@@ -73,10 +70,13 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
   readonly features?: number;
 }
 
+/** What sizes depend on of a device. */
+export type Adapter = Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>;
+
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
   { maxBatch: batch = 1, maxKvTokens, kvDtype = "f32", contextLength, ...tiers }: SizeSettings,
-  gpu: Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>,
+  gpu: Adapter,
   config: KeptByCell,
 ): Capacity & Required<Pick<Capacity, "kvDtype">> {
   const shapes = shapesOf(tiers);
@@ -158,11 +158,8 @@ export interface MemoryNeed {
 export function memoryNeed(
   models: Pick<OpenedModels, "target" | "draft">,
   capacity: Capacity,
-  { software, units = false, ...choice }: QuantizeChoice & {
-    readonly software: boolean;
-    /** Whether the device has matrix units and they are used; default false. */
-    readonly units?: boolean;
-  },
+  choice: QuantizeChoice,
+  { info, limits, matrixUnit }: Adapter,
 ): MemoryNeed {
   const target = models.target.config;
   const draft = models.draft?.config;
@@ -172,24 +169,37 @@ export function memoryNeed(
   const catchesUp = draft && draftsAtTimes(capacity);
   const weights = weightReport(models, choice).bytes;
   const kv = pages * PAGE * perToken;
+  const units = matrixUnit ? unitBytes(models, choice) : 0;
   const scratch = scratchBytes(target, draft, {
     rows: maxRows(capacity),
     verifyRows: verifyRowCount(capacity),
     batch,
     context: tablePages(capacity) * PAGE,
-    software,
+    rules: tuning(info.software, limits, info.backend),
+    unit: units > 0 ? matrixUnit : undefined,
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
     (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +
     (draft && capacity.rejection ? draftLogitBytes(draft.layer.vocabSize, capacity) : 0) +
     (draft ? treeBytes(draft, batch * treeWidth(capacity), treeWidth(capacity)) : 0) +
-    (units ? unitBytes(models) : 0);
+    units;
   return { weights, kv, scratch, total: weights + kv + scratch };
 }
 
-/** What matrix units take beside the weights. */
-function unitBytes({ target, draft }: Pick<OpenedModels, "target" | "draft">): number {
+/** What matrix units take beside the weights, where there are any. */
+function unitBytes(
+  { target, draft }: Pick<OpenedModels, "target" | "draft">,
+  { quantize, quantizeDraft }: QuantizeChoice,
+): number {
+  const { checkpoint, config } = target;
   return unitScaleBytes([
-    ...targetTensors(target.config),
-    ...draft ? draftTensors(draft.config) : [],
+    { checkpoint, specs: targetTensors(config), tied: config.tied, quantize },
+    ...draft
+      ? [{
+        checkpoint: draft.checkpoint,
+        specs: draftTensors(draft.config),
+        tied: draft.config.algorithm === "STANDALONE" && draft.config.layer.tied,
+        quantize: quantizeDraft ? quantize : undefined,
+      }]
+      : [],
   ]);
 }

@@ -1,7 +1,9 @@
 /** Which of the loaded matrices the device's matrix units multiply by, and why the others are left to other kernels. */
+import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Matrix, type Precision, tuning } from "../../gpu/matrix.ts";
+import { type Matrix, type Precision, type Shard, tuning } from "../../gpu/matrix.ts";
+import type { MixtureWeights } from "../../model/plan/mixture_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { matmulsOf } from "./matmuls.ts";
 
@@ -11,7 +13,7 @@ export interface UnitsReport {
   readonly unit: string;
   /** Of rows: f16 is not as exact as every other kernel. */
   readonly precision: Precision;
-  /** Matrices that go to the units. */
+  /** Matrices that go to the units; all experts of a layer are two. */
   readonly matrices: number;
   /** Those that do not, by the reason, the most first. */
   readonly others: readonly { readonly why: string; readonly count: number }[];
@@ -25,35 +27,50 @@ export function unitsReport(
   if (unit === undefined) return undefined;
   const rules = tuning(info.software, limits, info.backend);
   const matmuls = new Map(matmulsOf(loaded, rules).map((one) => [one.matrix, one]));
-  const whys = [...matmuls.values()].map(({ matrix, splitK }) => {
-    if (isScaled(matrix, loaded)) return undefined;
-    if (matrix.format !== "bf16") return `format ${matrix.format}`;
-    return fitsUnits(matrix, { unit, limits, splitK })
-      ? "numbers that f16 cannot hold"
-      : "shape [rows, cols] in no tile";
+  const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
+    isOnUnits(matrix, loaded.tensor?.shards)
+      ? undefined
+      : whyNot([matrix], () => fitsUnits(matrix, { unit, limits, splitK }))
+  );
+  const experts = mixturesOf(loaded).flatMap(({ gateUp, down, spec: { routing } }) => {
+    const both = [gateUp, down];
+    const of = { unit, limits, numExperts: routing.numExperts };
+    const there = both.every((matrix) => isOnUnits(matrix, loaded.tensor?.experts));
+    const why = there
+      ? undefined
+      : `experts: ${whyNot(both, (matrix) => fitsExpertUnits(matrix, of))}`;
+    return [why, why];
   });
-  const experts = expertMatrices(loaded).filter((matrix) => !isScaled(matrix, loaded));
-  const left = [...whys.filter((why) => why !== undefined), ...experts.map(() => "experts")];
+  const whys = [...dense, ...experts];
+  const left = whys.filter((why) => why !== undefined);
   return {
     unit: `${unit.m}x${unit.n}x${unit.k}`,
     precision: loaded.tensor?.precision ?? "f32",
-    matrices: whys.filter((why) => why === undefined).length +
-      expertMatrices(loaded).length - experts.length,
+    matrices: whys.length - left.length,
     others: [...Map.groupBy(left, (why) => why)]
       .map(([why, all]) => ({ why, count: all.length }))
       .toSorted((a, b) => b.count - a.count || a.why.localeCompare(b.why)),
   };
 }
 
-/** All shards of a matrix have scales, or none: in some map of the tensor matrices by shard. */
-function isScaled({ shards: [shard] }: Matrix, { tensor }: LoadedWeights): boolean {
-  const maps = Object.values(tensor ?? {}).filter((value) => value instanceof Map);
-  return shard !== undefined && maps.some((map) => map.has(shard));
+/** All shards of a matrix are there, or none. */
+function isOnUnits(
+  { shards: [shard] }: Matrix,
+  there: ReadonlyMap<Shard, unknown> | undefined,
+): boolean {
+  return shard !== undefined && there?.has(shard) === true;
 }
 
-function expertMatrices({ target, standalone }: LoadedWeights): Matrix[] {
+/** Of matrices that go to the units together. */
+function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean): string {
+  const other = matrices.find(({ format }) => format !== "bf16");
+  if (other) return `format ${other.format}`;
+  return matrices.every(fits) ? "numbers that f16 cannot hold" : "shape [rows, cols] in no tile";
+}
+
+function mixturesOf({ target, standalone }: LoadedWeights): MixtureWeights[] {
   const layers = [...target.weights.layers, ...standalone?.weights.model.layers ?? []];
-  return layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.gateUp, mlp.down] : []);
+  return layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []);
 }
 
 /** `225 matrices on units of 16x16x16, precision f16; 2 not: format q8` */

@@ -1,26 +1,13 @@
 /** How much GPU memory a model takes, from its config and headers alone. */
-import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
 import { partialTopWords } from "../../../shaders/tree/top.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
-import {
-  isQuantizable,
-  MOST_DISPATCHED,
-  MOST_SPLIT_K,
-  type Quantization,
-  scaleBytes,
-  WEIGHT_BYTES,
-} from "../../gpu/matrix.ts";
+import { isQuantizable, type Quantization, scaleBytes, WEIGHT_BYTES } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
-import { PAGE, PREFILL_ROWS } from "../plan/rows_layout.ts";
+import { PREFILL_ROWS } from "../plan/rows_layout.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
-import {
-  actWidth,
-  attentionSizes,
-  headsOf,
-  type LayerSpec,
-  mostJobs,
-} from "../config/layer_spec.ts";
+import { attentionSizes, type LayerSpec } from "../config/layer_spec.ts";
 import type { TierShape } from "../../speculate/round_shape.ts";
+import { rowElements } from "./scratch.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
 const F32_BYTES = 4;
@@ -113,53 +100,9 @@ export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | und
   return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
 }
 
-/** Bytes of the scales that matrix units take: f32, of each row of a matrix and of each row of x in flight. */
-export function unitScaleBytes(specs: readonly TensorSpec[]): number {
-  const matrices = specs.filter(({ kind }) => kind === "matrix");
-  return F32_BYTES * (sum(matrices.map(({ shape: [rows = 0] }) => rows)) + MOST_DISPATCHED);
-}
-
 /** Bytes of keys and values that one token takes in all layers. */
 export function kvBytesPerToken({ layers }: ModelConfig, kvDtype: KvDtype = "f32"): number {
   return KV_BYTES[kvDtype] * sum(layers.map(keptElements));
-}
-
-/**
- * Bytes of f32 working memory of the engine's default plans: per row of a prefill chunk the
- * residual stream, normed input, q, attention output, gated MLP and final norm; the draft's
- * likewise with its inputs side by side and the features it reads; logits of the verify rows; the
- * partial sums of attention over a slot of `context` tokens, which both share.
- */
-export function scratchBytes(
-  target: ModelConfig,
-  draft: AnyDraftConfig | undefined,
-  { rows, verifyRows, context, batch = verifyRows, software = false }: {
-    readonly rows: number;
-    readonly verifyRows: number;
-    readonly context: number;
-    /** Rows that get the draft's logits; default: as many as get the target's. */
-    readonly batch?: number;
-    /** Of a software adapter, where attention may keep no partial sums. */
-    readonly software?: boolean;
-  },
-): number {
-  const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
-  // Inputs side by side, or the final norm's output of a whole model.
-  const beside = draft?.algorithm === "STANDALONE" ? 1 : 2;
-  const drafting = draft
-    ? rowElements(draft.layer) + beside * draft.layer.hiddenSize + features
-    : 0;
-  const perRow = rowElements(target) + target.hiddenSize + drafting;
-  const logits = verifyRows * target.vocabSize + batch * (draft?.draftVocabSize ?? 0);
-  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
-  const workgroupBytes = 49152; // of most hardware; less takes about as much partial sums
-  const layers = [target, ...draft ? [draft.layer] : []].flatMap((config) => config.layers);
-  const partial = Math.max(...layers.map(({ attention }) => {
-    const heads = headsOf(attention, layout);
-    const { sums, stats } = attentionPartialWords(heads, rows, { software, workgroupBytes });
-    return sums + stats;
-  }));
-  return F32_BYTES * (rows * perRow + logits + partial);
 }
 
 /**
@@ -200,21 +143,6 @@ export function treeBytes(draft: AnyDraftConfig, rows: number, width: number): n
 export function featureBytes(target: ModelConfig, { algorithm }: AnyDraftConfig): number {
   if (algorithm === "STANDALONE") return 0; // it reads tokens alone
   return F32_BYTES * (algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize);
-}
-
-/** Of the widest layer: attention and MLP take turns in the same buffers. */
-function rowElements({ hiddenSize, layers }: ModelConfig): number {
-  const scratch = layers.map(({ attention, mlp }) => {
-    const { qkv, q, attentionOutput } = attentionSizes(attention);
-    return qkv + q + attentionOutput + actWidth(mlp) + mixtureElements(mlp, hiddenSize);
-  });
-  return (2 + MOST_SPLIT_K) * hiddenSize + Math.max(...scratch);
-}
-
-/** Router's logits, chosen experts, their weights, tiles (about) and outputs. */
-function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
-  if (mlp.kind === "dense") return 0;
-  return mlp.routing.numExperts + mostJobs(mlp) * (4 + hiddenSize);
 }
 
 function keptElements({ attention }: LayerSpec): number {

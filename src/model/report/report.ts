@@ -16,10 +16,10 @@ import {
   kvBytesPerToken,
   methodOf,
   parameterCount,
-  scratchBytes,
   tierBytes,
   weightBytes,
 } from "./memory.ts";
+import { scratchBytes } from "./scratch.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../weights/tensors.ts";
 
 /** An opened checkpoint whose tensors were checked. */

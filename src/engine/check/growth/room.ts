@@ -58,9 +58,8 @@ export async function growthRoom(
     options.random ? openRandomModels(options.random, options.algorithm) : openModels(options),
   );
   using gpu = await machine.openGpu(options);
-  const { info, limits } = gpu;
-  const adapter = { info, limits };
-  const units = gpu.matrixUnit !== undefined;
+  const { info, limits, matrixUnit } = gpu;
+  const adapter = { info, limits, matrixUnit };
   const memory = await machine.gpuMemory(info, Infinity);
   const { maxPositions } = models.target.config;
   const capacity = (point: GrowthPoint) => {
@@ -71,8 +70,7 @@ export async function growthRoom(
       allLayers(models),
     );
   };
-  const needOf = (point: GrowthPoint) =>
-    memoryNeed(models, capacity(point), { ...options, software: info.software, units });
+  const needOf = (point: GrowthPoint) => memoryNeed(models, capacity(point), options, adapter);
   const owned = stack.move();
   return {
     device: info,

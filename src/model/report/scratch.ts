@@ -1,0 +1,116 @@
+/** How much GPU memory the plans of models write to, from their configs alone. */
+import { gatheredWords } from "../../../shaders/choose/gather.ts";
+import { attentionPartialWords } from "../../../shaders/latent/partial_words.ts";
+import { MOST_NORMED_ROWS } from "../../../shaders/matmul/hold/norms_rows.ts";
+import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
+import { MOST_SPLIT_K, type Tuning, tuning } from "../../gpu/matrix.ts";
+import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
+import {
+  actWidth,
+  attentionSizes,
+  headsOf,
+  type LayerSpec,
+  mostJobs,
+  ropeWidth,
+} from "../config/layer_spec.ts";
+import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
+import { mixtureTileWords } from "../plan/mixture_sizes.ts";
+import { PAGE } from "../plan/rows_layout.ts";
+
+const F32_BYTES = 4;
+
+/** What sizes depend on beside the models. */
+export interface ScratchRows {
+  /** Of a prefill chunk, or of the widest round. */
+  readonly rows: number;
+  readonly verifyRows: number;
+  /** Tokens of a slot. */
+  readonly context: number;
+  /** Rows that get the draft's logits; default: as many as get the target's. */
+  readonly batch?: number;
+  /** Of the adapter; default: of most hardware. */
+  readonly rules?: Pick<Tuning, "software" | "workgroupBytes" | "packedRows" | "rowLanes">;
+  /** Where matrices go to matrix units. */
+  readonly unit?: MatrixUnit | undefined;
+}
+
+const HARDWARE: NonNullable<ScratchRows["rules"]> = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
+});
+
+/**
+ * Bytes of working memory of the engine's default plans: per row of a prefill chunk the
+ * residual stream, normed input, q, attention output, gated MLP and final norm; the draft's
+ * likewise with its inputs side by side and the features it reads; logits of the verify rows and what
+ * tokens are chosen from; rope tables; the partial sums of attention over a slot of `context` tokens, which
+ * both share.
+ */
+export function scratchBytes(
+  target: ModelConfig,
+  draft: AnyDraftConfig | undefined,
+  sizes: ScratchRows,
+): number {
+  const { rows, verifyRows, context, batch = verifyRows, rules = HARDWARE } = sizes;
+  const features = draft?.algorithm === "EAGLE3" ? 3 * target.hiddenSize : 0;
+  // Inputs side by side, or the final norm's output of a whole model.
+  const beside = draft?.algorithm === "STANDALONE" ? 1 : 2;
+  const drafting = draft ? beside * draft.layer.hiddenSize + features : 0;
+  const perRow = target.hiddenSize + drafting;
+  const drafted = draft?.algorithm === "STANDALONE"
+    ? batch * choiceElements(draft.layer, rules)
+    : batch * (draft?.draftVocabSize ?? 0);
+  const layout = { tablePages: Math.ceil(context / PAGE), kvDtype: "f32" } as const;
+  const models = [target, ...draft ? [draft.layer] : []];
+  const partial = Math.max(
+    ...models.flatMap(({ layers }) => layers).map(({ attention }) => {
+      const { sums, stats } = attentionPartialWords(headsOf(attention, layout), rows, rules);
+      return sums + stats;
+    }),
+  );
+  return F32_BYTES *
+    (rows * perRow + verifyRows * choiceElements(target, rules) + drafted + partial +
+      models.reduce((sum, model) => sum + decoderElements(model, { ...sizes, rules }), 0));
+}
+
+/** Of a decoder's layers, beside its weights. */
+function decoderElements(
+  config: ModelConfig,
+  { rows, context, rules, unit }: ScratchRows & { readonly rules: typeof HARDWARE },
+): number {
+  const { hiddenSize, layers, ropes } = config;
+  const mixtures = new Set(layers.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp] : []));
+  const tiles = [...mixtures].map((mlp) => mixtureTileWords(mlp, rows, { rules, unit }));
+  const positions = Math.ceil(context / PAGE) * PAGE;
+  return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
+    ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
+    (unit ? NOTED_SCALES * rows : 0);
+}
+
+/** Inputs of matmuls whose rows' scales are kept for matrix units: normed ones, and two others of a layer. */
+const NOTED_SCALES = 3;
+
+/** Of a row: logits, and what a token is chosen from. */
+function choiceElements(
+  { vocabSize }: ModelConfig,
+  { rowLanes }: Pick<Tuning, "rowLanes">,
+): number {
+  return vocabSize + slicePartialWords(vocabSize) + gatheredWords(vocabSize, rowLanes);
+}
+
+/** Of a row in the widest layer: attention and MLP take turns in the same buffers. */
+export function rowElements({ hiddenSize, layers }: ModelConfig): number {
+  const widest = (width: (layer: LayerSpec) => number) => Math.max(...layers.map(width));
+  return (2 + MOST_SPLIT_K) * hiddenSize +
+    widest(({ attention }) => attentionSizes(attention).qkv) +
+    widest(({ attention }) => attentionSizes(attention).q) +
+    widest(({ attention }) => attentionSizes(attention).attentionOutput) +
+    widest(({ mlp }) => actWidth(mlp)) +
+    widest(({ mlp }) => mixtureElements(mlp, hiddenSize));
+}
+
+/** Router's logits, chosen experts, their weights and outputs. */
+function mixtureElements(mlp: LayerSpec["mlp"], hiddenSize: number): number {
+  if (mlp.kind === "dense") return 0;
+  return mlp.routing.numExperts + 1 + mostJobs(mlp) * (2 + hiddenSize);
+}
