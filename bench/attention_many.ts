@@ -16,7 +16,7 @@ import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program, submit, within } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";
 import { PAGE, ROW_WORDS } from "../src/model/plan/rows_layout.ts";
-import { timeOf } from "./tensor_buffers.ts";
+import { timeOf } from "./units/tensor_buffers.ts";
 
 const { values: flags } = parseArgs({
   options: {

@@ -9,7 +9,7 @@ interface Candidate {
   readonly tile: TensorTile;
 }
 
-/** Larger tiles first; the fastest on an H200 of those in bench/tensor_tiles.ts. */
+/** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
   { beyond: 8, tile: { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 } },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },

@@ -6,8 +6,16 @@ const QUANTIZED = "q8|q4|u4|i8|f8";
 const matmul = (formats: string, epilogue: string): RegExp =>
   RegExp(`^matmul_[a-z]+_(${formats})_${epilogue}_(${PLAIN})_`);
 
+/** As `matmul`, of a kernel that norms x: taken where the adapter has so many buffers (hold/norms_rows.ts). */
+const normed = (formats: string, epilogue: string): RegExp =>
+  RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_`);
+
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
+  [normed(PLAIN, "qkv"), 11],
+  [normed(PLAIN, "qkv_bias"), 12],
+  [normed(QUANTIZED, "qkv"), 12],
+  [normed(QUANTIZED, "qkv_bias"), 13],
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],
   [matmul(QUANTIZED, "qkv_bias"), 10],

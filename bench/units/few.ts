@@ -1,29 +1,29 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--seconds 40] [--halved]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--seconds 40] [--halved]
 //
 // With --halved the weights are f16 in place, as the engine has them; the SIMT kernels read them all the same.
 // Microseconds on warm clocks: each variant runs between two runs of the SIMT kernel of the same matrices, and
 // "over SIMT" is what does not depend on clocks. The bits of all variants must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { matmul } from "../shaders/matmul/matmul.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
 import {
   fewFits,
   fewRows,
   type FewTile,
   matmulTensorFew,
-} from "../shaders/tensor/matmul_tensor_few.ts";
-import { halveWeights, matmulTensor, rowScales } from "../shaders/tensor/matmul_tensor.ts";
-import { tensorTile } from "../shaders/tensor/tensor_tiles.ts";
-import { median } from "../src/bench/statistics.ts";
-import { openGpu } from "../src/gpu/device.ts";
-import type { Plan } from "../src/gpu/kernel.ts";
-import { lanesFor, tuning } from "../src/gpu/matrix.ts";
-import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
-import { openProfiler } from "../src/gpu/profile.ts";
-import { compiler, type Program } from "../src/gpu/program.ts";
-import { readBuffer } from "../src/gpu/readback.ts";
+} from "../../shaders/tensor/matmul_tensor_few.ts";
+import { halveWeights, matmulTensor, rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
+import { median } from "../../src/bench/statistics.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { Plan } from "../../src/gpu/kernel.ts";
+import { lanesFor, tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openProfiler } from "../../src/gpu/profile.ts";
+import { compiler, type Program } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
 import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 
 const { values: flags } = parseArgs({

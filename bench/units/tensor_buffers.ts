@@ -1,16 +1,16 @@
-/** What bench/tensor.ts measures: buffers of a matrix, plans, device time, errors and bits. */
-import { matmul } from "../shaders/matmul/matmul.ts";
-import { matmulTensor, type TensorTile, weightScales } from "../shaders/tensor/matmul_tensor.ts";
-import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
-import { median } from "../src/bench/statistics.ts";
-import { storage } from "../src/gpu/arena.ts";
-import type { Gpu } from "../src/gpu/device.ts";
-import type { Operand, Plan } from "../src/gpu/kernel.ts";
-import { lanesFor, tuning } from "../src/gpu/matrix.ts";
-import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
-import type { Profiler } from "../src/gpu/profile.ts";
-import { type Compiler, type Program, submit } from "../src/gpu/program.ts";
-import { readBuffer } from "../src/gpu/readback.ts";
+/** What bench/units/tensor.ts measures: buffers of a matrix, plans, device time, errors and bits. */
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { matmulTensor, type TensorTile, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { median } from "../../src/bench/statistics.ts";
+import { storage } from "../../src/gpu/arena.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import { lanesFor, tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import type { Profiler } from "../../src/gpu/profile.ts";
+import { type Compiler, type Program, submit } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
 
 export interface Shape {
   readonly name: string;

@@ -1,13 +1,13 @@
-/** What bench/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
-import { expertMatmul, expertTile, expertTiles, tileWords } from "../shaders/experts/experts.ts";
-import { expertTensor } from "../shaders/experts/expert_tensor.ts";
-import { halveWeights, rowScales, weightScales } from "../shaders/tensor/matmul_tensor.ts";
-import { fillParams, fillRandom } from "../shaders/weights/fill_random.ts";
-import { storage } from "../src/gpu/arena.ts";
-import type { Operand, Plan } from "../src/gpu/kernel.ts";
-import { lanesFor, type Matrix, tuning } from "../src/gpu/matrix.ts";
-import { submit } from "../src/gpu/program.ts";
-import { readBuffer } from "../src/gpu/readback.ts";
+/** What bench/units/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
+import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
+import { expertTensor } from "../../shaders/experts/expert_tensor.ts";
+import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { storage } from "../../src/gpu/arena.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import { lanesFor, type Matrix, tuning } from "../../src/gpu/matrix.ts";
+import { submit } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
 import type { ExpertTile } from "./experts_tiles.ts";
 import type { Bench } from "./tensor_buffers.ts";
 

@@ -3,9 +3,9 @@ import {
   type ExpertTile,
   expertTileBytes,
   expertTileThreads,
-} from "../shaders/experts/expert_tensor.ts";
-import type { Gpu } from "../src/gpu/device.ts";
-import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
+} from "../../shaders/experts/expert_tensor.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 
 export type { ExpertTile };
 

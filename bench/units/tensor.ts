@@ -1,5 +1,5 @@
 /**
- * `deno run -A bench/tensor.ts [--webgpu dawn|builtin] [--small] [ROWS...]`: matmuls on matrix units
+ * `deno run -A bench/units/tensor.ts [--webgpu dawn|builtin] [--small] [ROWS...]`: matmuls on matrix units
  * beside Eyrie's others, on one adapter: are they right, are the bits independent of rows and tiles,
  * how fast are they for the matrices of Llama-3.1-8B. Also how long a read takes after work.
  *
@@ -8,15 +8,15 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { rowScales, type TensorTile } from "../shaders/tensor/matmul_tensor.ts";
-import { median } from "../src/bench/statistics.ts";
-import { reason } from "../src/errors.ts";
-import { openGpu } from "../src/gpu/device.ts";
-import type { Plan } from "../src/gpu/kernel.ts";
-import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
-import { openProfiler } from "../src/gpu/profile.ts";
-import { compiler, type Program, submit } from "../src/gpu/program.ts";
-import { openReadback, readBuffer } from "../src/gpu/readback.ts";
+import { rowScales, type TensorTile } from "../../shaders/tensor/matmul_tensor.ts";
+import { median } from "../../src/bench/statistics.ts";
+import { reason } from "../../src/errors.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { Plan } from "../../src/gpu/kernel.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openProfiler } from "../../src/gpu/profile.ts";
+import { compiler, type Program, submit } from "../../src/gpu/program.ts";
+import { openReadback, readBuffer } from "../../src/gpu/readback.ts";
 import {
   type Bench,
   type Buffers,
@@ -227,6 +227,6 @@ async function main(): Promise<void> {
 }
 
 if (import.meta.main) {
-  await attempt("bench/tensor.ts", main);
+  await attempt("bench/units/tensor.ts", main);
   Deno.exit(0);
 }

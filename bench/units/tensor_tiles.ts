@@ -1,6 +1,6 @@
 /** Which workgroups of matmul_tensor.wgsl are timed. */
-import { type TensorTile, tileBytes, tileSize } from "../shaders/tensor/matmul_tensor.ts";
-import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
+import { type TensorTile, tileBytes, tileSize } from "../../shaders/tensor/matmul_tensor.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 
 /** One tile of rows: what single tokens and rounds of up to 16 rows want. */
 const NARROW: readonly TensorTile[] = [

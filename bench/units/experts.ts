@@ -1,5 +1,5 @@
 /**
- * `deno run -A bench/experts.ts [--small] [--shapes NAME,...] ROWS...`: matmuls of
+ * `deno run -A bench/units/experts.ts [--small] [--shapes NAME,...] ROWS...`: matmuls of
  * experts on matrix units beside the others, with random routing, by `--webgpu dawn`. The weights of all
  * experts of one layer; at few rows several routings in turn, so that no cache holds what they read.
  *
@@ -8,12 +8,12 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { reason } from "../src/errors.ts";
-import { openGpu } from "../src/gpu/device.ts";
-import type { MatrixUnit } from "../src/gpu/matrix_unit.ts";
-import { openProfiler } from "../src/gpu/profile.ts";
-import { compiler, type Program, submit } from "../src/gpu/program.ts";
-import { hash32 } from "../src/speculate/noise.ts";
+import { reason } from "../../src/errors.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openProfiler } from "../../src/gpu/profile.ts";
+import { compiler, type Program, submit } from "../../src/gpu/program.ts";
+import { hash32 } from "../../src/speculate/noise.ts";
 import { ExpertBuffers, type Shape } from "./experts_buffers.ts";
 import { type Bench, timeOf } from "./tensor_buffers.ts";
 import { type ExpertTile, expertTilesFor, tileText } from "./experts_tiles.ts";
