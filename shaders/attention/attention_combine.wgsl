@@ -32,7 +32,7 @@ var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
 @compute @workgroup_size(LANES * QUADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = rows[FIRST_ROW + tile.y];
-  let splits = (visible_end(row) + SPLIT_CELLS - 1u) / SPLIT_CELLS;
+  let splits = min((visible_end(row) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
   let first = visible_begin(row) / SPLIT_CELLS;
   let query = tile.y * HEADS + tile.x;
   let lane = thread / QUADS;

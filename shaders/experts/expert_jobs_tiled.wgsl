@@ -1,4 +1,4 @@
-// Jobs of expert_matmul.wgsl in the tiles of expert_tiles.wgsl.
+// Jobs of expert_matmul.wgsl in the tiles of job_lists.wgsl.
 
 const NOTHING = 0xffffffffu;
 

@@ -119,11 +119,13 @@ export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
   return !use.tuning.software && residentStages(matrix, use).length > 0;
 }
 
-/** The launch of a matmul that keeps x in workgroup memory, see `canBeResident`. */
+/**
+ * The launch of a matmul that keeps x in workgroup memory, see `canBeResident`: by rule, because a launch that
+ * was measured with stages may have more groups than there is workgroup memory for.
+ */
 export function residentShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   const stage = matrix.cols / 8 / use.splitK;
-  const launch = tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use);
-  return shapeOf(matrix, use, { ...launch, stage });
+  return shapeOf(matrix, use, { ...defaultLaunch(matrix, use), stage });
 }
 
 /** Whether a stage is the whole range of k, which has a kernel of its own. */

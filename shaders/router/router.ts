@@ -93,7 +93,7 @@ function routerKernel(scores: Routing["scores"], shape: RouterShape): Kernel {
  * Records, for each row: x += its `splitK` sums; normed = norm(x); experts, u32 [rows, topK + shared],
  * and their weights, f32 of the same shape, of the logits normed W^T. One dispatch; see `canRoute`.
  *
- * The logits have the bits that `matmul` gives.
+ * The logits have the bits that `matmul` gives where no matrix unit multiplies.
  */
 export function router(
   { matrix, bias, experts, weights, ...row }: {

@@ -3,7 +3,8 @@ import { PLAIN_CHOICE } from "../../src/engine/device/choice/choice.ts";
 import { packing } from "../../src/engine/device/packed/packing.ts";
 import { partialRounds } from "../../src/engine/device/packed/row_buckets.ts";
 import { packedRows } from "../../src/speculate/costs/row_buckets.ts";
-import { batchBucket } from "../../src/engine/device/programs.ts";
+import { batchBucket, rowBucket } from "../../src/engine/device/programs.ts";
+import { UNITS_PREFILL_ROWS } from "../../src/model/plan/rows_layout.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 
@@ -71,4 +72,11 @@ Deno.test("the rounds made at start are all that may be wanted, and few", () => 
   assert.deepEqual([...made].toSorted(), [...wanted].toSorted());
   const packed = new Set(partialRounds(chains([1, 3, 5, 7]), 32, true).map(({ packed }) => packed));
   assert.ok(packed.size <= 16, `${packed.size} numbers of rows`);
+});
+
+Deno.test("programs are made for few lengths of chunks, whatever prompts leave over", () => {
+  const lengths = Array.from({ length: UNITS_PREFILL_ROWS }, (_, i) => i + 1);
+  const buckets = new Set(lengths.map(rowBucket));
+  assert.ok(buckets.size <= 8, `${buckets.size} of them`);
+  assert.ok(lengths.every((rows) => rowBucket(rows) >= rows && rowBucket(rows) <= 512));
 });

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
-import { defaultLaunch, matmulShape, shapeKey } from "../../shaders/matmul/matmul_shape.ts";
+import {
+  canBeResident,
+  defaultLaunch,
+  matmulShape,
+  residentShape,
+  shapeKey,
+} from "../../shaders/matmul/matmul_shape.ts";
 import { workgroupBytes } from "../../shaders/matmul/matmul_kernels.ts";
+import { normLanes } from "../../shaders/norm/rms_norm.ts";
 import { axes, chooseLaunch, isLaunch } from "../../shaders/matmul/matmul_tune.ts";
 import { lanesFor, type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -37,6 +44,30 @@ function texts(launches: readonly Launch[]): string[] {
 function forced(of: Matrix, rows: number, launch: Launch, from: Tuning = HARDWARE): Tuning {
   return { ...from, launches: new Map([[shapeKey(of), new Map([[rows, launch]])]]) };
 }
+
+Deno.test("x and the sums of its norm fit into workgroup memory, whatever was measured with stages", () => {
+  const sizes = [16384, 32768, 49152];
+  const counts = [1, 2, 3, 4, 5, 6];
+  let fitted = 0;
+  for (const maxComputeWorkgroupStorageSize of sizes) {
+    const limits = { ...LARGE, maxComputeWorkgroupStorageSize };
+    for (const format of ["bf16", "f32", "q8", "q4"] as const) {
+      for (let cols = 256; cols <= 4096; cols += 256) {
+        const of = { ...matrix(cols, format), lanes: lanesFor(format, cols, 16) };
+        for (const rows of counts) {
+          const from = forced(of, rows, { stage: 64, groups: 16 }, tuning(false, limits));
+          const use = { rows, splitK: 1, tuning: from };
+          if (!canBeResident(of, use)) continue;
+          const bytes = workgroupBytes(residentShape(of, use), of.lanes) +
+            4 * rows * normLanes({ cols, lanes: 512 });
+          assert.ok(bytes <= maxComputeWorkgroupStorageSize, `${format} ${cols} ${rows}: ${bytes}`);
+          fitted++;
+        }
+      }
+    }
+  }
+  assert.ok(fitted > 100);
+});
 
 Deno.test("launches to measure: stages that the width divides into", () => {
   const cached = ["0x16", "0x4", "0x8"];

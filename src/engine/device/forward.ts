@@ -1,6 +1,6 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import { type Compiler, compiler, submit } from "../../gpu/program.ts";
+import { type Compiler, compiler, submit, within } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import { type AuxHidden, targetBody, targetHead } from "../../model/plan/target.ts";
 import { chainRow, ROW_WORDS } from "../../model/plan/rows_layout.ts";
@@ -45,8 +45,11 @@ export async function forward(
       outFirst: 0,
     }));
   const rowBuffer = storageBuffer(gpu, "check.rows", rows * ROW_WORDS);
-  const body = await make.compile(
-    targetBody(target, { rows: rowBuffer, count: rows, perSlot: rows }, auxHidden),
+  const body = within(
+    await make.compile(
+      targetBody(target, { rows: rowBuffer, count: rows, perSlot: rows }, auxHidden),
+    ),
+    Infinity,
   );
   const out = new Map<string, Float32Array>();
   const put = (name: string, width: number, first: number, values: Float32Array) => {

@@ -69,11 +69,7 @@ export interface Block {
   readonly stream: NormInput;
 }
 
-/**
- * x + attention(input), normed where the layer norms after; `input` is normed before.
- *
- * @param inputScales of its rows, where its norm noted them, as those of the layer's other inputs then are.
- */
+/** x + attention(input), normed where the layer norms after; before, by its caller or as `input` says. */
 export function attentionBlock(
   context: DecoderContext,
   layer: PlacedLayer,

@@ -77,7 +77,7 @@ export interface MixtureScratch {
   readonly experts: Operand;
   /** Of the chosen ones, [rows, topK]. */
   readonly weights: Operand;
-  /** See expert_tiles.wgsl. */
+  /** See job_lists.wgsl. */
   readonly tiles: Operand;
   /** What the chosen ones made, [rows, topK, hidden]. */
   readonly outputs: Operand;

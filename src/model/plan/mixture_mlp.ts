@@ -10,6 +10,7 @@ import { canRoute, router as routerOf } from "../../../shaders/router/router.ts"
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
+import { streamOf } from "./branch_input.ts";
 import {
   type Branch,
   type DecoderContext,
@@ -53,7 +54,7 @@ export function mixtureMlp(
 ): MixtureBranch {
   const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
-  const x = streamOf(context, of);
+  const x = streamOf(context, of.stream);
   const io = { input: of.norm ? normed : x, rows, label };
   const { topK } = jobsOf(weights, rows);
   const routed = routeRows(context, weights, of);
@@ -87,12 +88,6 @@ export function mixtureMlp(
   };
 }
 
-/** Where the residual stream is, or will be when what is still to be added to it is. */
-function streamOf({ scratch: { x } }: DecoderContext, { stream }: MixtureInput): Operand {
-  if ("outputs" in stream) return stream.stream;
-  return ("x" in stream ? stream.x : undefined) ?? x;
-}
-
 /** Jobs of rows: the chosen experts, and those that every row has. */
 function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
   return {
@@ -111,7 +106,7 @@ function routeRows(
   const { stream, norm: weight, rows, label } = of;
   const { tuning, config, scratch: { normed, mixture } } = context;
   const { logits, experts, weights } = mixture as MixtureScratch;
-  const x = streamOf(context, of);
+  const x = streamOf(context, of.stream);
   const chosen = { bias, experts, weights };
   const choice = { ...routing, rows, tuning, shared: stacked };
   const sums = "sums" in stream && stream.x ? stream : undefined;
@@ -173,7 +168,7 @@ function combined(
   const { weights: shares, outputs } = mixture as MixtureScratch;
   return combineExperts(
     // Where the shared expert left several sums, the first gets the experts'.
-    { y: outputs, weights: shares, out: end === "sums" ? sums : streamOf(context, of) },
+    { y: outputs, weights: shares, out: end === "sums" ? sums : streamOf(context, of.stream) },
     {
       rows,
       topK: jobsOf(weights, rows).topK,
