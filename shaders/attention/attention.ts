@@ -1,4 +1,4 @@
-import { type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import {
@@ -12,6 +12,14 @@ import {
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
+import {
+  ALIGNED_ROWS,
+  BLOCK_ROWS,
+  from,
+  ROW_BYTES,
+  type RowBlock,
+  rowBlock,
+} from "./row_blocks.ts";
 import type { Heads } from "../fragments/heads.ts";
 
 /**
@@ -26,8 +34,6 @@ const MOST_IN_LANES = 128;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 144 << 20;
-/** Rows of a block: offsets of their q are then multiples of 256 bytes. */
-const BLOCK_ROWS = 8;
 
 /** Sums of the splits of keys, before they are added. */
 export interface PartialSums {
@@ -129,52 +135,23 @@ function inLanes({ heads, kvHeads, headDim }: Heads, { software }: Adapter): boo
   return software && heads / kvHeads * headDim <= MOST_IN_LANES;
 }
 
-/**
- * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
- * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
- */
+/** Rows whose partial sums fit at a time. */
 function blockOf(
   { sums, stats }: PartialSums,
   shape: AttentionShape & Pick<BlockShape, "tiled">,
-): { readonly count: number; readonly perSlot: number } {
-  const { count, perSlot, headDim } = shape;
+): RowBlock {
   const splits = shape.heads * sumsOf(shape);
-  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / headDim) / splits);
-  if (room >= count) return { count, perSlot };
-  const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
-  if (room >= step) {
-    const block = Math.floor(room / step) * step;
-    return { count: block, perSlot: Math.min(perSlot, block) };
-  }
-  return { count: Math.floor(room / BLOCK_ROWS) * BLOCK_ROWS, perSlot: 1 };
-}
-
-function bytes({ buffer, size = buffer.size }: Operand): number {
-  return size;
-}
-
-function leastCommonMultiple(a: number, b: number): number {
-  let multiple = a;
-  while (multiple % b !== 0) multiple += a;
-  return multiple;
+  const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / shape.headDim) / splits;
+  return rowBlock(shape, Math.floor(room));
 }
 
 /** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
 function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
-  const from = ({ buffer, offset = 0 }: Operand, bytes: number) => ({
-    buffer,
-    offset: offset + bytes,
-  });
   const { q, rows, out } = buffers;
   const before = first * shape.heads * shape.headDim * 4;
   const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
   return { ...buffers, q: from(q, before), rows: from(rows, rowsBefore), out: from(out, before) };
 }
-
-/** Of `Row` in rows.wgsl. */
-const ROW_BYTES = 48;
-/** Offsets of so many rows are multiples of 256 bytes. */
-const ALIGNED_ROWS = 16;
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, headDim, count, label } = shape;

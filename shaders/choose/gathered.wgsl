@@ -79,12 +79,12 @@ fn find(first: u32, lane: u32) -> u32 {
     for (var i = lane; i < PARTIALS * GATHERED; i += LANES) {
       let s = i / GATHERED;
       let j = i % GATHERED;
-      var before = 0u;
+      var placed = 0u;
       if (s > 0u) {
-        before = ends[s - 1u];
+        placed = ends[s - 1u];
       }
-      if (before + j < ends[s]) {
-        found[before + j] = gathered[first + s * SLICE_PAIRS + 2u + j];
+      if (placed + j < ends[s]) {
+        found[placed + j] = gathered[first + s * SLICE_PAIRS + 2u + j];
       }
     }
   }

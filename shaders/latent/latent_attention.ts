@@ -1,8 +1,15 @@
-import { type CellRange, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  bytesOf,
+  type CellRange,
+  type Dispatch,
+  dispatch,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import type { PartialSums } from "../attention/attention.ts";
+import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, rowBlock } from "../attention/row_blocks.ts";
 import {
   CHUNK,
   CHUNK_CELLS,
@@ -21,8 +28,6 @@ const FEW_ROWS = 16;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
-/** Rows of a block: offsets of their q are then multiples of 256 bytes. */
-const BLOCK_ROWS = 8;
 /** Least segments of a longer context that are worth a launch of their own for all rows. */
 const LEAST_SEGMENTS = 4;
 
@@ -128,7 +133,7 @@ function passesOf(
   { sums, stats }: PartialSums,
   { count, perSlot, heads, rank, tablePages }: Launch,
 ): Pass[] {
-  const room = Math.floor(Math.min(bytes(stats) / 8, bytes(sums) / 4 / rank) / heads);
+  const room = Math.floor(Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / rank) / heads);
   const whole = { first: 0, count, perSlot };
   const [chunks, segments] = [chunksOf(tablePages), segmentsOf(tablePages)];
   const few = count <= FEW_ROWS && count * chunks <= room;
@@ -144,39 +149,16 @@ function passesOf(
   ];
 }
 
-/**
- * Rows whose partial sums fit at a time: whole slots, or a part of the only one. Where not even
- * aligned whole slots fit, rows go as if each had a slot of its own: slower, with the same bits.
- */
+/** Rows whose partial sums fit at a time. */
 function blocks(whole: Pass, room: number): Pass[] {
-  const { count, perSlot, runs } = whole;
-  const fitting = Math.floor(room / runs);
-  if (fitting >= count) return [whole];
-  const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
-  const each = fitting >= step
-    ? { count: Math.floor(fitting / step) * step, perSlot }
-    : { count: Math.floor(fitting / BLOCK_ROWS) * BLOCK_ROWS, perSlot: 1 };
+  const { count, runs } = whole;
+  const each = rowBlock(whole, Math.floor(room / runs));
   return Array.from({ length: Math.ceil(count / each.count) }, (_, i) => {
     const first = i * each.count;
     const rows = Math.min(each.count, count - first);
     return { ...whole, first, count: rows, perSlot: Math.min(each.perSlot, rows) };
   });
 }
-
-function leastCommonMultiple(a: number, b: number): number {
-  let multiple = a;
-  while (multiple % b !== 0) multiple += a;
-  return multiple;
-}
-
-function bytes({ buffer, size = buffer.size }: Operand): number {
-  return size;
-}
-
-/** Of `Row` in rows.wgsl. */
-const ROW_BYTES = 48;
-/** Offsets of so many rows are multiples of 256 bytes. */
-const ALIGNED_ROWS = 16;
 
 function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   const { heads, headDim, rank, kvDtype, window, label } = shape;
@@ -251,6 +233,3 @@ function tileOf(queries: number, run: number): LatentTile {
 }
 
 /** The same buffer from `bytes` on. */
-function from({ buffer, offset = 0 }: Operand, bytes: number): Operand {
-  return { buffer, offset: offset + bytes };
-}
