@@ -9,6 +9,7 @@
 //   latents: `row_count`, `mix` and `mixed`, see latent_value_*.wgsl.
 
 //use weights
+//use matmul/dot/add8
 //use latents
 
 override HEADS: u32;
@@ -25,11 +26,6 @@ const STRIDE = SUMS | 1u; // odd: invocations write to different banks
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
 var<workgroup> partial: array<f32, $THREADSu * STRIDE>;
-
-fn add8(sum: f32, lo: vec4<f32>, hi: vec4<f32>, w: Vec8) -> f32 {
-  let a = fma(lo.w, w.lo.w, fma(lo.z, w.lo.z, fma(lo.y, w.lo.y, fma(lo.x, w.lo.x, sum))));
-  return fma(hi.w, w.hi.w, fma(hi.z, w.hi.z, fma(hi.y, w.hi.y, fma(hi.x, w.hi.x, a))));
-}
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
