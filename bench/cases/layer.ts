@@ -1,7 +1,13 @@
 /** All dispatches of a layer one after the other: what the barriers between them cost counts. */
+import type { Operand } from "../../src/gpu/kernel.ts";
 import { partialWords } from "../../shaders/attention/attention.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { attentionBlock, firstOfAttention, mlpBlock } from "../../src/model/plan/decoder.ts";
+import {
+  attentionBlock,
+  firstOfAttention,
+  mlpBlock,
+  type PlacedLayer,
+} from "../../src/model/plan/decoder.ts";
 import { enterBranch } from "../../src/model/plan/branch_input.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -13,10 +19,11 @@ import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
-/** Of a dense model with norms of q and k. */
-interface Sizes {
+/** Of a model with norms of q and k. */
+export interface Sizes {
   readonly name: string;
   readonly hidden: number;
+  /** Of the MLP, or of an expert. */
   readonly intermediate: number;
   readonly heads: number;
   readonly kvHeads: number;
@@ -33,7 +40,7 @@ const EIGHTH: Sizes = {
   ...{ heads: 4, kvHeads: 2, headDim: 64 },
 };
 
-const CONTEXT = 512;
+export const CONTEXT = 512;
 
 interface Run {
   readonly rows: number;
@@ -67,7 +74,7 @@ function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
 }
 
 /** Rows of one sequence that follow each other. */
-function rowsOf(from: Allocations, count: number) {
+export function rowsOf(from: Allocations, count: number): Operand {
   const rows = Array.from({ length: count }, (_, i) => {
     const position = CONTEXT - count + i;
     return { position, cell: position, base: position + 1 };
@@ -75,7 +82,7 @@ function rowsOf(from: Allocations, count: number) {
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContext {
+export function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContext {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = CONTEXT / PAGE;
@@ -100,11 +107,32 @@ function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContex
   };
 }
 
-function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
+interface Placed {
   readonly format: WeightFormat;
   readonly label: string;
-}) {
-  const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
+}
+
+function layerOf(from: Allocations, sizes: Sizes, { format, label }: Placed) {
+  const { hidden, intermediate } = sizes;
+  const mlp = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
+  return {
+    ...attentionOf(from, sizes, format),
+    mlp: {
+      kind: "dense",
+      ...{ spec: mlp, gateUp: from.matrix(2 * intermediate, hidden, format) },
+      down: from.matrix(hidden, intermediate, format),
+    },
+    label,
+  } as const;
+}
+
+/** A layer without its MLP. */
+export function attentionOf(
+  from: Allocations,
+  sizes: Sizes,
+  format: WeightFormat,
+): Omit<PlacedLayer, "mlp" | "label"> {
+  const { hidden, heads, kvHeads, headDim } = sizes;
   const cells = CONTEXT * kvHeads * headDim * KV_BYTES.f32 / 4;
   const spec = {
     kind: "heads",
@@ -113,21 +141,14 @@ function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
     ...{ scale: 1 / Math.sqrt(headDim), cap: undefined, window: undefined },
   } as const;
   const qkv = from.matrix((heads + 2 * kvHeads) * headDim, hidden, format);
-  const mlp = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
   return {
     attention: {
       kind: "heads",
       ...{ spec, qkv, bias: undefined, qkNorm: from.random(2 * headDim) },
       o: from.matrix(hidden, heads * headDim, format),
     },
-    mlp: {
-      kind: "dense",
-      ...{ spec: mlp, gateUp: from.matrix(2 * intermediate, hidden, format) },
-      down: from.matrix(hidden, intermediate, format),
-    },
     norms: { attention: undefined, post: from.random(hidden), mlp: undefined },
     kv: { keys: from.random(cells), values: from.random(cells) },
-    label,
   } as const;
 }
 
