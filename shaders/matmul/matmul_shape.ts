@@ -152,7 +152,7 @@ const RESIDENT_ROWS = 6;
  * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
  * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
  */
-const MANY_WEIGHTS = 1 << 23;
+const MANY_WEIGHTS = Number(Deno.env.get("X_MANY") ?? 1 << 23);
 
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
@@ -164,7 +164,8 @@ const NORM_BYTES = 2048;
 function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
   const few = rows <= FEW_ROWS;
-  const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS;
+  const most = Number(Deno.env.get("X_AHEAD") ?? 0) ||
+    (isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 

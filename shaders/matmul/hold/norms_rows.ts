@@ -36,7 +36,7 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
 }
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
-const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
+const MOST_PARTIAL_BYTES = Number(Deno.env.get("X_PARTIAL") ?? 4.5) * 2 ** 20;
 
 /** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
 export function combinesHeads(
