@@ -164,7 +164,7 @@ const NORM_BYTES = 2048;
 function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
   const few = rows <= FEW_ROWS;
-  const most = Number(Deno.env.get("X_AHEAD") ?? 0) ||
+  const most = Number(Deno.env.get("X_AHEAD") ?? (isInteger(format) || !few ? 0 : 4)) ||
     (isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
@@ -192,7 +192,10 @@ export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
 }
 
 /** Few rows do not pay for unpacking integers to floats. */
-function dotsOf(format: WeightFormat, { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">): Dots {
+export function dotsOf(
+  format: WeightFormat,
+  { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,
+): Dots {
   if (!isInteger(format)) return "floats";
   return rows <= tuning.packedRows ? "packed" : "whole";
 }

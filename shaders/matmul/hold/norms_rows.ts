@@ -31,12 +31,12 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
   const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
-  return buffers <= storageBuffers && read <= MOST_READ &&
+  return buffers <= storageBuffers && read <= MOST_READ && !Deno.env.get("X_NONORM") &&
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
-const MOST_PARTIAL_BYTES = Number(Deno.env.get("X_PARTIAL") ?? 4.5) * 2 ** 20;
+const MOST_PARTIAL_BYTES = Number(Deno.env.get("X_PARTIAL") ?? 9) * 2 ** 20;
 
 /** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
 export function combinesHeads(

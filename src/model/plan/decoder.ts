@@ -116,8 +116,8 @@ export function mlpBlock(
   if (mlp.kind === "mixture") {
     const normFollows = norms.mlp === undefined;
     const of = { stream: from, norm: norms.post, rows, end, normFollows, label };
-    const at = { ...place, stream: streamOf(context, from) };
-    return joined(context, mixtureMlp(context, mlp, of), norms.mlp, at);
+    const left = mixtureMlp(context, mlp, of);
+    return joined(context, left, norms.mlp, { ...place, stream: left.stream });
   }
   const entered = norms.post
     ? enterBranch(
@@ -139,7 +139,7 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splitK, outputs }: Branch & MixtureBranch,
+  { plan, splitK, outputs }: Branch & Pick<MixtureBranch, "outputs">,
   weight: Operand | undefined,
   { rows, stream: x, label }: Pick<BranchInput, "stream"> & {
     readonly rows: number;
