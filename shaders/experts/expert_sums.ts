@@ -82,8 +82,8 @@ function sumsKernel(name: string, { format, lanes, groups, dots, outs, steps }: 
 }
 
 /**
- * Records `out[row] = sum over a row's experts of weight * W_e x[job]` for few rows; see `canSum`. The bits are
- * those of `expertMatmul` and of what adds its outputs, one expert after the other.
+ * Records `out[row] += sum over a row's experts of weight * W_e x[job]` for few rows; see `canSum`. The bits are
+ * those of `expertMatmul` and of the norm that adds its outputs, one expert after the other.
  *
  * x is [rows, topK, cols], out [rows, rows of an expert].
  */

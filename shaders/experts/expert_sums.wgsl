@@ -1,8 +1,8 @@
-// y[r, n] = sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j]: the last matmul of the experts of few
-// rows together with the weighted sum of what they make.
+// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j]: the last matmul of the experts of few
+// rows, weighed and added to the residual stream.
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
-// job's sum is that of expert_matmul.wgsl, and the jobs are added one after the other as in
+// job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
 // norm/norm_from_experts.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time. Slots:
 //   weights: `PackedBlock`, `fn load_block(i)` (weights/weights_*.wgsl).
 //   dot: `fn x_of(lo, hi)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)` (matmul/dot/*_x.wgsl).
@@ -19,7 +19,7 @@
 const QUADS = $QUADSu; // outputs by four
 
 var<workgroup> lane_sums: array<vec4<f32>, $LANE_SUMS>; // of a group, and one of padding
-var<workgroup> job_sums: array<vec4<f32>, $JOB_SUMS>; // [GROUPS, QUADS], each times its share
+var<workgroup> job_sums: array<vec4<f32>, $JOB_SUMS>; // [GROUPS, QUADS]
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -73,10 +73,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
   if (thread < $OUTSu && first + thread < MATRIX_ROWS) {
-    var sum = 0.0;
+    let at = tile.y * OUT_COLS + first + thread;
+    var sum = out[at];
     for (var j = 0u; j < GROUPS; j++) {
       sum = fma(shares[tile.y * GROUPS + j], job_sums[j * QUADS + thread / 4u][thread % 4u], sum);
     }
-    out[tile.y * OUT_COLS + first + thread] = sum;
+    out[at] = sum;
   }
 }

@@ -67,7 +67,8 @@ export function mixtureMlp(
   const routedPlan = [...routed.before, ...routed.after, ...gated];
   const added = normFollows && end === "sums" && !weights.shared;
   if (added && !Deno.env.get("X_NOSUM") && canSum(weights.down, jobs, tuning)) {
-    return { ...summed(context, weights, { ...of, before: routedPlan }), stream };
+    const adding = { rows, label: `${label}.experts.down`, stream };
+    return { plan: [...routedPlan, ...addExperts(context, weights, adding)], splitK: 0, stream };
   }
   const experts = [...gated, ...down];
   if (added && !tuning.software && jobs.topK <= MOST_NORMED) {
@@ -189,21 +190,22 @@ function expertPlans(
   };
 }
 
-/** sums = the weighted outputs of few rows' experts. */
-function summed(
-  { tuning, scratch: { act, sums, mixture } }: DecoderContext,
+/** stream += the weighted outputs of few rows' experts. */
+function addExperts(
+  { tuning, scratch: { act, mixture } }: DecoderContext,
   weights: MixtureWeights,
-  { rows, label, before }: {
+  { rows, stream: out, label }: {
     readonly rows: number;
+    readonly stream: Operand;
     readonly label: string;
-    readonly before: Dispatch[];
   },
-): Branch {
+): Dispatch[] {
   const { experts, weights: shares } = mixture as MixtureScratch;
   const { down: matrix, stacked: shared } = weights;
-  const io = { matrix, x: act, experts, weights: shares, out: sums };
-  const shape = { ...jobsOf(weights, rows), shared, tuning, label: `${label}.experts.down` };
-  return { plan: [...before, ...expertSums(io, shape)], splitK: 1 };
+  return expertSums(
+    { matrix, x: act, experts, weights: shares, out },
+    { ...jobsOf(weights, rows), shared, tuning, label },
+  );
 }
 
 /** Adds the weighted outputs to what the branch leaves. */
