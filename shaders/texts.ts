@@ -45,6 +45,7 @@ import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "tex
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
 import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
+import expertResident from "./experts/expert_resident.wgsl" with { type: "text" };
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/expert_sums.wgsl" with { type: "text" };
@@ -260,6 +261,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_matmul": expertMatmul,
   "experts/expert_ending": expertEnding,
   "experts/expert_prefetch": expertPrefetch,
+  "experts/expert_resident": expertResident,
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/expert_sums": expertSums,

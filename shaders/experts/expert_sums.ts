@@ -44,7 +44,9 @@ export function canSum(
   const { format, cols, lanes, shards } = matrix;
   if (tuning.software || rows > MOST_ROWS || shards.length > 1) return false;
   if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
-  return topK * lanes <= tuning.lanes * tuning.groups * 2 && !expertScales(matrix, tuning.tensor);
+  const invocations = topK * lanes;
+  const most = 2 * tuning.lanes * tuning.groups;
+  return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
 }
 
 function shapeOf({ format, cols, lanes }: Matrix, rows: number, jobs: number, tuning: Tuning): SumsShape {

@@ -19,6 +19,7 @@
 const QUADS = $QUADSu; // outputs by four
 
 var<workgroup> lane_sums: array<vec4<f32>, $LANE_SUMS>; // of a group, and one of padding
+var<workgroup> job_shares: array<f32, GROUPS>;
 var<workgroup> job_sums: array<vec4<f32>, $JOB_SUMS>; // [GROUPS, QUADS]
 
 @compute @workgroup_size(LANES * GROUPS)
@@ -29,6 +30,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let job = tile.y * GROUPS + group;
   let rows = rows_of(experts[job]);
   let first = tile.x * $OUTSu;
+  // What is read at the end is asked for now.
+  let own_out = tile.y * OUT_COLS + first + min(thread, $OUTSu - 1u);
+  let before = out[own_out];
+  if (thread < GROUPS) {
+    job_shares[thread] = shares[tile.y * GROUPS + thread];
+  }
   //for o in OUTS
   let at$o = (rows.first + min(first + $ou, MATRIX_ROWS - 1u) * rows.step) * blocks + lane;
   var sum$o = 0.0;
@@ -73,11 +80,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   workgroupBarrier();
   if (thread < $OUTSu && first + thread < MATRIX_ROWS) {
-    let at = tile.y * OUT_COLS + first + thread;
-    var sum = out[at];
+    var sum = before;
     for (var j = 0u; j < GROUPS; j++) {
-      sum = fma(shares[tile.y * GROUPS + j], job_sums[j * QUADS + thread / 4u][thread % 4u], sum);
+      sum = fma(job_shares[j], job_sums[j * QUADS + thread / 4u][thread % 4u], sum);
     }
-    out[at] = sum;
+    out[own_out] = sum;
   }
 }

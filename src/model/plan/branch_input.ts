@@ -74,6 +74,7 @@ export function project(
   { rows, ...shape }: {
     readonly rows: number;
     readonly epilogue: PlainEpilogue | Epilogue;
+    readonly splitK?: number;
     readonly label: string;
   },
 ): Dispatch[] {
