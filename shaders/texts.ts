@@ -39,16 +39,16 @@ import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
 import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
-import expertJobsChosen from "./experts/expert_jobs_chosen.wgsl" with { type: "text" };
+import expertJobsChosen from "./experts/few/expert_jobs_chosen.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
 import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
-import expertResident from "./experts/expert_resident.wgsl" with { type: "text" };
+import expertResident from "./experts/few/expert_resident.wgsl" with { type: "text" };
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
-import expertSums from "./experts/expert_sums.wgsl" with { type: "text" };
+import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
@@ -255,16 +255,16 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "router/choice": choice,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
-  "experts/expert_jobs_chosen": expertJobsChosen,
+  "experts/few/expert_jobs_chosen": expertJobsChosen,
   "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,
   "experts/expert_ending": expertEnding,
   "experts/expert_prefetch": expertPrefetch,
-  "experts/expert_resident": expertResident,
+  "experts/few/expert_resident": expertResident,
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
-  "experts/expert_sums": expertSums,
+  "experts/few/expert_sums": expertSums,
   "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,

@@ -45,7 +45,7 @@ const FILES = {
   cached: "experts/expert_matmul",
   staged: "experts/expert_staged",
   prefetch: "experts/expert_prefetch",
-  resident: "experts/expert_resident",
+  resident: "experts/few/expert_resident",
 } as const;
 
 /** Jobs whose sums go through workgroup memory at once. */
@@ -76,8 +76,9 @@ export function expertKernel(
     const code = shader(FILES[kind], {
       slots: {
         weights: `weights/weights_${format}`,
-        jobs: `experts/expert_jobs_${jobs}`,
-        ...jobs === "chosen" ? { scores: "router/route_softmax" } : {},
+        ...jobs === "chosen"
+          ? { jobs: "experts/few/expert_jobs_chosen", scores: "router/route_softmax" }
+          : { jobs: `experts/expert_jobs_${jobs}` },
         epilogue: `matmul/epilogue/${epilogue}`,
         ...kind === "cached" ? {} : {
           dot: `matmul/dot/${shape.dots}`,

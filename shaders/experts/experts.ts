@@ -1,4 +1,11 @@
-import { bytesOf, type Dispatch, dispatch, kernel, type Operand, type Work } from "../../src/gpu/kernel.ts";
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  kernel,
+  type Operand,
+  type Work,
+} from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choiceConstants, type Routing } from "../router/route.ts";

@@ -119,7 +119,9 @@ export function rowLogits(
   const [{ operand: weights } = { operand: x }] = matrix.shards;
   const shape = shapeOf(matrix, tuning);
   const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
-  const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${more ? "_more" : ""}`;
+  const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
+    more ? "_more" : ""
+  }`;
   const code = kernels.getOrInsertComputed(name, () => logitsKernel(name, shape));
   return dispatch(code, {
     // The kernel computes the ranges' stride from its size.

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { canChoose, expertMatmul } from "../../shaders/experts/experts.ts";
-import { canSum, expertSums } from "../../shaders/experts/expert_sums.ts";
+import { canSum, expertSums } from "../../shaders/experts/few/expert_sums.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import { route, type Routing } from "../../shaders/router/route.ts";
 import {

@@ -7,7 +7,7 @@ import {
   expertTile,
   expertTiles,
 } from "../../../shaders/experts/experts.ts";
-import { canSum, expertSums } from "../../../shaders/experts/expert_sums.ts";
+import { canSum, expertSums } from "../../../shaders/experts/few/expert_sums.ts";
 import { route } from "../../../shaders/router/route.ts";
 import { canNormRouted, rowLogits } from "../../../shaders/router/row_logits.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
@@ -144,7 +144,8 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
     const choice = { routing, logits, stride: router.rows, weights: shares };
     const { gateUp } = weights;
     const tile = expertTile(jobsOf(weights, rows), gateUp, context.tuning);
-    return !Deno.env.get("X_NOCHOICE") && canChoose(gateUp, routing, { tile, tuning: context.tuning })
+    return !Deno.env.get("X_NOCHOICE") &&
+        canChoose(gateUp, routing, { tile, tuning: context.tuning })
       ? { before, after: [], stream: moved, choice }
       : { before, after: [chosen], stream: moved };
   }

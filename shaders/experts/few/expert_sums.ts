@@ -1,15 +1,16 @@
-import { type Dispatch, dispatch, type Kernel, kernel, type Operand } from "../../src/gpu/kernel.ts";
 import {
-  BLOCK_VEC8S,
-  isQuantized,
-  type Matrix,
-  type Tuning,
-} from "../../src/gpu/matrix.ts";
-import { shader } from "../shader.ts";
-import { type Dots, dotsOf } from "../matmul/matmul_shape.ts";
-import { expertWork, sharedRows } from "./experts.ts";
-import { expertScales } from "./experts_on_units.ts";
-import type { Jobs } from "./job_lists.ts";
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../../src/gpu/kernel.ts";
+import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import { shader } from "../../shader.ts";
+import { type Dots, dotsOf } from "../../matmul/matmul_shape.ts";
+import { expertWork, sharedRows } from "../experts.ts";
+import { expertScales } from "../experts_on_units.ts";
+import type { Jobs } from "../job_lists.ts";
 
 /** What the kernel's text depends on. */
 interface SumsShape {
@@ -49,7 +50,12 @@ export function canSum(
   return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
 }
 
-function shapeOf({ format, cols, lanes }: Matrix, rows: number, jobs: number, tuning: Tuning): SumsShape {
+function shapeOf(
+  { format, cols, lanes }: Matrix,
+  rows: number,
+  jobs: number,
+  tuning: Tuning,
+): SumsShape {
   const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
   let outs = MOST_OUTS;
   while (outs > 4 && outs * each > ENOUGH_LOADS) outs /= 2;
@@ -62,7 +68,7 @@ const kernels = new Map<string, ReturnType<typeof sumsKernel>>();
 
 function sumsKernel(name: string, { format, lanes, groups, dots, outs, steps }: SumsShape): Kernel {
   const quads = outs / 4;
-  const code = shader("experts/expert_sums", {
+  const code = shader("experts/few/expert_sums", {
     slots: { weights: `weights/weights_${format}`, dot: `matmul/dot/${dots}_x` },
     counts: {
       BLOCK_VEC8S: BLOCK_VEC8S[format],
@@ -75,7 +81,14 @@ function sumsKernel(name: string, { format, lanes, groups, dots, outs, steps }: 
     },
   });
   return kernel(name, code, {
-    bindings: ["weights", "x", "out", "experts", "shares", ...isQuantized(format) ? ["scales"] : []],
+    bindings: [
+      "weights",
+      "x",
+      "out",
+      "experts",
+      "shares",
+      ...isQuantized(format) ? ["scales"] : [],
+    ],
     constants: [
       ...["COLS", "MATRIX_ROWS", "OUT_COLS", "LANES", "GROUPS"],
       ...["ROUTED", "SHARED", "SHARED_NEXT", "SHARED_STEP"],
