@@ -71,7 +71,7 @@ export function tileSize(
   format: WeightFormat,
 ): TileSize {
   const average = rows * topK / numExperts;
-  if (rows === 1) return 1;
+  if (rows <= Number(Deno.env.get("X_ALONE") ?? 1)) return 1;
   // Twice the average, so that few tiles split what could share a read.
   if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
   const sizes = BY_AVERAGE[isInteger(format) && packedRows > 0 ? "packed" : "floats"];
@@ -81,7 +81,8 @@ export function tileSize(
 /** The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile. */
 export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): ExpertShape {
   const { format, cols, lanes } = matrix;
-  const groups = tuning.groups * tuning.lanes / lanes;
+  const groups = (tile === 1 ? Number(Deno.env.get("X_EGROUPS") ?? 8) : tuning.groups) *
+    tuning.lanes / lanes;
   const even = { tile, pairs: tuning.pairs, groups };
   if (tuning.software || cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) {
     return { kind: "cached", ...even };

@@ -26,7 +26,7 @@ interface SumsShape {
 }
 
 /** Most rows whose weighted sums are made at once: more share what they read of an expert. */
-const MOST_ROWS = 1;
+const MOST_ROWS = Number(Deno.env.get("X_ALONE") ?? 1);
 
 /** Packed blocks that a lane should have on their way. */
 const ENOUGH_LOADS = Number(Deno.env.get("X_LOADS") ?? 24);
