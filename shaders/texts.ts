@@ -45,7 +45,6 @@ import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "tex
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
 import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
-import expertResident from "./experts/few/expert_resident.wgsl" with { type: "text" };
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
@@ -261,7 +260,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_matmul": expertMatmul,
   "experts/expert_ending": expertEnding,
   "experts/expert_prefetch": expertPrefetch,
-  "experts/few/expert_resident": expertResident,
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/few/expert_sums": expertSums,

@@ -45,7 +45,6 @@ const FILES = {
   cached: "experts/expert_matmul",
   staged: "experts/expert_staged",
   prefetch: "experts/expert_prefetch",
-  resident: "experts/few/expert_resident",
 } as const;
 
 /** Jobs whose sums go through workgroup memory at once. */
@@ -67,7 +66,6 @@ export function expertKernel(
 ): Kernel {
   const { kind, tile, pairs, groups } = shape;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
-  if (kind === "resident") staged.push(shape.ahead);
   const found = jobs === "found" || jobs === "chosen" ? [jobs] : [];
   const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
     "_",
@@ -119,9 +117,6 @@ function countsOf(
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     STEPS: stage / vec8s / lanes,
-    ...kind === "resident"
-      ? { AHEAD: shape.ahead, TURNS: Number(stage / vec8s / lanes > shape.ahead) }
-      : {},
     PARTS: parts,
     LOADS: Math.ceil(tile * stage * parts / threads),
     THREADS: threads,

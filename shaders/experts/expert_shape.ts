@@ -26,15 +26,6 @@ export type ExpertShape =
       /** Vec8s of k that pass through workgroup memory at a time. */
       readonly stage: number;
     }
-    | {
-      /** x of a job alone stays in workgroup memory. */
-      readonly kind: "resident";
-      readonly dots: Dots;
-      /** Vec8s of it. */
-      readonly stage: number;
-      /** Packed blocks of a row of the matrix that each lane loads ahead of their use. */
-      readonly ahead: number;
-    }
   );
 
 /** Tiles of software adapters. */
@@ -48,15 +39,6 @@ const PREFETCH_STAGE = 32;
 
 /** Packed blocks of a lane that are loaded at once. */
 const MOST_STEPS = 4;
-
-/** Of a lane that loads them ahead of their use. */
-const MOST_AHEAD = {
-  floats: Number(Deno.env.get("X_EAHEAD") ?? 4),
-  integers: Number(Deno.env.get("X_EAHEAD") ?? 4),
-};
-
-/** Most bytes of x that stay in workgroup memory. */
-const RESIDENT_BYTES = 16384;
 
 /** The same for a job alone. */
 const MOST_ALONE = 12;
@@ -90,10 +72,6 @@ export function expertShape(matrix: Matrix, tile: TileSize, tuning: Tuning): Exp
   const dots = dotsOf(matrix, tile, tuning);
   const block = BLOCK_VEC8S[format] * lanes;
   const each = cols / 8 / block;
-  if (tile === 1 && cols * 4 <= RESIDENT_BYTES && !Deno.env.get("X_NORES")) {
-    const ahead = steps(each, isInteger(format) ? MOST_AHEAD.integers : MOST_AHEAD.floats);
-    return { kind: "resident", dots, stage: cols / 8, ahead, ...even };
-  }
   if (tile >= PREFETCH_TILE && block <= PREFETCH_STAGE) {
     const stage = block * steps(each, PREFETCH_STAGE / block);
     // Many jobs let an invocation make twice as many outputs of each x that it reads.

@@ -34,7 +34,7 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
   if (mine$u_$j) {
     square = add_squares(add_squares(square, v_lo$u_$j_$r), v_hi$u_$j_$r);
     //for a in ADDED
-    if (tile.y + tile.z == 0u && row + $ru < rows) {
+    if (tile.y == 0u && row + $ru < rows) {
       stream[v_at$u_$j_$r] = v_lo$u_$j_$r;
       stream[v_at$u_$j_$r + 1u] = v_hi$u_$j_$r;
     }
@@ -71,8 +71,8 @@ workgroupBarrier();
   let scale = 1.0 / sqrt(sum / f32(COLS) + EPS);
   //for u in NORM_TURNS
   //for j in NORM_EACH
-  if (mine$u_$j && i$u_$j / $STAGEu == tile.z) {
-    put_vec8($ru, i$u_$j % $STAGEu, v_lo$u_$j_$r * scale * gain_lo$u_$j, v_hi$u_$j_$r * scale * gain_hi$u_$j);
+  if (mine$u_$j) {
+    put_vec8($ru, i$u_$j, v_lo$u_$j_$r * scale * gain_lo$u_$j, v_hi$u_$j_$r * scale * gain_hi$u_$j);
   }
   //end
   //end

@@ -32,7 +32,7 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
   return buffers <= storageBuffers && read <= MOST_READ && !Deno.env.get("X_NONORM") &&
-    canBeResident(matrix, { rows, splitK: Number(Deno.env.get("X_QKVSPLIT") ?? 1), tuning });
+    canBeResident(matrix, { rows, splitK: 1, tuning });
 }
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */

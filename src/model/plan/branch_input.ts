@@ -74,7 +74,6 @@ export function project(
   { rows, ...shape }: {
     readonly rows: number;
     readonly epilogue: PlainEpilogue | Epilogue;
-    readonly splitK?: number;
     readonly label: string;
   },
 ): Dispatch[] {

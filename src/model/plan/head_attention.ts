@@ -125,11 +125,7 @@ function projectHeads(
   }
   const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
   return [
-    ...project(context, input, { matrix, out: qkv }, {
-      ...launch,
-      epilogue: "store",
-      splitK: Number(Deno.env.get("X_QKVSPLIT") ?? 1),
-    }),
+    ...project(context, input, { matrix, out: qkv }, { ...launch, epilogue: "store" }),
     normRopeStore(
       { ...place, qkv, weight, q },
       { ...shape, ...norm, tuning, label: `${label}.normRope` },
