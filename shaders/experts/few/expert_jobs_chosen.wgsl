@@ -15,7 +15,7 @@ override VECTORS: u32; // PADDED / 4
 @group(0) @binding(4) var<storage, read_write> experts: array<u32>; // [rows, ROW_JOBS]
 @group(0) @binding(5) var<storage, read_write> shares: array<f32>; // [rows, ROW_JOBS]
 
-var<workgroup> ranked: array<vec4<f32>, VECTORS>;
+var<workgroup> ranked: array<vec4<u32>, VECTORS>; // keys of the logits
 var<workgroup> tile_expert: u32;
 
 fn logit_of(row: u32, e: u32) -> f32 {
@@ -30,16 +30,22 @@ fn store_choice(row: u32, thread: u32) {
   choose_experts(row, thread);
 }
 
-// Experts that are better than e.
-fn rank_of(e: u32, own: f32) -> u32 {
-  var rank = vec4<u32>(0u);
+// As large as the logit: an integer is compared in one instruction, and one less than another is a bound.
+fn key_of(logit: f32) -> u32 {
+  let bits = bitcast<u32>(select(logit, 0.0, logit == 0.0)); // zeros are equal
+  return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
+}
+
+// Experts that are better than e: larger ones, and of those before it, equal ones.
+fn rank_of(e: u32) -> u32 {
+  let own = ranked[e / 4u][e % 4u];
+  let mates = vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(e % 4u);
+  var rank = select(vec4<u32>(0u), vec4<u32>(1u), mates & (ranked[e / 4u] == vec4<u32>(own)));
   for (var i = 0u; i < VECTORS; i += 2u) {
     //for u in RANKED
     {
-      let others = ranked[i + $uu];
-      let at = vec4<u32>(4u * i + $(4 * u)u) + vec4<u32>(0u, 1u, 2u, 3u);
-      rank += select(vec4<u32>(0u), vec4<u32>(1u), (others > vec4<f32>(own)) |
-        ((others == vec4<f32>(own)) & (at < vec4<u32>(e))));
+      let least = vec4<u32>(select(own, own - 1u, i + $uu < e / 4u));
+      rank += select(vec4<u32>(0u), vec4<u32>(1u), ranked[i + $uu] > least);
     }
     //end
   }
@@ -57,16 +63,16 @@ fn expert_of(tile: u32, thread: u32) -> u32 {
     return EXPERTS + rank - TOP_K;
   }
   for (var i = thread; i < VECTORS; i += CHOICE_LANES) {
-    ranked[i] = vec4<f32>(
-      logit_of(row, 4u * i),
-      logit_of(row, 4u * i + 1u),
-      logit_of(row, 4u * i + 2u),
-      logit_of(row, 4u * i + 3u),
+    ranked[i] = vec4<u32>(
+      key_of(logit_of(row, 4u * i)),
+      key_of(logit_of(row, 4u * i + 1u)),
+      key_of(logit_of(row, 4u * i + 2u)),
+      key_of(logit_of(row, 4u * i + 3u)),
     );
   }
   workgroupBarrier();
   for (var e = thread; e < EXPERTS; e += CHOICE_LANES) {
-    if (rank_of(e, ranked[e / 4u][e % 4u]) == rank) {
+    if (rank_of(e) == rank) {
       tile_expert = e;
     }
   }
