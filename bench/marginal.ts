@@ -23,22 +23,22 @@ async function layerUs(plans: readonly Plan[]): Promise<number> {
   // Clocks go down at times: a fast quarter counts.
   return times.toSorted((a, b) => a - b)[Math.floor(samples / 4)]! * 1000 / runs / plans.length;
 }
-/** [format, rows] of the command line: bf16/1 q8/1; `-` drops dispatches one by one. */
+/** bf16/1 q8/1/X_LOADS=12: format, rows, a toggle. */
+const start = performance.now();
 for (const arg of Deno.args) {
-  const [format = "bf16", rows = "1", drop = ""] = arg.split("/");
+  const [format = "bf16", rows = "1", toggle = ""] = arg.split("/");
+  const [name = "", value = ""] = toggle.split("=");
+  if (name) Deno.env.set(name, value);
   using of = openAllocations(gpu);
   const plans = mixtureLayers(of, sizes, { rows: Number(rows), format: format as "bf16" });
   await of.filled();
-  await layerUs(plans);
-  if (!soft) await layerUs(plans);
+  const warm = performance.now();
+  do await layerUs(plans); while (!soft && performance.now() - warm < 300);
   const all = await layerUs(plans);
-  const labels = (plans[1] ?? []).map(({ label }) => label.replace(/layers\.\d+\./, ""));
-  console.log(`${arg}: ${all.toFixed(2)} us a layer: ${plans[1]?.length} dispatches`);
-  if (drop !== "drop") continue;
-  for (const label of labels) {
-    const without = plans.map((plan) => plan.filter((d) => !d.label.endsWith(`.${label}`)));
-    const us = await layerUs(without);
-    const name = plans[1]?.find((d) => d.label.endsWith(`.${label}`))?.kernel.name;
-    console.log(`  ${label} ${(all - us).toFixed(2)} ${name}`);
-  }
+  console.log(
+    `${arg}: ${all.toFixed(2)} us a layer: ${plans[1]?.length} dispatches, at ${
+      ((performance.now() - start) / 1000).toFixed(1)
+    } s; ${plans[1]?.filter((d) => d.label.includes("experts")).map((d) => d.kernel.name).join(" ")}`,
+  );
+  if (name) Deno.env.delete(name);
 }

@@ -27,7 +27,7 @@ const EIGHTH: MixtureSizes = {
 };
 
 /** Layers that follow each other: none finds its weights in a cache. */
-const LAYERS = 6;
+const LAYERS = 4;
 
 interface Run {
   readonly rows: number;

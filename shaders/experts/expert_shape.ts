@@ -53,7 +53,7 @@ export function tileSize(
   format: WeightFormat,
 ): TileSize {
   const average = rows * topK / numExperts;
-  if (rows <= Number(Deno.env.get("X_ALONE") ?? 1)) return 1;
+  if (rows <= Number(Deno.env.get("X_ALONE") ?? 2)) return 1;
   // Twice the average, so that few tiles split what could share a read.
   if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
   const sizes = BY_AVERAGE[isInteger(format) && packedRows > 0 ? "packed" : "floats"];

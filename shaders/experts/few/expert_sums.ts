@@ -26,10 +26,10 @@ interface SumsShape {
 }
 
 /** Most rows whose weighted sums are made at once: more share what they read of an expert. */
-const MOST_ROWS = Number(Deno.env.get("X_ALONE") ?? 1);
+const MOST_ROWS = () => Number(Deno.env.get("X_ALONE") ?? 2);
 
 /** Packed blocks that a lane should have on their way. */
-const ENOUGH_LOADS = Number(Deno.env.get("X_LOADS") ?? 24);
+const ENOUGH_LOADS = () => Number(Deno.env.get("X_LOADS") ?? 24);
 
 const MOST_OUTS = Number(Deno.env.get("X_OUTS") ?? 8);
 
@@ -43,7 +43,7 @@ export function canSum(
   tuning: Tuning,
 ): boolean {
   const { format, cols, lanes, shards } = matrix;
-  if (tuning.software || rows > MOST_ROWS || shards.length > 1) return false;
+  if (tuning.software || rows > MOST_ROWS() || shards.length > 1) return false;
   if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
@@ -58,9 +58,9 @@ function shapeOf(
 ): SumsShape {
   const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
   let outs = MOST_OUTS;
-  while (outs > 4 && outs * each > ENOUGH_LOADS) outs /= 2;
+  while (outs > 4 && outs * each > ENOUGH_LOADS()) outs /= 2;
   let steps = each;
-  while (steps > 1 && (each % steps !== 0 || outs * steps > ENOUGH_LOADS)) steps--;
+  while (steps > 1 && (each % steps !== 0 || outs * steps > ENOUGH_LOADS())) steps--;
   return { format, lanes, groups: jobs, dots: dotsOf(format, { rows, tuning }), outs, steps };
 }
 
