@@ -108,7 +108,7 @@ export function mixtureSizes(software: boolean): MixtureSizes {
 export function mixtureLayerCases(software: boolean): MicroCase[] {
   const sizes = mixtureSizes(software);
   return (["bf16", "q8"] as const).flatMap((format) =>
-    [1, 4, 8].map((rows) => ({
+    [1, 2, 4, 8].map((rows) => ({
       name: `layer/${sizes.name}/${format}/${rows}`,
       context: CONTEXT,
       make: (of: Allocations) => mixtureLayers(of, sizes, { rows, format }),

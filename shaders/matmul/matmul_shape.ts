@@ -152,20 +152,20 @@ const RESIDENT_ROWS = 6;
  * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
  * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
  */
-const MANY_WEIGHTS = Number(Deno.env.get("X_MANY") ?? 1 << 23);
+export const MANY_WEIGHTS: number = 1 << 23;
 
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
 /**
- * Blocks that each lane loads ahead. One row of floats has registers for more. The body is unrolled: for
- * integer products of more rows it is no longer than with stages of 64.
+ * Blocks that each lane loads ahead. One row of floats has registers for more, which pays where a matrix is
+ * small. The body is unrolled: for integer products of more rows it is no longer than with stages of 64.
  */
-function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
+function aheadOf({ format, lanes, rows, cols }: Matrix, stage: number, use: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
-  const few = rows <= FEW_ROWS;
-  const most = Number(Deno.env.get("X_AHEAD") ?? (isInteger(format) || !few ? 0 : 4)) ||
-    (isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS);
+  const few = use.rows <= FEW_ROWS;
+  const floats = few && rows * cols < MANY_WEIGHTS ? 2 * MOST_STEPS : MOST_STEPS;
+  const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : floats;
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 

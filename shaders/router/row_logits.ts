@@ -16,7 +16,7 @@ import { shader } from "../shader.ts";
 const MOST_LOADED = 16;
 
 /** Logits that a workgroup makes: few, for one multiprocessor reads slowly. */
-const PART = Number(Deno.env.get("X_PART") ?? 8);
+const PART = 8;
 
 /** What the kernel's text depends on. */
 interface LogitsShape {

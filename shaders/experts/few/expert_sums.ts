@@ -8,6 +8,7 @@ import {
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { shader } from "../../shader.ts";
 import { type Dots, dotsOf } from "../../matmul/matmul_shape.ts";
+import { MOST_ALONE_ROWS } from "../expert_shape.ts";
 import { expertWork, sharedRows } from "../experts.ts";
 import { expertScales } from "../experts_on_units.ts";
 import type { Jobs } from "../job_lists.ts";
@@ -25,13 +26,11 @@ interface SumsShape {
   readonly steps: number;
 }
 
-/** Most rows whose weighted sums are made at once: more share what they read of an expert. */
-const MOST_ROWS = () => Number(Deno.env.get("X_ALONE") ?? 2);
+/** Packed blocks of weights that a lane has on their way at most. */
+const MOST_LOADS = 24;
 
-/** Packed blocks that a lane should have on their way. */
-const ENOUGH_LOADS = () => Number(Deno.env.get("X_LOADS") ?? 24);
-
-const MOST_OUTS = Number(Deno.env.get("X_OUTS") ?? 8);
+/** Outputs of a workgroup at most: they share what is read of x. */
+const MOST_OUTS = 8;
 
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
@@ -43,7 +42,7 @@ export function canSum(
   tuning: Tuning,
 ): boolean {
   const { format, cols, lanes, shards } = matrix;
-  if (tuning.software || rows > MOST_ROWS() || shards.length > 1) return false;
+  if (tuning.software || rows > MOST_ALONE_ROWS || shards.length > 1) return false;
   if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
@@ -58,9 +57,9 @@ function shapeOf(
 ): SumsShape {
   const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
   let outs = MOST_OUTS;
-  while (outs > 4 && outs * each > ENOUGH_LOADS()) outs /= 2;
+  while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
   let steps = each;
-  while (steps > 1 && (each % steps !== 0 || outs * steps > ENOUGH_LOADS())) steps--;
+  while (steps > 1 && (each % steps !== 0 || outs * steps > MOST_LOADS)) steps--;
   return { format, lanes, groups: jobs, dots: dotsOf(format, { rows, tuning }), outs, steps };
 }
 

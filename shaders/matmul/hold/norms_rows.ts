@@ -1,6 +1,6 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { tensorShards } from "../../tensor/matmul_tensor.ts";
-import { canBeResident } from "../matmul_shape.ts";
+import { canBeResident, MANY_WEIGHTS } from "../matmul_shape.ts";
 
 /**
  * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in
@@ -31,12 +31,14 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
   const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
-  return buffers <= storageBuffers && read <= MOST_READ && !Deno.env.get("X_NONORM") &&
+  return buffers <= storageBuffers && read <= MOST_READ &&
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
-const MOST_PARTIAL_BYTES = Number(Deno.env.get("X_PARTIAL") ?? 9) * 2 ** 20;
+const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
+/** The same beside weights that take longer to read: of an H200, o of Qwen3-30B-A3B. */
+const MOST_BESIDE_MANY = 9 * 2 ** 20;
 
 /** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
 export function combinesHeads(
@@ -47,6 +49,7 @@ export function combinesHeads(
   if (software || tensorShards(matrix, tensor)) return false;
   const buffers = 6 + Number(isQuantized(matrix.format));
   const read = Math.ceil(matrix.rows / COLUMNS) * rows * matrix.cols * 8 * 4;
-  return buffers <= storageBuffers && read <= MOST_PARTIAL_BYTES &&
+  const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
+  return buffers <= storageBuffers && read <= (many ? MOST_BESIDE_MANY : MOST_PARTIAL_BYTES) &&
     canBeResident(matrix, { rows, splitK, tuning });
 }

@@ -66,7 +66,7 @@ export function mixtureMlp(
   const { gated, down } = expertPlans(context, weights, io);
   const routedPlan = [...routed.before, ...routed.after, ...gated];
   const added = normFollows && end === "sums" && !weights.shared;
-  if (added && !Deno.env.get("X_NOSUM") && canSum(weights.down, jobs, tuning)) {
+  if (added && canSum(weights.down, jobs, tuning)) {
     const adding = { rows, label: `${label}.experts.down`, stream };
     return { plan: [...routedPlan, ...addExperts(context, weights, adding)], splitK: 0, stream };
   }
@@ -144,8 +144,7 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
     const choice = { routing, logits, stride: router.rows, weights: shares };
     const { gateUp } = weights;
     const tile = expertTile(jobsOf(weights, rows), gateUp, context.tuning);
-    return !Deno.env.get("X_NOCHOICE") &&
-        canChoose(gateUp, routing, { tile, tuning: context.tuning })
+    return canChoose(gateUp, routing, { tile, tuning: context.tuning })
       ? { before, after: [], stream: moved, choice }
       : { before, after: [chosen], stream: moved };
   }
