@@ -94,7 +94,7 @@ function inputs(of: Case, rows: number) {
 
 /** Few rows in one dispatch up to their logits, more in two: both leave the same. */
 async function run(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>) {
-  const { format, cols, numExperts, topK, shared, splitK } = of;
+  const { format, cols, topK, shared, splitK } = of;
   const rows = x.length / cols;
   const launch = tuning(false, of.limits);
   const table = uploadMatrix(device, matrix, {

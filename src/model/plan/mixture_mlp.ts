@@ -60,43 +60,49 @@ export function mixtureMlp(
   const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
   const routed = routeRows(context, weights, of);
-  const { stream } = routed;
-  const io = { input: of.norm ? normed : stream, rows, label, choice: routed.choice };
+  const { before, after, stream, choice } = routed;
+  const input = of.norm ? normed : stream;
   const jobs = jobsOf(weights, rows);
-  const { gated, down } = expertPlans(context, weights, io);
-  const routedPlan = [...routed.before, ...routed.after, ...gated];
-  const added = normFollows && end === "sums" && !weights.shared;
-  if (added && canSum(weights.down, jobs, tuning)) {
+  const { gated, down } = expertPlans(context, weights, { input, rows, label, choice });
+  const hardware = !tuning.software && jobs.topK <= MOST_NORMED;
+  if (!hardware || !normFollows || end !== "sums" || weights.shared) {
+    return besideShared(context, weights, of, { routed, input, experts: [...gated, ...down] });
+  }
+  const plan = [...before, ...after, ...gated];
+  if (canSum(weights.down, jobs, tuning)) {
     const adding = { rows, label: `${label}.experts.down`, stream };
-    return { plan: [...routedPlan, ...addExperts(context, weights, adding)], splitK: 0, stream };
+    return { plan: [...plan, ...addExperts(context, weights, adding)], splitK: 0, stream };
   }
-  const experts = [...gated, ...down];
-  if (added && !tuning.software && jobs.topK <= MOST_NORMED) {
-    const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
-    return {
-      plan: [...routedPlan, ...down],
-      ...{ splitK: 0, stream },
-      outputs: { stream, outputs, shares, experts: jobs.topK },
-    };
-  }
+  const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
+  const added = { stream, outputs, shares, experts: jobs.topK };
+  return { plan: [...plan, ...down], splitK: 0, stream, outputs: added };
+}
+
+/** The experts' weighted outputs, with what a shared expert that is apart makes. */
+function besideShared(
+  context: DecoderContext,
+  weights: MixtureWeights,
+  of: MixtureInput,
+  { routed: { before, after, stream }, input, experts }: {
+    readonly routed: Routed;
+    readonly input: Operand;
+    readonly experts: Dispatch[];
+  },
+): MixtureBranch {
+  const { rows, end, label } = of;
   const left = weights.shared
     ? denseMlp(context, weights.shared, {
       rows,
-      input: { x: io.input },
+      input: { x: input },
       end,
       label: `${label}.shared`,
     })
     : { plan: [], splitK: end === "sums" ? 1 : 0 };
+  const combining = combined(context, weights, { ...of, stream: { x: stream } });
   return {
     ...left,
     stream,
-    plan: [
-      ...routed.before,
-      ...left.plan,
-      ...routed.after,
-      ...experts,
-      combined(context, weights, { ...of, stream: { x: stream } }),
-    ],
+    plan: [...before, ...left.plan, ...after, ...experts, combining],
   };
 }
 
