@@ -158,14 +158,14 @@ export const MANY_WEIGHTS: number = 1 << 23;
 const NORM_BYTES = 2048;
 
 /**
- * Blocks that each lane loads ahead. One row of floats has registers for more, which pays where a matrix is
- * small. The body is unrolled: for integer products of more rows it is no longer than with stages of 64.
+ * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than
+ * with stages of 64. One row of floats has registers for more, which pays where a matrix is small.
  */
 function aheadOf({ format, lanes, rows, cols }: Matrix, stage: number, use: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
   const few = use.rows <= FEW_ROWS;
-  const floats = few && rows * cols < MANY_WEIGHTS ? 2 * MOST_STEPS : MOST_STEPS;
-  const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : floats;
+  const short = !few || rows * cols >= MANY_WEIGHTS;
+  const most = (isInteger(format) ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 
