@@ -49,7 +49,7 @@ function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
     context: CONTEXT,
     make(of) {
       const context = contextOf(of, sizes, rows);
-      const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
+      const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows, inOrder: true };
       return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
         const label = `layers.${i}`;
         const layer = layerOf(of, sizes, { format, label });

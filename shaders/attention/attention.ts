@@ -6,6 +6,7 @@ import {
   groupOf,
   lanesKernel,
   launchedSplits,
+  ownBytes,
   pathGroups,
   SPLIT_CELLS,
   splitsOf,
@@ -43,9 +44,22 @@ export interface PartialSums {
   readonly stats: Operand;
 }
 
+/** What attention norms, turns and stores itself, see `ownsHeads`. */
+export interface OwnHeads {
+  /** [rows, heads + 2 kvHeads, headDim]: q, k and v as their matmul left them. */
+  readonly qkv: Operand;
+  /** Norms of q and of k, [2, headDim]. */
+  readonly weight: Operand;
+  readonly eps: number;
+  /** cos and sin, [positions, headDim / 2, 2]. */
+  readonly rope: Operand;
+}
+
 interface AttentionBuffers {
-  /** [rows, heads, headDim] */
+  /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
+  /** Absent: keys and values of the rows are stored. */
+  readonly own?: OwnHeads | undefined;
   readonly keys: Operand;
   readonly values: Operand;
   readonly rows: Operand;
@@ -109,12 +123,32 @@ export function notesScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
 
+/** Most rows of a slot whose heads attention norms itself. */
+const MOST_OWN_ROWS = 8;
+
+/**
+ * Whether attention can norm, turn and store the heads of its rows, `AttentionBuffers.own`: few rows of each slot,
+ * which are all that are in flight of it, at consecutive cells, the live ones first.
+ */
+export function ownsHeads(
+  { partial }: Pick<AttentionBuffers, "partial">,
+  shape: Omit<AttentionShape, "label">,
+): boolean {
+  const { count, perSlot, headDim, tuning: { software, storageBuffers, workgroupBytes } } = shape;
+  const few = perSlot <= MOST_OWN_ROWS && !shape.paths && !software;
+  return few && storageBuffers >= OWN_BUFFERS && ownBytes(headDim, perSlot) <= workgroupBytes &&
+    blockOf(partial, { ...shape, label: "", tiled: false }).count >= count;
+}
+
+/** Storage buffers of attention that norms heads. */
+const OWN_BUFFERS = 9;
+
 /** Records attention of `count` rows over the pages of their slots. */
 export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
   if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
-  const tiles = isTiled(shape) ? blockOf(buffers.partial, { ...shape, tiled: true }) : undefined;
+  const tiles = isTiled(shape) && !buffers.own ? blockOf(buffers.partial, { ...shape, tiled: true }) : undefined;
   const tiled = tiles !== undefined && tiles.perSlot > 1;
   const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
@@ -190,7 +224,7 @@ function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
 
 function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const { heads, kvHeads, perSlot, count, label } = shape;
-  const { q, keys, values, rows, pages, partial: { sums, stats } } = buffers;
+  const { q, own, keys, values, rows, pages, partial: { sums, stats } } = buffers;
   const many = perSlot > MANY_ROWS && !shape.tuning.software;
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
@@ -198,15 +232,20 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  return dispatch(chunkKernel(shape, group, tile), {
-    buffers: { q, keys, values, rows, pages, sums, stats },
+  const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot });
+  const queries = own
+    ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight }
+    : { q };
+  return dispatch(kernel, {
+    buffers: { ...queries, keys, values, rows, pages, sums, stats },
     constants: {
+      ...own ? { EPS: own.eps } : {},
       KV_HEADS: kvHeads,
       HEAD_TILES: heads / kvHeads / group,
       TABLE_PAGES: shape.tablePages,
       KV_SPLITS,
       // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+      PER_SLOT: perSlot % tile === 0 && !own ? tile : perSlot,
       FIRST_ROW: shape.firstRow,
       PATHS: Number(shape.paths),
       ...scoreConstants(shape),

@@ -22,15 +22,48 @@ export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 
 const kernels = new Map<string, Kernel>();
 
-/** Sums of a split of keys for `tile` rows and `group` heads at a time. */
-export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number): Kernel {
-  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
+/** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
+export const NORM_LANES = 32;
+
+/** Bytes of workgroup memory that attention.wgsl takes, at most, where it norms heads of `fresh` rows a slot. */
+export function ownBytes(headDim: number, fresh: number): number {
+  const scores = 16 * (520 + 64 + 8 + MOST_PARTS);
+  return scores + 4 * (THREADS + fresh * NORM_LANES) + 4 * headDim * (THREADS / NORM_LANES + 2 * fresh);
+}
+
+/**
+ * Sums of a split of keys for `tile` rows and `group` heads at a time.
+ *
+ * @param fresh rows of a slot whose heads are normed and stored here; undefined: they are stored before.
+ */
+export function chunkKernel(
+  { headDim, kvDtype }: Heads,
+  { group, tile, fresh }: {
+    readonly group: number;
+    readonly tile: number;
+    readonly fresh?: number | undefined;
+  },
+): Kernel {
+  const own = fresh === undefined ? "" : `_own${fresh}`;
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${own}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = chunkCounts(headDim, group, tile);
-    const code = shader("attention/attention", { slots: slotsOf(kvDtype), counts });
+    const counts = { ...chunkCounts(headDim, group, tile), ...ownCounts(headDim, fresh) };
+    const kind = fresh === undefined ? "stored" : "own";
+    const slots = {
+      ...slotsOf(kvDtype),
+      queries: `attention/queries_${kind}`,
+      prepare: `attention/prepare_${kind}`,
+      kv_put: `fragments/kv_put_${kvDtype}`,
+    };
+    const code = shader("attention/attention", { slots, counts });
     return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+      bindings: [
+        fresh === undefined ? "q" : "qkv",
+        ...["keys", "values", "rows", "pages", "sums", "stats"],
+        ...fresh === undefined ? [] : ["rope", "norm_weight"],
+      ],
       constants: [
+        ...fresh === undefined ? [] : ["EPS"],
         "KV_HEADS",
         "HEAD_TILES",
         "TABLE_PAGES",
@@ -101,6 +134,20 @@ export function chunkCounts(
     QUERIES,
     UNUSED: 4 - QUERIES,
     EIGHT: 8,
+  };
+}
+
+/** Numbers of queries_own.wgsl. */
+function ownCounts(headDim: number, fresh: number | undefined): Record<string, number> {
+  const own = Number(fresh !== undefined);
+  const rows = fresh ?? 0;
+  return {
+    OWN: own,
+    STORED: 1 - own,
+    NEW: rows,
+    NEW_TURNS: Math.ceil(2 * rows * NORM_LANES / THREADS),
+    NORM_LANES,
+    PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
   };
 }
 

@@ -1,0 +1,1 @@
+// queries_stored.wgsl has nothing to prepare.
