@@ -148,7 +148,9 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
   if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
-  const tiles = isTiled(shape) && !buffers.own ? blockOf(buffers.partial, { ...shape, tiled: true }) : undefined;
+  const tiles = isTiled(shape) && !buffers.own
+    ? blockOf(buffers.partial, { ...shape, tiled: true })
+    : undefined;
   const tiled = tiles !== undefined && tiles.perSlot > 1;
   const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
@@ -233,9 +235,7 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
   const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot });
-  const queries = own
-    ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight }
-    : { q };
+  const queries = own ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight } : { q };
   return dispatch(kernel, {
     buffers: { ...queries, keys, values, rows, pages, sums, stats },
     constants: {

@@ -28,7 +28,8 @@ export const NORM_LANES = 32;
 /** Bytes of workgroup memory that attention.wgsl takes, at most, where it norms heads of `fresh` rows a slot. */
 export function ownBytes(headDim: number, fresh: number): number {
   const scores = 16 * (520 + 64 + 8 + MOST_PARTS);
-  return scores + 4 * (THREADS + fresh * NORM_LANES) + 4 * headDim * (THREADS / NORM_LANES + 2 * fresh);
+  return scores + 4 * (THREADS + fresh * NORM_LANES) +
+    4 * headDim * (THREADS / NORM_LANES + 2 * fresh);
 }
 
 /**

@@ -194,7 +194,9 @@ function reference(
     const weights = scores.map((score) => Math.exp(score - peak));
     const total = weights.reduce((sum, x) => sum + x, 0);
     const values = cells.map((cell) => cellOf(of.values, 1, cell, kvHead));
-    return Array.from({ length: headDim }, (_, d) =>
-      weights.reduce((sum, x, i) => sum + x / total * (values[i]?.[d] ?? NaN), 0));
+    return Array.from(
+      { length: headDim },
+      (_, d) => weights.reduce((sum, x, i) => sum + x / total * (values[i]?.[d] ?? NaN), 0),
+    );
   }).flat();
 }

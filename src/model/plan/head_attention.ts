@@ -1,5 +1,10 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { attention, notesScales, type OwnHeads, ownsHeads } from "../../../shaders/attention/attention.ts";
+import {
+  attention,
+  notesScales,
+  type OwnHeads,
+  ownsHeads,
+} from "../../../shaders/attention/attention.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
@@ -92,9 +97,7 @@ export function headAttention(
     { ...launch, label: `${label}.attention` },
   );
   const plan = [
-    ...own
-      ? projectRaw(context, kept, input, count)
-      : projectHeads(context, kept, input, of),
+    ...own ? projectRaw(context, kept, input, count) : projectHeads(context, kept, input, of),
     ...scores ? [scores] : [],
   ];
   const { splitK } = out;
