@@ -132,6 +132,12 @@ import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
+import matmulTiled from "./matmul/matmul_tiled.wgsl" with { type: "text" };
+import tileFloats from "./matmul/tile/floats.wgsl" with { type: "text" };
+import tileFloatsProducts from "./matmul/tile/floats_products.wgsl" with { type: "text" };
+import tilePut from "./matmul/tile/put.wgsl" with { type: "text" };
+import tileWhole from "./matmul/tile/whole.wgsl" with { type: "text" };
+import tileWholeProducts from "./matmul/tile/whole_products.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
@@ -353,6 +359,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_resident": matmulResident,
   "matmul/matmul_staged": matmulStaged,
+  "matmul/matmul_tiled": matmulTiled,
+  "matmul/tile/floats": tileFloats,
+  "matmul/tile/floats_products": tileFloatsProducts,
+  "matmul/tile/put": tilePut,
+  "matmul/tile/whole": tileWhole,
+  "matmul/tile/whole_products": tileWholeProducts,
   "matmul/out": out,
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,

@@ -38,7 +38,18 @@ export type MatmulShape =
       /** Blocks of a row of the matrix that each lane loads ahead of their use. */
       readonly ahead: number;
     }
+    | {
+      /** TILED rows and pairs of outputs a workgroup, lane after lane. */
+      readonly kind: "tiled";
+      readonly dots: Exclude<Dots, "packed">;
+      /** Vec8s of a lane that pass through workgroup memory at a time. */
+      readonly stage: number;
+    }
   );
+
+/** Rows, and columns, that a workgroup of matmul_tiled.wgsl makes; its invocations. */
+export const TILED = 64;
+
 
 /**
  * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
@@ -84,6 +95,11 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 /** The shape of a launch at a number of rows. */
 export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
   const { rows, tuning } = use;
+  const tiledStage = tiledStageOf(matrix, use);
+  if (tiledStage > 0) {
+    const dots = isInteger(matrix.format) ? "whole" : "floats";
+    return { kind: "tiled", dots, stage: tiledStage, rows: TILED, pairs: TILED / 2, groups: 1 };
+  }
   const groups = launch.groups * tuning.lanes / matrix.lanes;
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
@@ -112,6 +128,19 @@ function prefetchTile(
   const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
   const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
+}
+
+/** Vec8s in a stage of matmul_tiled.wgsl; 0 where another kernel is to be taken. */
+function tiledStageOf(matrix: Matrix, use: MatmulUse): number {
+  const { format, cols, lanes } = matrix;
+  const { rows, splitK, tuning: { tiled } } = use;
+  const workgroups = Math.ceil(rows / TILED) * Math.ceil(matrix.rows / TILED) * splitK;
+  if (!tiled || rows < tiled.rows || workgroups < tiled.workgroups || lanes === 1) return 0;
+  // Integers without stages are multiplied as floats at other numbers of rows.
+  if (isInteger(format) && stagesOf(matrix, use).length === 0) return 0;
+  const each = cols / 8 / splitK / lanes; // vec8s of a lane
+  const block = BLOCK_VEC8S[format];
+  return [Math.max(2, block), block].find((stage) => each % stage === 0) ?? 0;
 }
 
 /** Whether x of a whole range of k may stay in workgroup memory. */
