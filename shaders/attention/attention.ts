@@ -123,8 +123,8 @@ export function notesScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
 
-/** Most rows of a slot whose heads attention norms itself. */
-const MOST_OWN_ROWS = 8;
+/** Most rows of a slot whose heads attention norms itself: each workgroup of the newest split norms the keys of all. */
+const MOST_OWN_ROWS = 1;
 
 /**
  * Whether attention can norm, turn and store the heads of its rows, `AttentionBuffers.own`: few rows of each slot,

@@ -92,8 +92,23 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
 }
 
+/** Most rows that a matrix of few workgroups takes in tiles of FEW_TILE_ROWS. */
+const MOST_FEW_TILES_ROWS = 16;
+const FEW_TILE_ROWS = 4;
+
+/**
+ * The rows of a tile instead of all: where a matrix has few workgroups, tiles of few rows are more of them, and
+ * those of the same columns read the weights at the same time.
+ */
+function tileUse(matrix: Matrix, use: MatmulUse): MatmulUse {
+  const { rows, tuning: { software } } = use;
+  const few = !software && matrix.lanes > 1 && rows <= MOST_FEW_TILES_ROWS && isSmall(matrix, use);
+  return few ? { ...use, rows: evenTile(rows, FEW_TILE_ROWS) } : use;
+}
+
 /** The shape of a launch at a number of rows. */
-export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
+export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
+  const use = tileUse(matrix, all);
   const { rows, tuning } = use;
   const tiledStage = tiledStageOf(matrix, use);
   if (tiledStage > 0) {
@@ -145,7 +160,7 @@ function tiledStageOf(matrix: Matrix, use: MatmulUse): number {
 
 /** Whether x of a whole range of k may stay in workgroup memory. */
 export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
-  return !use.tuning.software && residentStages(matrix, use).length > 0;
+  return !use.tuning.software && residentStages(matrix, tileUse(matrix, use)).length > 0;
 }
 
 /**
@@ -209,14 +224,19 @@ export function columnWorkgroups(
  * By rule: on hardware staged where the width divides into stages; a small matrix with all of x in workgroup
  * memory, for it is read in no more than one wait for memory.
  */
-export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
-  const { software, groups } = use.tuning;
+export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
+  const { software, groups } = all.tuning;
   if (software) return { stage: 0, groups };
-  const workgroups = matrix.rows / (2 * use.tuning.pairs * groups) * use.splitK;
-  const small = use.rows <= RESIDENT_ROWS && workgroups < ENOUGH_WORKGROUPS &&
-    matrix.rows * matrix.cols < MANY_WEIGHTS;
+  const use = tileUse(matrix, all);
+  const small = use.rows <= RESIDENT_ROWS && isSmall(matrix, use);
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
+}
+
+/** Whether a matrix has few workgroups and weights. */
+function isSmall(matrix: Matrix, { splitK, tuning: { pairs, groups } }: MatmulUse): boolean {
+  const workgroups = matrix.rows / (2 * pairs * groups) * splitK;
+  return workgroups < ENOUGH_WORKGROUPS && matrix.rows * matrix.cols < MANY_WEIGHTS;
 }
 
 /** Few rows do not pay for unpacking integers to floats. */
@@ -250,13 +270,15 @@ export function shapeKey({ format, rows, cols, lanes }: Omit<Matrix, "shards">):
 }
 
 function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
+  const { rows } = tileUse(matrix, use);
   const measured = use.tuning.launches?.get(shapeKey(matrix));
-  const launch = measured && nearest(measured, use.rows);
+  const launch = measured && nearest(measured, rows);
   return launch && launchStages(matrix, use).includes(launch.stage) ? launch : undefined;
 }
 
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
-export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
+export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
+  const use = tileUse(matrix, all);
   const resident = residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.

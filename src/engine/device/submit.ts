@@ -98,7 +98,8 @@ export async function openSubmitter(
   }
 
   function recordRun(encoder: GPUCommandEncoder, work: Work, at: number): void {
-    const { programs, words, extra } = work;
+    const { words, extra } = work;
+    const programs = work.programs.filter(isRun);
     // Unless each is timed, all programs share a pass.
     for (const [i, group] of (stamps ? programs.map((one) => [one]) : [programs]).entries()) {
       const timestampWrites = stamps?.writes(at, i);
@@ -144,7 +145,7 @@ export async function openSubmitter(
     const all = await readback.read(count * size);
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
-      const ms = stamps ? passMs(own.subarray(times), programs.length) : [];
+      const ms = stamps ? msOf(programs, own.subarray(times)) : [];
       const more = own.subarray(words, words + (extra?.words ?? 0));
       return { words: own.subarray(0, words), extra: more, ms };
     });
@@ -168,4 +169,16 @@ export async function openSubmitter(
     },
     forget: () => ready.clear(),
   };
+}
+
+/** Whether there is anything to run; a pass without it would still take its time. */
+function isRun({ steps }: Program): boolean {
+  return steps.length > 0;
+}
+
+/** Milliseconds of each program from the stamps of those that run. */
+function msOf(programs: readonly Program[], stamps: Uint32Array): number[] {
+  const ran = passMs(stamps, programs.filter(isRun).length);
+  let at = 0;
+  return programs.map((program) => isRun(program) ? ran[at++] ?? 0 : 0);
 }
