@@ -14,8 +14,10 @@ import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text"
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
 import prepareOwn from "./attention/prepare_own.wgsl" with { type: "text" };
+import prepareShared from "./attention/prepare_shared.wgsl" with { type: "text" };
 import prepareStored from "./attention/prepare_stored.wgsl" with { type: "text" };
 import queriesOwn from "./attention/queries_own.wgsl" with { type: "text" };
+import queriesShared from "./attention/queries_shared.wgsl" with { type: "text" };
 import queriesStored from "./attention/queries_stored.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
@@ -241,8 +243,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
   "attention/prepare_own": prepareOwn,
+  "attention/prepare_shared": prepareShared,
   "attention/prepare_stored": prepareStored,
   "attention/queries_own": queriesOwn,
+  "attention/queries_shared": queriesShared,
   "attention/queries_stored": queriesStored,
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,

@@ -234,7 +234,8 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot });
+  const { software } = shape.tuning;
+  const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot, software });
   const queries = own ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight } : { q };
   return dispatch(kernel, {
     buffers: { ...queries, keys, values, rows, pages, sums, stats },

@@ -35,21 +35,30 @@ export function ownBytes(headDim: number, fresh: number): number {
 /**
  * Sums of a split of keys for `tile` rows and `group` heads at a time.
  *
- * @param fresh rows of a slot whose heads are normed and stored here; undefined: they are stored before.
+ * @param of.fresh rows of a slot whose heads are normed and stored here; undefined: they are stored before.
  */
 export function chunkKernel(
   { headDim, kvDtype }: Heads,
-  { group, tile, fresh }: {
+  { group, tile, fresh, software }: {
     readonly group: number;
     readonly tile: number;
     readonly fresh?: number | undefined;
+    readonly software: boolean;
   },
 ): Kernel {
-  const own = fresh === undefined ? "" : `_own${fresh}`;
-  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${own}`;
+  const chunk = chunkCounts(headDim, group, tile);
+  const early = chunk.EARLY === chunk.CELLS && !software;
+  const kind = fresh !== undefined ? "own" : early ? "shared" : "stored";
+  const marks = { own: `_own${fresh}`, shared: "_shared", stored: "" };
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${marks[kind]}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = { ...chunkCounts(headDim, group, tile), ...ownCounts(headDim, fresh) };
-    const kind = fresh === undefined ? "stored" : "own";
+    const counts = {
+      ...chunk,
+      ...ownCounts(headDim, fresh),
+      STORED: Number(kind === "stored"),
+      ASKED: Number(kind !== "stored"),
+      QUERY_TURNS: Math.ceil(chunk.QUERIES * headDim / 4 / THREADS),
+    };
     const slots = {
       ...slotsOf(kvDtype),
       queries: `attention/queries_${kind}`,
@@ -105,7 +114,9 @@ export function chunkCounts(
   headDim: number,
   group: number,
   tile: number,
-): Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number> & Record<string, number> {
+):
+  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS" | "EARLY" | "QUERIES", number>
+  & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
   const QUERIES = Math.min(4, tile * group);
@@ -140,11 +151,8 @@ export function chunkCounts(
 
 /** Numbers of queries_own.wgsl. */
 function ownCounts(headDim: number, fresh: number | undefined): Record<string, number> {
-  const own = Number(fresh !== undefined);
   const rows = fresh ?? 0;
   return {
-    OWN: own,
-    STORED: 1 - own,
     NEW: rows,
     NEW_TURNS: Math.ceil(2 * rows * NORM_LANES / THREADS),
     NORM_LANES,

@@ -50,7 +50,6 @@ export type MatmulShape =
 /** Rows, and columns, that a workgroup of matmul_tiled.wgsl makes; its invocations. */
 export const TILED = 64;
 
-
 /**
  * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
  * as floats or as packed bytes, which give the same bits.
