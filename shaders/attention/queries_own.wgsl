@@ -5,6 +5,8 @@
 //
 // Head vectors are normed by 32 lanes each, which take rope pairs l, l + 32, ... as norm_rope_store.wgsl has it.
 // A workgroup whose split has cells of rows in flight makes their keys itself: nobody waits for others' stores.
+// Slot:
+//   kv_put: `fn packed_of(v)`, `fn put_key(row, i, packed)` and `put_value` of a dtype (fragments/kv_put_*.wgsl).
 
 //use fragments/turned
 //use fragments/norm_scale
