@@ -14,10 +14,8 @@ import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text"
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
 import prepareOwn from "./attention/prepare_own.wgsl" with { type: "text" };
-import prepareShared from "./attention/prepare_shared.wgsl" with { type: "text" };
 import prepareStored from "./attention/prepare_stored.wgsl" with { type: "text" };
 import queriesOwn from "./attention/queries_own.wgsl" with { type: "text" };
-import queriesShared from "./attention/queries_shared.wgsl" with { type: "text" };
 import queriesStored from "./attention/queries_stored.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
@@ -134,12 +132,6 @@ import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
 import matmulStaged from "./matmul/matmul_staged.wgsl" with { type: "text" };
-import matmulTiled from "./matmul/matmul_tiled.wgsl" with { type: "text" };
-import tileFloats from "./matmul/tile/floats.wgsl" with { type: "text" };
-import tileFloatsProducts from "./matmul/tile/floats_products.wgsl" with { type: "text" };
-import tilePut from "./matmul/tile/put.wgsl" with { type: "text" };
-import tileWhole from "./matmul/tile/whole.wgsl" with { type: "text" };
-import tileWholeProducts from "./matmul/tile/whole_products.wgsl" with { type: "text" };
 import out from "./matmul/out.wgsl" with { type: "text" };
 import outPartial from "./matmul/out_partial.wgsl" with { type: "text" };
 import prologue from "./matmul/prologue.wgsl" with { type: "text" };
@@ -243,10 +235,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
   "attention/prepare_own": prepareOwn,
-  "attention/prepare_shared": prepareShared,
   "attention/prepare_stored": prepareStored,
   "attention/queries_own": queriesOwn,
-  "attention/queries_shared": queriesShared,
   "attention/queries_stored": queriesStored,
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
@@ -363,12 +353,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_resident": matmulResident,
   "matmul/matmul_staged": matmulStaged,
-  "matmul/matmul_tiled": matmulTiled,
-  "matmul/tile/floats": tileFloats,
-  "matmul/tile/floats_products": tileFloatsProducts,
-  "matmul/tile/put": tilePut,
-  "matmul/tile/whole": tileWhole,
-  "matmul/tile/whole_products": tileWholeProducts,
   "matmul/out": out,
   "matmul/out_partial": outPartial,
   "matmul/prologue": prologue,

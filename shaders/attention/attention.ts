@@ -58,7 +58,10 @@ export interface OwnHeads {
 interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
-  /** Absent: keys and values of the rows are stored. */
+  /**
+   * Absent: keys and values of the rows are stored. Rows of a slot are then all that are in flight of it, at
+   * consecutive cells, the live ones first.
+   */
   readonly own?: OwnHeads | undefined;
   readonly keys: Operand;
   readonly values: Operand;
@@ -123,20 +126,17 @@ export function notesScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
 
-/** Most rows of a slot whose heads attention norms itself: each workgroup of the newest split norms the keys of all. */
-const MOST_OWN_ROWS = 1;
-
 /**
- * Whether attention can norm, turn and store the heads of its rows, `AttentionBuffers.own`: few rows of each slot,
- * which are all that are in flight of it, at consecutive cells, the live ones first.
+ * Whether attention had better norm, turn and store the heads of its rows, `AttentionBuffers.own`: one row. Where
+ * workgroups are many, all of which ask for their keys first, it takes longer than a dispatch before it.
  */
 export function ownsHeads(
   { partial }: Pick<AttentionBuffers, "partial">,
   shape: Omit<AttentionShape, "label">,
 ): boolean {
-  const { count, perSlot, headDim, tuning: { software, storageBuffers, workgroupBytes } } = shape;
-  const few = perSlot <= MOST_OWN_ROWS && !shape.paths && !software;
-  return few && storageBuffers >= OWN_BUFFERS && ownBytes(headDim, perSlot) <= workgroupBytes &&
+  const { count, headDim, tuning: { software, storageBuffers, workgroupBytes } } = shape;
+  return count === 1 && !shape.paths && !software && storageBuffers >= OWN_BUFFERS &&
+    ownBytes(headDim, count) <= workgroupBytes &&
     blockOf(partial, { ...shape, label: "", tiled: false }).count >= count;
 }
 
@@ -234,8 +234,7 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  const { software } = shape.tuning;
-  const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot, software });
+  const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot });
   const queries = own ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight } : { q };
   return dispatch(kernel, {
     buffers: { ...queries, keys, values, rows, pages, sums, stats },

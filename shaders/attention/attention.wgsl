@@ -24,9 +24,8 @@
 //   kv_load: `load_key`, `load_value` and `vec8_of` of a dtype (fragments/kv_load_*.wgsl), over `keys`, `values`,
 //     `Vec8` and VEC8S as declared here.
 //   queries: bindings 0 to 2, and `fn query_vec8(query, at, e)`, vec8 e of a query of the workgroup whose head is at
-//     `at`: through the cache (queries_stored.wgsl), from workgroup memory (queries_shared.wgsl), or made here
-//     (queries_own.wgsl).
-//   prepare: the statements that do so, once all keys are asked for (prepare_*.wgsl): then STORED is 0 and ASKED 1.
+//     `at`: stored ones (queries_stored.wgsl), or ones that are made here (queries_own.wgsl).
+//   prepare: the statements that do so, once all keys are asked for (prepare_*.wgsl): then STORED is 0 and OWN 1.
 
 //use fragments/rows
 //use fragments/soft_cap
@@ -155,7 +154,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for c in CELLS
   var value$c = min(first + part + $cu * PARTS, end - 1u);
   //end
-  //for o in ASKED
+  //for o in OWN
   //for p in PASSES
   let key_cell$p = key$p;
   //end
@@ -197,7 +196,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for o in STORED
     let k$p = vec8_of(load_key(key$p, e));
     //end
-    //for o in ASKED
+    //for o in OWN
     let k$p = key_vec8(asked$s_$p, key_cell$p, newest, e);
     //end
     //end
@@ -281,7 +280,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for o in STORED
     let v = vec8_of(packed$c);
     //end
-    //for o in ASKED
+    //for o in OWN
     let v = value_vec8(packed$c, value_cell$c, newest, i);
     //end
     //for j in QUADS

@@ -39,25 +39,20 @@ export function ownBytes(headDim: number, fresh: number): number {
  */
 export function chunkKernel(
   { headDim, kvDtype }: Heads,
-  { group, tile, fresh, software }: {
+  { group, tile, fresh }: {
     readonly group: number;
     readonly tile: number;
     readonly fresh?: number | undefined;
-    readonly software: boolean;
   },
 ): Kernel {
-  const chunk = chunkCounts(headDim, group, tile);
-  const early = chunk.EARLY === chunk.CELLS && !software;
-  const kind = fresh !== undefined ? "own" : early ? "shared" : "stored";
-  const marks = { own: `_own${fresh}`, shared: "_shared", stored: "" };
-  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${marks[kind]}`;
+  const kind = fresh === undefined ? "stored" : "own";
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${
+    fresh === undefined ? "" : `_own${fresh}`
+  }`;
   return kernels.getOrInsertComputed(name, () => {
     const counts = {
-      ...chunk,
+      ...chunkCounts(headDim, group, tile),
       ...ownCounts(headDim, fresh),
-      STORED: Number(kind === "stored"),
-      ASKED: Number(kind !== "stored"),
-      QUERY_TURNS: Math.ceil(chunk.QUERIES * headDim / 4 / THREADS),
     };
     const slots = {
       ...slotsOf(kvDtype),
@@ -115,7 +110,7 @@ export function chunkCounts(
   group: number,
   tile: number,
 ):
-  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS" | "EARLY" | "QUERIES", number>
+  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number>
   & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
@@ -152,7 +147,9 @@ export function chunkCounts(
 /** Numbers of queries_own.wgsl. */
 function ownCounts(headDim: number, fresh: number | undefined): Record<string, number> {
   const rows = fresh ?? 0;
+  const own = Number(fresh !== undefined);
   return {
+    ...{ STORED: 1 - own, OWN: own },
     NEW: rows,
     NEW_TURNS: Math.ceil(2 * rows * NORM_LANES / THREADS),
     NORM_LANES,

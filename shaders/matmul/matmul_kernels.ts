@@ -4,7 +4,7 @@ import { BLOCK_VEC8S, isQuantized, type WeightFormat } from "../../src/gpu/matri
 import { shader } from "../shader.ts";
 import type { Epilogue } from "../fragments/epilogue.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
-import { type MatmulShape, TILED } from "./matmul_shape.ts";
+import type { MatmulShape } from "./matmul_shape.ts";
 
 const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
@@ -61,7 +61,6 @@ const FILES = {
   staged: "matmul/matmul_staged",
   prefetch: "matmul/matmul_prefetch",
   resident: "matmul/matmul_resident",
-  tiled: "matmul/matmul_tiled",
 } as const;
 
 function slotsOf(
@@ -76,10 +75,6 @@ function slotsOf(
     load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
   };
   const weights = `weights/weights_${format}`;
-  if (shape.kind === "tiled") {
-    const tile = `matmul/tile/${shape.dots}`;
-    return { out: "matmul/out", weights, tile, products: `${tile}_products`, ...epilogue.slots };
-  }
   return { out: "matmul/out", weights, ...ending, ...staged, ...hold.slots, ...epilogue.slots };
 }
 
@@ -89,7 +84,6 @@ function countsOf(
   { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
 ): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
-  if (shape.kind === "tiled") return { ...tiledCounts(shape, vec8s), ...epilogue.counts };
   const { rows, pairs, groups } = shape;
   const threads = lanes * groups;
   const stage = shape.kind === "cached" ? 0 : shape.stage;
@@ -117,19 +111,6 @@ function countsOf(
   };
 }
 
-/** Numbers of matmul_tiled.wgsl. */
-function tiledCounts(
-  { stage, dots }: Extract<MatmulShape, { kind: "tiled" }>,
-  vec8s: number,
-): Record<string, number> {
-  const buffer = stage * (2 * 8 + Number(dots === "whole")) * TILED / 4;
-  return {
-    ...{ STAGE: stage, BLOCK_VEC8S: vec8s, BLOCKS: stage / vec8s, BUFFER: buffer },
-    VECTORS: Math.max(2 * buffer, TILED * TILED / 4), // stages, then the sums
-    ...{ EIGHT: 8, FOUR: 4, TWO: 2 },
-  };
-}
-
 /** Blocks of a row of W that are loaded ahead, and whether others follow. */
 function residentCounts(
   { stage, ahead }: Extract<MatmulShape, { kind: "resident" }>,
@@ -140,7 +121,6 @@ function residentCounts(
 
 /** Bytes of workgroup memory of a kernel with more than one lane. */
 export function workgroupBytes(shape: MatmulShape, lanes: number): number {
-  if (shape.kind === "tiled") return 16 * (tiledCounts(shape, 1).VECTORS ?? 0);
   const packed = shape.kind !== "cached" && shape.dots === "packed";
   const bytes = packed ? 20 * shape.rows * shape.stage * buffersOf(shape) : 0;
   return bytes + 16 * vectorsOf(shape, lanes);

@@ -49,7 +49,7 @@ export function matmulPartials(
   },
   shape: Use & { readonly kind: PartialKind; readonly vocab: number; readonly label: string },
 ): Dispatch[] {
-  const { kind, vocab, ...use } = { ...shape, tuning: untiled(shape.tuning) };
+  const { kind, vocab, ...use } = shape;
   const count = matmulPartialCount(matrix, use);
   return matrix.shards.flatMap((shard, i) => {
     const first = countBefore(matrix, use, i);
@@ -89,12 +89,7 @@ export function partialEpilogue(
 
 /** Partial results of a row that the first `shards` shards make. */
 function countBefore(matrix: Matrix, { rows, tuning }: Use, shards: number): number {
-  const launch = matmulShape(matrix, { rows, splitK: 1, tuning: untiled(tuning) });
+  const launch = matmulShape(matrix, { rows, splitK: 1, tuning });
   return matrix.shards.slice(0, shards)
     .reduce((sum, shard) => sum + columnWorkgroups(shard, launch) * launch.pairs / 2, 0);
-}
-
-/** Tiles of many rows end in no parts of the columns. */
-function untiled(tuning: Tuning): Tuning {
-  return { ...tuning, tiled: undefined };
 }

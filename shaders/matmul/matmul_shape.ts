@@ -38,17 +38,7 @@ export type MatmulShape =
       /** Blocks of a row of the matrix that each lane loads ahead of their use. */
       readonly ahead: number;
     }
-    | {
-      /** TILED rows and pairs of outputs a workgroup, lane after lane. */
-      readonly kind: "tiled";
-      readonly dots: Exclude<Dots, "packed">;
-      /** Vec8s of a lane that pass through workgroup memory at a time. */
-      readonly stage: number;
-    }
   );
-
-/** Rows, and columns, that a workgroup of matmul_tiled.wgsl makes; its invocations. */
-export const TILED = 64;
 
 /**
  * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
@@ -91,29 +81,24 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
 }
 
-/** Most rows that a matrix of few workgroups takes in tiles of FEW_TILE_ROWS. */
-const MOST_FEW_TILES_ROWS = 16;
-const FEW_TILE_ROWS = 4;
+/** Most rows that a small matrix takes in tiles of SMALL_TILE_ROWS. */
+const MOST_SMALL_ROWS = 16;
+const SMALL_TILE_ROWS = 4;
 
 /**
- * The rows of a tile instead of all: where a matrix has few workgroups, tiles of few rows are more of them, and
- * those of the same columns read the weights at the same time.
+ * The rows of a tile for all of them: where a matrix has few workgroups, tiles of few rows are more of them. Those
+ * of the same columns read the weights at the same time, and integers stay packed.
  */
 function tileUse(matrix: Matrix, use: MatmulUse): MatmulUse {
   const { rows, tuning: { software } } = use;
-  const few = !software && matrix.lanes > 1 && rows <= MOST_FEW_TILES_ROWS && isSmall(matrix, use);
-  return few ? { ...use, rows: evenTile(rows, FEW_TILE_ROWS) } : use;
+  const small = !software && matrix.lanes > 1 && rows <= MOST_SMALL_ROWS && isSmall(matrix, use);
+  return small ? { ...use, rows: evenTile(rows, SMALL_TILE_ROWS) } : use;
 }
 
 /** The shape of a launch at a number of rows. */
 export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
   const use = tileUse(matrix, all);
   const { rows, tuning } = use;
-  const tiledStage = tiledStageOf(matrix, use);
-  if (tiledStage > 0) {
-    const dots = isInteger(matrix.format) ? "whole" : "floats";
-    return { kind: "tiled", dots, stage: tiledStage, rows: TILED, pairs: TILED / 2, groups: 1 };
-  }
   const groups = launch.groups * tuning.lanes / matrix.lanes;
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
@@ -142,19 +127,6 @@ function prefetchTile(
   const workgroups = matrix.rows / (4 * pairs * groups) * tiles;
   const many = rows > stagedRows && workgroups >= ENOUGH_WORKGROUPS;
   return { rows: TILE_ROWS, pairs: many ? 2 * pairs : pairs };
-}
-
-/** Vec8s in a stage of matmul_tiled.wgsl; 0 where another kernel is to be taken. */
-function tiledStageOf(matrix: Matrix, use: MatmulUse): number {
-  const { format, cols, lanes } = matrix;
-  const { rows, splitK, tuning: { tiled } } = use;
-  const workgroups = Math.ceil(rows / TILED) * Math.ceil(matrix.rows / TILED) * splitK;
-  if (!tiled || rows < tiled.rows || workgroups < tiled.workgroups || lanes === 1) return 0;
-  // Integers without stages are multiplied as floats at other numbers of rows.
-  if (isInteger(format) && stagesOf(matrix, use).length === 0) return 0;
-  const each = cols / 8 / splitK / lanes; // vec8s of a lane
-  const block = BLOCK_VEC8S[format];
-  return [Math.max(2, block), block].find((stage) => each % stage === 0) ?? 0;
 }
 
 /** Whether x of a whole range of k may stay in workgroup memory. */

@@ -184,8 +184,6 @@ export interface Tuning {
   readonly stagedRows: number;
   /** Most rows of x that are multiplied with packed integers four at a time, see `Dots`. */
   readonly packedRows: number;
-  /** From how many rows of x, and workgroups, on a matmul goes by matmul_tiled.wgsl; absent: never. */
-  readonly tiled?: { readonly rows: number; readonly workgroups: number } | undefined;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
@@ -246,7 +244,6 @@ export function tuning(
       pairs: 2,
       packedRows: backend === "metal" ? 0 : 4,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
-      ...maxComputeWorkgroupStorageSize < 49152 ? {} : { tiled: { rows: 64, workgroups: 192 } },
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
     };
