@@ -9,6 +9,14 @@ import {
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
+import {
+  ENOUGH_WORKGROUPS,
+  evenTile,
+  isCut,
+  isSmall,
+  type MatmulUse,
+  tileUse,
+} from "./matmul_rows.ts";
 
 /** How a matmul of some rows is launched. None of it touches a bit of the result. */
 export type MatmulShape =
@@ -46,20 +54,14 @@ export type MatmulShape =
  */
 export type Dots = "floats" | "whole" | "packed";
 
-/** What a launch is chosen for. */
-export interface MatmulUse {
-  /** Of x. */
-  readonly rows: number;
-  /** See `splitKOf`. */
-  readonly splitK: number;
-  readonly tuning: Tuning;
-}
-
 /** From how many rows of x on it is prefetched: waiting for it takes long beside the weights. */
 const PREFETCH_ROWS = 7;
 
 /** Vec8s of k in a stage whose follower is prefetched: two of them fill workgroup memory. */
 const PREFETCH_STAGE = 32;
+
+/** The same of tiles of two rows. */
+const CUT_STAGE = 64;
 
 /** Most rows of x whose stages may be long. */
 const FEW_ROWS = 2;
@@ -73,26 +75,9 @@ const TILE_ROWS = 8;
 /** Columns in the shortest range of k that is worth a sum of its own. */
 const SHORTEST_RANGE = 512;
 
-/** Workgroups that fill a large GPU at one row. */
-const ENOUGH_WORKGROUPS = 512;
-
 /** The launch of a matmul: what was measured for its shape, else `defaultLaunch`. */
 export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
-}
-
-/** Most rows that a small matrix takes in tiles of SMALL_TILE_ROWS. */
-const MOST_SMALL_ROWS = 16;
-const SMALL_TILE_ROWS = 4;
-
-/**
- * The rows of a tile for all of them: where a matrix has few workgroups, tiles of few rows are more of them. Those
- * of the same columns read the weights at the same time, and integers stay packed.
- */
-function tileUse(matrix: Matrix, use: MatmulUse): MatmulUse {
-  const { rows, tuning: { software } } = use;
-  const small = !software && matrix.lanes > 1 && rows <= MOST_SMALL_ROWS && isSmall(matrix, use);
-  return small ? { ...use, rows: evenTile(rows, SMALL_TILE_ROWS) } : use;
 }
 
 /** The shape of a launch at a number of rows. */
@@ -106,6 +91,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: La
   if (isResident(matrix, use, stage)) {
     return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
+  if (isCut(matrix, all) && stage <= CUT_STAGE) return { kind: "prefetch", dots, stage, ...even };
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, ...even };
   }
@@ -163,12 +149,6 @@ function residentStages(matrix: Matrix, use: MatmulUse): number[] {
 /** Most rows whose x stays in workgroup memory by rule. */
 const RESIDENT_ROWS = 6;
 
-/**
- * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
- * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
- */
-const MANY_WEIGHTS = 1 << 23;
-
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
@@ -202,12 +182,6 @@ export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
   const small = use.rows <= RESIDENT_ROWS && isSmall(matrix, use);
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
-}
-
-/** Whether a matrix has few workgroups and weights. */
-function isSmall(matrix: Matrix, { splitK, tuning: { pairs, groups } }: MatmulUse): boolean {
-  const workgroups = matrix.rows / (2 * pairs * groups) * splitK;
-  return workgroups < ENOUGH_WORKGROUPS && matrix.rows * matrix.cols < MANY_WEIGHTS;
 }
 
 /** Few rows do not pay for unpacking integers to floats. */
@@ -265,11 +239,6 @@ function nearest(
     .filter((count) => (count < PREFETCH_ROWS) === (rows < PREFETCH_ROWS))
     .toSorted((a, b) => Math.abs(a - rows) - Math.abs(b - rows) || b - a);
   return measured.get(counts[0] ?? 0);
-}
-
-/** Rows of x a workgroup takes, so that the tiles of `rows` are as even as can be. */
-function evenTile(rows: number, most: number): number {
-  return Math.ceil(rows / Math.ceil(rows / most));
 }
 
 /**

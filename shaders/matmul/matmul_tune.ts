@@ -1,7 +1,8 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
 import type { Launch, Matrix, TuningLimits } from "../../src/gpu/matrix.ts";
 import { workgroupBytes } from "./matmul_kernels.ts";
-import { defaultLaunch, launchStages, type MatmulUse, shapeOf } from "./matmul_shape.ts";
+import type { MatmulUse } from "./matmul_rows.ts";
+import { defaultLaunch, launchStages, shapeOf } from "./matmul_shape.ts";
 
 /** Raise it when the matmul kernels change: what was measured with others counts no more. */
 export const KERNEL_VERSION = 3;

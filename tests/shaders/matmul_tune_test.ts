@@ -163,6 +163,20 @@ Deno.test("small matrices: up to 16 rows in tiles of four, integers packed in al
   assert.equal(shapeAt(16, "bf16"), "resident 4 floats");
 });
 
+Deno.test("large matrices of few workgroups: three and four rows in tiles of two, prefetched", () => {
+  const shapeAt = (rows: number, of: Partial<Matrix> = {}) => {
+    const shape = matmulShape({ ...matrix(4096), rows: 6144, ...of }, {
+      ...{ rows, splitK: 1, tuning: HARDWARE },
+    });
+    return `${shape.kind} ${shape.rows} ${"stage" in shape ? shape.stage : ""}`;
+  };
+  assert.deepEqual([1, 2, 3, 4, 5].map((rows) => shapeAt(rows)), [
+    ...["staged 1 64", "staged 2 64", "prefetch 2 64", "prefetch 2 64", "staged 5 64"],
+  ]);
+  assert.equal(shapeAt(4, { rows: 28672 }), "staged 4 64");
+  assert.equal(shapeAt(4, { format: "q8" }), "staged 4 64");
+});
+
 Deno.test("a launch from elsewhere counts only where it could have been measured", () => {
   const use = { rows: 4, splitK: 1, tuning: HARDWARE };
   const is = (launch: Launch) => isLaunch(launch, matrix(256), use, LARGE);
