@@ -52,7 +52,7 @@ function layerCase(sizes: Sizes, { perSlot, slots, format }: Run): MicroCase {
     context: CONTEXT,
     make(of) {
       const context = contextOf(of, sizes, { rows, slots });
-      const seen = { rows: rowsOf(of, perSlot, slots), count: rows, perSlot, inOrder: true };
+      const seen = { rows: rowsOf(of, perSlot, slots), count: rows, perSlot };
       return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
         const label = `layers.${i}`;
         const layer = layerOf(of, sizes, { format, label, slots });

@@ -59,8 +59,7 @@ interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
   /**
-   * Absent: keys and values of the rows are stored. Rows of a slot are then all that are in flight of it, at
-   * consecutive cells, the live ones first.
+   * Absent: keys and values of the rows are stored. Each row is then the only one that its slot has in flight.
    */
   readonly own?: OwnHeads | undefined;
   readonly keys: Operand;
@@ -136,7 +135,7 @@ export function ownsHeads(
 ): boolean {
   const { count, headDim, tuning: { software, storageBuffers, workgroupBytes } } = shape;
   return count === 1 && !shape.paths && !software && storageBuffers >= OWN_BUFFERS &&
-    ownBytes(headDim, count) <= workgroupBytes &&
+    ownBytes(headDim, FEW_QUERIES) <= workgroupBytes &&
     blockOf(partial, { ...shape, label: "", tiled: false }).count >= count;
 }
 
@@ -234,7 +233,7 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  const kernel = chunkKernel(shape, { group, tile, fresh: own && perSlot });
+  const kernel = chunkKernel(shape, { group, tile, own: own !== undefined });
   const queries = own ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight } : { q };
   return dispatch(kernel, {
     buffers: { ...queries, keys, values, rows, pages, sums, stats },
@@ -245,7 +244,7 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
       TABLE_PAGES: shape.tablePages,
       KV_SPLITS,
       // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
-      PER_SLOT: perSlot % tile === 0 && !own ? tile : perSlot,
+      PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
       FIRST_ROW: shape.firstRow,
       PATHS: Number(shape.paths),
       ...scoreConstants(shape),

@@ -197,7 +197,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let k$p = vec8_of(load_key(key$p, e));
     //end
     //for o in OWN
-    let k$p = key_vec8(asked$s_$p, key_cell$p, newest, e);
+    let k$p = key_vec8(asked$s_$p, key_cell$p == newest, e);
     //end
     //end
     //for j in QUADS
@@ -281,7 +281,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let v = vec8_of(packed$c);
     //end
     //for o in OWN
-    let v = value_vec8(packed$c, value_cell$c, newest, i);
+    let v = value_vec8(packed$c, value_cell$c == newest, i);
     //end
     //for j in QUADS
     {

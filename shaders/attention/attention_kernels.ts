@@ -23,37 +23,31 @@ export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 const kernels = new Map<string, Kernel>();
 
 /** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
-export const NORM_LANES = 32;
+const NORM_LANES = 32;
 
-/** Bytes of workgroup memory that attention.wgsl takes, at most, where it norms heads of `fresh` rows a slot. */
-export function ownBytes(headDim: number, fresh: number): number {
+/** Bytes of workgroup memory that attention.wgsl takes, at most, where it norms heads itself. */
+export function ownBytes(headDim: number, group: number): number {
   const scores = 16 * (520 + 64 + 8 + MOST_PARTS);
-  return scores + 4 * (THREADS + fresh * NORM_LANES) +
-    4 * headDim * (THREADS / NORM_LANES + 2 * fresh);
+  return scores + 4 * (group + 2) * (headDim + NORM_LANES);
 }
 
 /**
  * Sums of a split of keys for `tile` rows and `group` heads at a time.
  *
- * @param of.fresh rows of a slot whose heads are normed and stored here; undefined: they are stored before.
+ * @param of.own whether heads are normed and stored here: of one row.
  */
 export function chunkKernel(
   { headDim, kvDtype }: Heads,
-  { group, tile, fresh }: {
+  { group, tile, own }: {
     readonly group: number;
     readonly tile: number;
-    readonly fresh?: number | undefined;
+    readonly own: boolean;
   },
 ): Kernel {
-  const kind = fresh === undefined ? "stored" : "own";
-  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${
-    fresh === undefined ? "" : `_own${fresh}`
-  }`;
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${own ? "_own" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = {
-      ...chunkCounts(headDim, group, tile),
-      ...ownCounts(headDim, fresh),
-    };
+    const counts = { ...chunkCounts(headDim, group, tile), ...ownCounts(headDim, group, own) };
+    const kind = own ? "own" : "stored";
     const slots = {
       ...slotsOf(kvDtype),
       queries: `attention/queries_${kind}`,
@@ -63,12 +57,12 @@ export function chunkKernel(
     const code = shader("attention/attention", { slots, counts });
     return kernel(name, code, {
       bindings: [
-        fresh === undefined ? "q" : "qkv",
+        own ? "qkv" : "q",
         ...["keys", "values", "rows", "pages", "sums", "stats"],
-        ...fresh === undefined ? [] : ["rope", "norm_weight"],
+        ...own ? ["rope", "norm_weight"] : [],
       ],
       constants: [
-        ...fresh === undefined ? [] : ["EPS"],
+        ...own ? ["EPS"] : [],
         "KV_HEADS",
         "HEAD_TILES",
         "TABLE_PAGES",
@@ -145,13 +139,10 @@ export function chunkCounts(
 }
 
 /** Numbers of queries_own.wgsl. */
-function ownCounts(headDim: number, fresh: number | undefined): Record<string, number> {
-  const rows = fresh ?? 0;
-  const own = Number(fresh !== undefined);
+function ownCounts(headDim: number, group: number, own: boolean): Record<string, number> {
   return {
-    ...{ STORED: 1 - own, OWN: own },
-    NEW: rows,
-    NEW_TURNS: Math.ceil(2 * rows * NORM_LANES / THREADS),
+    ...{ STORED: Number(!own), OWN: Number(own) },
+    TURNS_OF_HEADS: Math.ceil((group + 2) * NORM_LANES / THREADS),
     NORM_LANES,
     PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
   };

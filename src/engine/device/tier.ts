@@ -80,7 +80,7 @@ export function roundPlans(parts: RoundParts, kind: RoundKind): RoundPlans {
       verification(parts, shape),
       ...targetBody(
         target,
-        { rows: buffers.rows, count, perSlot, paths: !isChain(shape), inOrder: isChain(shape) },
+        { rows: buffers.rows, count, perSlot, paths: !isChain(shape) },
         auxHidden,
       ),
       ...keep ? keep(count) : [],

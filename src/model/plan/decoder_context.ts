@@ -104,11 +104,6 @@ export interface RowsOf {
   readonly perSlot: number;
   /** Whether rows may have paths, as nodes of trees; default false: paths are not looked at. */
   readonly paths?: boolean;
-  /**
-   * Whether the `perSlot` rows are all that a slot has in this forward, at consecutive cells, the live ones
-   * first; default false: not known.
-   */
-  readonly inOrder?: boolean;
 }
 
 /** Where the weights of one layer come from. */

@@ -91,7 +91,7 @@ export function headAttention(
   const io = { matrix: o, x: attentionOutput, xScales: scales };
   const out = branchEnd(context, io, end);
   const launch = { ...heads, count, perSlot, paths, tuning };
-  const own = of.inOrder && ownsHeads({ partial }, launch) ? ownHeads(context, kept) : undefined;
+  const own = ownsHeads({ partial }, launch) ? ownHeads(context, kept) : undefined;
   const [scores, ...combined] = attention(
     { q, own, keys, values, rows, pages, partial, out: attentionOutput, scales },
     { ...launch, label: `${label}.attention` },

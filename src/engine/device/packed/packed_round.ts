@@ -95,11 +95,7 @@ function targetRows(
 ): Dispatch[] {
   const perSlot = alone ? count : 1;
   return [
-    ...targetBody(
-      target,
-      { rows: buffers.rows, count, perSlot, inOrder: alone },
-      drafter?.auxHidden ?? [],
-    ),
+    ...targetBody(target, { rows: buffers.rows, count, perSlot }, drafter?.auxHidden ?? []),
     ...keepAll ? drafter?.catchUp?.keep(count) ?? [] : [],
     ...targetHead(target, count),
     ...chooseRows(target, buffers, { count, perSlot, choice: undefined }),
