@@ -50,9 +50,9 @@ export function chunkKernel(
     const kind = own ? "own" : "stored";
     const slots = {
       ...slotsOf(kvDtype),
-      queries: `attention/queries_${kind}`,
-      prepare: `attention/prepare_${kind}`,
-      kv_put: `fragments/kv_put_${kvDtype}`,
+      queries: `attention/queries/${kind}`,
+      prepare: `attention/queries/prepare_${kind}`,
+      kv_put: `kv/put_${kvDtype}`,
     };
     const code = shader("attention/attention", { slots, counts });
     return kernel(name, code, {
@@ -138,7 +138,7 @@ export function chunkCounts(
   };
 }
 
-/** Numbers of queries_own.wgsl. */
+/** Numbers of queries/own.wgsl. */
 function ownCounts(headDim: number, group: number, own: boolean): Record<string, number> {
   return {
     ...{ STORED: Number(!own), OWN: Number(own) },

@@ -6,7 +6,7 @@
 // is read is asked for before the sum is waited for.
 
 //use fragments/place_head
-//use fragments/norm_scale
+//use attention/norm_scale
 
 override Q_SPAN: u32; // heads of q that are normed together, 1 or all
 override K_SPAN: u32;

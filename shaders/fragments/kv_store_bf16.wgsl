@@ -1,6 +1,6 @@
 // Writes dims w and w + HEAD_DIM / 2 of a row of keys or values, kept as kv_load_bf16.wgsl reads them.
 
-//use fragments/kv_pack_bf16
+//use kv/pack_bf16
 
 fn store_key(row: u32, w: u32, pair: vec2<f32>) {
   keys[row * (HEAD_DIM / 2u) + w] = packed(pair);

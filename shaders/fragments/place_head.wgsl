@@ -6,7 +6,7 @@
 //   kv_store: `fn store_key(row, w, pair)` and `store_value`, of a dtype (kv_store_*.wgsl).
 
 //use fragments/rows
-//use fragments/turned
+//use attention/turned
 //use kv_store
 
 override HEAD_DIM: u32;

@@ -1,6 +1,6 @@
 // Writes vec8s of keys and values as kv_load_bf16.wgsl reads them.
 
-//use fragments/kv_pack_bf16
+//use kv/pack_bf16
 
 fn packed_of(v: Vec8) -> PackedVec8 {
   return vec4<u32>(

@@ -1,6 +1,6 @@
 // Writes vec8s of keys and values as kv_load_f16.wgsl reads them.
 
-//use fragments/kv_pack_f16
+//use kv/pack_f16
 
 fn packed_of(v: Vec8) -> PackedVec8 {
   return vec4<u32>(

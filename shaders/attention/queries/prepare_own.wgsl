@@ -1,4 +1,4 @@
-// Statements of attention.wgsl's `main` that make the head vectors of queries_own.wgsl, while keys and values of
+// Statements of attention.wgsl's `main` that make the head vectors of queries/own.wgsl, while keys and values of
 // older cells are on their way.
 //for s in STEPS
 //for p in PASSES

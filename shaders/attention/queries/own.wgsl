@@ -5,10 +5,10 @@
 //
 // Head vectors, $GROUP queries, the key and the value, have 32 lanes each, which take rope pairs l, l + 32, ...
 // Slot:
-//   kv_put: `fn packed_of(v)`, `fn put_key(row, i, packed)` and `put_value` of a dtype (fragments/kv_put_*.wgsl).
+//   kv_put: `fn packed_of(v)`, `fn put_key(row, i, packed)` and `put_value` of a dtype (kv/put_*.wgsl).
 
-//use fragments/turned
-//use fragments/norm_scale
+//use attention/turned
+//use attention/norm_scale
 //use kv_put
 
 const NORM_LANES = 32u;

@@ -1,1 +1,0 @@
-// queries_stored.wgsl has nothing to prepare.
