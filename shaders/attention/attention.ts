@@ -6,12 +6,12 @@ import {
   groupOf,
   lanesKernel,
   launchedSplits,
-  ownBytes,
   pathGroups,
   SPLIT_CELLS,
   splitsOf,
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
+import type { OwnHeads } from "./own_heads.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -42,17 +42,6 @@ export interface PartialSums {
   readonly sums: Operand;
   /** Peak and total, [rows, heads, splits, 2] f32 */
   readonly stats: Operand;
-}
-
-/** What attention norms, turns and stores itself, see `ownsHeads`. */
-export interface OwnHeads {
-  /** [rows, heads + 2 kvHeads, headDim]: q, k and v as their matmul left them. */
-  readonly qkv: Operand;
-  /** Norms of q and of k, [2, headDim]. */
-  readonly weight: Operand;
-  readonly eps: number;
-  /** cos and sin, [positions, headDim / 2, 2]. */
-  readonly rope: Operand;
 }
 
 interface AttentionBuffers {
@@ -124,23 +113,6 @@ export function partialWords(
 export function notesScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
-
-/**
- * Whether attention had better norm, turn and store the heads of its rows, `AttentionBuffers.own`: one row. Where
- * workgroups are many, all of which ask for their keys first, it takes longer than a dispatch before it.
- */
-export function ownsHeads(
-  { partial }: Pick<AttentionBuffers, "partial">,
-  shape: Omit<AttentionShape, "label">,
-): boolean {
-  const { count, headDim, tuning: { software, storageBuffers, workgroupBytes } } = shape;
-  return count === 1 && !shape.paths && !software && storageBuffers >= OWN_BUFFERS &&
-    ownBytes(headDim, FEW_QUERIES) <= workgroupBytes &&
-    blockOf(partial, { ...shape, label: "", tiled: false }).count >= count;
-}
-
-/** Storage buffers of attention that norms heads. */
-const OWN_BUFFERS = 9;
 
 /** Records attention of `count` rows over the pages of their slots. */
 export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {

@@ -25,7 +25,8 @@
 //     `Vec8` and VEC8S as declared here.
 //   queries: bindings 0 to 2, and `fn query_vec8(query, at, e)`, vec8 e of a query of the workgroup whose head is at
 //     `at`: stored ones (queries/stored.wgsl), or ones that are made here (queries/own.wgsl).
-//   prepare: the statements that do so, once all keys are asked for (queries/prepare_*.wgsl): then STORED is 0 and OWN 1.
+//   prepare: the statements that do so, once all keys are asked for (queries/prepare_*.wgsl): then STORED is 0
+//     and OWN 1.
 
 //use fragments/rows
 //use fragments/soft_cap

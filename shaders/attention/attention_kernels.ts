@@ -9,9 +9,9 @@ export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /** Invocations of its workgroup. */
-const THREADS = 128;
+export const THREADS = 128;
 /** Most parts of a split whose sums are added one after the other. */
-const MOST_PARTS = 16;
+export const MOST_PARTS = 16;
 /** Most invocations of a workgroup of attention_combine.wgsl. */
 const COMBINE_THREADS = 256;
 /** Its lanes. */
@@ -23,13 +23,7 @@ export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 const kernels = new Map<string, Kernel>();
 
 /** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
-const NORM_LANES = 32;
-
-/** Bytes of workgroup memory that attention.wgsl takes, at most, where it norms heads itself. */
-export function ownBytes(headDim: number, group: number): number {
-  const scores = 16 * (520 + 64 + 8 + MOST_PARTS);
-  return scores + 4 * (group + 2) * (headDim + NORM_LANES);
-}
+export const NORM_LANES = 32;
 
 /**
  * Sums of a split of keys for `tile` rows and `group` heads at a time.

@@ -2,7 +2,8 @@
 // attention over stored heads do, and near what float64 gives.
 
 import assert from "node:assert/strict";
-import { attention, ownsHeads, partialWords } from "../../shaders/attention/attention.ts";
+import { attention, partialWords } from "../../shaders/attention/attention.ts";
+import { ownsHeads } from "../../shaders/attention/own_heads.ts";
 import { normRopeStore } from "../../shaders/attention/norm_rope_store.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -85,21 +86,13 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
 }
 
 Deno.test("attention norms heads itself for one row, with buffers enough for it", () => {
-  const heads = {
-    heads: 4,
-    kvHeads: 2,
-    headDim: 128,
-    tablePages: TABLE_PAGES,
-    kvDtype: "f32",
-  } as const;
-  const words = partialWords(heads, 8, HARDWARE);
-  const partial = { sums: device.filled(words.sums), stats: device.filled(words.stats) };
-  const one = { ...heads, scale: 1, count: 1, perSlot: 1, paths: false, tuning: HARDWARE };
-  assert.ok(ownsHeads({ partial }, one));
-  assert.ok(!ownsHeads({ partial }, { ...one, count: 2 }));
-  assert.ok(!ownsHeads({ partial }, { ...one, paths: true }));
-  assert.ok(!ownsHeads({ partial }, { ...one, tuning: tuning(true) }));
-  assert.ok(!ownsHeads({ partial }, { ...one, tuning: { ...HARDWARE, storageBuffers: 8 } }));
+  const one = { headDim: 128, count: 1, paths: false, tuning: HARDWARE };
+  assert.ok(ownsHeads(one));
+  assert.ok(!ownsHeads({ ...one, count: 2 }));
+  assert.ok(!ownsHeads({ ...one, paths: true }));
+  assert.ok(!ownsHeads({ ...one, tuning: tuning(true) }));
+  assert.ok(!ownsHeads({ ...one, tuning: { ...HARDWARE, storageBuffers: 8 } }));
+  assert.ok(!ownsHeads({ ...one, headDim: 256, tuning: { ...HARDWARE, workgroupBytes: 16384 } }));
 });
 
 type GPUOperand = ReturnType<typeof device.words>;

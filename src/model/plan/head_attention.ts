@@ -1,10 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import {
-  attention,
-  notesScales,
-  type OwnHeads,
-  ownsHeads,
-} from "../../../shaders/attention/attention.ts";
+import { attention, notesScales } from "../../../shaders/attention/attention.ts";
+import { type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
@@ -91,7 +87,7 @@ export function headAttention(
   const io = { matrix: o, x: attentionOutput, xScales: scales };
   const out = branchEnd(context, io, end);
   const launch = { ...heads, count, perSlot, paths, tuning };
-  const own = ownsHeads({ partial }, launch) ? ownHeads(context, kept) : undefined;
+  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
   const [scores, ...combined] = attention(
     { q, own, keys, values, rows, pages, partial, out: attentionOutput, scales },
     { ...launch, label: `${label}.attention` },
