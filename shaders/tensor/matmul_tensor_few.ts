@@ -24,6 +24,7 @@ export interface FewTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  readonly guarded?: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
@@ -33,8 +34,9 @@ export function fewRows({ m }: MatrixUnit): number {
   return m / 2;
 }
 
-function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number) {
-  const { columns, stage, ahead } = tile;
+function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number, range = 0) {
+  const { columns, stage, ahead, guarded = false } = tile;
+  const perRow = columns * n / 2;
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
   return {
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
@@ -44,6 +46,10 @@ function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number) {
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
+    TURNS: Math.ceil(rows * perRow / lanes),
+    RAGGED: Number(range % (stage * ahead) !== 0),
+    GUARDED: Number(guarded),
+    CLAMPED: Number(!guarded),
   };
 }
 
@@ -54,24 +60,26 @@ export function fewFits(
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
 ): boolean {
   const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, 1);
-  return tile.stage % unit.k === 0 &&
+  return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
 
 const kernels = new Map<string, Kernel>();
 
 function fewKernel(
-  { unit, tile, rows, halved = false, precision = "f32" }: FewMatmul,
+  { unit, tile, rows, matrix, splitK = 1, halved = false, precision = "f32" }: FewMatmul,
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead];
+  const range = matrix.cols / splitK;
+  const ragged = range % (tile.stage * tile.ahead) !== 0;
+  const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead, Number(ragged), Number(tile.guarded ?? 0)];
   const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
       slots: unitsSlots(epilogue),
       counts: {
-        ...countsOf(unit, tile, rows),
+        ...countsOf(unit, tile, rows, range),
         ...formatCounts(halved, precision),
         ...epilogue.counts,
       },

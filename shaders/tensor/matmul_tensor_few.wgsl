@@ -35,17 +35,18 @@ override SPLIT_K: u32;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const LO_ROW = $UNIT_Mu / 2u;
+const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 // hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
-// Four sums of hi and of lo.
-fn sum_at(at: u32) -> vec4<f32> {
-  var sum = bitcast<vec4<f32>>(ws[at]);
+// The sums of hi and of lo.
+fn sum(at: u32) -> f32 {
+  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);
+  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu / 2u][at % 4u]);
   //end
   return sum;
 }
@@ -56,6 +57,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let pair = tile.y * ($TILE_COLSu / 2u);
   let range = COLS / 8u / SPLIT_K;
   let begin = tile.z * range;
+  // Of the lane's outputs; from memory, which answers while weights do.
+  let column = pair + lane % PER_ROW;
+  let own = min(column, half - 1u);
+  let own_scale = vec2(w_scales[own], w_scales[own + half]);
+  //for t in TURNS
+  let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
+  let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
+  //end
 
   //for u in W_LOADS
   let w_chunk$u = lane + $uu * $LANESu;
@@ -87,7 +96,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
-    if (k + $au * CHUNKS < range) {
+    //for g in RAGGED
+    if (k + $au * CHUNKS < range)
+    //end
+    {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
         ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
@@ -107,8 +119,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
       workgroupBarrier();
+      //for g in GUARDED
       let next = k + ($au + $AHEADu) * CHUNKS;
-      if (next < range) {
+      if (next < range)
+      //end
+      //for g in CLAMPED
+      let next = min(k + ($au + $AHEADu) * CHUNKS, range - CHUNKS);
+      //end
+      {
         //for u in W_LOADS
         w$a_$u = weights[w_from$u + next];
         //end
@@ -134,27 +152,24 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //end
   }
 
-  // The sums of hi and of lo, then what they make.
+  // The sums of hi and of lo, then what they make: a lane has a pair of columns, PER_ROW lanes have a row.
   //for c in OWN_C
   subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
   //end
   workgroupBarrier();
-  for (var i = lane; i < $X_ROWSu * $HALF_WORDSu; i += $LANESu) {
-    let r = i / $HALF_WORDSu;
-    let x_scale = inverse(x_scales[r]);
-    for (var c = 0u; c < $OWN_Cu; c++) {
-      let column = pair + c * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-      let at = c * $SUM_WORDSu + r * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
-      let first = sum_at(at);
-      let second = sum_at(at + $HALF_WORDSu);
-      for (var e = 0u; e < 4u; e++) {
-        if (column + e < half) {
-          let w = vec2(inverse(w_scales[column + e]), inverse(w_scales[column + e + half]));
-          let y = vec2(first[e], second[e]) * x_scale * w;
-          epilogue(tile.z * $X_ROWSu + r, column + e, half, y);
-        }
-      }
+  let out_scale = vec2(inverse(own_scale.x), inverse(own_scale.y));
+  let sum_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
+  //for t in TURNS
+  {
+    if (row$t < $X_ROWSu && column < half) {
+      let at = sum_at + row$t * $UNIT_Nu;
+      let y = vec2(sum(at), sum(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
+      epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
     }
-    end_row(r);
+    fold(PER_ROW);
+    if (row$t < $X_ROWSu && lane % PER_ROW == 0u) {
+      end_row(row$t);
+    }
   }
+  //end
 }
