@@ -144,7 +144,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   const { name, n, k, split } = shape;
   const all: Buffers[] = [];
   for (let i = 0; i < (small ? 1 : Math.max(1, Math.ceil((160 << 20) / (2 * n * k)))); i++) {
-    const buffers = await buffersOf(bench, shape, 17 * split, 10 + i);
+    const buffers = await buffersOf(bench, shape, 16 * split, 10 + i);
     await run(bench, [
       rowScales({ x: buffers.x, scales: buffers.xScales }, { rows: 16, cols: k }),
       halveWeights({ ...buffers, scales: buffers.wScales }, { rows: n, cols: k }),

@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import type { Precision, TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
@@ -31,13 +31,15 @@ type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
 
 /** Most rows that the kernel is for. */
 export function fewRows({ m }: MatrixUnit): number {
-  return m / 2;
+  return m;
 }
 
-function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number, range = 0) {
+function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, { rows, range = 0, precision = "f32" }: { rows: number; range?: number; precision?: Precision }) {
   const { columns, stage, ahead, guarded = false } = tile;
   const perRow = columns * n / 2;
-  const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
+  const apart = Number(precision === "f32" && rows > m / 2);
+  const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, (1 + apart) * m * n / 4];
+  const LO_ROW = apart ? m : m / 2;
   return {
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
     ...{ CHUNKS, TILE_COLS, SUM_WORDS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k },
@@ -45,7 +47,9 @@ function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number, r
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / lanes),
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
-    X_WORDS: m * (CHUNKS + 1),
+    X_WORDS: (1 + apart) * m * (CHUNKS + 1),
+    LO_ROW,
+    APART: apart,
     TURNS: Math.ceil(rows * perRow / lanes),
     RAGGED: Number(range % (stage * ahead) !== 0),
     GUARDED: Number(guarded),
@@ -59,7 +63,7 @@ export function fewFits(
   tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, 1);
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: fewRows(unit) });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -79,7 +83,7 @@ function fewKernel(
     const code = shader("tensor/matmul_tensor_few", {
       slots: unitsSlots(epilogue),
       counts: {
-        ...countsOf(unit, tile, rows, range),
+        ...countsOf(unit, tile, { rows, range, precision }),
         ...formatCounts(halved, precision),
         ...epilogue.counts,
       },

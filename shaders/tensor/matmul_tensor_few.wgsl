@@ -34,7 +34,7 @@ override SPLIT_K: u32;
 
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
-const LO_ROW = $UNIT_Mu / 2u;
+const LO_ROW = $LO_ROWu; // where lo begins: in the same tile, or where rows are many the next
 const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
@@ -46,7 +46,7 @@ var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 fn sum(at: u32) -> f32 {
   var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu / 2u][at % 4u]);
+  sum += bitcast<f32>(ws[at / 4u + LO_ROW * $UNIT_Nu / 4u][at % 4u]);
   //end
   return sum;
 }
@@ -92,6 +92,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   //for c in OWN_C
   var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //for l in APART
+  var lo$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
+  //end
   //end
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
@@ -140,10 +143,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       {
         let at = $su * $UNIT_Ku / 8u;
         let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+        //for l in APART
+        let lo_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at + LO_ROW * PITCH, PITCH);
+        //end
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
           &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
         sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+        //for l in APART
+        lo$c = subgroupMatrixMultiplyAccumulate(lo_tile, w_tile$c, lo$c);
+        //end
         //end
       }
       //end
@@ -155,6 +164,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   // The sums of hi and of lo, then what they make: a lane has a pair of columns, PER_ROW lanes have a row.
   //for c in OWN_C
   subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
+  //for l in APART
+  subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu + $(UNIT_M * HALF_WORDS * 2)u, lo$c, $UNIT_Nu / 4u);
+  //end
   //end
   workgroupBarrier();
   let out_scale = vec2(inverse(own_scale.x), inverse(own_scale.y));

@@ -123,7 +123,7 @@ Deno.test({
     }
     const { m } = unit as MatrixUnit;
     for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m + 1, 33]) {
-      for (const tile of rows > m / 2 ? TILES : [...TILES, ...FEW_TILES]) {
+      for (const tile of rows > fewRows(unit as MatrixUnit) ? TILES : [...TILES, ...FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
         assert.deepEqual(
           out,
