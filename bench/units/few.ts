@@ -17,6 +17,11 @@ import {
 import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
+import {
+  heldFits,
+  matmulTensorHeld,
+  plainRow,
+} from "../../shaders/tensor/matmul_tensor_held.ts";
 import { halveWeights, matmulTensor, rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
@@ -39,6 +44,7 @@ const { values: flags } = parseArgs({
     rows: { type: "string", default: "1,8" },
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     tiles: { type: "string", default: "" },
+    held: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
   },
@@ -72,7 +78,7 @@ const ALL: readonly Shape[] = [
   { name: "head", n: 128256, k: 4096, split: 1, end: "store" },
 ];
 const ODD = ["store", "swiglu", "qkv"].map((end) =>
-  ({ name: `odd ${end}`, n: 1536, k: 512, split: 1, end }) as Shape
+  ({ name: `odd ${end}`, n: 768, k: 256, split: 1, end }) as Shape
 );
 const SHAPES = small ? ODD : ALL.filter(({ name }) => flags.shapes.split(",").includes(name));
 
@@ -83,12 +89,14 @@ const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
 ).filter(({ columns, stage, ahead }) =>
   columns * stage * ahead <= 512 && columns * stage * ahead >= 128
 );
-const TILES: readonly FewTile[] = flags.tiles === ""
-  ? DEFAULT
-  : flags.tiles.split(",").map((text) => {
+function tilesOf(list: string): FewTile[] {
+  return list.split(",").map((text) => {
     const [columns = 1, stage = 64, ahead = 2, guarded = 0] = text.split(".").map(Number);
-    return { columns, stage, ahead, guarded: guarded > 0 };
+    return { columns, stage, ahead, guarded };
   });
+}
+const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : tilesOf(flags.tiles);
+const HELD: readonly FewTile[] = flags.held === "" ? [] : tilesOf(flags.held);
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(gpu.device, "words", values.byteLength);
@@ -182,6 +190,13 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
     await add(Object.values(few).join(" "), (b) => [
       matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
+    ]);
+  }
+  const range = k / split;
+  for (const few of rows > 1 ? [] : HELD) {
+    if (!heldFits(unit, few, { range, limits: gpu.limits })) continue;
+    await add(`held ${Object.values(few).join(" ")}`, (b) => [
+      matmulTensorHeld(b, { ...of, shard: shardOf(b), tile: few, row: plainRow(b.xScales) }),
     ]);
   }
   await timeRounds(variants);

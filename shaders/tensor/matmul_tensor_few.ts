@@ -24,7 +24,7 @@ export interface FewTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  readonly guarded?: boolean;
+  readonly guarded?: number;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
@@ -35,7 +35,7 @@ export function fewRows({ m }: MatrixUnit): number {
 }
 
 function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, { rows, range = 0, precision = "f32" }: { rows: number; range?: number; precision?: Precision }) {
-  const { columns, stage, ahead, guarded = false } = tile;
+  const { columns, stage, ahead, guarded = 0 } = tile;
   const perRow = columns * n / 2;
   const apart = Number(precision === "f32" && rows > m / 2);
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, (1 + apart) * m * n / 4];
@@ -51,9 +51,11 @@ function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, { rows, range =
     LO_ROW,
     APART: apart,
     TURNS: Math.ceil(rows * perRow / lanes),
-    RAGGED: Number(range % (stage * ahead) !== 0),
-    GUARDED: Number(guarded),
-    CLAMPED: Number(!guarded),
+    RAGGED: Number(range % (stage * ahead) !== 0 || (guarded & 2) > 0),
+    GUARDED: guarded & 1,
+    CLAMPED: 1 - (guarded & 1),
+    LATE: guarded >> 2 & 1,
+    EARLY: 1 - (guarded >> 2 & 1),
   };
 }
 
@@ -77,7 +79,7 @@ function fewKernel(
   const { m, n, k, lanes } = unit;
   const range = matrix.cols / splitK;
   const ragged = range % (tile.stage * tile.ahead) !== 0;
-  const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead, Number(ragged), Number(tile.guarded ?? 0)];
+  const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead, Number(ragged), tile.guarded ?? 0];
   const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {

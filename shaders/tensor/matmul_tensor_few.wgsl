@@ -122,6 +122,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
       workgroupBarrier();
+      //for e in EARLY
+      {
       //for g in GUARDED
       let next = k + ($au + $AHEADu) * CHUNKS;
       if (next < range)
@@ -138,6 +140,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
+      }
+      //end
       // A loop takes a tenth longer: drivers do not unroll it.
       //for s in STEPS
       {
@@ -154,6 +158,26 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         lo$c = subgroupMatrixMultiplyAccumulate(lo_tile, w_tile$c, lo$c);
         //end
         //end
+      }
+      //end
+      //for e in LATE
+      {
+      //for g in GUARDED
+      let next = k + ($au + $AHEADu) * CHUNKS;
+      if (next < range)
+      //end
+      //for g in CLAMPED
+      let next = min(k + ($au + $AHEADu) * CHUNKS, range - CHUNKS);
+      //end
+      {
+        //for u in W_LOADS
+        w$a_$u = weights[w_from$u + next];
+        //end
+        //for u in X_LOADS
+        xa$a_$u = x[x_from$u + next * 2u];
+        xb$a_$u = x[x_from$u + next * 2u + 1u];
+        //end
+      }
       }
       //end
       workgroupBarrier();
