@@ -105,7 +105,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+        ws[w_to$u + $(a * WS_SLOT)u] = eight_halves(w$a_$u, w_scale$u);
       }
       //end
       //for u in X_LOADS
@@ -113,15 +113,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = packed(cut(a), cut(b));
-        xs[x_to$u + LO_ROW * PITCH] = packed(a - cut(a), b - cut(b));
+        xs[x_to$u + $(a * XS_SLOT)u] = packed(cut(a), cut(b));
+        xs[x_to$u + LO_ROW * PITCH + $(a * XS_SLOT)u] = packed(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = packed(a, b);
+        xs[x_to$u + $(a * XS_SLOT)u] = packed(a, b);
         //end
       }
       //end
+      //for b in BAR_ONE
       workgroupBarrier();
+      //end
       //for e in EARLY
       {
       //for g in GUARDED
@@ -146,13 +148,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //for s in STEPS
       {
         let at = $su * $UNIT_Ku / 8u;
-        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at + $(a * XS_SLOT)u, PITCH);
         //for l in APART
-        let lo_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at + LO_ROW * PITCH, PITCH);
+        let lo_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at + LO_ROW * PITCH + $(a * XS_SLOT)u, PITCH);
         //end
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
+          &ws, $cu * $UNIT_Nu * PITCH + at + $(a * WS_SLOT)u, PITCH);
         sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
         //for l in APART
         lo$c = subgroupMatrixMultiplyAccumulate(lo_tile, w_tile$c, lo$c);
@@ -180,10 +182,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       }
       //end
+      //for b in BAR_TWO
       workgroupBarrier();
+      //end
     }
     //end
   }
+  workgroupBarrier();
 
   // The sums of hi and of lo, then what they make: a lane has a pair of columns, PER_ROW lanes have a row.
   //for c in OWN_C

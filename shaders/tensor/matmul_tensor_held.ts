@@ -70,16 +70,17 @@ export type HeldMatmul = Omit<TensorMatmul, "tile" | "rows"> & {
   readonly row: HeldRow;
 };
 
-function countsOf({ m, n, k, lanes }: MatrixUnit, { columns, stage, ahead }: FewTile, range: number) {
+function countsOf({ m, n, k, lanes }: MatrixUnit, { columns, stage, ahead, guarded = 0 }: FewTile, range: number) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
   return {
     ...{ OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k, RANGE: range / 8 },
     ...{ CHUNKS, TILE_COLS, SUM_WORDS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k },
     UNIT_HALF: n / 2,
-    RAGGED: Number(range % (stage * ahead) !== 0),
+    RAGGED: Number(range % (stage * ahead) !== 0 || (guarded & 2) > 0),
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
-    X_WORDS: range / 4 + m,
+    X_WORDS: range / 4 + m * k / 8,
+    BARRIERS: guarded & 8 ? 0 : 1,
   };
 }
 
@@ -94,7 +95,7 @@ export function heldFits(
 ): boolean {
   const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, range);
   return range % tile.stage === 0 && tile.stage % unit.k === 0 && unit.k % 8 === 0 &&
-    range / 8 % (unit.m / 2) === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
+    range / 8 % (unit.m / 2 * (unit.k / 8)) === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
 
@@ -115,7 +116,7 @@ function heldKernel(
 ): Kernel {
   const { m, n, k, lanes } = unit;
   const range = matrix.cols / splitK;
-  const parts = [m, n, k, lanes, range, tile.columns, tile.stage, tile.ahead];
+  const parts = [m, n, k, lanes, range, tile.columns, tile.stage, tile.ahead, tile.guarded ?? 0];
   const kind = kindOf(halved, precision);
   const name = `matmul_tensor_held${kind}_${row.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {

@@ -2,8 +2,8 @@
 // and lo over the whole of a workgroup's range of k: only weights pass through it stage by stage.
 //
 // A workgroup is one subgroup as in matmul_tensor_few.wgsl, and makes $OWN_C tiles of columns. Eight numbers of x
-// are a chunk of hi and one of lo, eight chunks of each in turn: read as a unit's tile whose rows begin a chunk
-// apart, the first row is hi and row 8 is lo; what the others are decides nothing that is read.
+// are a chunk of hi and one of lo, LO_PLACE chunks of each in turn: read as a unit's tile whose rows begin STRIDE chunks
+// apart, the first row is hi and row LO_ROW is lo; what the others are decides nothing that is read.
 // COLS / SPLIT_K / 8 is $RANGE. Slots:
 //   out, epilogue: as of matmul_tensor_few.wgsl.
 //   held: what `hold` declares outside of functions.
@@ -37,22 +37,24 @@ const RANGE = $RANGEu; // chunks
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const LO_ROW = $UNIT_Mu / 2u;
+const STRIDE = $UNIT_Ku / 8u; // the least that a tile's rows may lie apart, in chunks
+const LO_PLACE = LO_ROW * STRIDE;
 const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// Chunk i of hi at place(i), that of lo LO_ROW behind; the last tile ends beyond them.
+// Chunk i of hi at place(i), that of lo LO_PLACE behind; the last tile ends beyond them.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 fn place(chunk: u32) -> u32 {
-  return chunk + chunk / LO_ROW * LO_ROW;
+  return chunk + chunk / LO_PLACE * LO_PLACE;
 }
 
 // Eight numbers of x times its scale.
 fn put_chunk(chunk: u32, a: vec4<f32>, b: vec4<f32>) {
   //for l in LOW
   xs[place(chunk)] = packed(cut(a), cut(b));
-  xs[place(chunk) + LO_ROW] = packed(a - cut(a), b - cut(b));
+  xs[place(chunk) + LO_PLACE] = packed(a - cut(a), b - cut(b));
   //end
   //for l in ROUNDED
   xs[place(chunk)] = packed(a, b);
@@ -109,7 +111,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
       }
       //end
+      //for b in BARRIERS
       workgroupBarrier();
+      //end
       let next = k + ($au + $AHEADu) * CHUNKS;
       if (next < RANGE) {
         //for u in W_LOADS
@@ -120,7 +124,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       {
         let at = $su * $UNIT_Ku / 8u;
         let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
-          &xs, place(k + $au * CHUNKS + at), 1u);
+          &xs, place(k + $au * CHUNKS + at), STRIDE);
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
           &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
@@ -128,10 +132,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //end
       }
       //end
+      //for b in BARRIERS
       workgroupBarrier();
+      //end
     }
     //end
   }
+  workgroupBarrier();
 
   //for c in OWN_C
   subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
