@@ -22,7 +22,7 @@ import {
   matmulTensorHeld,
   plainRow,
 } from "../../shaders/tensor/matmul_tensor_held.ts";
-import { halveWeights, matmulTensor, rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { halveWeights, matmulTensor, rowScales, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -45,6 +45,7 @@ const { values: flags } = parseArgs({
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     tiles: { type: "string", default: "" },
     held: { type: "string", default: "" },
+    tensor: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
   },
@@ -182,9 +183,19 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     ...{ unit, rows, matrix: { rows: n, cols: k }, splitK: split, label: name },
     ...{ halved: true, epilogue },
   };
+  const range = k / split;
   const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
   if (tile) {
-    await add("matmul_tensor", (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })]);
+    await add(`matmul_tensor ${JSON.stringify(Object.values(tile))}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })]);
+  }
+  for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = text.split(".")
+      .map(Number);
+    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead } as const;
+    if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
+      continue;
+    }
+    await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
     if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
@@ -192,7 +203,6 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
       matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
     ]);
   }
-  const range = k / split;
   for (const few of rows > 1 ? [] : HELD) {
     if (!heldFits(unit, few, { range, limits: gpu.limits })) continue;
     await add(`held ${Object.values(few).join(" ")}`, (b) => [
