@@ -90,13 +90,13 @@ const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
 ).filter(({ columns, stage, ahead }) =>
   columns * stage * ahead <= 512 && columns * stage * ahead >= 128
 );
-function tilesOf(list: string): FewTile[] {
+function tilesOf(list: string): (FewTile & { n?: number })[] {
   return list.split(",").map((text) => {
-    const [columns = 1, stage = 64, ahead = 2, guarded = 0] = text.split(".").map(Number);
-    return { columns, stage, ahead, guarded };
+    const [columns = 1, stage = 64, ahead = 2, guarded = 0, n = 0] = text.split(".").map(Number);
+    return { columns, stage, ahead, guarded, n };
   });
 }
-const TILES: readonly FewTile[] = flags.tiles === "" ? DEFAULT : tilesOf(flags.tiles);
+const TILES: readonly (FewTile & { n?: number })[] = flags.tiles === "" ? DEFAULT : tilesOf(flags.tiles);
 const HELD: readonly FewTile[] = flags.held === "" ? [] : tilesOf(flags.held);
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
@@ -198,9 +198,10 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
-    if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
+    const own = few.n ? { ...unit, n: few.n } : unit;
+    if (k / split % few.stage !== 0 || !fewFits(own, few, gpu.limits)) continue;
     await add(Object.values(few).join(" "), (b) => [
-      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
+      matmulTensorFew(b, { ...of, unit: own, shard: shardOf(b), tile: few }),
     ]);
   }
   for (const few of rows > 1 ? [] : HELD) {
@@ -234,12 +235,13 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
 async function timeRounds(variants: readonly Variant[]): Promise<void> {
   const [first] = variants;
   const from = performance.now();
-  while (first && !small && performance.now() - from < 200) await sample(first.programs, 60);
+  while (first && !small && performance.now() - from < 300) await sample(first.programs, 600);
   for (let round = 0; round < Number(flags.rounds); round++) {
-    for (const { programs, us } of variants) us.push(1000 * await sample(programs, 24));
+    for (const { programs, us } of variants) us.push(1000 * await sample(programs, 48));
   }
 }
 
+say(JSON.stringify([...(gpu.device as unknown as { adapterInfo: { subgroupMatrixConfigs: Iterable<unknown> } }).adapterInfo?.subgroupMatrixConfigs ?? []]));
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
 for (const rows of flags.rows.split(",").map(Number)) {
   for (const shape of SHAPES) await shapeAt(shape, rows);
