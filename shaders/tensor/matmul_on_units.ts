@@ -15,8 +15,11 @@ import {
   tensorShards,
   type TensorTile,
 } from "./matmul_tensor.ts";
+import type { NormOfRows } from "../matmul/hold/hold.ts";
 import { fewTile } from "./few_tiles.ts";
-import { matmulTensorFew } from "./matmul_tensor_few.ts";
+import { heldTile } from "./held_tiles.ts";
+import { type FewTile, matmulTensorFew } from "./matmul_tensor_few.ts";
+import { matmulTensorHeld, normedRow } from "./matmul_tensor_held.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
@@ -44,10 +47,12 @@ export function matmulOnUnits(
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, tuning: { tensor }, label }: {
+  { rows, epilogue, splitK, norm, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
+    /** Of x on the way, where `normsOnUnits`; x has no scales then. */
+    readonly norm?: NormOfRows | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -58,6 +63,15 @@ export function matmulOnUnits(
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
+  if (norm) {
+    const tile = heldTile(unit, limits, cols) as FewTile;
+    const row = normedRow(norm, { cols, lanes: unit.lanes });
+    return matrix.shards.map((shard, i) => {
+      const { scales: wScales, halved } = shards[i] as TensorShard;
+      const of = { unit, tile, row, matrix, shard, halved, epilogue, precision, label };
+      return matmulTensorHeld({ x, out, wScales }, of);
+    });
+  }
   const use = { rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, halved } = shards[i] as TensorShard;

@@ -39,28 +39,22 @@ export function plainRow(xScales: Operand): HeldRow {
   };
 }
 
-/** Scales that a norm makes the largest, for who lowers them: [2, rows]. */
-export interface Lowered {
-  readonly scales: Operand;
-  readonly rows: number;
-}
-
 /** A row that is normed on the way, which gives its scale. */
 export function normedRow(
   norm: NormOfRows,
-  { cols, lanes, lowered }: {
+  { cols, lanes }: {
     readonly cols: number;
     /** Of a subgroup. */
     readonly lanes: number;
-    readonly lowered?: Lowered | undefined;
   },
 ): HeldRow {
+  const { lowered } = norm;
   const { name, buffers, constants, counts } = normedRows(norm, { cols, rows: 1 });
   return {
     name: `${name}${lowered ? "_lowered" : ""}`,
     slots: { hold: "tensor/hold_normed", held: "tensor/held_normed" },
     buffers: lowered ? { ...buffers, lowered: lowered.scales } : buffers,
-    constants: lowered ? { ...constants, LOWERED_ROWS: lowered.rows } : constants,
+    constants: lowered ? { ...constants, LOWERED_ROWS: lowered.stride } : constants,
     counts: { ...counts({ threads: lanes }), THREADS: lanes, ROWS: 1, LOWERS: Number(!!lowered) },
   };
 }

@@ -118,8 +118,11 @@ for (const splitK of [0, 3]) {
       const stream = device.filled(cols);
       const lowered = device.filled(2 * stride);
       const row = normedRow(
-        { weight, eps: norm.eps, lanes, added: splitK > 0 ? { sums, splitK, stream } : undefined },
-        { cols, lanes: unit.lanes, lowered: { scales: lowered, rows: stride } },
+        {
+          ...{ weight, eps: norm.eps, lanes, lowered: { scales: lowered, stride } },
+          added: splitK > 0 ? { sums, splitK, stream } : undefined,
+        },
+        { cols, lanes: unit.lanes },
       );
       const tile = { columns: 1, stage: 64, ahead: 2 };
       await device.run([

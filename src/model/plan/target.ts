@@ -129,7 +129,10 @@ export function targetBody(
     const entry = { from, weight: weight.inputNorm, auxHidden: copies };
     const entered = layerInput(target, layer, entry, count);
     const attention = attentionBlock(target, layer, entered.input, of);
-    const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
+    const mlp = mlpBlock(target, layer, {
+      ...{ stream: attention.stream, rows: count, end: "sums" },
+      fresh: entered.input.xScales !== undefined,
+    });
     plan.push(...entered.plan, ...attention.plan, ...mlp.plan);
     from = mlp.stream;
   }
