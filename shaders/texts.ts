@@ -111,7 +111,6 @@ import epilogueSwiglu from "./matmul/epilogue/swiglu.wgsl" with { type: "text" }
 import holdCombined from "./matmul/hold/combined.wgsl" with { type: "text" };
 import holdCombinedHeld from "./matmul/hold/combined_held.wgsl" with { type: "text" };
 import holdNormed from "./matmul/hold/normed.wgsl" with { type: "text" };
-import holdNormedSquares from "./matmul/hold/normed_squares.wgsl" with { type: "text" };
 import holdNormedHeld from "./matmul/hold/normed_held.wgsl" with { type: "text" };
 import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
 import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
@@ -176,12 +175,7 @@ import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
 import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
-import heldNormed from "./tensor/held_normed.wgsl" with { type: "text" };
-import heldRow from "./tensor/held_row.wgsl" with { type: "text" };
-import holdNormedOnUnits from "./tensor/hold_normed.wgsl" with { type: "text" };
-import holdRow from "./tensor/hold_row.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
-import matmulTensorHeld from "./tensor/matmul_tensor_held.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
 import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
@@ -326,7 +320,6 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/epilogue/swiglu": epilogueSwiglu,
   "matmul/hold/combined": holdCombined,
   "matmul/hold/combined_held": holdCombinedHeld,
-  "matmul/hold/normed_squares": holdNormedSquares,
   "matmul/hold/normed": holdNormed,
   "matmul/hold/normed_held": holdNormedHeld,
   "matmul/hold/rows": holdRows,
@@ -392,12 +385,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/to_f16": toF16,
   "tensor/halve_weights": halveWeights,
   "tensor/matmul_tensor": matmulTensor,
-  "tensor/held_normed": heldNormed,
-  "tensor/held_row": heldRow,
-  "tensor/hold_normed": holdNormedOnUnits,
-  "tensor/hold_row": holdRow,
   "tensor/matmul_tensor_few": matmulTensorFew,
-  "tensor/matmul_tensor_held": matmulTensorHeld,
   "tensor/out_noted": outNoted,
   "tensor/out_store": outStore,
   "tensor/row_scales": rowScales,

@@ -1,9 +1,10 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2,2.64.2]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2.1,2.64.2.0]
 //
-// A tile is columns.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
+// A tile is columns.stage.ahead.branched, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
+// subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
 // same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
 // two times of a round, so that clocks matter little. The bits of all variants must be the same.
 import { parseArgs } from "node:util";
@@ -18,11 +19,11 @@ import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epi
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
 import {
-  heldFits,
-  matmulTensorHeld,
-  plainRow,
-} from "../../shaders/tensor/matmul_tensor_held.ts";
-import { halveWeights, matmulTensor, rowScales, tileBytes } from "../../shaders/tensor/matmul_tensor.ts";
+  halveWeights,
+  matmulTensor,
+  rowScales,
+  tileBytes,
+} from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -44,7 +45,6 @@ const { values: flags } = parseArgs({
     rows: { type: "string", default: "1,8" },
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
     tiles: { type: "string", default: "" },
-    held: { type: "string", default: "" },
     tensor: { type: "string", default: "" },
     rounds: { type: "string", default: "7" },
     seconds: { type: "string", default: "60" },
@@ -85,19 +85,19 @@ const SHAPES = small ? ODD : ALL.filter(({ name }) => flags.shapes.split(",").in
 
 const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
   [32, 64, 128, 256].flatMap((stage) =>
-    [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead }))
+    [1, 2, 3, 4].flatMap((ahead) =>
+      [true, false].map((branched) => ({ columns, stage, ahead, branched }))
+    )
   )
 ).filter(({ columns, stage, ahead }) =>
   columns * stage * ahead <= 512 && columns * stage * ahead >= 128
 );
-function tilesOf(list: string): (FewTile & { n?: number })[] {
-  return list.split(",").map((text) => {
-    const [columns = 1, stage = 64, ahead = 2, guarded = 0, n = 0] = text.split(".").map(Number);
-    return { columns, stage, ahead, guarded, n };
+const TILES: readonly FewTile[] = flags.tiles === ""
+  ? DEFAULT
+  : flags.tiles.split(",").map((text) => {
+    const [columns = 1, stage = 64, ahead = 2, branched = 1] = text.split(".").map(Number);
+    return { columns, stage, ahead, branched: branched > 0 };
   });
-}
-const TILES: readonly (FewTile & { n?: number })[] = flags.tiles === "" ? DEFAULT : tilesOf(flags.tiles);
-const HELD: readonly FewTile[] = flags.held === "" ? [] : tilesOf(flags.held);
 
 function words(values: Uint32Array<ArrayBuffer>): Operand {
   const buffer = storage(gpu.device, "words", values.byteLength);
@@ -186,7 +186,10 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   const range = k / split;
   const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
   if (tile) {
-    await add(`matmul_tensor ${JSON.stringify(Object.values(tile))}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })]);
+    await add(
+      `matmul_tensor ${JSON.stringify(Object.values(tile))}`,
+      (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })],
+    );
   }
   for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
     const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = text.split(".")
@@ -198,16 +201,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
-    const own = few.n ? { ...unit, n: few.n } : unit;
-    if (k / split % few.stage !== 0 || !fewFits(own, few, gpu.limits)) continue;
+    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
     await add(Object.values(few).join(" "), (b) => [
-      matmulTensorFew(b, { ...of, unit: own, shard: shardOf(b), tile: few }),
-    ]);
-  }
-  for (const few of rows > 1 ? [] : HELD) {
-    if (!heldFits(unit, few, { range, limits: gpu.limits })) continue;
-    await add(`held ${Object.values(few).join(" ")}`, (b) => [
-      matmulTensorHeld(b, { ...of, shard: shardOf(b), tile: few, row: plainRow(b.xScales) }),
+      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
     ]);
   }
   await timeRounds(variants);
@@ -241,7 +237,6 @@ async function timeRounds(variants: readonly Variant[]): Promise<void> {
   }
 }
 
-say(JSON.stringify([...(gpu.device as unknown as { adapterInfo: { subgroupMatrixConfigs: Iterable<unknown> } }).adapterInfo?.subgroupMatrixConfigs ?? []]));
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
 for (const rows of flags.rows.split(",").map(Number)) {
   for (const shape of SHAPES) await shapeAt(shape, rows);

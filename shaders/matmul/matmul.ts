@@ -48,10 +48,7 @@ export function matmul(
   const { matrix, x, out } = buffers;
   const { rows, splitK = 1, hold = PLAIN_ROWS, tuning, label } = shape;
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
-  const onUnits = matmulOnUnits(buffers, {
-    ...{ rows, epilogue, splitK, tuning, label },
-    norm: hold.norm,
-  });
+  const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, tuning, label });
   if (onUnits) return onUnits;
   if (matrix.shards.some((shard) => tuning.tensor?.shards.get(shard)?.halved)) {
     throw new Error(`${label}: its weights are f16, for matrix units alone`);

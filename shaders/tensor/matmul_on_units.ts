@@ -15,11 +15,8 @@ import {
   tensorShards,
   type TensorTile,
 } from "./matmul_tensor.ts";
-import type { NormOfRows } from "../matmul/hold/hold.ts";
 import { fewTile } from "./few_tiles.ts";
-import { heldTile } from "./held_tiles.ts";
-import { type FewTile, matmulTensorFew } from "./matmul_tensor_few.ts";
-import { matmulTensorHeld, normedRow } from "./matmul_tensor_held.ts";
+import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
@@ -47,12 +44,10 @@ export function matmulOnUnits(
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, norm, tuning: { tensor }, label }: {
+  { rows, epilogue, splitK, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
-    /** Of x on the way, where `normsOnUnits`; x has no scales then. */
-    readonly norm?: NormOfRows | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -63,15 +58,6 @@ export function matmulOnUnits(
   if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols } = matrix;
-  if (norm) {
-    const tile = heldTile(unit, limits, cols) as FewTile;
-    const row = normedRow(norm, { cols, lanes: unit.lanes });
-    return matrix.shards.map((shard, i) => {
-      const { scales: wScales, halved } = shards[i] as TensorShard;
-      const of = { unit, tile, row, matrix, shard, halved, epilogue, precision, label };
-      return matmulTensorHeld({ x, out, wScales }, of);
-    });
-  }
   const use = { rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, halved } = shards[i] as TensorShard;

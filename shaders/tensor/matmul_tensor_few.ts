@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, type Kernel, kernel } from "../../src/gpu/kernel.ts";
-import type { Precision, TensorLimits } from "../../src/gpu/matrix.ts";
+import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
@@ -24,42 +24,36 @@ export interface FewTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  readonly guarded?: number;
+  /**
+   * Whether they are loaded in branches of their own, which compilers move no load out of: fewer registers, and
+   * so more workgroups at once, than in one run of instructions.
+   */
+  readonly branched: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
 
 /** Most rows that the kernel is for. */
 export function fewRows({ m }: MatrixUnit): number {
-  return m;
+  return m / 2;
 }
 
-function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, { rows, range = 0, precision = "f32" }: { rows: number; range?: number; precision?: Precision }) {
-  const { columns, stage, ahead, guarded = 0 } = tile;
-  const perRow = columns * n / 2;
-  const apart = Number(precision === "f32" && rows > m / 2);
-  const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, (1 + apart) * m * n / 4];
-  const LO_ROW = apart ? m : m / 2;
+function countsOf(
+  { m, n, k, lanes }: MatrixUnit,
+  { columns, stage, ahead, branched }: FewTile,
+  { rows, ragged }: { readonly rows: number; readonly ragged: boolean },
+) {
+  const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
   return {
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
     ...{ CHUNKS, TILE_COLS, SUM_WORDS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k },
     ...{ UNIT_HALF: n / 2, HALF_WORDS: n / 8 },
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / lanes),
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
-    WEIGHT_WORDS: Math.max((guarded & 16 ? ahead : 1) * TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
-    X_WORDS: (guarded & 16 ? ahead : 1) * (1 + apart) * m * (CHUNKS + 1),
-    WS_SLOT: guarded & 16 ? TILE_COLS * (CHUNKS + 1) : 0,
-    XS_SLOT: guarded & 16 ? (1 + apart) * m * (CHUNKS + 1) : 0,
-    BAR_ONE: guarded & 8 ? 0 : 1,
-    BAR_TWO: guarded & (guarded & 16 && ahead > 1 ? 24 : 8) ? 0 : 1,
-    LO_ROW,
-    APART: apart,
-    TURNS: Math.ceil(rows * perRow / lanes),
-    RAGGED: Number(range % (stage * ahead) !== 0 || (guarded & 2) > 0),
-    GUARDED: guarded & 1,
-    CLAMPED: 1 - (guarded & 1),
-    LATE: guarded >> 2 & 1,
-    EARLY: 1 - (guarded >> 2 & 1),
+    WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
+    X_WORDS: m * (CHUNKS + 1),
+    TURNS: Math.ceil(rows * columns * n / 2 / lanes),
+    ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
   };
 }
 
@@ -69,7 +63,7 @@ export function fewFits(
   tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: fewRows(unit) });
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -81,15 +75,17 @@ function fewKernel(
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const range = matrix.cols / splitK;
-  const ragged = range % (tile.stage * tile.ahead) !== 0;
-  const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead, Number(ragged), tile.guarded ?? 0];
+  const { columns, stage, ahead, branched } = tile;
+  // In branches, one more costs nothing.
+  const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
+  const loads = branched ? [] : [ragged ? "ragged" : "straight"];
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead, ...loads];
   const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
       slots: unitsSlots(epilogue),
       counts: {
-        ...countsOf(unit, tile, { rows, range, precision }),
+        ...countsOf(unit, tile, { rows, ragged }),
         ...formatCounts(halved, precision),
         ...epilogue.counts,
       },

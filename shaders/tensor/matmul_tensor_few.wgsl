@@ -4,7 +4,7 @@
 // A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of columns, over one of SPLIT_K ranges
 // of k: a barrier costs nothing, and many workgroups have loads on their way. Its lanes bring $STAGE of k at a
 // time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Outputs come in pairs as in
-// matmul_tensor.wgsl. COLS / SPLIT_K is a multiple of $STAGE. Slots:
+// matmul_tensor.wgsl, a pair of a row to each lane. COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
 
@@ -34,8 +34,8 @@ override SPLIT_K: u32;
 
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
-const LO_ROW = $LO_ROWu; // where lo begins: in the same tile, or where rows are many the next
-const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns
+const LO_ROW = $UNIT_Mu / 2u;
+const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
@@ -43,10 +43,10 @@ var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 // The sums of hi and of lo.
-fn sum(at: u32) -> f32 {
+fn sum_of(at: u32) -> f32 {
   var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<f32>(ws[at / 4u + LO_ROW * $UNIT_Nu / 4u][at % 4u]);
+  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu / 2u][at % 4u]);
   //end
   return sum;
 }
@@ -57,10 +57,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let pair = tile.y * ($TILE_COLSu / 2u);
   let range = COLS / 8u / SPLIT_K;
   let begin = tile.z * range;
-  // Of the lane's outputs; from memory, which answers while weights do.
+
+  // Of the lane's outputs: no cache has the scales of weights, so that they are asked for with the first of these.
   let column = pair + lane % PER_ROW;
   let own = min(column, half - 1u);
-  let own_scale = vec2(w_scales[own], w_scales[own + half]);
+  let own_scales = vec2(w_scales[own], w_scales[own + half]);
   //for t in TURNS
   let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
   let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
@@ -92,9 +93,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   //for c in OWN_C
   var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
-  //for l in APART
-  var lo$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
-  //end
   //end
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
@@ -105,7 +103,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[w_to$u + $(a * WS_SLOT)u] = eight_halves(w$a_$u, w_scale$u);
+        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
       }
       //end
       //for u in X_LOADS
@@ -113,24 +111,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u + $(a * XS_SLOT)u] = packed(cut(a), cut(b));
-        xs[x_to$u + LO_ROW * PITCH + $(a * XS_SLOT)u] = packed(a - cut(a), b - cut(b));
+        xs[x_to$u] = packed(cut(a), cut(b));
+        xs[x_to$u + LO_ROW * PITCH] = packed(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u + $(a * XS_SLOT)u] = packed(a, b);
+        xs[x_to$u] = packed(a, b);
         //end
       }
       //end
-      //for b in BAR_ONE
       workgroupBarrier();
-      //end
-      //for e in EARLY
-      {
-      //for g in GUARDED
+      //for b in BRANCHED
       let next = k + ($au + $AHEADu) * CHUNKS;
       if (next < range)
       //end
-      //for g in CLAMPED
+      //for b in STRAIGHT
       let next = min(k + ($au + $AHEADu) * CHUNKS, range - CHUNKS);
       //end
       {
@@ -142,69 +136,34 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
-      }
-      //end
       // A loop takes a tenth longer: drivers do not unroll it.
       //for s in STEPS
       {
         let at = $su * $UNIT_Ku / 8u;
-        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at + $(a * XS_SLOT)u, PITCH);
-        //for l in APART
-        let lo_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at + LO_ROW * PITCH + $(a * XS_SLOT)u, PITCH);
-        //end
+        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
         //for c in OWN_C
         let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, $cu * $UNIT_Nu * PITCH + at + $(a * WS_SLOT)u, PITCH);
+          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
         sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
-        //for l in APART
-        lo$c = subgroupMatrixMultiplyAccumulate(lo_tile, w_tile$c, lo$c);
-        //end
         //end
       }
       //end
-      //for e in LATE
-      {
-      //for g in GUARDED
-      let next = k + ($au + $AHEADu) * CHUNKS;
-      if (next < range)
-      //end
-      //for g in CLAMPED
-      let next = min(k + ($au + $AHEADu) * CHUNKS, range - CHUNKS);
-      //end
-      {
-        //for u in W_LOADS
-        w$a_$u = weights[w_from$u + next];
-        //end
-        //for u in X_LOADS
-        xa$a_$u = x[x_from$u + next * 2u];
-        xb$a_$u = x[x_from$u + next * 2u + 1u];
-        //end
-      }
-      }
-      //end
-      //for b in BAR_TWO
       workgroupBarrier();
-      //end
     }
     //end
   }
-  workgroupBarrier();
 
-  // The sums of hi and of lo, then what they make: a lane has a pair of columns, PER_ROW lanes have a row.
   //for c in OWN_C
   subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
-  //for l in APART
-  subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu + $(UNIT_M * HALF_WORDS * 2)u, lo$c, $UNIT_Nu / 4u);
-  //end
   //end
   workgroupBarrier();
-  let out_scale = vec2(inverse(own_scale.x), inverse(own_scale.y));
-  let sum_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
+  let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));
+  let sums_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
   //for t in TURNS
   {
     if (row$t < $X_ROWSu && column < half) {
-      let at = sum_at + row$t * $UNIT_Nu;
-      let y = vec2(sum(at), sum(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
+      let at = sums_at + row$t * $UNIT_Nu;
+      let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
       epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
     }
     fold(PER_ROW);

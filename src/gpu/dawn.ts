@@ -55,11 +55,7 @@ export function loadDawn(
   try {
     const { create, globals } = createRequire(import.meta.url)(path) as Addon;
     return {
-      gpu: create([
-        `backend=${backend}`,
-        ENABLED + (env("EYRIE_DAWN_TOGGLES") ?? ""),
-        DISABLED,
-      ]),
+      gpu: create([`backend=${backend}`, ENABLED, DISABLED]),
       backend,
       isOutOfMemory: (error) => error instanceof globals.GPUOutOfMemoryError,
     };

@@ -27,9 +27,10 @@ const TILES: readonly TensorTile[] = [
 
 /** For few rows. */
 const FEW_TILES: readonly FewTile[] = [
-  { columns: 1, stage: 16, ahead: 1 },
-  { columns: 2, stage: 16, ahead: 3 },
-  { columns: 1, stage: 64, ahead: 2 },
+  { columns: 1, stage: 16, ahead: 1, branched: false },
+  { columns: 2, stage: 16, ahead: 3, branched: true },
+  { columns: 1, stage: 32, ahead: 2, branched: true },
+  { columns: 2, stage: 32, ahead: 4, branched: false },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
@@ -123,7 +124,7 @@ Deno.test({
     }
     const { m } = unit as MatrixUnit;
     for (const rows of [1, m / 2 - 1, m / 2, m / 2 + 1, m + 1, 33]) {
-      for (const tile of rows > fewRows(unit as MatrixUnit) ? TILES : [...TILES, ...FEW_TILES]) {
+      for (const tile of rows > m / 2 ? TILES : [...TILES, ...FEW_TILES]) {
         const { out } = await product(MATRIX, X.slice(0, rows * COLS), tile);
         assert.deepEqual(
           out,

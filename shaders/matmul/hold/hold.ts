@@ -12,8 +12,6 @@ export interface Hold {
   readonly constants: Readonly<Record<string, number>>;
   /** Numbers that its texts name with a dollar, for workgroups of so many invocations. */
   counts(of: { readonly threads: number }): Record<string, number>;
-  /** Where it norms: how, for matrix units, which have kernels of their own. */
-  readonly norm?: NormOfRows;
 }
 
 /** x as it is. */
@@ -39,14 +37,6 @@ export interface NormOfRows {
     /** Where x + sums goes, [rows, cols]: not x. */
     readonly stream: Operand;
   } | undefined;
-  /** On matrix units: scales of other inputs that the norm makes the largest, for who lowers them. */
-  readonly lowered?: Lowered | undefined;
-}
-
-/** Scales of two inputs, [2, stride]. */
-export interface Lowered {
-  readonly scales: Operand;
-  readonly stride: number;
 }
 
 /** Partial sums of attention, as its first dispatch leaves them. */
@@ -83,10 +73,9 @@ export function combinedHeads(
 
 /** Rows of x, [rows, cols], normed. */
 export function normedRows(
-  norm: NormOfRows,
+  { weight, eps, lanes, added }: NormOfRows,
   { cols, rows }: { readonly cols: number; readonly rows: number },
 ): Hold {
-  const { weight, eps, lanes, added } = norm;
   const each = Math.ceil(cols / 8 / lanes);
   const splitK = added?.splitK ?? 0;
   return {
@@ -99,7 +88,6 @@ export function normedRows(
         : {},
     },
     constants: { EPS: eps },
-    norm,
     counts: ({ threads }) => ({
       NORM_LANES: lanes,
       NORM_EACH: each,

@@ -1,6 +1,67 @@
 // How matmul_resident.wgsl brings x to workgroup memory: normed, v / sqrt(mean(v^2) + EPS) * norm_weight with
-// v = x + the sums of a split-K matmul, which the first workgroup of a row also stores.
-//use matmul/hold/normed_squares
+// v = x + the sums of a split-K matmul, which the first workgroup of a row also stores. Every sum has the order of
+// norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
+// lanes thread, thread + THREADS, ...
+//for u in NORM_TURNS
+//for j in NORM_EACH
+let i$u_$j = thread + $(u * THREADS + j * NORM_LANES)u;
+let mine$u_$j = thread + $(u * THREADS)u < $NORM_LANESu && i$u_$j < COLS / 8u;
+let vec$u_$j = select(0u, i$u_$j, mine$u_$j);
+let gain_lo$u_$j = norm_weight[2u * vec$u_$j];
+let gain_hi$u_$j = norm_weight[2u * vec$u_$j + 1u];
+//for r in ROWS
+let v_at$u_$j_$r = min(row + $ru, rows - 1u) * (COLS / 4u) + 2u * vec$u_$j;
+var v_lo$u_$j_$r = x[v_at$u_$j_$r];
+var v_hi$u_$j_$r = x[v_at$u_$j_$r + 1u];
+//for a in ADDED
+var s_lo$u_$j_$r = sums[v_at$u_$j_$r];
+var s_hi$u_$j_$r = sums[v_at$u_$j_$r + 1u];
+//for q in MORE_ADDENDS
+s_lo$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r];
+s_hi$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r + 1u];
+//end
+v_lo$u_$j_$r += s_lo$u_$j_$r;
+v_hi$u_$j_$r += s_hi$u_$j_$r;
+//end
+//end
+//end
+//end
+//for r in ROWS
+//for u in NORM_TURNS
+{
+  var square = 0.0;
+  //for j in NORM_EACH
+  if (mine$u_$j) {
+    square = add_squares(add_squares(square, v_lo$u_$j_$r), v_hi$u_$j_$r);
+    //for a in ADDED
+    if (tile.y == 0u && row + $ru < rows) {
+      stream[v_at$u_$j_$r] = v_lo$u_$j_$r;
+      stream[v_at$u_$j_$r + 1u] = v_hi$u_$j_$r;
+    }
+    //end
+  }
+  //end
+  if (thread + $(u * THREADS)u < $NORM_LANESu) {
+    squares[$(r * NORM_LANES)u + thread + $(u * THREADS)u] = square;
+  }
+}
+//end
+//end
+workgroupBarrier();
+//for s in STAGES
+{
+  let left = $NORM_LANESu >> (3u * $su + 3u);
+  for (var i = thread; i < $ROWSu * left; i += THREADS) {
+    let at = i / left * $NORM_LANESu + i % left;
+    var sum = 0.0;
+    //for e in EIGHT
+    sum += squares[at + $eu * left];
+    //end
+    squares[at] = sum;
+  }
+  workgroupBarrier();
+}
+//end
 //for r in ROWS
 {
   var sum = 0.0;

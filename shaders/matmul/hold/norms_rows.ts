@@ -1,5 +1,4 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
-import { normsOnUnits } from "../../tensor/held_tiles.ts";
 import { tensorShards } from "../../tensor/matmul_tensor.ts";
 import { canBeResident } from "../matmul_shape.ts";
 
@@ -28,11 +27,7 @@ export interface NormUse {
 /** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
 export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: NormUse): boolean {
   const { software, tensor, storageBuffers } = tuning;
-  if (software) return false;
-  if (tensor && tensorShards(matrix, tensor)) {
-    return normsOnUnits(matrix, { rows, addends, bound, tensor });
-  }
-  if (rows > MOST_NORMED_ROWS) return false;
+  if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
   const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
   const read = workgroups * rows * matrix.cols * (1 + addends) * 4;

@@ -4,7 +4,6 @@ import { normsRows, type NormUse } from "../../../shaders/matmul/hold/norms_rows
 import { normedRows, type NormOfRows } from "../../../shaders/matmul/hold/hold.ts";
 import { type NormInput, type NormKept, normLanes } from "../../../shaders/norm/rms_norm.ts";
 import type { Epilogue } from "../../../shaders/fragments/epilogue.ts";
-import { tensorShards } from "../../../shaders/tensor/matmul_tensor.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix } from "../../gpu/matrix.ts";
 import { type DecoderContext, norm, scalesOf } from "./decoder_context.ts";
@@ -21,11 +20,7 @@ export interface BranchInput {
 }
 
 /** The first matmul of a branch, where it is the only one that reads the input. */
-export type FirstMatmul = Pick<NormUse, "bound"> & {
-  readonly matrix: Matrix;
-  /** Whether its epilogue may note scales, which must be the largest before. */
-  readonly notes?: boolean;
-};
+export type FirstMatmul = Pick<NormUse, "bound"> & { readonly matrix: Matrix };
 
 /**
  * x + its sums, normed: where the first matmul does so itself, nothing is dispatched and the stream moves to
@@ -33,13 +28,11 @@ export type FirstMatmul = Pick<NormUse, "bound"> & {
  */
 export function enterBranch(
   context: DecoderContext,
-  { from, weight, keep, first, fresh = false }: {
+  { from, weight, keep, first }: {
     readonly from: NormInput;
     readonly weight: Operand;
     readonly keep?: NormKept | undefined;
     readonly first: FirstMatmul | undefined;
-    /** Whether the scales of the layer's other inputs are the largest already. */
-    readonly fresh?: boolean;
   },
   rows: number,
   label: string,
@@ -47,10 +40,7 @@ export function enterBranch(
   const { tuning, scratch: { normed: out, scales: noted }, config } = context;
   const added = "sums" in from ? from : undefined;
   const x = streamOf(context, from);
-  const onUnits = first && tensorShards(first.matrix, tuning.tensor) !== undefined;
-  // Workgroups that lower scales cannot know when another one has made them the largest.
   const itself = first && !keep && "x" in from && !("index" in from) &&
-    !(onUnits && first.notes && !fresh) &&
     normsRows(first.matrix, { rows, addends: added?.splitK ?? 0, bound: first.bound, tuning });
   if (!itself) {
     const plan = norm(context, { from, weight, out, keep, noted }, rows, label);
@@ -58,16 +48,10 @@ export function enterBranch(
   }
   const stream = added ? otherStream(context, x) : x;
   const lanes = normLanes({ cols: config.hiddenSize, lanes: tuning.rowLanes });
-  const lowered = onUnits && noted && !fresh
-    ? { scales: noted.lowered, stride: noted.stride }
-    : undefined;
-  const how = { weight, eps: config.rmsNormEps, lanes, lowered };
+  const how = { weight, eps: config.rmsNormEps, lanes };
   return {
     plan: [],
-    input: {
-      ...{ x, stream, norm: { ...how, added: added && { ...added, stream } } },
-      xScales: onUnits ? scalesOf(context, "normed", rows) : undefined,
-    },
+    input: { x, stream, norm: { ...how, added: added && { ...added, stream } } },
   };
 }
 

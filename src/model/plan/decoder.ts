@@ -96,20 +96,16 @@ export function firstOfAttention({ attention }: DecoderLayer): FirstMatmul | und
 
 function firstOfMlp({ mlp }: DecoderLayer, end: End): FirstMatmul | undefined {
   // A sum that goes to x at once needs the stream there.
-  return mlp.kind === "dense" && end === "sums"
-    ? { matrix: mlp.gateUp, bound: 0, notes: true }
-    : undefined;
+  return mlp.kind === "dense" && end === "sums" ? { matrix: mlp.gateUp, bound: 0 } : undefined;
 }
 
 /** x + mlp(x), normed before, after or both; x is the residual stream. */
 export function mlpBlock(
   context: DecoderContext,
   layer: PlacedLayer,
-  { stream: from, rows, end, fresh = false }: {
+  { stream: from, rows, end }: {
     readonly stream: NormInput;
     readonly rows: number;
-    /** Whether the layer's first norm made the scales of its other inputs the largest. */
-    readonly fresh?: boolean;
     /** "x" where no norm follows; a branch that is normed itself needs `sums`. */
     readonly end: End;
   },
@@ -126,7 +122,7 @@ export function mlpBlock(
   const entered = norms.post
     ? enterBranch(
       context,
-      { from, weight: norms.post, first: firstOfMlp(layer, end), fresh },
+      { from, weight: norms.post, first: firstOfMlp(layer, end) },
       rows,
       `${label}.postNorm`,
     )

@@ -129,10 +129,7 @@ export function targetBody(
     const entry = { from, weight: weight.inputNorm, auxHidden: copies };
     const entered = layerInput(target, layer, entry, count);
     const attention = attentionBlock(target, layer, entered.input, of);
-    const mlp = mlpBlock(target, layer, {
-      ...{ stream: attention.stream, rows: count, end: "sums" },
-      fresh: entered.input.xScales !== undefined,
-    });
+    const mlp = mlpBlock(target, layer, { stream: attention.stream, rows: count, end: "sums" });
     plan.push(...entered.plan, ...attention.plan, ...mlp.plan);
     from = mlp.stream;
   }
