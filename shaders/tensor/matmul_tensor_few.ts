@@ -29,6 +29,8 @@ export interface FewTile {
    * so more workgroups at once, than in one run of instructions.
    */
   readonly branched: boolean;
+  /** Whether the steps of a stage are a loop. */
+  readonly looped: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
@@ -40,7 +42,7 @@ export function fewRows({ m }: MatrixUnit): number {
 
 function countsOf(
   { m, n, k, lanes }: MatrixUnit,
-  { columns, stage, ahead, branched }: FewTile,
+  { columns, stage, ahead, branched, looped }: FewTile,
   { rows, ragged }: { readonly rows: number; readonly ragged: boolean },
 ) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
@@ -53,6 +55,7 @@ function countsOf(
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
+    ...{ LOOPED: Number(looped), UNROLLED: Number(!looped), OWN_STEPS: looped ? 1 : stage / k },
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
   };
 }
@@ -75,11 +78,12 @@ function fewKernel(
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const { columns, stage, ahead, branched } = tile;
+  const { columns, stage, ahead, branched, looped } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
-  const loads = branched ? [] : [ragged ? "ragged" : "straight"];
-  const parts = [m, n, k, lanes, rows, columns, stage, ahead, ...loads];
+  const loads = branched ? "branched" : ragged ? "ragged" : "straight";
+  const steps = looped ? "looped" : "unrolled";
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads, steps];
   const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
