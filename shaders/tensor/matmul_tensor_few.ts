@@ -25,12 +25,10 @@ export interface FewTile {
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
   /**
-   * Whether they are loaded in branches of their own, which compilers move no load out of: fewer registers, and
-   * so more workgroups at once, than in one run of instructions.
+   * Whether they are loaded in branches, which compilers move no load out of: fewer registers, and so more
+   * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
    */
   readonly branched: boolean;
-  /** Whether the steps of a stage are a loop. */
-  readonly looped: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
@@ -42,7 +40,7 @@ export function fewRows({ m }: MatrixUnit): number {
 
 function countsOf(
   { m, n, k, lanes }: MatrixUnit,
-  { columns, stage, ahead, branched, looped }: FewTile,
+  { columns, stage, ahead, branched }: FewTile,
   { rows, ragged }: { readonly rows: number; readonly ragged: boolean },
 ) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
@@ -55,8 +53,8 @@ function countsOf(
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
-    ...{ LOOPED: Number(looped), UNROLLED: Number(!looped), OWN_STEPS: looped ? 1 : stage / k },
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
+    OWN_STEPS: branched ? stage / k : 1,
   };
 }
 
@@ -78,12 +76,11 @@ function fewKernel(
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const { columns, stage, ahead, branched, looped } = tile;
+  const { columns, stage, ahead, branched } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
-  const steps = looped ? "looped" : "unrolled";
-  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads, steps];
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads];
   const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {

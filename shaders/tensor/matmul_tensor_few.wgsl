@@ -136,12 +136,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
-      //for o in LOOPED
+      //for o in STRAIGHT
       for (var s = 0u; s < $STEPSu; s++)
       //end
       {
-        //for o in UNROLLED
-        let s = 0u; // drivers do not unroll a loop
+        //for o in BRANCHED
+        let s = 0u;
         //end
         //for t in OWN_STEPS
         {
