@@ -43,7 +43,7 @@ export interface PartialSums {
   readonly stats: Operand;
 }
 
-interface AttentionBuffers {
+export interface AttentionBuffers {
   /** [rows, heads, headDim] */
   readonly q: Operand;
   readonly keys: Operand;
@@ -67,7 +67,7 @@ export interface Scoring {
   readonly window?: number | undefined;
 }
 
-interface AttentionShape extends Heads, Scoring {
+export interface AttentionShape extends Heads, Scoring {
   readonly count: number;
   /** Rows of one slot that follow each other; divides `count`. */
   readonly perSlot: number;
@@ -97,7 +97,14 @@ export function partialWords(
   rows: number,
   adapter: Adapter,
 ): { readonly sums: number; readonly stats: number } {
-  if (inLanes(heads, adapter)) return { sums: 4, stats: 4 };
+  return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
+}
+
+/** The same where all splits of keys have sums. */
+export function splitWords(
+  heads: Heads,
+  rows: number,
+): { readonly sums: number; readonly stats: number } {
   const splits = heads.heads * splitsOf(heads);
   const most = Math.floor(PARTIAL_BYTES / 4 / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
   const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
@@ -146,7 +153,7 @@ function blockOf(
 }
 
 /** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
-function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
+export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
   const { q, rows, out } = buffers;
   const before = first * shape.heads * shape.headDim * 4;
   const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
@@ -230,7 +237,7 @@ function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): numbe
 }
 
 /** A cell's key and value once; a multiplication and an addition of each row with either. */
-function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
+export function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
   const { count, heads, kvHeads, headDim, kvDtype } = shape;
   return {
     bytes: 4 * count * heads * headDim + outBytes,
@@ -244,7 +251,7 @@ function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Wo
 }
 
 /** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
-function tileOf(perSlot: number, most: number): number {
+export function tileOf(perSlot: number, most: number): number {
   return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
 }
 
@@ -266,12 +273,12 @@ function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dis
   });
 }
 
-function scoreConstants(
+export function scoreConstants(
   { scale, cap = 0, window }: Scoring,
 ): { SCALE: number; CAP: number; WINDOW: number } {
   return { SCALE: scale, CAP: cap, WINDOW: windowOf({ window }) };
 }
 
-function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
+export function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
   return window;
 }

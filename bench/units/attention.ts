@@ -1,0 +1,190 @@
+// Attention on matrix units beside the other kernels, at one row to a chunk of a prompt.
+//
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/attention.ts [--small] [--cases decode,prefill] [--seconds 25]
+//
+// Microseconds of all dispatches of one layer back to back on warm clocks, TFLOP/s of what is asked for, and the
+// largest difference of the outputs of both.
+import { parseArgs } from "node:util";
+import process from "node:process";
+import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
+import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
+import { storage } from "../../src/gpu/arena.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
+import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
+import { type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openProfiler } from "../../src/gpu/profile.ts";
+import { compiler, submit, within } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
+import { PAGE, ROW_WORDS } from "../../src/model/plan/rows_layout.ts";
+import { timeOf } from "./tensor_buffers.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    small: { type: "boolean", default: false },
+    cases: { type: "string", default: "decode,prefill" },
+    seconds: { type: "string", default: "25" },
+  },
+});
+const started = performance.now();
+const gpu = await openGpu({ webgpu: "dawn" });
+const { device } = gpu;
+const make = compiler(gpu);
+const profiler = await openProfiler(gpu, { queries: 2 });
+const simt = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
+const unit = gpu.matrixUnit as MatrixUnit;
+const say = (text: string) => process.stdout.write(`${text}\n`);
+
+interface Case {
+  readonly name: string;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly slots?: number;
+  /** Cells before the rows of a slot. */
+  readonly before: number;
+  readonly perSlot: number;
+  /** Cells that the block table has room for. */
+  readonly context: number;
+  readonly kvDtype?: KvDtype;
+}
+
+const LLAMA = { name: "8B", heads: 32, kvHeads: 8, headDim: 128 } as const;
+const QWEN = { name: "0.6B", heads: 16, kvHeads: 8, headDim: 128 } as const;
+const MIXTURE = { name: "30B", heads: 32, kvHeads: 4, headDim: 128 } as const;
+const TINY = { name: "tiny", heads: 4, kvHeads: 2, headDim: 64 } as const;
+
+const decode = (of: typeof LLAMA | typeof QWEN | typeof MIXTURE): Case[] => [
+  { ...of, before: 511, perSlot: 1, context: 1024 },
+  { ...of, before: 2047, perSlot: 1, context: 8192 },
+  { ...of, before: 8190, perSlot: 1, context: 8192 },
+];
+const CASES: Readonly<Record<string, readonly Case[]>> = {
+  decode: [
+    ...decode(LLAMA),
+    ...decode(QWEN),
+    ...decode(MIXTURE),
+    { ...LLAMA, before: 508, perSlot: 4, context: 1024 },
+    { ...LLAMA, before: 496, perSlot: 16, context: 1024 },
+    { ...LLAMA, before: 511, perSlot: 1, slots: 8, context: 1024 },
+    { ...LLAMA, before: 511, perSlot: 1, slots: 32, context: 1024 },
+    { ...LLAMA, before: 8190, perSlot: 1, context: 8192, kvDtype: "bf16" },
+  ],
+  prefill: [
+    { ...LLAMA, before: 0, perSlot: 512, context: 1024 },
+    { ...QWEN, before: 0, perSlot: 512, context: 1024 },
+    { ...MIXTURE, before: 0, perSlot: 512, context: 1024 },
+    { ...LLAMA, before: 7680, perSlot: 512, context: 8192 },
+    { ...LLAMA, before: 7680, perSlot: 512, context: 8192, kvDtype: "bf16" },
+    { ...LLAMA, before: 448, perSlot: 64, context: 1024 },
+  ],
+};
+
+async function filled(count: number, stream: number, std: number): Promise<Operand> {
+  const [params, out] = [storage(device, "params", 16), storage(device, "filled", 4 * count)];
+  device.queue.writeBuffer(params, 0, fillParams({ seed: 1, stream, std }));
+  submit(
+    gpu,
+    await make.compile([fillRandom({ params: { buffer: params }, out: { buffer: out } }, "")]),
+  );
+  return { buffer: out };
+}
+
+function words(data: Uint32Array<ArrayBuffer>): Operand {
+  const buffer = storage(device, "words", data.byteLength);
+  device.queue.writeBuffer(buffer, 0, data);
+  return { buffer };
+}
+
+async function measure(of: Case): Promise<void> {
+  const { heads, kvHeads, headDim, slots = 1, before, perSlot, context, kvDtype = "f32" } = of;
+  const tablePages = context / PAGE;
+  const count = slots * perSlot;
+  const kvWords = slots * context * kvHeads * headDim * KV_BYTES[kvDtype] / 4;
+  const rows = new Uint32Array(count * ROW_WORDS);
+  for (let r = 0; r < count; r++) {
+    const at = before + r % perSlot;
+    rows.set([0, at, Math.floor(r / perSlot), at, at + 1, 1], r * ROW_WORDS);
+  }
+  const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
+  const of_units = { unit, limits: gpu.limits };
+  const partial = attendWords(sizes, count, { software: false, attentionUnits: of_units });
+  const out: Operand = { buffer: storage(device, "out", 4 * count * heads * headDim) };
+  const buffers = {
+    q: await filled(count * heads * headDim, 1, 1),
+    keys: await filled(kvWords, 2, 1),
+    values: await filled(kvWords, 3, 1),
+    rows: words(rows),
+    pages: words(Uint32Array.from({ length: slots * tablePages }, (_, i) => i)),
+    partial: {
+      sums: { buffer: storage(device, "sums", 4 * partial.sums) },
+      stats: { buffer: storage(device, "stats", 4 * partial.stats) },
+    },
+    out,
+  };
+  const cells = count * before + slots * perSlot * (perSlot + 1) / 2;
+  const gflop = 4e-9 * cells * heads * headDim;
+  const found: Float32Array[] = [];
+  const lines: string[] = [];
+  const ways: readonly [string, Partial<Tuning>][] = [
+    ["simt", {}],
+    ["units", { attentionUnits: of_units }],
+    ["units, a split each", { attentionUnits: { ...of_units, enough: Infinity } }],
+    ["units, segments", { attentionUnits: { ...of_units, enough: 0 } }],
+  ];
+  let known = "";
+  for (const [name, more] of ways) {
+    const plan = attend(buffers, {
+      ...{ ...sizes, count, perSlot, paths: false, scale: headDim ** -0.5, label: name },
+      tuning: { ...simt, ...more },
+    });
+    const kernels = plan.map(({ kernel }) => kernel.name).join();
+    if (kernels === known) continue;
+    known = kernels;
+    lines.push(await timed(plan, before + perSlot, { name, gflop }));
+    found.push(new Float32Array(await readBuffer(gpu, out)));
+  }
+  const worst = (a: Float32Array, b: Float32Array) =>
+    a.reduce((most, value, i) => Math.max(most, Math.abs(value - (b[i] ?? NaN))), 0);
+  const [first = new Float32Array(), second = first] = found;
+  const same = found.slice(2).every((other) => worst(second, other) === 0);
+  const { name } = of;
+  say(
+    `${name} ${slots} x ${perSlot} rows behind ${before}, ${kvDtype}: ${lines.join("; ")}; ` +
+      `units differ by ${worst(first, second).toExponential(1)}, ${same ? "same" : "OTHER"} bits`,
+  );
+  const { partial: { sums, stats }, ...others } = buffers;
+  for (const { buffer } of [sums, stats, ...Object.values(others)]) buffer.destroy();
+}
+
+async function timed(
+  plan: Plan,
+  cells: number,
+  { name, gflop }: { readonly name: string; readonly gflop: number },
+): Promise<string> {
+  const all = within(await make.compile(plan), cells);
+  submit(gpu, all);
+  const us = await timeOf({ profiler }, [all], flags.small ? 1 : 40);
+  const parts: string[] = [];
+  if (all.steps.length > 1) {
+    for (const [i, step] of all.steps.entries()) {
+      if (i === 2) break;
+      parts.push((await timeOf({ profiler }, [{ ...all, steps: [step] }], 5)).toFixed(1));
+    }
+  }
+  const rate = (gflop / us * 1e3).toFixed(1);
+  return `${name} ${us.toFixed(1)} us${parts.length > 0 ? ` (${parts.join(" + ")})` : ""} ${rate}T`;
+}
+
+const wanted = flags.small
+  ? [
+    { ...TINY, before: 70, perSlot: 1, context: 128 },
+    { ...TINY, before: 0, perSlot: 40, context: 128 },
+  ]
+  : flags.cases.split(",").flatMap((name) => CASES[name] ?? []);
+for (const one of wanted) {
+  if (performance.now() - started > 1000 * Number(flags.seconds)) say("out of time");
+  else await measure(one);
+}
+Deno.exit(0);
