@@ -43,20 +43,31 @@ interface Shape {
   readonly magnitude?: (cell: number) => number;
 }
 
-const SHAPES: readonly Shape[] = [
-  { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 21 },
-  { group: 1, kvHeads: 2, headDim: 64, cells: [2050, 60], perSlot: 35 },
+const LARGE: readonly Shape[] = [
+  { group: 4, kvHeads: 2, headDim: 128, cells: [1, 1003], perSlot: 41 },
+  { group: 1, kvHeads: 2, headDim: 64, cells: [2050, 60], perSlot: 75 },
   { group: 7, kvHeads: 1, headDim: 128, kvDtype: "bf16", cells: [1180, 60], perSlot: 18, room: 24 },
   { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [1020], perSlot: 9, room: 8 },
   { group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 1030, cells: [1010, 120], perSlot: 33 },
   { group: 8, kvHeads: 1, headDim: 96, window: 100, cells: [1, 1150], perSlot: 10 },
   { group: 1, kvHeads: 1, headDim: 32, kvDtype: "bf16", window: 30, cells: [200, 33], perSlot: 70 },
-  { group: 2, kvHeads: 2, headDim: 64, cells: [123, 60], perSlot: 12, tree: true },
   { group: 8, kvHeads: 1, headDim: 128, kvDtype: "f16", cells: [64, 190], perSlot: 11, tree: true },
+];
+
+const SHAPES: readonly Shape[] = [
+  { group: 4, kvHeads: 2, headDim: 128, kvDtype: "f16", cells: [1, 60], perSlot: 9 },
+  { group: 1, kvHeads: 1, headDim: 32, cells: [1022, 5], perSlot: 7 },
+  { group: 7, kvHeads: 1, headDim: 64, kvDtype: "bf16", cells: [120, 60], perSlot: 6, room: 8 },
+  { group: 20, kvHeads: 1, headDim: 64, kvDtype: "f16", cells: [70], perSlot: 3, room: 8 },
+  { group: 3, kvHeads: 1, headDim: 80, cap: 5, window: 100, cells: [127, 20], perSlot: 6 },
+  { group: 2, kvHeads: 1, headDim: 96, window: 30, cells: [200, 33], perSlot: 20 },
+  { group: 2, kvHeads: 2, headDim: 64, cells: [123, 60], perSlot: 12, tree: true },
   {
-    ...{ group: 2, kvHeads: 1, headDim: 64, cells: [300, 1], perSlot: 20 },
+    ...{ group: 2, kvHeads: 1, headDim: 64, cells: [130, 1], perSlot: 5 },
     magnitude: (cell) => 2 ** (cell % 41 - 20),
   },
+  // A software adapter plays a product of tiles element by element.
+  ...gpu.info.software ? [] : LARGE,
 ];
 
 const unitsWith = (enough: number, precision: Precision = "f32"): AttentionUnits => ({
@@ -142,7 +153,10 @@ async function run(
   const replayed = plan.filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>
     cells >= from && cells <= upTo
   );
-  await device.run([...replayed, rowScales({ x: out, scales: found }, { rows: rows.length, cols })]);
+  await device.run([
+    ...replayed,
+    rowScales({ x: out, scales: found }, { rows: rows.length, cols }),
+  ]);
   return {
     kernels: replayed.map(({ kernel }) => kernel.name),
     out: await device.readWords(out),
@@ -208,3 +222,50 @@ for (const shape of SHAPES) {
     },
   });
 }
+
+Deno.test({
+  name: "attention on matrix units notes the scales of its rows",
+  ignore,
+  fn: async () => {
+    const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [40], perSlot: 4 };
+    for (const enough of [0, Infinity]) {
+      const of = { perSlot: 4, units: unitsWith(enough), room: 4, noted: true };
+      const { scales: [noted, found] } = await run(shape, tensors(shape), of);
+      assert.deepEqual(noted, found);
+    }
+  },
+});
+
+Deno.test({
+  name:
+    "attention on matrix units of one f16 number each is near, and the same at any number of rows",
+  ignore,
+  fn: async () => {
+    const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [70], perSlot: 5 };
+    const of = tensors(shape);
+    const units = unitsWith(Infinity, "f16");
+    const { out } = await run(shape, of, { perSlot: 5, units, room: 5 });
+    const alone = await run(shape, of, { perSlot: 1, units, room: 5 });
+    assert.deepEqual(out, alone.out);
+    const exact = await run(shape, of, { perSlot: 5, units: unitsWith(Infinity), room: 5 });
+    assert.notDeepEqual(out, exact.out);
+    assertClose(new Float32Array(out.buffer), new Float32Array(exact.out.buffer), 0.02, "f16");
+  },
+});
+
+Deno.test("attention stays with the other kernels where no unit takes its heads", () => {
+  const limits = {
+    maxComputeInvocationsPerWorkgroup: 1024,
+    maxComputeWorkgroupStorageSize: 49152,
+    maxStorageBuffersPerShaderStage: 16,
+  };
+  const units = { unit: { m: 16, n: 16, k: 16, lanes: 32 }, limits };
+  const why = (headDim: number, kvDtype: KvDtype = "f32", more = {}) =>
+    whyNotUnits({ headDim, kvDtype }, { ...units, ...more });
+  for (const headDim of [32, 64, 80, 96, 128]) assert.equal(why(headDim), undefined);
+  assert.equal(why(72), "attention: heads of 72");
+  assert.equal(why(256), "attention: heads of 256");
+  const small = { limits: { ...limits, maxComputeWorkgroupStorageSize: 16384 } };
+  assert.match(why(128, "f32", small) ?? "", /^attention: \d+ bytes of workgroup memory$/);
+  assert.equal(why(32, "bf16", small), undefined);
+});
