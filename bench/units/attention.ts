@@ -1,18 +1,20 @@
 // Attention on matrix units beside the other kernels, at one row to a chunk of a prompt.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/attention.ts [--small] [--cases decode,prefill] [--seconds 25]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/attention.ts [--small] [--rule] [--cases decode,prefill] [--seconds 25]
 //
 // Microseconds of all dispatches of one layer back to back on warm clocks, TFLOP/s of what is asked for, and the
 // largest difference of the outputs of both.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { attend, attendWords } from "../../shaders/attention_units/attend.ts";
+import { attentionOnUnits, unitsTile } from "../../shaders/attention_units/attention_on_units.ts";
+import type { UnitsTile } from "../../shaders/attention_units/units_kernels.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
-import { type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, submit, within } from "../../src/gpu/program.ts";
@@ -24,6 +26,7 @@ const { values: flags } = parseArgs({
   options: {
     small: { type: "boolean", default: false },
     cases: { type: "string", default: "decode,prefill" },
+    rule: { type: "boolean", default: false },
     seconds: { type: "string", default: "25" },
   },
 });
@@ -97,6 +100,37 @@ function words(data: Uint32Array<ArrayBuffer>): Operand {
   return { buffer };
 }
 
+type Way = readonly [name: string, enough: number, more: Partial<UnitsTile>];
+
+/** Workgroups to try beside the rule's. */
+function waysOf({ perSlot, slots = 1 }: Case): Way[] {
+  if (flags.rule) return [];
+  if (perSlot * slots === 1) {
+    return [
+      ["late", Infinity, { early: false }],
+      ["256", Infinity, { threads: 256 }],
+    ];
+  }
+  if (perSlot < 17) return [["splits", Infinity, {}], ["segments", 0, {}]];
+  return [
+    ["16q", 0, { queries: 16 }],
+    ["32q early", 0, { queries: 32, early: true }],
+    ["32q 256", 0, { queries: 32, threads: 256 }],
+    ["32q 256 early", 0, { queries: 32, threads: 256, early: true }],
+    ["splits", Infinity, {}],
+  ];
+}
+
+function tileWith(
+  tile: UnitsTile,
+  { heads, kvHeads, perSlot }: Pick<Case, "heads" | "kvHeads" | "perSlot">,
+  more: Partial<UnitsTile>,
+): UnitsTile {
+  const of = { ...tile, ...more };
+  const rows = Math.floor(of.queries / (heads / kvHeads));
+  return { ...of, group: heads / kvHeads, tile: Math.min(perSlot, rows) };
+}
+
 async function measure(of: Case): Promise<void> {
   const { heads, kvHeads, headDim, slots = 1, before, perSlot, context, kvDtype = "f32" } = of;
   const tablePages = context / PAGE;
@@ -108,8 +142,8 @@ async function measure(of: Case): Promise<void> {
     rows.set([0, at, Math.floor(r / perSlot), at, at + 1, 1], r * ROW_WORDS);
   }
   const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
-  const of_units = { unit, limits: gpu.limits };
-  const partial = attendWords(sizes, count, { software: false, attentionUnits: of_units });
+  const onUnits = { unit, limits: gpu.limits };
+  const partial = attendWords(sizes, count, { software: false, attentionUnits: onUnits });
   const out: Operand = { buffer: storage(device, "out", 4 * count * heads * headDim) };
   const buffers = {
     q: await filled(count * heads * headDim, 1, 1),
@@ -127,21 +161,21 @@ async function measure(of: Case): Promise<void> {
   const gflop = 4e-9 * cells * heads * headDim;
   const found: Float32Array[] = [];
   const lines: string[] = [];
-  const ways: readonly [string, Partial<Tuning>][] = [
-    ["simt", {}],
-    ["units", { attentionUnits: of_units }],
-    ["units, a split each", { attentionUnits: { ...of_units, enough: Infinity } }],
-    ["units, segments", { attentionUnits: { ...of_units, enough: 0 } }],
+  const launch = { ...sizes, count, perSlot, paths: false, scale: headDim ** -0.5, label: "" };
+  const plans: [string, Plan][] = [
+    ["simt", attend(buffers, { ...launch, tuning: simt })],
+    ["units", attend(buffers, { ...launch, tuning: { ...simt, attentionUnits: onUnits } })],
+    ...waysOf(of).map(([name, enough, more]): [string, Plan] => [
+      name,
+      attentionOnUnits(
+        buffers,
+        { ...launch, tuning: simt },
+        { ...onUnits, enough },
+        (shape, units, span) => tileWith(unitsTile(shape, units, span), launch, more),
+      ),
+    ]),
   ];
-  let known = "";
-  for (const [name, more] of ways) {
-    const plan = attend(buffers, {
-      ...{ ...sizes, count, perSlot, paths: false, scale: headDim ** -0.5, label: name },
-      tuning: { ...simt, ...more },
-    });
-    const kernels = plan.map(({ kernel }) => kernel.name).join();
-    if (kernels === known) continue;
-    known = kernels;
+  for (const [name, plan] of plans) {
     lines.push(await timed(plan, before + perSlot, { name, gflop }));
     found.push(new Float32Array(await readBuffer(gpu, out)));
   }

@@ -36,29 +36,40 @@ interface Block extends AttentionShape {
   readonly notedFirst: number;
 }
 
-/** Records attention of `count` rows over the pages of their slots. */
+/** The workgroup for so many rows of a slot, with `span` splits each. */
+type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
+
+/**
+ * Records attention of `count` rows over the pages of their slots.
+ *
+ * @param choose other workgroups than the rule's, of the same bits.
+ */
 export function attentionOnUnits(
   buffers: AttentionBuffers,
   shape: AttentionShape,
   units: AttentionUnits,
+  choose: Choose = unitsTile,
 ): Dispatch[] {
-  const whole = unitsTile(shape, units, SEGMENT_SPLITS);
+  const inParts = (span: number) => inBlocks(buffers, shape, { units, span, choose });
+  const whole = choose(shape, units, SEGMENT_SPLITS);
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   if (shape.paths || tiles * (shape.heads / whole.group) < (units.enough ?? ENOUGH)) {
-    return inBlocks(buffers, shape, units, 1);
+    return inParts(1);
   }
-  if (buffers.scales) return inBlocks(buffers, shape, units, SEGMENT_SPLITS);
+  if (buffers.scales) return inParts(SEGMENT_SPLITS);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
   if (shape.tablePages * 16 <= SEGMENT_CELLS) return [direct];
   return [
     { ...direct, forCells: { from: 0, upTo: SEGMENT_CELLS } },
-    ...inBlocks(buffers, shape, units, SEGMENT_SPLITS)
-      .map((each) => ({ ...each, forCells: { from: SEGMENT_CELLS + 1, upTo: Infinity } })),
+    ...inParts(SEGMENT_SPLITS).map((each) => ({
+      ...each,
+      forCells: { from: SEGMENT_CELLS + 1, upTo: Infinity },
+    })),
   ];
 }
 
 /** The largest tile that a slot's rows fill and workgroup memory has room for. */
-function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
+export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
   const { heads, kvHeads, perSlot } = shape;
   const room = units.limits.maxComputeWorkgroupStorageSize;
   const sizes = [16, 32, 64].filter((queries) => unitsBytes(shape, units, queries) <= room);
@@ -73,8 +84,11 @@ function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): 
 function inBlocks(
   buffers: AttentionBuffers,
   shape: AttentionShape,
-  units: AttentionUnits,
-  span: number,
+  { units, span, choose }: {
+    readonly units: AttentionUnits;
+    readonly span: number;
+    readonly choose: Choose;
+  },
 ): Dispatch[] {
   const { count, heads, headDim } = shape;
   const { sums, stats } = buffers.partial;
@@ -91,7 +105,7 @@ function inBlocks(
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     };
-    const tile = unitsTile(of, units, span);
+    const tile = choose(of, units, span);
     const from = fromRow(buffers, shape, first);
     return [partSums(from, of, { units, tile, kept }), combined(from, of, { span, kept })];
   }).flat();

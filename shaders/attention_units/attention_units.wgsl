@@ -201,7 +201,7 @@ fn main(
   //end
   //end
 
-  let query = thread / SHARERS;
+  let query = min(thread / SHARERS, QUERIES - 1u); // those left over do the last one's, too
   let share = thread % SHARERS;
   let unit = q_inverse[query];
   var peak = NEGATIVE;

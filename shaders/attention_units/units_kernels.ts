@@ -6,8 +6,10 @@ import { pathGroups, SCORING, SPLIT_CELLS } from "../attention/attention_kernels
 import type { Heads } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
-/** Invocations of a workgroup. */
-const THREADS = 128;
+/** Invocations of a workgroup, where nothing says otherwise. */
+const LEAST_THREADS = 128;
+/** Invocations of a query's softmax, at most: eight cells each. */
+const MOST_SHARERS = 8;
 /** Splits of keys that are merged in order before others are: 1,024 cells. */
 export const SEGMENT_SPLITS = 16;
 /** Invocations of a workgroup of combine_units.wgsl, and segments at a time. */
@@ -28,6 +30,8 @@ export interface UnitsTile {
   readonly direct: boolean;
   /** Values are asked for with the keys: they wait in registers. */
   readonly early: boolean;
+  /** Invocations of the workgroup. */
+  readonly threads?: number;
 }
 
 /** Why a shape stays with the other kernels; undefined where the units take it, at any number of rows. */
@@ -37,7 +41,7 @@ export function whyNotUnits(
 ): string | undefined {
   const { unit, limits } = units;
   const { headDim } = heads;
-  if (THREADS % unit.lanes !== 0 || unit.k > 16 || unit.m > 16 || unit.n > 16) {
+  if (LEAST_THREADS % unit.lanes !== 0 || unit.k > 16 || unit.m > 16 || unit.n > 16) {
     return `attention: units of ${unit.m}x${unit.n}x${unit.k}`;
   }
   if (headDim % 16 !== 0 || headDim < 32 || headDim > 128 || wideOf(headDim) > unit.lanes) {
@@ -45,7 +49,7 @@ export function whyNotUnits(
   }
   const least = unitsBytes(heads, units, 16);
   const fits = least <= limits.maxComputeWorkgroupStorageSize &&
-    THREADS <= limits.maxComputeInvocationsPerWorkgroup;
+    LEAST_THREADS <= limits.maxComputeInvocationsPerWorkgroup;
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
 }
 
@@ -86,15 +90,17 @@ export function unitsBytes(
 function countsOf(
   heads: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
-  { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early }: UnitsTile,
+  tile: UnitsTile,
 ): Record<string, number> {
+  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early } = tile;
+  const { threads: THREADS = LEAST_THREADS } = tile;
   const { m, n, k, lanes }: MatrixUnit = units.unit;
   const { headDim } = heads;
   const WIDE = wideOf(headDim);
   const subgroups = THREADS / lanes;
   const GRID_R = Math.min(QUERIES / m, subgroups);
   const columns = subgroups / GRID_R;
-  const SHARERS = THREADS / QUERIES;
+  const SHARERS = Math.min(MOST_SHARERS, THREADS / QUERIES);
   const SHARED_EIGHTS = SPLIT_CELLS / SHARERS / 8;
   const EARLY = Number(early);
   return {
@@ -129,9 +135,9 @@ const kernels = new Map<string, Kernel>();
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, direct, early } = tile;
+  const { queries, group, tile: rows, span, direct, early, threads = LEAST_THREADS } = tile;
   const kind = [
-    ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, span],
+    ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, span, threads],
     ...[direct ? ["direct"] : [], early ? ["early"] : []].flat(),
     ...units.precision === "f16" ? ["f16"] : [],
   ];
