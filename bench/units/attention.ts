@@ -100,25 +100,38 @@ function words(data: Uint32Array<ArrayBuffer>): Operand {
   return { buffer };
 }
 
-type Way = readonly [name: string, enough: number, more: Partial<UnitsTile>];
+interface Way extends Partial<UnitsTile> {
+  readonly name: string;
+  /** Default: the rule's. */
+  readonly enough?: number;
+  /** Of a split. */
+  readonly cells?: number;
+}
 
 /** Workgroups to try beside the rule's. */
 function waysOf({ perSlot, slots = 1 }: Case): Way[] {
   if (flags.rule) return [];
-  if (perSlot * slots === 1) {
-    return [
-      ["late", Infinity, { early: false }],
-      ["256", Infinity, { threads: 256 }],
+  const each = perSlot * slots < 64 ? { enough: Infinity } : { enough: 0 };
+  const ways: Way[] = perSlot * slots === 1
+    ? [
+      { name: "late", early: false },
+      { name: "early fetched", held: false, cells: 32 },
+      { name: "late fetched", early: false, held: false, cells: 32 },
+      { name: "fetched 256", held: false, threads: 256, cells: 32 },
+      { name: "early held", held: true, cells: 32 },
+    ]
+    : perSlot * slots < 64
+    ? [{ name: "fetched", held: false, cells: 32 }]
+    : [
+      { name: "32q early", queries: 32, early: true },
+      { name: "32q 256", queries: 32, threads: 256 },
+      { name: "32q", queries: 32, cells: 32 },
+      { name: "32q fetched", queries: 32, held: false, cells: 32 },
+      { name: "32q early", queries: 32, early: true, cells: 32 },
+      { name: "64q", queries: 64, cells: 32 },
+      { name: "64q 256", queries: 64, threads: 256, cells: 32 },
     ];
-  }
-  if (perSlot < 17) return [["splits", Infinity, {}], ["segments", 0, {}]];
-  return [
-    ["16q", 0, { queries: 16 }],
-    ["32q early", 0, { queries: 32, early: true }],
-    ["32q 256", 0, { queries: 32, threads: 256 }],
-    ["32q 256 early", 0, { queries: 32, threads: 256, early: true }],
-    ["splits", Infinity, {}],
-  ];
+  return ways.map((way) => ({ ...each, ...way }));
 }
 
 function tileWith(
@@ -143,7 +156,8 @@ async function measure(of: Case): Promise<void> {
   }
   const sizes = { heads, kvHeads, headDim, tablePages, kvDtype };
   const onUnits = { unit, limits: gpu.limits };
-  const partial = attendWords(sizes, count, { software: false, attentionUnits: onUnits });
+  const most = { ...onUnits, cells: 32 };
+  const partial = attendWords(sizes, count, { software: false, attentionUnits: most });
   const out: Operand = { buffer: storage(device, "out", 4 * count * heads * headDim) };
   const buffers = {
     q: await filled(count * heads * headDim, 1, 1),
@@ -165,12 +179,12 @@ async function measure(of: Case): Promise<void> {
   const plans: [string, Plan][] = [
     ["simt", attend(buffers, { ...launch, tuning: simt })],
     ["units", attend(buffers, { ...launch, tuning: { ...simt, attentionUnits: onUnits } })],
-    ...waysOf(of).map(([name, enough, more]): [string, Plan] => [
-      name,
+    ...waysOf(of).map(({ name, enough, cells = 64, ...more }): [string, Plan] => [
+      `${name} ${cells}`,
       attentionOnUnits(
         buffers,
         { ...launch, tuning: simt },
-        { ...onUnits, enough },
+        { ...onUnits, enough, cells },
         (shape, units, span) => tileWith(unitsTile(shape, units, span), launch, more),
       ),
     ]),
@@ -182,11 +196,13 @@ async function measure(of: Case): Promise<void> {
   const worst = (a: Float32Array, b: Float32Array) =>
     a.reduce((most, value, i) => Math.max(most, Math.abs(value - (b[i] ?? NaN))), 0);
   const [first = new Float32Array(), second = first] = found;
-  const same = found.slice(2).every((other) => worst(second, other) === 0);
+  const other = Math.max(...found.slice(2).map((other) => worst(second, other)));
   const { name } = of;
   say(
     `${name} ${slots} x ${perSlot} rows behind ${before}, ${kvDtype}: ${lines.join("; ")}; ` +
-      `units differ by ${worst(first, second).toExponential(1)}, ${same ? "same" : "OTHER"} bits`,
+      `units differ by ${worst(first, second).toExponential(1)}, each other by ${
+        other.toExponential(1)
+      }`,
   );
   const { partial: { sums, stats }, ...others } = buffers;
   for (const { buffer } of [sums, stats, ...Object.values(others)]) buffer.destroy();

@@ -100,12 +100,13 @@ export function partialWords(
   return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
 }
 
-/** The same where all splits of keys have sums. */
+/** The same where all splits of keys have sums. @param cells of a split. */
 export function splitWords(
   heads: Heads,
   rows: number,
+  cells: number = SPLIT_CELLS,
 ): { readonly sums: number; readonly stats: number } {
-  const splits = heads.heads * splitsOf(heads);
+  const splits = heads.heads * Math.ceil(splitsOf(heads) * SPLIT_CELLS / cells);
   const most = Math.floor(PARTIAL_BYTES / 4 / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
   const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
   return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };

@@ -11,7 +11,7 @@ import {
 } from "../attention/attention.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { attentionOnUnits } from "./attention_on_units.ts";
-import { whyNotUnits } from "./units_kernels.ts";
+import { cellsOf, whyNotUnits } from "./units_kernels.ts";
 
 type Adapter = Pick<Tuning, "software" | "attentionUnits">;
 
@@ -38,7 +38,8 @@ export function attendWords(
   rows: number,
   adapter: Adapter,
 ): { readonly sums: number; readonly stats: number } {
-  return unitsOf(heads, adapter) ? splitWords(heads, rows) : partialWords(heads, rows, adapter);
+  const units = unitsOf(heads, adapter);
+  return units ? splitWords(heads, rows, cellsOf(units)) : partialWords(heads, rows, adapter);
 }
 
 /** Whether it can note the scales of its rows. */

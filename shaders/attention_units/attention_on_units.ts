@@ -10,21 +10,21 @@ import {
   tileOf,
   windowOf,
 } from "../attention/attention.ts";
-import { groupOf, pathGroups, SPLIT_CELLS, splitsOf } from "../attention/attention_kernels.ts";
+import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
 import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
 import {
-  combineTiles,
+  cellsOf,
   combineUnitsKernel,
-  SEGMENT_SPLITS,
+  SEGMENT_CELLS,
   unitsBytes,
   unitsKernel,
   type UnitsTile,
 } from "./units_kernels.ts";
 
-/** Cells whose splits are merged in order before others are. */
-const SEGMENT_CELLS = SEGMENT_SPLITS * SPLIT_CELLS;
 /** Workgroups of whole segments that keep a large GPU busy; fewer have a split each. */
 const ENOUGH = 96;
+/** Cells of a KV page: of rows.wgsl. */
+const PAGE = 16;
 /** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
 const PATH_CELLS = 16;
 
@@ -51,17 +51,18 @@ export function attentionOnUnits(
   choose: Choose = unitsTile,
 ): Dispatch[] {
   const inParts = (span: number) => inBlocks(buffers, shape, { units, span, choose });
-  const whole = choose(shape, units, SEGMENT_SPLITS);
+  const segment = SEGMENT_CELLS / cellsOf(units);
+  const whole = choose(shape, units, segment);
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   if (shape.paths || tiles * (shape.heads / whole.group) < (units.enough ?? ENOUGH)) {
     return inParts(1);
   }
-  if (buffers.scales) return inParts(SEGMENT_SPLITS);
+  if (buffers.scales) return inParts(segment);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
-  if (shape.tablePages * 16 <= SEGMENT_CELLS) return [direct];
+  if (shape.tablePages * PAGE <= SEGMENT_CELLS) return [direct];
   return [
     { ...direct, forCells: { from: 0, upTo: SEGMENT_CELLS } },
-    ...inParts(SEGMENT_SPLITS).map((each) => ({
+    ...inParts(segment).map((each) => ({
       ...each,
       forCells: { from: SEGMENT_CELLS + 1, upTo: Infinity },
     })),
@@ -72,12 +73,15 @@ export function attentionOnUnits(
 export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
   const { heads, kvHeads, perSlot } = shape;
   const room = units.limits.maxComputeWorkgroupStorageSize;
-  const sizes = [16, 32, 64].filter((queries) => unitsBytes(shape, units, queries) <= room);
+  const held = true;
+  const sizes = [16, 32, 64].filter((queries) =>
+    unitsBytes(shape, units, { queries, held }) <= room
+  );
   const wanted = perSlot * heads / kvHeads;
   const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
-  return { queries, group, tile, span, direct: false, early: span === 1 };
+  return { queries, group, tile, span, direct: false, early: span === 1, held };
 }
 
 /** Partial sums, then their combination, of as many rows at a time as those have room for. */
@@ -92,7 +96,8 @@ function inBlocks(
 ): Dispatch[] {
   const { count, heads, headDim } = shape;
   const { sums, stats } = buffers.partial;
-  const kept = Math.ceil(splitsOf(shape) / span);
+  const cells = cellsOf(units) * span;
+  const kept = Math.ceil(shape.tablePages * PAGE / cells);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
   const block = rowBlock(shape, Math.floor(room));
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
@@ -107,7 +112,7 @@ function inBlocks(
     };
     const tile = choose(of, units, span);
     const from = fromRow(buffers, shape, first);
-    return [partSums(from, of, { units, tile, kept }), combined(from, of, { span, kept })];
+    return [partSums(from, of, { units, tile, kept }), combined(from, of, { cells, kept })];
   }).flat();
 }
 
@@ -121,19 +126,20 @@ function partSums(
   },
 ): Dispatch {
   const { heads, headDim, count, perSlot, paths } = shape;
+  const cells = cellsOf(units) * tile.span;
   const groupsBefore = paths ? pathGroups(tile.tile) : 0;
   const [x, y] = tilesOf(shape, tile);
   return dispatch(unitsKernel(shape, units, tile), {
     buffers: { q, keys, values, rows, pages, sums, stats },
     constants: { ...constantsOf(shape, tile, shape.firstRow), KEPT: kept },
-    workgroups: [x, y, groupsBefore + launched(kept, shape, tile)],
-    cellsEach: SPLIT_CELLS * tile.span,
+    workgroups: [x, y, groupsBefore + launched(kept, shape, { rows: tile.tile, cells })],
+    cellsEach: cells,
     groupsBefore,
     label: shape.label,
     work: cellWork(
       shape,
       0,
-      4 * perSlot * heads * (headDim + 2) / SPLIT_CELLS / tile.span * Math.min(1, count / perSlot),
+      4 * perSlot * heads * (headDim + 2) / cells,
     ),
   });
 }
@@ -156,11 +162,11 @@ function directly(
 function combined(
   { rows, out, partial: { sums, stats }, scales }: AttentionBuffers,
   shape: Block,
-  { span, kept }: { readonly span: number; readonly kept: number },
+  { cells, kept }: { readonly cells: number; readonly kept: number },
 ): Dispatch {
   const { heads, headDim, count, firstRow, window } = shape;
-  const each = SPLIT_CELLS * span;
-  return dispatch(combineUnitsKernel(headDim, span, scales !== undefined), {
+  const noted = scales !== undefined;
+  return dispatch(combineUnitsKernel({ headDim, cells, kept, noted }), {
     buffers: { sums, stats, rows, out, ...scales && { scales } },
     constants: {
       HEADS: heads,
@@ -169,14 +175,14 @@ function combined(
       WINDOW: windowOf({ window }),
       ...scales && { NOTED_FIRST: shape.notedFirst },
     },
-    workgroups: [heads, count, combineTiles(headDim)],
+    workgroups: [heads, count],
     label: `${shape.label}.combine`,
     work: {
       bytes: 4 * count * heads * headDim,
       flops: 0,
       context: {
-        bytesPerCell: 4 * shape.perSlot * heads * (headDim + 2) / each,
-        flopsPerCell: 2 * count * heads * headDim / each,
+        bytesPerCell: 4 * shape.perSlot * heads * (headDim + 2) / cells,
+        flopsPerCell: 2 * count * heads * headDim / cells,
         window,
       },
     },
@@ -205,8 +211,12 @@ function constantsOf(shape: AttentionShape, { tile, group }: UnitsTile, firstRow
 }
 
 /** Workgroups along z: all, or those that the windows of a tile's rows touch. */
-function launched(all: number, { window, paths }: AttentionShape, { tile, span }: UnitsTile) {
+function launched(
+  all: number,
+  { window, paths }: AttentionShape,
+  { rows, cells }: { readonly rows: number; readonly cells: number },
+): number {
   if (window === undefined) return all;
-  const cells = window + Math.max(tile - 1, paths ? PATH_CELLS : 0);
-  return Math.min(all, 1 + Math.ceil((cells - 1) / (SPLIT_CELLS * span)));
+  const touched = window + Math.max(rows - 1, paths ? PATH_CELLS : 0);
+  return Math.min(all, 1 + Math.ceil((touched - 1) / cells));
 }

@@ -1,5 +1,5 @@
 // softmax(cap(SCALE q . K)) V on matrix units that multiply f16 and add f32: sums, totals and peaks of splits of
-// 64 cells of keys, merged in order where a workgroup takes several.
+// $CELLS cells of keys, merged in order where a workgroup takes several.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, z): $SPAN splits
 // from z * SPAN on. Queries are numbered row * GROUP + head, $QUERIES with padding. For a split:
@@ -39,7 +39,7 @@ override FIRST_ROW: u32; // of `rows`
 override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 override SCALE: f32; // of scores
 
-const SPLIT_CELLS = 64u; // cells
+const SPLIT_CELLS = $CELLSu; // cells
 const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
 const THREADS = $THREADSu;
 const GROUP = $GROUPu; // query heads of a workgroup
@@ -53,6 +53,7 @@ const BROUGHT = THREADS / WIDE; // rows at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
 const KV_LOW_AT = $KV_LOWu * SPLIT_CELLS * PITCH; // lo of keys and values; 0: they have none
 const Q_LOW_AT = $Q_LOWu * QUERIES * PITCH;
+const Q_AT = $Q_ATu; // of queries that stay in the pool
 const SCORES_AT = $SCORES_ATu; // [QUERIES, SCORE_PITCH]: f32, later weights: hi, then lo
 const SCORE_PITCH = SPLIT_CELLS / 4u + 1u;
 const SUM_PITCH = 2u * VEC8S + 1u; // [QUERIES, SUM_PITCH], in the place of keys and values
@@ -181,7 +182,7 @@ fn main(
     let y = Vec8(q[at + 1u], q[at + VEC8S + 1u]);
     let scale = row_scale(x, y);
     if (query < QUERIES) {
-      put_pair(query * PITCH, Q_LOW_AT, i, x, y, scale);
+      put_pair(Q_AT + query * PITCH, Q_LOW_AT, i, x, y, scale);
       if (i == 0u) {
         q_inverse[query] = inverse(scale);
       }
@@ -192,6 +193,7 @@ fn main(
   let subgroup = thread / $LANESu;
   let own_query = subgroup % $GRID_Ru * $UNIT_Mu;
   let own_column = subgroup / $GRID_Ru;
+  //for h in HELD
   //for k in K_STEPS
   let qh$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
     &pool, own_query * PITCH + $ku * UNIT_K8, PITCH);
@@ -199,6 +201,8 @@ fn main(
   let ql$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
     &pool, Q_LOW_AT + own_query * PITCH + $ku * UNIT_K8, PITCH);
   //end
+  //end
+  workgroupBarrier();
   //end
 
   let query = min(thread / SHARERS, QUERIES - 1u); // those left over do the last one's, too
@@ -209,7 +213,6 @@ fn main(
   //for u in SUMS
   var sum$u = vec4<f32>();
   //end
-  workgroupBarrier();
 
   for (var split = start; split < stop; split++) {
     let first = split * SPLIT_CELLS;

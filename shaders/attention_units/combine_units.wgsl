@@ -1,9 +1,9 @@
 // out[r, h] = sum / total of the splits of keys that row r sees, merged as attention_units.wgsl does; zeros for
-// padding. A partial sum is of $EACH splits of 64 cells; those of 1,024 cells (a segment) are merged in order,
+// padding. A partial sum is of $EACH_CELLS cells of keys; those of 1,024 cells (a segment) are merged in order,
 // and then the segments in order.
 //
-// One workgroup per (head, row, $QUADS fours of the head): $LANES segments at a time, a lane each, whose partial
-// sums are asked for together. Slot:
+// One workgroup per (head, row): $LANES segments at a time, a lane each with $HEAD invocations, a four of the head
+// each. Partial sums are asked for $PREFETCH at a time. Slot:
 //   note: as of attention/attention_combine.wgsl.
 
 //use note
@@ -15,10 +15,9 @@ override HEADS: u32;
 override KEPT: u32; // partial sums of a query
 override FIRST_ROW: u32; // of `rows`
 
-const EACH_CELLS = 64u * $EACHu; // of a partial sum
+const EACH_CELLS = $EACH_CELLSu; // of a partial sum
 const SEGMENT = $SEGMENTu; // partial sums of a segment
 const HEAD = $HEADu; // vec4 of a head
-const QUADS = $QUADSu; // of a workgroup
 const LANES = $LANESu;
 const NEGATIVE = -3.0e38; // below every peak
 
@@ -34,7 +33,7 @@ struct Part {
 }
 
 var<workgroup> lane_stats: array<vec2<f32>, LANES>;
-var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
+var<workgroup> lane_sums: array<vec4<f32>, LANES * HEAD>;
 
 fn merged(a: Part, b: Part) -> Part {
   let peak = max(a.peak, b.peak);
@@ -43,14 +42,14 @@ fn merged(a: Part, b: Part) -> Part {
   return Part(peak, fma(a.total, kept, b.total * taken), fma(a.sum, vec4(kept), b.sum * taken));
 }
 
-@compute @workgroup_size(LANES * QUADS)
+@compute @workgroup_size(LANES * HEAD)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = rows[FIRST_ROW + tile.y];
   let begin = visible_begin(row) / EACH_CELLS;
   let end = min((visible_end(row) + EACH_CELLS - 1u) / EACH_CELLS, KEPT);
   let query = tile.y * HEADS + tile.x;
-  let lane = thread / QUADS;
-  let quad = tile.z * QUADS + thread % QUADS;
+  let lane = thread / HEAD;
+  let quad = thread % HEAD;
   if (end == 0u) {
     if (lane == 0u) {
       out[query * HEAD + quad] = vec4<f32>();
@@ -63,19 +62,19 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let start = max((segment + lane) * SEGMENT, begin);
     let stop = min((segment + lane + 1u) * SEGMENT, end);
     var own = Part(NEGATIVE, 0.0, vec4<f32>());
-    if (start < stop) {
-      //for s in SEGMENT
-      let at$s = query * KEPT + min(start + $su, stop - 1u);
+    for (var c = start; c < stop; c += $PREFETCHu) {
+      //for s in PREFETCH
+      let at$s = query * KEPT + min(c + $su, stop - 1u);
       let stat$s = stats[at$s];
       let sum$s = sums[at$s * HEAD + quad];
       //end
-      //for s in SEGMENT
-      if (start + $su < stop) {
+      //for s in PREFETCH
+      if (c + $su < stop) {
         own = merged(own, Part(stat$s.x, stat$s.y, sum$s));
       }
       //end
     }
-    if (thread % QUADS == 0u) {
+    if (quad == 0u) {
       lane_stats[lane] = vec2(own.peak, own.total);
     }
     lane_sums[thread] = own.sum;
@@ -83,7 +82,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (lane == 0u) {
       //for l in LANES
       if ((segment + $lu) * SEGMENT < end) {
-        all = merged(all, Part(lane_stats[$l].x, lane_stats[$l].y, lane_sums[$lu * QUADS + thread]));
+        all = merged(all, Part(lane_stats[$l].x, lane_stats[$l].y, lane_sums[$lu * HEAD + thread]));
       }
       //end
     }

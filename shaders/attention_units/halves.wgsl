@@ -1,8 +1,8 @@
-// f32 numbers as the f16 numbers hi and lo, hi + lo being the number but for its last two bits. hi is cut by its
-// bits: a driver takes unpack2x16float(pack2x16float(x)) for x, and lo for 0.
+// f32 numbers as the f16 numbers hi and lo, hi + lo being the number but for its last bit. hi is rounded to 11 bits
+// by its bits: a driver takes unpack2x16float(pack2x16float(x)) for x, and lo for 0.
 
-fn cut(x: vec4<f32>) -> vec4<f32> {
-  return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4(0xffffe000u));
+fn high(x: vec4<f32>) -> vec4<f32> {
+  return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4(0x1000u)) & vec4(0xffffe000u));
 }
 
 fn rounded_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
@@ -15,11 +15,11 @@ fn rounded_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
 }
 
 fn high_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return rounded_halves(cut(a), cut(b));
+  return rounded_halves(high(a), high(b));
 }
 
 fn low_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return rounded_halves(a - cut(a), b - cut(b));
+  return rounded_halves(a - high(a), b - high(b));
 }
 
 // 1 / scale, exactly.

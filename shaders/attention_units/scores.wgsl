@@ -4,8 +4,16 @@
 var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 //end
 //for k in K_STEPS
+//for f in FETCHED
+let qh$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+  &pool, Q_AT + own_query * PITCH + $ku * UNIT_K8, PITCH);
+//for l in Q_LOW
+let ql$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+  &pool, Q_AT + Q_LOW_AT + own_query * PITCH + $ku * UNIT_K8, PITCH);
+//end
+//end
 //for c in OWN_CELLS
-{
+if (own_column * $OWN_CELLSu + $cu < $CELL_TILESu) {
   let at = (own_column * $OWN_CELLSu + $cu) * $UNIT_Nu * PITCH + $ku * UNIT_K8;
   let kh = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(&pool, at, PITCH);
   //for l in Q_LOW
@@ -20,6 +28,8 @@ var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
 //end
 //end
 //for c in OWN_CELLS
-subgroupMatrixStore<row_major>(
-  &pool, SCORES_AT + own_query * SCORE_PITCH + (own_column * $OWN_CELLSu + $cu) * UNIT_N4, s$c, SCORE_PITCH);
+if (own_column * $OWN_CELLSu + $cu < $CELL_TILESu) {
+  subgroupMatrixStore<row_major>(
+    &pool, SCORES_AT + own_query * SCORE_PITCH + (own_column * $OWN_CELLSu + $cu) * UNIT_N4, s$c, SCORE_PITCH);
+}
 //end

@@ -2,19 +2,19 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
-import { pathGroups, SCORING, SPLIT_CELLS } from "../attention/attention_kernels.ts";
+import { pathGroups, SCORING } from "../attention/attention_kernels.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { shader } from "../shader.ts";
 
 /** Invocations of a workgroup, where nothing says otherwise. */
 const LEAST_THREADS = 128;
-/** Invocations of a query's softmax, at most: eight cells each. */
-const MOST_SHARERS = 8;
-/** Splits of keys that are merged in order before others are: 1,024 cells. */
-export const SEGMENT_SPLITS = 16;
-/** Invocations of a workgroup of combine_units.wgsl, and segments at a time. */
-const COMBINE_THREADS = 256;
+/** Cells of a split of keys, whose sums begin with zero: decides bits. */
+const CELLS = 64;
+/** Cells whose splits are merged in order before others are: decides bits. */
+export const SEGMENT_CELLS = 1024;
+/** Most segments at a time in combine_units.wgsl, and partial sums that are asked for at once. */
 const COMBINE_LANES = 16;
+const COMBINE_PREFETCH = 16;
 
 /** A workgroup of attention_units.wgsl. No number of these changes a bit of what it computes. */
 export interface UnitsTile {
@@ -24,14 +24,21 @@ export interface UnitsTile {
   readonly group: number;
   /** Rows of a slot. */
   readonly tile: number;
-  /** Splits of keys: 1, or SEGMENT_SPLITS. */
+  /** Splits of keys: 1, or a segment's. */
   readonly span: number;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
   /** Values are asked for with the keys: they wait in registers. */
   readonly early: boolean;
+  /** Tiles of queries stay in registers, not in workgroup memory. */
+  readonly held: boolean;
   /** Invocations of the workgroup. */
   readonly threads?: number;
+}
+
+/** Of a split. */
+export function cellsOf({ cells = CELLS }: AttentionUnits): number {
+  return cells;
 }
 
 /** Why a shape stays with the other kernels; undefined where the units take it, at any number of rows. */
@@ -47,7 +54,7 @@ export function whyNotUnits(
   if (headDim % 16 !== 0 || headDim < 32 || headDim > 128 || wideOf(headDim) > unit.lanes) {
     return `attention: heads of ${headDim}`;
   }
-  const least = unitsBytes(heads, units, 16);
+  const least = unitsBytes(heads, units, { queries: 16, held: true });
   const fits = least <= limits.maxComputeWorkgroupStorageSize &&
     LEAST_THREADS <= limits.maxComputeInvocationsPerWorkgroup;
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
@@ -64,27 +71,31 @@ function lowOf({ kvDtype }: Pick<Heads, "kvDtype">, { precision }: AttentionUnit
   return { Q_LOW, KV_LOW: Number(Q_LOW === 1 && kvDtype === "f32") };
 }
 
-/** vec4s of its pool, and where scores begin. */
-function poolOf(heads: Pick<Heads, "headDim" | "kvDtype">, units: AttentionUnits, queries: number) {
-  const { Q_LOW, KV_LOW } = lowOf(heads, units);
-  const vec8s = heads.headDim / 8;
-  const SCORES_AT = (1 + KV_LOW) * SPLIT_CELLS * (vec8s + 1);
-  const POOL = Math.max(
-    SCORES_AT + queries * (SPLIT_CELLS / 4 + 1),
-    queries * (2 * vec8s + 1),
-    (1 + Q_LOW) * queries * (vec8s + 1),
-  );
-  return { SCORES_AT, POOL };
+/** vec4s of its pool, and where scores and queries begin. */
+function poolOf(
+  { headDim, kvDtype }: Pick<Heads, "headDim" | "kvDtype">,
+  units: AttentionUnits,
+  { queries, held }: Pick<UnitsTile, "queries" | "held">,
+) {
+  const { Q_LOW, KV_LOW } = lowOf({ kvDtype }, units);
+  const cells = cellsOf(units);
+  const pitch = headDim / 8 + 1;
+  const SCORES_AT = (1 + KV_LOW) * cells * pitch;
+  const stage = Math.max(SCORES_AT + queries * (cells / 4 + 1), queries * (headDim / 4 + 1));
+  const own = (1 + Q_LOW) * queries * pitch;
+  return held
+    ? { SCORES_AT, Q_AT: 0, POOL: Math.max(stage, own) }
+    : { SCORES_AT, Q_AT: stage, POOL: stage + own };
 }
 
 /** Bytes of workgroup memory. */
 export function unitsBytes(
   heads: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
-  queries: number,
+  tile: Pick<UnitsTile, "queries" | "held">,
 ): number {
-  const apart = queries * (8 + 4 + 16 + 8) + SPLIT_CELLS * (8 + 4 + 4);
-  return 16 * poolOf(heads, units, queries).POOL + apart;
+  const apart = tile.queries * (8 + 4 + 16 + 8) + cellsOf(units) * (8 + 4 + 4);
+  return 16 * poolOf(heads, units, tile).POOL + apart;
 }
 
 function countsOf(
@@ -92,7 +103,8 @@ function countsOf(
   units: AttentionUnits,
   tile: UnitsTile,
 ): Record<string, number> {
-  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early } = tile;
+  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, direct, early, held } = tile;
+  const CELLS = cellsOf(units);
   const { threads: THREADS = LEAST_THREADS } = tile;
   const { m, n, k, lanes }: MatrixUnit = units.unit;
   const { headDim } = heads;
@@ -100,25 +112,28 @@ function countsOf(
   const subgroups = THREADS / lanes;
   const GRID_R = Math.min(QUERIES / m, subgroups);
   const columns = subgroups / GRID_R;
-  const SHARERS = Math.min(MOST_SHARERS, THREADS / QUERIES);
-  const SHARED_EIGHTS = SPLIT_CELLS / SHARERS / 8;
+  const SHARERS = Math.min(CELLS / 8, THREADS / QUERIES);
+  const SHARED_EIGHTS = CELLS / SHARERS / 8;
   const EARLY = Number(early);
   return {
-    ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, EARLY, SHARED_EIGHTS },
+    ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, EARLY, SHARED_EIGHTS, CELLS },
     ...lowOf(heads, units),
-    ...poolOf(heads, units, QUERIES),
+    ...poolOf(heads, units, tile),
     ...{ UNIT_M: m, UNIT_N: n, UNIT_K: k, LANES: lanes },
     LATE: 1 - EARLY,
+    HELD: Number(held),
+    FETCHED: Number(!held),
     DIRECT: Number(direct),
     MANY: Number(SPAN > 1),
     PATH_GROUPS: pathGroups(TILE),
     VEC8S: headDim / 8,
     WIDE_STEPS: Math.log2(WIDE),
-    LOADS: SPLIT_CELLS * WIDE / THREADS,
+    LOADS: CELLS * WIDE / THREADS,
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
     K_STEPS: headDim / k,
-    C_STEPS: SPLIT_CELLS / k,
-    OWN_CELLS: SPLIT_CELLS / n / columns,
+    C_STEPS: CELLS / k,
+    CELL_TILES: CELLS / n,
+    OWN_CELLS: Math.ceil(CELLS / n / columns),
     DIM_TILES: headDim / n,
     OWN_DIMS: Math.ceil(headDim / n / columns),
     SUMS: Math.ceil(QUERIES * headDim / 4 / THREADS),
@@ -135,10 +150,10 @@ const kernels = new Map<string, Kernel>();
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, direct, early, threads = LEAST_THREADS } = tile;
+  const { queries, group, tile: rows, span, threads = LEAST_THREADS, direct, early, held } = tile;
   const kind = [
-    ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, span, threads],
-    ...[direct ? ["direct"] : [], early ? ["early"] : []].flat(),
+    ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
+    ...[direct ? ["direct"] : [], early ? ["early"] : [], held ? ["held"] : []].flat(),
     ...units.precision === "f16" ? ["f16"] : [],
   ];
   const name = `attention_units_${[...kind, m, n, k, lanes].join("_")}`;
@@ -162,29 +177,34 @@ export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile
   });
 }
 
-/** Fours of a head that a workgroup of combine_units.wgsl has: as many as keep its lanes within it. */
-function combineQuads(headDim: number): number {
-  const most = COMBINE_THREADS / COMBINE_LANES;
-  const quads = headDim / 4;
-  return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => quads % n === 0));
+/** What combine_units.wgsl merges. */
+export interface Combined {
+  readonly headDim: number;
+  /** Of a partial sum. */
+  readonly cells: number;
+  /** Partial sums of a query. */
+  readonly kept: number;
+  /** Whether the rows' scales are noted. */
+  readonly noted: boolean;
 }
 
-/** Workgroups that share a head where its splits are merged. */
-export function combineTiles(headDim: number): number {
-  return headDim / 4 / combineQuads(headDim);
+/** Segments at a time: as many as there may be, a power of two. None of it touches a bit. */
+function combineLanes({ kept, cells }: Combined): number {
+  const segments = Math.ceil(kept * cells / SEGMENT_CELLS);
+  return Math.min(COMBINE_LANES, 2 ** Math.ceil(Math.log2(segments)));
 }
 
-/** Merges partial sums of `span` splits each. @param noted whether the rows' scales are noted. */
-export function combineUnitsKernel(headDim: number, span: number, noted: boolean): Kernel {
-  const name = `combine_units_${headDim}_${span}${noted ? "_scale" : ""}`;
+/** Merges partial sums. */
+export function combineUnitsKernel(of: Combined): Kernel {
+  const { headDim, cells, noted } = of;
+  const lanes = combineLanes(of);
+  const name = `combine_units_${headDim}_${cells}_${lanes}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = { note: `attention/note_${noted ? "scale" : "nothing"}` };
+    const SEGMENT = SEGMENT_CELLS / cells;
     const counts = {
-      EACH: span,
-      SEGMENT: SEGMENT_SPLITS / span,
-      HEAD: headDim / 4,
-      QUADS: combineQuads(headDim),
-      LANES: COMBINE_LANES,
+      ...{ EACH_CELLS: cells, SEGMENT, PREFETCH: Math.min(SEGMENT, COMBINE_PREFETCH) },
+      ...{ HEAD: headDim / 4, LANES: lanes },
     };
     return kernel(name, shader("attention_units/combine_units", { slots, counts }), {
       bindings: ["sums", "stats", "rows", "out", ...noted ? ["scales"] : []],

@@ -176,6 +176,8 @@ export interface AttentionUnits {
   readonly limits: TensorLimits;
   /** Of queries, keys, weights and values; default f32. */
   readonly precision?: Precision | undefined;
+  /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */
+  readonly cells?: number | undefined;
   /** Workgroups that keep the GPU busy, each with 1,024 cells; fewer have 64 cells each. Touches no bit. */
   readonly enough?: number | undefined;
 }

@@ -39,6 +39,8 @@ interface Shape {
   readonly tree?: boolean;
   /** Rows whose partial sums there is room for; default all. */
   readonly room?: number;
+  /** What numbers of queries are multiplied by; by default so much that a few cells take nearly all of the weight. */
+  readonly sharpness?: number;
   /** What numbers of values are multiplied by, cell by cell. */
   readonly magnitude?: (cell: number) => number;
 }
@@ -65,7 +67,7 @@ const SHAPES: readonly Shape[] = [
   { group: 20, kvHeads: 1, headDim: 32, kvDtype: "f16", cells: [70], perSlot: 3, room: 8 },
   { group: 2, kvHeads: 2, headDim: 32, cells: [123, 60], perSlot: 12, tree: true },
   {
-    ...{ group: 2, kvHeads: 1, headDim: 32, cells: [130, 1], perSlot: 5 },
+    ...{ group: 2, kvHeads: 1, headDim: 32, cells: [130, 1], perSlot: 5, sharpness: 1 },
     magnitude: (cell) => 2 ** (cell % 41 - 20),
   },
   // Mesa takes minutes to compile wide heads.
@@ -98,13 +100,12 @@ interface Tensors {
 }
 
 function tensors(shape: Shape): Tensors {
-  const { group, kvHeads, headDim, kvDtype = "f32", magnitude = () => 1 } = shape;
+  const { group, kvHeads, headDim, kvDtype = "f32", magnitude = () => 1, sharpness = 9 } = shape;
   const count = SLOTS * TABLE_PAGES * PAGE * kvHeads * headDim;
   const sized = (values: Float32Array) =>
     values.map((value, i) => value * magnitude(Math.floor(i / headDim)));
   return {
-    // Wide enough that a few cells take nearly all of the weight.
-    q: numbers(rowsOf(shape).length * kvHeads * group * headDim, 1).map((value) => value * 9),
+    q: numbers(rowsOf(shape).length * kvHeads * group * headDim, 1).map((x) => x * sharpness),
     keys: kept(kvDtype, numbers(count, 2)),
     values: kept(kvDtype, sized(numbers(count, 3))),
   };
