@@ -51,6 +51,8 @@ interface Case {
   /** Cells that the block table has room for. */
   readonly context: number;
   readonly kvDtype?: KvDtype;
+  /** Workgroups to try; default all. */
+  readonly ways?: number;
 }
 
 const LLAMA = { name: "8B", heads: 32, kvHeads: 8, headDim: 128 } as const;
@@ -73,6 +75,16 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
     { ...LLAMA, before: 511, perSlot: 1, slots: 8, context: 1024 },
     { ...LLAMA, before: 511, perSlot: 1, slots: 32, context: 1024 },
     { ...LLAMA, before: 8190, perSlot: 1, context: 8192, kvDtype: "bf16" },
+  ],
+  turn: [
+    { ...LLAMA, before: 0, perSlot: 512, context: 1024 },
+    { ...LLAMA, before: 8190, perSlot: 1, context: 8192 },
+    { ...LLAMA, before: 7680, perSlot: 512, context: 8192, ways: 4 },
+    { ...QWEN, before: 511, perSlot: 1, context: 1024, ways: 4 },
+    { ...QWEN, before: 0, perSlot: 512, context: 1024, ways: 2 },
+    { ...LLAMA, before: 496, perSlot: 16, context: 1024, ways: 1 },
+    { ...LLAMA, before: 511, perSlot: 1, slots: 32, context: 1024, ways: 1 },
+    { ...LLAMA, before: 7680, perSlot: 512, context: 8192, kvDtype: "bf16", ways: 1 },
   ],
   prefill: [
     { ...LLAMA, before: 0, perSlot: 512, context: 1024 },
@@ -109,29 +121,25 @@ interface Way extends Partial<UnitsTile> {
 }
 
 /** Workgroups to try beside the rule's. */
-function waysOf({ perSlot, slots = 1 }: Case): Way[] {
+function waysOf({ perSlot, slots = 1, ways: most }: Case): Way[] {
   if (flags.rule) return [];
   const each = perSlot * slots < 64 ? { enough: Infinity } : { enough: 0 };
-  const ways: Way[] = perSlot * slots === 1
+  const ways: Way[] = perSlot * slots < 64
     ? [
-      { name: "late", early: false },
       { name: "early fetched", held: false, cells: 32 },
       { name: "late fetched", early: false, held: false, cells: 32 },
+      { name: "late", early: false },
       { name: "fetched 256", held: false, threads: 256, cells: 32 },
       { name: "early held", held: true, cells: 32 },
     ]
-    : perSlot * slots < 64
-    ? [{ name: "fetched", held: false, cells: 32 }]
     : [
-      { name: "32q early", queries: 32, early: true },
-      { name: "32q 256", queries: 32, threads: 256 },
-      { name: "32q", queries: 32, cells: 32 },
-      { name: "32q fetched", queries: 32, held: false, cells: 32 },
-      { name: "32q early", queries: 32, early: true, cells: 32 },
       { name: "64q", queries: 64, cells: 32 },
+      { name: "32q 256", queries: 32, threads: 256 },
+      { name: "32q fetched", queries: 32, held: false, cells: 32 },
       { name: "64q 256", queries: 64, threads: 256, cells: 32 },
+      { name: "32q early", queries: 32, early: true },
     ];
-  return ways.map((way) => ({ ...each, ...way }));
+  return ways.slice(0, most).map((way) => ({ ...each, ...way }));
 }
 
 function tileWith(
@@ -195,14 +203,12 @@ async function measure(of: Case): Promise<void> {
   }
   const worst = (a: Float32Array, b: Float32Array) =>
     a.reduce((most, value, i) => Math.max(most, Math.abs(value - (b[i] ?? NaN))), 0);
-  const [first = new Float32Array(), second = first] = found;
-  const other = Math.max(...found.slice(2).map((other) => worst(second, other)));
+  const [first = new Float32Array()] = found;
+  const differ = found.slice(1).map((other) => worst(first, other).toExponential(0));
   const { name } = of;
   say(
     `${name} ${slots} x ${perSlot} rows behind ${before}, ${kvDtype}: ${lines.join("; ")}; ` +
-      `units differ by ${worst(first, second).toExponential(1)}, each other by ${
-        other.toExponential(1)
-      }`,
+      `outputs differ by ${differ.join(" ")}`,
   );
   const { partial: { sums, stats }, ...others } = buffers;
   for (const { buffer } of [sums, stats, ...Object.values(others)]) buffer.destroy();
@@ -215,9 +221,9 @@ async function timed(
 ): Promise<string> {
   const all = within(await make.compile(plan), cells);
   submit(gpu, all);
-  const us = await timeOf({ profiler }, [all], flags.small ? 1 : 40);
+  const us = await timeOf({ profiler }, [all], flags.small ? 1 : 30);
   const parts: string[] = [];
-  if (all.steps.length > 1) {
+  if (all.steps.length > 1 && us < 100) {
     for (const [i, step] of all.steps.entries()) {
       if (i === 2) break;
       parts.push((await timeOf({ profiler }, [{ ...all, steps: [step] }], 5)).toFixed(1));

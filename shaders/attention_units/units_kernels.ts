@@ -115,6 +115,8 @@ function countsOf(
   const SHARERS = Math.min(CELLS / 8, THREADS / QUERIES);
   const SHARED_EIGHTS = CELLS / SHARERS / 8;
   const EARLY = Number(early);
+  const LOADS = CELLS * WIDE / THREADS;
+  if (!Number.isInteger(LOADS)) throw new Error(`${CELLS} cells are no rows of ${THREADS / WIDE}`);
   return {
     ...{ QUERIES, GROUP, TILE, SPAN, GRID_R, SHARERS, WIDE, THREADS, EARLY, SHARED_EIGHTS, CELLS },
     ...lowOf(heads, units),
@@ -128,7 +130,7 @@ function countsOf(
     PATH_GROUPS: pathGroups(TILE),
     VEC8S: headDim / 8,
     WIDE_STEPS: Math.log2(WIDE),
-    LOADS: CELLS * WIDE / THREADS,
+    LOADS,
     Q_LOADS: Math.ceil(QUERIES * WIDE / THREADS),
     K_STEPS: headDim / k,
     C_STEPS: CELLS / k,
