@@ -125,7 +125,7 @@ function partSums(
     readonly kept: number;
   },
 ): Dispatch {
-  const { heads, headDim, count, perSlot, paths } = shape;
+  const { heads, headDim, perSlot, paths } = shape;
   const cells = cellsOf(units) * tile.span;
   const groupsBefore = paths ? pathGroups(tile.tile) : 0;
   const [x, y] = tilesOf(shape, tile);
