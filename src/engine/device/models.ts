@@ -3,6 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena, separateBuffers } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
+import { wantsAttentionUnits } from "../../gpu/matrix_unit.ts";
 import type { AttentionUnits, Launches, Precision, TensorMatrices } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
 import type { LayerKv } from "../../model/plan/decoder_context.ts";
@@ -88,7 +89,7 @@ export function prepareModels(
     loaded.target.config,
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
-  const attentionUnits = unitsOfAttention(gpu, tensor?.precision);
+  const attentionUnits = unitsOfAttention(gpu, capacity, tensor?.precision);
   const partial = partialSums(gpu, configs, capacity, attentionUnits);
   const shared = { ...buffers, launches, tensor, attentionUnits, partial };
   const [kv = [], draftKv = []] = draftBuffers
@@ -120,9 +121,10 @@ export function prepareModels(
 
 function unitsOfAttention(
   { matrixUnit: unit, limits }: Gpu,
+  { contextLength }: Capacity,
   precision: Precision | undefined,
 ): AttentionUnits | undefined {
-  return unit && { unit, limits, precision };
+  return unit && wantsAttentionUnits(contextLength) ? { unit, limits, precision } : undefined;
 }
 
 function distinct<T>(all: readonly T[]): T[] {

@@ -4,7 +4,15 @@ import { whyNotUnits } from "../../../shaders/attention_units/units_kernels.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
-import { type Matrix, type Precision, type Shard, tuning } from "../../gpu/matrix.ts";
+import {
+  type AttentionUnits,
+  type Matrix,
+  type Precision,
+  type Shard,
+  tuning,
+} from "../../gpu/matrix.ts";
+import { wantsAttentionUnits } from "../../gpu/matrix_unit.ts";
+import type { HeadAttention } from "../../model/config/layer_spec.ts";
 import type { MixtureWeights } from "../../model/plan/mixture_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { matmulsOf } from "./matmuls.ts";
@@ -25,7 +33,7 @@ export interface UnitsReport {
 export function unitsReport(
   { matrixUnit: unit, info, limits }: Pick<Gpu, "matrixUnit" | "info" | "limits">,
   loaded: LoadedWeights,
-  kvDtype: KvDtype = "f32",
+  engine: { readonly kvDtype?: KvDtype | undefined; readonly contextLength: number },
 ): UnitsReport | undefined {
   if (unit === undefined) return undefined;
   const precision = loaded.tensor?.precision ?? "f32";
@@ -49,8 +57,8 @@ export function unitsReport(
   const matrices = whys.filter((why) => why === undefined).length;
   const attention = layersOf(loaded).map(({ attention: { kind, spec } }) =>
     kind === "heads"
-      ? whyNotUnits({ headDim: spec.headDim, kvDtype }, { unit, limits, precision })
-      : "attention: latents"
+      ? whyNotAttention(spec, { unit, limits, precision }, engine)
+      : "attention: of latents"
   );
   const left = [...whys, ...attention].filter((why) => why !== undefined);
   return {
@@ -76,6 +84,19 @@ function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean):
   const other = matrices.find(({ format }) => format !== "bf16");
   if (other) return `format ${other.format}`;
   return matrices.every(fits) ? "numbers that f16 cannot hold" : "shape [rows, cols] in no tile";
+}
+
+function whyNotAttention(
+  { headDim }: Pick<HeadAttention, "headDim">,
+  units: AttentionUnits,
+  { kvDtype = "f32", contextLength }: {
+    readonly kvDtype?: KvDtype | undefined;
+    readonly contextLength: number;
+  },
+): string | undefined {
+  return wantsAttentionUnits(contextLength)
+    ? whyNotUnits({ headDim, kvDtype }, units)
+    : `attention: contexts of at most ${contextLength}`;
 }
 
 function layersOf({ target, draft, standalone }: LoadedWeights) {
