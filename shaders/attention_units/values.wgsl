@@ -1,4 +1,5 @@
-// The weighted values of a split in attention_units.wgsl, by tiles, those of lo first; then in the pool.
+// The weighted values of a split in attention_units.wgsl, by tiles, those of lo first; then through the pool to
+// the sums of the splits so far.
 
 //for d in OWN_DIMS
 var o$d = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
@@ -32,5 +33,15 @@ workgroupBarrier();
 if (own_column * $OWN_DIMSu + $du < $DIM_TILESu) {
   subgroupMatrixStore<row_major>(
     &pool, own_query * SUM_PITCH + (own_column * $OWN_DIMSu + $du) * UNIT_N4, o$d, SUM_PITCH);
+}
+//end
+workgroupBarrier();
+//for u in SUMS
+{
+  let e = min(thread + $uu * THREADS, QUERIES * 2u * VEC8S - 1u);
+  let part = bitcast<vec4<f32>>(pool[e / (2u * VEC8S) * SUM_PITCH + e % (2u * VEC8S)]);
+  let weight = shares[e / (2u * VEC8S)];
+  let merged = fma(sum$u, vec4(weight.x), part * weight.z * weight.y);
+  sum$u = select(sum$u, merged, weight.w == 1.0);
 }
 //end

@@ -14,7 +14,7 @@ const ATTENTION_VARIABLE = "EYRIE_ATTENTION_UNITS";
 const CHOICES = ["auto", "on", "off"] as const;
 
 /** Contexts up to here are left to the other kernels, whose single tokens are faster. */
-export const SHORT_CONTEXT = 8192;
+const SHORT_CONTEXT = 8192;
 
 /**
  * Whether matrix units are to be used: "on" and "off" are what they say. Default: except on a software
