@@ -22,6 +22,16 @@ import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 
 const VARIABLE = "EYRIE_ATTENTION_UNITS";
 
+/** Sets the variable until it is disposed of. */
+function asked(value: string): Disposable {
+  const before = Deno.env.get(VARIABLE);
+  Deno.env.set(VARIABLE, value);
+  return {
+    [Symbol.dispose]: () =>
+      before === undefined ? Deno.env.delete(VARIABLE) : Deno.env.set(VARIABLE, before),
+  };
+}
+
 /** Names of the kernels of attention in all plans. */
 async function kernelsOf(
   contextLength: number,
@@ -54,6 +64,7 @@ async function kernelsOf(
 }
 
 Deno.test("attention of all rows goes to matrix units where sequences may be long, else none", async () => {
+  using _ = asked("auto");
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
   const units = await kernelsOf(16384, unit);
   assert.ok(units.length > 3 && units.every((name) => /units/.test(name)), units.join());
@@ -65,12 +76,7 @@ Deno.test("attention of all rows goes to matrix units where sequences may be lon
 Deno.test("attention on matrix units: greedy text is the same at 1 to 24 rows", async () => {
   const gpu = await openGpu();
   if (gpu.matrixUnit === undefined) return;
-  const asked = Deno.env.get(VARIABLE);
-  Deno.env.set(VARIABLE, "on");
-  using _ = {
-    [Symbol.dispose]: () =>
-      asked === undefined ? Deno.env.delete(VARIABLE) : Deno.env.set(VARIABLE, asked),
-  };
+  using _ = asked("on");
   const prompts = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
   const core = await openFledgling("eagle3", prompts.length, gpu);
   using stack = new DisposableStack();
