@@ -20,6 +20,17 @@ import queriesStored from "./attention/queries/stored.wgsl" with { type: "text" 
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
+import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
+import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
+import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
+import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
+import unitsPower from "./attention_units/power.wgsl" with { type: "text" };
+import unitsScores from "./attention_units/scores.wgsl" with { type: "text" };
+import unitsSoftmax from "./attention_units/softmax.wgsl" with { type: "text" };
+import unitsSumsKept from "./attention_units/sums_kept.wgsl" with { type: "text" };
+import unitsSumsOut from "./attention_units/sums_out.wgsl" with { type: "text" };
+import unitsValues from "./attention_units/values.wgsl" with { type: "text" };
+import unitsWeights from "./attention_units/weights.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
@@ -246,6 +257,17 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
   "attention/visible": visible,
+  "attention_units/attention_units": attentionUnits,
+  "attention_units/bring": unitsBring,
+  "attention_units/combine_units": combineUnits,
+  "attention_units/halves": unitsHalves,
+  "attention_units/power": unitsPower,
+  "attention_units/scores": unitsScores,
+  "attention_units/softmax": unitsSoftmax,
+  "attention_units/sums_kept": unitsSumsKept,
+  "attention_units/sums_out": unitsSumsOut,
+  "attention_units/values": unitsValues,
+  "attention_units/weights": unitsWeights,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
