@@ -16,6 +16,7 @@
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
 // would wait for them at the end of one. Slots:
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
+//   out: of matrix units, tensor/out_*.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;
@@ -31,14 +32,15 @@ override SHARD_EXPERTS: u32;
 override ROW_JOBS: u32; // jobs that a row of x has
 
 //use jobs
+//use experts/expert_rows
 //use tensor/to_f16
+//use out
 //use epilogue
 
 // [SHARD_EXPERTS, MATRIX_ROWS, COLS / 8]: eight f16
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
 // [SHARD_EXPERTS, MATRIX_ROWS]
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
@@ -73,6 +75,7 @@ fn main(
     return;
   }
   let half = MATRIX_ROWS / 2u;
+  let rows = rows_of(expert);
   let pair = tile.y * ($TILE_COLSu / 2u);
   let range = COLS / 8u;
   let subgroup = thread / $LANESu;
@@ -88,7 +91,7 @@ fn main(
   let w_column$u = (thread + $uu * THREADS) / CHUNKS;
   let w_chunk$u = (thread + $uu * THREADS) % CHUNKS;
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
-  let w_row$u = expert * MATRIX_ROWS + w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
+  let w_row$u = rows.first + w_pair$u * rows.step + w_column$u % $UNIT_Nu / $UNIT_HALFu * rows.pair;
   let w_from$u = w_row$u * range + w_chunk$u;
   let w_to$u = w_column$u * PITCH + w_chunk$u;
   //for a in AHEAD
@@ -188,11 +191,14 @@ fn main(
     let second = sum_at(at + $HALF_WORDSu);
     for (var e = 0u; e < 4u; e++) {
       if (job != NOTHING && c + e < half) {
-        let w_row = expert * MATRIX_ROWS + c + e;
-        let w = vec2(inverse(w_scales[w_row]), inverse(w_scales[w_row + half]));
+        let w_row = rows.first + (c + e) * rows.step;
+        let w = vec2(inverse(w_scales[w_row]), inverse(w_scales[w_row + rows.pair]));
         let y = vec2(first[e], second[e]) * inverse(x_scales[job / ROW_JOBS]) * w;
         epilogue(job, c + e, half, y);
       }
+    }
+    if (job != NOTHING) {
+      end_row(job);
     }
   }
   workgroupBarrier();

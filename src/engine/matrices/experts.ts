@@ -70,15 +70,15 @@ async function hasFaults(
   return new Uint32Array(await readBuffer(gpu, faults)).some((count) => count > 0);
 }
 
-/** The matrices of each layer's experts, of layers where both fit and shared experts are apart. */
+/** The matrices of each layer's experts, of layers where both fit. */
 function mixtures(
   { target, standalone }: LoadedWeights,
   of: { readonly unit: MatrixUnit; readonly limits: TensorLimits },
 ): Matrix[][] {
   const layers = [...target.weights.layers, ...standalone?.weights.model.layers ?? []];
   return layers.flatMap(({ mlp }) => {
-    if (mlp.kind !== "mixture" || mlp.stacked > 0) return [];
-    const { numExperts } = mlp.spec.routing;
+    if (mlp.kind !== "mixture") return [];
+    const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
     return both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts })) ? [both] : [];
   });
