@@ -15,7 +15,10 @@ export interface Jobs {
 /** Jobs of one expert that share a tile at most; any number is possible. */
 export type TileSize = number;
 
-const JOB_LISTS = kernel("job_lists", shader("experts/job_lists"), {
+/** Jobs that a lane asks for at once: hardware waits for them together. */
+const LOADS = 8;
+
+const JOB_LISTS = kernel("job_lists", shader("experts/job_lists", { counts: { LOADS } }), {
   bindings: ["experts", "tiles"],
   constants: ["EXPERTS", "TILES", "TILE", "LANES"],
 });

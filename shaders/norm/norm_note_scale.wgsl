@@ -12,7 +12,7 @@ override ROW_JOBS: u32;
 // Of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
 @group(0) @binding(15) var<storage, read_write> lowered: array<f32>;
 
-var<workgroup> peaks: array<f32, LANES>;
+var<workgroup> note_peaks: array<f32, LANES>;
 
 fn seen(peak: f32, y: Vec8) -> f32 {
   let size = max(abs(y.lo), abs(y.hi));
@@ -23,7 +23,7 @@ fn note(row: u32, lane: u32, peak: f32) {
   for (var j = lane; j < ROW_JOBS; j += LANES) {
     lowered[LOWERED_ROWS + row * ROW_JOBS + j] = bitcast<f32>(LARGEST_SCALE);
   }
-  peaks[lane] = peak;
+  note_peaks[lane] = peak;
   workgroupBarrier();
   //for s in STAGES
   {
@@ -31,9 +31,9 @@ fn note(row: u32, lane: u32, peak: f32) {
     if (lane < left) {
       var highest = 0.0;
       //for j in EIGHT
-      highest = max(highest, peaks[lane + $ju * left]);
+      highest = max(highest, note_peaks[lane + $ju * left]);
       //end
-      peaks[lane] = highest;
+      note_peaks[lane] = highest;
     }
     workgroupBarrier();
   }
@@ -41,7 +41,7 @@ fn note(row: u32, lane: u32, peak: f32) {
   if (lane == 0u) {
     var highest = 0.0;
     //for j in REST
-    highest = max(highest, peaks[$j]);
+    highest = max(highest, note_peaks[$j]);
     //end
     scales[row] = scale_of(highest);
     lowered[row] = bitcast<f32>(LARGEST_SCALE);
