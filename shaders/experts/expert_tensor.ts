@@ -38,8 +38,8 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { W_WORDS, X_WORDS } = countsOf(unit, tile, "f32");
-  return 16 * (W_WORDS + X_WORDS);
+  const { W_WORDS, X_WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * (W_WORDS + X_WORDS) + 4 * (2 * JOBS + TILE_COLS);
 }
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
@@ -63,6 +63,8 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    JOB_LOADS: Math.ceil(JOBS / THREADS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
     // A tile of the unit is whole, with or without lo.
     X_WORDS: (packed ? 2 : PARTS) * LO_ROW * (CHUNKS + 1),
@@ -144,7 +146,7 @@ export interface ExpertTensor {
 
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; weights
- * are as `halveWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
+ * are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
  * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
  */
 export function expertTensor(

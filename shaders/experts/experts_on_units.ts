@@ -11,6 +11,7 @@ import { rowScales } from "../tensor/matmul_tensor.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
+import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
 
 /** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
@@ -22,7 +23,9 @@ export function fitsExpertUnits(
     readonly numExperts: number;
   },
 ): boolean {
-  return format === "bf16" && unit.n % 8 === 0 && rows / numExperts % 2 === 0 &&
+  const expertRows = rows / numExperts;
+  return format === "bf16" && unit.n % 8 === 0 && expertRows % 2 === 0 &&
+    expertRows % rowGroup(unit) === 0 &&
     hasLaunches(unit, limits, cols);
 }
 
