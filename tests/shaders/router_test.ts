@@ -176,22 +176,22 @@ Deno.test({
   name: "router: notes the scales of what it norms, and raises the others",
   ignore: !routerNotes({ storageBuffers: device.gpu.limits.maxStorageBuffersPerShaderStage }),
   async fn() {
-    for (const  of of[PLAIN, CASES["DeepSeek-V3"]!]) {
+    for (const one of [PLAIN, CASES["DeepSeek-V3"]!]) {
       const [rows, stride, jobs] = [5, 64, 3];
-      const given = inputs(of, rows);
+      const given = inputs(one, rows);
       // Rows of all sizes, one of zeros.
-      const sized = (_: number, i: number) => [1, 1e-9, 0, 1e9, 1][i / of.cols | 0]!;
+      const sized = (_: number, i: number) => [1, 1e-9, 0, 1e9, 1][i / one.cols | 0]!;
       const weighed = (x: Float32Array) => x.map((value, i) => value * sized(value, i));
       const rated = { ...given, x: weighed(given.x), sums: given.sums.map(weighed) };
       const noted = {
         ...{ normed: device.filled(rows), stride, jobs },
         lowered: device.filled(stride + rows * jobs, 3),
       };
-      const found = await run(of, rated, noted);
-      assert.deepEqual(found, await run(of, rated));
+      const found = await run(one, rated, noted);
+      assert.deepEqual(found, await run(one, rated));
       const scales = device.filled(rows);
       const x = device.floats(found.normed);
-      await device.run([rowScales({ x, scales }, { rows, cols: of.cols })]);
+      await device.run([rowScales({ x, scales }, { rows, cols: one.cols })]);
       assert.deepEqual(await device.readWords(noted.normed), await device.readWords(scales));
       const raised = Array.from(
         { length: stride + rows * jobs },
