@@ -54,7 +54,7 @@ export function expertTiles(
     ? jobs.tile > 1
     : sourceOf(jobs, tuning) === "tiled";
   if (!listed) return [];
-  return [jobLists(lists, { ...jobs, software: tuning.software })];
+  return [jobLists(lists, { ...jobs, tuning })];
 }
 
 /** Jobs that a workgroup of hardware can look at, one a lane. */

@@ -31,8 +31,9 @@ fn open_tiles(e: u32, first: u32) -> u32 {
   for (var t = first; t < first + used; t++) {
     tiles[t * (1u + TILE)] = e;
   }
-  for (var n = jobs; n < used * TILE; n++) {
-    tiles[(first + n / TILE) * (1u + TILE) + 1u + n % TILE] = NOTHING;
+  let end = (first + used) * (1u + TILE);
+  for (var at = end - (used * TILE - jobs); at < end; at++) {
+    tiles[at] = NOTHING;
   }
   firsts[e] = first;
   atomicStore(&counts[e], 0u);
