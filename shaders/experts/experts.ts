@@ -68,7 +68,7 @@ export function expertTiles(
 /** Jobs that a workgroup of hardware can look at, one a lane. */
 const MOST_FOUND = 128;
 
-/** The router's logits, of which each workgroup chooses its expert, and what one workgroup a row stores besides `experts`. */
+/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
 export interface ExpertChoice {
   readonly routing: Routing;
   /** [rows, stride] */

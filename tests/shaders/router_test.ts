@@ -99,7 +99,7 @@ async function run(
   { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>,
   noted?: RowScales,
 ) {
-  const { format, cols, numExperts, topK, shared, splitK } = of;
+  const { format, cols, topK, shared, splitK } = of;
   const rows = x.length / cols;
   const launch = tuning(false, of.limits);
   const table = uploadMatrix(device, matrix, {

@@ -1,5 +1,5 @@
-// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j]: the last matmul of the experts of few
-// rows, weighed and added to the residual stream.
+// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j]: the last matmul of the
+// experts of few rows, weighed and added to the residual stream.
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in

@@ -14,7 +14,7 @@ import {
 import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
-import { type BranchInput, enterBranch, type FirstMatmul, streamOf } from "./branch_input.ts";
+import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
 import { QKV_BUFFERS } from "../../../shaders/matmul/epilogue/qkv.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";

@@ -14,7 +14,7 @@ import { canNormRouted, logitsNote, rowLogits } from "../../../shaders/router/ro
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { otherStream, streamOf } from "./branch_input.ts";
+import { type BranchInput, otherStream, streamOf } from "./branch_input.ts";
 import {
   type Branch,
   type DecoderContext,
@@ -63,46 +63,50 @@ export function mixtureMlp(
   const { rows, end, normFollows, label } = of;
   const xScales = of.norm && notesRows(context) ? scalesOf(context, "normed", rows) : undefined;
   const routed = routeRows(context, weights, of);
-  const { stream } = routed;
-  const io = {
-    ...{ input: of.norm ? normed : stream, xScales, rows, label },
-    choice: routed.choice,
-  };
+  const { before, after, stream, choice } = routed;
+  const input = of.norm ? normed : stream;
+  const io = { x: input, xScales };
   const jobs = jobsOf(weights, rows);
-  const { gated, down } = expertPlans(context, weights, io);
-  const routedPlan = [...routed.before, ...routed.after, ...gated];
-  const added = normFollows && end === "sums" && !weights.shared;
-  if (added && canSum(weights.down, jobs, tuning)) {
+  const { gated, down } = expertPlans(context, weights, { input, xScales, rows, label, choice });
+  const hardware = !tuning.software && jobs.topK <= MOST_NORMED;
+  if (!hardware || !normFollows || end !== "sums" || weights.shared) {
+    return besideShared(context, weights, of, { routed, input: io, experts: [...gated, ...down] });
+  }
+  const plan = [...before, ...after, ...gated];
+  if (canSum(weights.down, jobs, tuning)) {
     const adding = { rows, label: `${label}.experts.down`, stream };
-    return { plan: [...routedPlan, ...addExperts(context, weights, adding)], splitK: 0, stream };
+    return { plan: [...plan, ...addExperts(context, weights, adding)], splitK: 0, stream };
   }
-  const experts = [...gated, ...down];
-  if (added && !tuning.software && jobs.topK <= MOST_NORMED) {
-    const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
-    return {
-      plan: [...routedPlan, ...down],
-      ...{ splitK: 0, stream },
-      outputs: { stream, outputs, shares, experts: jobs.topK },
-    };
-  }
+  const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
+  const added = { stream, outputs, shares, experts: jobs.topK };
+  return { plan: [...plan, ...down], splitK: 0, stream, outputs: added };
+}
+
+/** The experts' weighted outputs, with what a shared expert that is apart makes. */
+function besideShared(
+  context: DecoderContext,
+  weights: MixtureWeights,
+  of: MixtureInput,
+  { routed: { before, after, stream }, input, experts }: {
+    readonly routed: Routed;
+    readonly input: Omit<BranchInput, "stream">;
+    readonly experts: Dispatch[];
+  },
+): MixtureBranch {
+  const { rows, end, label } = of;
   const left = weights.shared
     ? denseMlp(context, weights.shared, {
       rows,
-      input: { x: io.input, xScales },
+      input,
       end,
       label: `${label}.shared`,
     })
     : { plan: [], splitK: end === "sums" ? 1 : 0 };
+  const combining = combined(context, weights, { ...of, stream: { x: stream } });
   return {
     ...left,
     stream,
-    plan: [
-      ...routed.before,
-      ...left.plan,
-      ...routed.after,
-      ...experts,
-      combined(context, weights, { ...of, stream: { x: stream } }),
-    ],
+    plan: [...before, ...left.plan, ...after, ...experts, combining],
   };
 }
 
