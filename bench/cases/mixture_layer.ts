@@ -36,7 +36,7 @@ interface Run {
 
 function mixtureContext(from: Allocations, sizes: MixtureSizes, rows: number): DecoderContext {
   const { hidden, intermediate, numExperts, topK } = sizes;
-  const context = contextOf(from, sizes, rows);
+  const context = contextOf(from, sizes, { rows, slots: 1 });
   const words = tileWords({ rows, topK, numExperts }, context.tuning);
   return {
     ...context,
@@ -67,7 +67,7 @@ function layerPlan(
     ...{ groups: 1, topGroups: 1, groupBest: 1 },
   };
   const layer = {
-    ...attentionOf(of, sizes, format),
+    ...attentionOf(of, sizes, { format, slots: 1 }),
     mlp: {
       kind: "mixture",
       spec: { kind: "mixture", routing, intermediateSize: intermediate, shared: undefined },
@@ -79,7 +79,7 @@ function layerPlan(
     },
     label,
   } as const;
-  const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
+  const seen = { rows: rowsOf(of, rows, 1), count: rows, perSlot: rows };
   const entry = { from, weight: of.random(hidden), first: firstOfAttention(layer) };
   const entered = enterBranch(context, entry, rows, `${label}.inputNorm`);
   const attention = attentionBlock(context, layer, entered.input, seen);

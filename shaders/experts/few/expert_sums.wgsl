@@ -3,7 +3,8 @@
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
-// norm/norm_from_experts.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time. Slots:
+// norm/norm_from_experts.wgsl. $STEPS blocks of each of a lane's rows of W are on their way at a time,
+// at last fewer where $PART is 1 and $WHOLE 0. Slots:
 //   weights: `PackedBlock`, `fn load_block(i)` (weights/weights_*.wgsl).
 //   dot: `fn x_of(lo, hi)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)` (matmul/dot/*_x.wgsl).
 
@@ -42,13 +43,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
   for (var i = 0u; i < blocks; i += $STEPSu * LANES) {
     //for j in STEPS
+    let from$j = min(i + $ju * LANES, blocks - LANES);
     //for o in OUTS
-    let block$o_$j = load_block(at$o + i + $ju * LANES);
+    let block$o_$j = load_block(at$o + from$j);
     //end
     //end
     //for j in STEPS
     //for c in BLOCK_VEC8S
-    let at$j_$c = (job * (COLS / 8u) + (i + $ju * LANES) * $BLOCK_VEC8Su + $cu * LANES + lane) * 2u;
+    let at$j_$c = (job * (COLS / 8u) + from$j * $BLOCK_VEC8Su + $cu * LANES + lane) * 2u;
     let lo$j_$c = x[at$j_$c];
     let hi$j_$c = x[at$j_$c + 1u];
     //end
@@ -57,8 +59,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //for c in BLOCK_VEC8S
     {
       let own = x_of(lo$j_$c, hi$j_$c);
+      //for w in WHOLE
       //for o in OUTS
       sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));
+      //end
+      //end
+      //for p in PART
+      if (i + $ju * LANES < blocks) {
+        //for o in OUTS
+        sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));
+        //end
+      }
       //end
     }
     //end
