@@ -9,7 +9,7 @@ import {
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts } from "../fragments/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
-import { normLanes } from "../norm/rms_norm.ts";
+import { normLanes, type RowScales } from "../norm/rms_norm.ts";
 import { shader } from "../shader.ts";
 
 /** Vec8s of weights that an invocation has on their way. */
@@ -33,15 +33,23 @@ interface LogitsShape {
   readonly normed: number;
 }
 
+/** Storage buffers of logits whose rows' scales are noted. */
+const NOTING_BINDINGS = 9;
+
+/** Whether `rowLogits` can note scales. */
+export function logitsNote({ storageBuffers }: Pick<Tuning, "storageBuffers">): boolean {
+  return storageBuffers >= NOTING_BINDINGS;
+}
+
 const kernels = new Map<string, ReturnType<typeof logitsKernel>>();
 
-function logitsKernel(name: string, shape: LogitsShape): Kernel<
-  "weights" | "x" | "sums" | "norm_weight" | "stream" | "normed" | "logits",
-  "COLS" | "EPS" | "LANES" | "MATRIX_LANES" | "ROW_VECTORS" | "LOGITS" | "SPLIT_K"
-> {
+function logitsKernel(name: string, shape: LogitsShape, notes: boolean): Kernel {
   const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
   const code = shader("router/row_logits", {
-    slots: { weights: `weights/weights_${format}` },
+    slots: {
+      weights: `weights/weights_${format}`,
+      note: `norm/norm_note_${notes ? "scale" : "nothing"}`,
+    },
     counts: {
       ...foldCounts(lanes),
       PART: part,
@@ -53,8 +61,14 @@ function logitsKernel(name: string, shape: LogitsShape): Kernel<
     },
   });
   return kernel(name, code, {
-    bindings: ["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
-    constants: ["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS", "SPLIT_K"],
+    bindings: [
+      ...["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
+      ...notes ? ["scales", "lowered"] : [],
+    ],
+    constants: [
+      ...["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS", "SPLIT_K"],
+      ...notes ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
+    ],
   });
 }
 
@@ -68,7 +82,8 @@ export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boo
   if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
   if (cols / 8 % lanes !== 0) return false;
   const shape = shapeOf(router, tuning);
-  const words = cols + 2 * shape.lanes + shape.lanes / lanes;
+  // The lanes' sums of squares, and on matrix units their largest numbers.
+  const words = cols + (tuning.tensor ? 3 : 2) * shape.lanes + shape.lanes / lanes;
   return shape.lanes >= lanes && 4 * words <= tuning.workgroupBytes;
 }
 
@@ -91,7 +106,7 @@ function shapeOf(router: Matrix, tuning: Tuning): LogitsShape {
  * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
  */
 export function rowLogits(
-  { matrix, x, sums, norm, ...out }: {
+  { matrix, x, sums, norm, noted, ...out }: {
     /** [logits, cols] */
     readonly matrix: Matrix;
     /** The residual stream, [rows, cols]. */
@@ -106,6 +121,8 @@ export function rowLogits(
     readonly normed: Operand;
     /** [rows, matrix.rows] */
     readonly logits: Operand;
+    /** Gets the scales of the normed rows, and the largest for those of the other inputs; see `logitsNote`. */
+    readonly noted?: RowScales | undefined;
   },
   { rows, splitK, eps, tuning, label }: {
     readonly rows: number;
@@ -121,8 +138,11 @@ export function rowLogits(
   const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
   const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
     more ? "_more" : ""
-  }`;
-  const code = kernels.getOrInsertComputed(name, () => logitsKernel(name, shape));
+  }${noted ? "_scale" : ""}`;
+  const code = kernels.getOrInsertComputed(
+    name,
+    () => logitsKernel(name, shape, noted !== undefined),
+  );
   return dispatch(code, {
     // The kernel computes the ranges' stride from its size.
     buffers: {
@@ -131,6 +151,7 @@ export function rowLogits(
       sums: { ...sums, size: 4 * splitK * rows * cols },
       norm_weight: norm,
       ...out,
+      ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
     },
     constants: {
       COLS: cols,
@@ -140,6 +161,7 @@ export function rowLogits(
       ROW_VECTORS: cols / 4,
       LOGITS: matrix.rows,
       SPLIT_K: splitK,
+      ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
     },
     workgroups: [Math.ceil(matrix.rows / part), rows],
     label,

@@ -4,12 +4,14 @@
 //
 // One workgroup per row and $PART experts. The norm has the order of norm/rms_norm.wgsl, the logits that of
 // matmul.wgsl: MATRIX_LANES lanes share one, and have $STEPS vec8s of its weights on their way from before the row is
-// normed. Slot:
+// normed. Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+//   note: as of norm/rms_norm.wgsl.
 
 //use weights
 //use fragments/split_k_sums
 //use fragments/workgroup_sum
+//use note
 //use matmul/dot/add8
 
 alias Sum = f32;
@@ -52,12 +54,14 @@ fn norm_row(row: u32, store: bool, lane: u32) {
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //end
   let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
+  var peak = 0.0;
   //for j in NORMED
   if (i$j < COLS / 8u) {
     let lo = v$j.lo * scale * g$j.lo;
     let hi = v$j.hi * scale * g$j.hi;
     row_vectors[i$j] = lo;
     row_vectors[COLS / 8u + i$j] = hi;
+    peak = seen(peak, Vec8(lo, hi));
     if (store) {
       let at = first + 2u * i$j;
       stream[at] = v$j.lo;
@@ -67,6 +71,9 @@ fn norm_row(row: u32, store: bool, lane: u32) {
     }
   }
   //end
+  if (store) {
+    note(row, lane, peak);
+  }
   workgroupBarrier();
 }
 

@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
-import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import { rmsNorm, type RowScales } from "../../shaders/norm/rms_norm.ts";
 import { route, type Routing } from "../../shaders/router/route.ts";
-import { canNormRouted, rowLogits } from "../../shaders/router/row_logits.ts";
+import { canNormRouted, logitsNote, rowLogits } from "../../shaders/router/row_logits.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
@@ -93,7 +94,11 @@ function inputs(of: Case, rows: number) {
 }
 
 /** Few rows in one dispatch up to their logits, more in two: both leave the same. */
-async function run(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>) {
+async function run(
+  of: Case,
+  { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>,
+  noted?: RowScales,
+) {
   const { format, cols, topK, shared, splitK } = of;
   const rows = x.length / cols;
   const launch = tuning(false, of.limits);
@@ -113,12 +118,12 @@ async function run(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof 
   const stream = few ? device.filled(rows * cols) : before;
   const toLogits = few
     ? [rowLogits(
-      { matrix: table, x: before, sums: parts, norm: weight, stream, normed, logits },
+      { matrix: table, x: before, sums: parts, norm: weight, stream, normed, logits, noted },
       { ...place, splitK, tuning: launch },
     )]
     : [
       ...rmsNorm(
-        { from: { x: before, sums: parts, splitK }, weight, out: normed },
+        { from: { x: before, sums: parts, splitK }, weight, out: normed, noted },
         { ...place, cols, lanes: launch.rowLanes },
       ),
       ...matmul(
@@ -196,6 +201,36 @@ for (const [name, of] of Object.entries(CASES)) {
     });
   }
 }
+
+Deno.test({
+  name: "router: notes the scales of what it norms, and raises the others",
+  ignore: !logitsNote({ storageBuffers: device.gpu.limits.maxStorageBuffersPerShaderStage }),
+  async fn() {
+    for (const [one, rows] of [[PLAIN, 5], [PLAIN, 10], [CASES["DeepSeek-V3"]!, 5]] as const) {
+      const [stride, jobs] = [64, 3];
+      const given = inputs(one, rows);
+      // Rows of all sizes, one of zeros.
+      const sized = (_: number, i: number) => [1, 1e-9, 0, 1e9, 1][(i / one.cols | 0) % 5]!;
+      const weighed = (x: Float32Array) => x.map((value, i) => value * sized(value, i));
+      const rated = { ...given, x: weighed(given.x), sums: given.sums.map(weighed) };
+      const noted = {
+        ...{ normed: device.filled(rows), stride, jobs },
+        lowered: device.filled(stride + rows * jobs, 3),
+      };
+      const found = await run(one, rated, noted);
+      assert.deepEqual(found, await run(one, rated));
+      const scales = device.filled(rows);
+      const x = device.floats(found.normed);
+      await device.run([rowScales({ x, scales }, { rows, cols: one.cols })]);
+      assert.deepEqual(await device.readWords(noted.normed), await device.readWords(scales));
+      const raised = Array.from(
+        { length: stride + rows * jobs },
+        (_, i) => i < rows || i >= stride ? 2 ** 74 : 3,
+      );
+      assert.deepEqual([...await device.readFloats(noted.lowered)], raised);
+    }
+  },
+});
 
 Deno.test("router: software adapters, cut routers, many rows and little workgroup memory take other kernels", () => {
   const table = (cols: number, shards: number[]) =>

@@ -9,7 +9,8 @@ import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../../src
 import { shader } from "../../shader.ts";
 import { type Dots, dotsOf } from "../../matmul/matmul_shape.ts";
 import { MOST_ALONE_ROWS } from "../expert_shape.ts";
-import { expertWork, sharedRows } from "../experts.ts";
+import { sharedRows } from "../expert_kernels.ts";
+import { expertWork } from "../experts.ts";
 import { expertScales } from "../experts_on_units.ts";
 import type { Jobs } from "../job_lists.ts";
 

@@ -7,19 +7,21 @@ import {
   expertTile,
   expertTiles,
 } from "../../../shaders/experts/experts.ts";
+import { notesExperts } from "../../../shaders/experts/experts_on_units.ts";
 import { canSum, expertSums } from "../../../shaders/experts/few/expert_sums.ts";
 import { route } from "../../../shaders/router/route.ts";
-import { canNormRouted, rowLogits } from "../../../shaders/router/row_logits.ts";
+import { canNormRouted, logitsNote, rowLogits } from "../../../shaders/router/row_logits.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { otherStream, streamOf } from "./branch_input.ts";
+import { type BranchInput, otherStream, streamOf } from "./branch_input.ts";
 import {
   type Branch,
   type DecoderContext,
   type End,
   type MixtureScratch,
   norm,
+  scalesOf,
 } from "./decoder_context.ts";
 import { denseMlp } from "./dense_mlp.ts";
 import type { MixtureWeights } from "./mixture_weights.ts";
@@ -59,14 +61,16 @@ export function mixtureMlp(
 ): MixtureBranch {
   const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
+  const xScales = of.norm && notesRows(context) ? scalesOf(context, "normed", rows) : undefined;
   const routed = routeRows(context, weights, of);
   const { before, after, stream, choice } = routed;
   const input = of.norm ? normed : stream;
+  const io = { x: input, xScales };
   const jobs = jobsOf(weights, rows);
-  const { gated, down } = expertPlans(context, weights, { input, rows, label, choice });
+  const { gated, down } = expertPlans(context, weights, { input, xScales, rows, label, choice });
   const hardware = !tuning.software && jobs.topK <= MOST_NORMED;
   if (!hardware || !normFollows || end !== "sums" || weights.shared) {
-    return besideShared(context, weights, of, { routed, input, experts: [...gated, ...down] });
+    return besideShared(context, weights, of, { routed, input: io, experts: [...gated, ...down] });
   }
   const plan = [...before, ...after, ...gated];
   if (canSum(weights.down, jobs, tuning)) {
@@ -85,7 +89,7 @@ function besideShared(
   of: MixtureInput,
   { routed: { before, after, stream }, input, experts }: {
     readonly routed: Routed;
-    readonly input: Operand;
+    readonly input: Omit<BranchInput, "stream">;
     readonly experts: Dispatch[];
   },
 ): MixtureBranch {
@@ -93,7 +97,7 @@ function besideShared(
   const left = weights.shared
     ? denseMlp(context, weights.shared, {
       rows,
-      input: { x: input },
+      input,
       end,
       label: `${label}.shared`,
     })
@@ -115,6 +119,11 @@ function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
   };
 }
 
+/** Whether what norms the rows notes their scales, whichever kernel it is. */
+function notesRows({ tuning, scratch: { scales } }: DecoderContext): boolean {
+  return scales !== undefined && logitsNote(tuning);
+}
+
 /** How rows come to their experts. */
 interface Routed {
   /** Before all that reads normed rows. */
@@ -130,7 +139,8 @@ interface Routed {
 function routeRows(context: DecoderContext, weights: MixtureWeights, of: MixtureInput): Routed {
   const { spec: { routing }, router, bias, stacked } = weights;
   const { stream, norm: weight, rows, end, label } = of;
-  const { config, scratch: { normed, mixture } } = context;
+  const { config, scratch: { normed, mixture, scales } } = context;
+  const noted = notesRows(context) ? scales : undefined;
   // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
   const tuning = { ...context.tuning, tensor: undefined };
   const { logits, experts, weights: shares } = mixture as MixtureScratch;
@@ -141,10 +151,10 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
     ...{ rows, tuning, shared: stacked, stride: router.rows, label: `${label}.route` },
   });
   const sums = "sums" in stream && stream.x ? stream : undefined;
-  if (weight && sums && end === "sums" && canNormRouted(router, rows, tuning)) {
+  if (weight && sums && end === "sums" && canNormRouted(router, rows, context.tuning)) {
     const { splitK } = sums;
     const moved = otherStream(context, x);
-    const row = { x, sums: sums.sums, norm: weight, stream: moved, normed, logits };
+    const row = { x, sums: sums.sums, norm: weight, stream: moved, normed, logits, noted };
     const shape = { rows, splitK, eps: config.rmsNormEps, tuning, label: named };
     const before = [rowLogits({ matrix: router, ...row }, shape)];
     const choice = { routing, logits, stride: router.rows, weights: shares };
@@ -158,7 +168,7 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
   const launch = { rows, tuning, epilogue: "store", label: named } as const;
   return {
     before: weight
-      ? norm(context, { from: stream, weight, out: normed }, rows, `${label}.postNorm`)
+      ? norm(context, { from: stream, weight, out: normed, noted }, rows, `${label}.postNorm`)
       : [],
     after: [...matmul({ matrix: router, x: input, out: logits }, launch), chosen],
     stream: x,
@@ -167,17 +177,22 @@ function routeRows(context: DecoderContext, weights: MixtureWeights, of: Mixture
 
 /** outputs = what each of a row's experts makes of it: gate and up, then down. */
 function expertPlans(
-  { tuning, scratch: { act, mixture } }: DecoderContext,
+  context: DecoderContext,
   weights: MixtureWeights,
-  { input, rows, label, choice }: {
+  { input, xScales, rows, label, choice }: {
     readonly input: Operand;
+    readonly xScales: Operand | undefined;
     readonly rows: number;
     readonly label: string;
     readonly choice: ExpertChoice | undefined;
   },
 ): { readonly gated: Dispatch[]; readonly down: Dispatch[] } {
+  const { tuning, scratch: { act, mixture } } = context;
   const { experts, tiles, outputs } = mixture as MixtureScratch;
   const { gateUp, down, stacked: shared } = weights;
+  // A shared expert apart has lowered the scales before.
+  const notes = xScales && !weights.shared && notesExperts(gateUp, { rows, tensor: tuning.tensor });
+  const noted = notes ? scalesOf(context, "act", rows) : undefined;
   const lists = { experts, tiles };
   const jobs = jobsOf(weights, rows);
   const launch = { ...jobs, tile: expertTile(jobs, gateUp, tuning), shared, tuning };
@@ -185,12 +200,12 @@ function expertPlans(
     gated: [
       ...expertTiles(lists, { ...launch, matrix: gateUp, label: `${label}.tiles` }),
       ...expertMatmul(
-        { matrix: gateUp, x: input, out: act, ...lists, choice },
+        { matrix: gateUp, x: input, xScales, out: act, noted, ...lists, choice },
         { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
       ),
     ],
     down: expertMatmul(
-      { matrix: down, x: act, out: outputs, ...lists },
+      { matrix: down, x: act, xScales: noted, out: outputs, ...lists },
       { ...launch, epilogue: "store", perJob: true, label: `${label}.experts.down` },
     ),
   };
