@@ -21,7 +21,7 @@ const unit = matrixUnit as MatrixUnit;
 
 const [EXPERTS, TOP_K, N, K] = [5, 2, 40, 96];
 /** Every tile of expert_unit_tiles.ts is met; some experts have many jobs, others few. */
-const ROWS = [1, 3, 15, 40, 90];
+const ROWS = [1, 3, 12, 20, 40, 90];
 const MOST = Math.max(...ROWS);
 
 /** The experts of a row do not depend on what other rows there are; the first is popular, the last is nobody's. */
