@@ -16,6 +16,7 @@ const FILES = [
   "tests/shaders/expert_tensor_test.ts",
   "tests/shaders/experts_on_units_test.ts",
   "tests/engine/experts_on_units_test.ts",
+  "tests/engine/mixture_hardware_test.ts",
   "tests/engine/precision_test.ts",
   "tests/engine/sizes_test.ts",
   "tests/engine/golden_test.ts",

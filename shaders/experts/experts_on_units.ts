@@ -79,7 +79,8 @@ export function expertsOnUnits(
   const { unit, limits, precision } = tensor;
   const xScales = given ?? tensor.xScales;
   const { cols } = matrix;
-  const launch = unitLaunch(unit, limits, { tile, cols });
+  const outputs = jobs.rows * jobs.topK * matrix.rows / jobs.numExperts;
+  const launch = unitLaunch(unit, limits, { tile, cols, outputs });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
   if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
   const dispatches = matrix.shards.map((shard, i) =>
