@@ -116,6 +116,9 @@ import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
 import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
+import partLoadFloats from "./matmul/part/load_floats.wgsl" with { type: "text" };
+import partLoadRounded from "./matmul/part/load_rounded.wgsl" with { type: "text" };
+import partWithin from "./matmul/part/within.wgsl" with { type: "text" };
 import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
@@ -326,6 +329,9 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/hold/rows_held": holdRowsHeld,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
+  "matmul/part/load_floats": partLoadFloats,
+  "matmul/part/load_rounded": partLoadRounded,
+  "matmul/part/within": partWithin,
   "matmul/matmul": matmul,
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_resident": matmulResident,

@@ -33,8 +33,18 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const { rows, pairs, groups } = shape;
   const sizes = [rows, pairs, lanes, groups];
   const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
+  const part = hasPart(shape) ? ["part"] : [];
   const resident = shape.kind === "resident" ? [shape.ahead, ...hold.name ? [hold.name] : []] : [];
-  const name = ["matmul", shape.kind, format, epilogue.name, ...sizes, ...stage, ...resident]
+  const name = [
+    "matmul",
+    shape.kind,
+    format,
+    epilogue.name,
+    ...sizes,
+    ...stage,
+    ...part,
+    ...resident,
+  ]
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
@@ -72,7 +82,9 @@ function slotsOf(
     : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
   const staged = shape.kind === "cached" ? {} : {
     dot: `matmul/dot/${shape.dots}`,
-    load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
+    load: `matmul/${hasPart(shape) ? "part/" : ""}load_${
+      shape.dots === "floats" ? "floats" : "rounded"
+    }`,
   };
   const weights = `weights/weights_${format}`;
   return { out: "matmul/out", weights, ...ending, ...staged, ...hold.slots, ...epilogue.slots };
@@ -95,6 +107,7 @@ function countsOf(
     PAIR_HALVES: pairs / 2,
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
+    WHOLE: Number(!hasPart(shape)),
     STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(rows * stage * parts / threads),
@@ -109,6 +122,11 @@ function countsOf(
     ...hold.counts({ threads }),
     ...epilogue.counts,
   };
+}
+
+/** Whether the last stage of a range of k is a part of one. */
+function hasPart(shape: MatmulShape): boolean {
+  return (shape.kind === "staged" || shape.kind === "prefetch") && shape.part === true;
 }
 
 /** Blocks of a row of W that are loaded ahead, and whether others follow. */

@@ -1,6 +1,7 @@
 import {
   BLOCK_VEC8S,
   isInteger,
+  isQuantized,
   type Launch,
   type Launches,
   type Matrix,
@@ -28,6 +29,8 @@ export type MatmulShape =
       readonly dots: Dots;
       /** Vec8s (8 floats) of k that pass through workgroup memory at a time. */
       readonly stage: number;
+      /** Whether the last stage of a range of k is a part of one; default false. */
+      readonly part?: boolean;
     }
     | {
       /** x of the whole range of k stays in workgroup memory. */
@@ -73,6 +76,9 @@ const TILE_ROWS = 8;
 /** Columns in the shortest range of k that is worth a sum of its own. */
 const SHORTEST_RANGE = 512;
 
+/** Vec8s that ranges of k are multiples of where no stage divides them: what matrix units take of k. */
+const UNIT_VEC8S = 4;
+
 /** Workgroups that fill a large GPU at one row. */
 const ENOUGH_WORKGROUPS = 512;
 
@@ -91,10 +97,11 @@ export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: La
   if (isResident(matrix, use, stage)) {
     return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
+  const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
-    return { kind: "staged", dots, stage, ...even };
+    return { kind: "staged", dots, stage, part, ...even };
   }
-  return { kind: "prefetch", dots, stage, ...prefetchTile(matrix, use, launch), groups };
+  return { kind: "prefetch", dots, stage, part, ...prefetchTile(matrix, use, launch), groups };
 }
 
 /**
@@ -196,16 +203,22 @@ function dotsOf(format: WeightFormat, { rows, tuning }: Pick<MatmulUse, "rows" |
   return rows <= tuning.packedRows ? "packed" : "whole";
 }
 
-/** Stages that the ranges of a matrix divide into, the one that suits most first. */
+/**
+ * Stages of the ranges of a matrix, the one that suits most first: those that the ranges divide into, or
+ * where none does, all, the last a part of one.
+ */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
   use: MatmulUse,
 ): number[] {
   const range = cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[format] * lanes;
-  return stages(format, use).filter((stage) =>
-    range % stage === 0 && stage % block === 0 && stage / block <= MOST_STEPS
-  );
+  const possible = stages(format, use)
+    .filter((stage) => stage % block === 0 && stage / block <= MOST_STEPS);
+  const whole = possible.filter((stage) => range % stage === 0);
+  // Blocks of quantized rows are packed for their lanes: each lane needs as many.
+  const parts = lanes > 1 && range % (isQuantized(format) ? block : 1) === 0;
+  return whole.length > 0 || !parts ? whole : possible;
 }
 
 /** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
@@ -257,10 +270,14 @@ function evenTile(rows: number, most: number): number {
 export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning): number {
   if (tuning.software) return 1;
   const workgroups = rows / (2 * tuning.pairs * tuning.groups);
-  const whole = (splitK: number) =>
-    cols / splitK >= SHORTEST_RANGE && cols / 8 % (splitK * 32) === 0 &&
-    cols / 8 % (splitK * BLOCK_VEC8S[format] * lanes) === 0;
-  const possible = Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter(whole);
+  const block = BLOCK_VEC8S[format] * lanes;
+  /** Ranges are so many vec8s, or multiples. */
+  const ofUnits = (...units: number[]) =>
+    Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter((splitK) =>
+      cols / splitK >= SHORTEST_RANGE && units.every((unit) => cols / 8 % (splitK * unit) === 0)
+    );
+  const whole = ofUnits(PREFETCH_STAGE, block);
+  const possible = whole.length > 1 ? whole : ofUnits(UNIT_VEC8S, isQuantized(format) ? block : 1);
   return possible.find((splitK) => workgroups * splitK >= ENOUGH_WORKGROUPS) ??
     possible.at(-1) ?? 1;
 }
