@@ -17,6 +17,8 @@ const OUTS = { few: 2, many: 4 };
 const GROUPS = 8;
 /** Lanes that share a sum. */
 const LANES = 16;
+/** Most fours of a latent whose runs a workgroup adds at a time. */
+const MOST_QUADS = 128;
 /** Most rows whose runs are added by every workgroup of a head: adding is less than a launch. */
 const MERGED_ROWS = 4;
 
@@ -45,7 +47,7 @@ export function latentValue(
   const lanes = software ? 1 : LANES;
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
-  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, outs);
+  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, GROUPS * outs);
   return dispatch(valueKernel(kvB.format, ROWS, outs, lanes), {
     buffers: { weights, x: { ...attentionOutput, size }, out },
     constants: { ...constants, WIDTH: width },
@@ -59,11 +61,15 @@ export function latentValue(
 export function latentRunsValue(
   { kvB, out }: { readonly kvB: Table; readonly out: Operand },
   { sums, stats, rows, run, runs, firstRow, window, forCells }: LatentRuns,
-  shape: LatentHeads & LatentLaunch,
+  shape: LatentHeads & LatentLaunch & {
+    /** Of a workgroup; default: as many as a row reduction takes. */
+    readonly threads?: number;
+  },
 ): Dispatch {
-  const { heads, value, rank, count, label } = shape;
-  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, OUTS.few);
-  return dispatch(runsValueKernel(kvB.format, rank, run), {
+  const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
+  const each = threads / LANES * OUTS.few;
+  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads }), {
     buffers: { weights, sums, out, stats, rows },
     constants: {
       ...{ ...constants, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
@@ -87,10 +93,10 @@ export function latentRunsValue(
 function sharedOf(
   kvB: Table,
   { heads, nope, value, rank, count }: LatentHeads & LatentLaunch,
-  outs: number,
+  outs: number, // of a workgroup
 ) {
   const weights = onlyShard(kvB);
-  const blocks = Math.ceil(value / GROUPS / outs);
+  const blocks = Math.ceil(value / outs);
   return {
     weights,
     blocks,
@@ -109,7 +115,12 @@ function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: num
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_mixed",
     };
-    const counts = { ROWS, ...countsOf(outs, lanes), ...loads(ROWS <= 2 && lanes > 1) };
+    const counts = {
+      ROWS,
+      ...countsOf(outs, lanes),
+      THREADS: lanes * GROUPS,
+      ...loads(ROWS <= 2 && lanes > 1),
+    };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
       bindings: ["weights", "x", "out"],
       constants: [...CONSTANTS, "WIDTH"],
@@ -117,21 +128,23 @@ function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: num
   });
 }
 
-function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel {
-  const name = `latent_value_${format}_runs_${rank}_${run}`;
+function runsValueKernel(
+  format: FloatFormat,
+  { rank, run, threads }: {
+    readonly rank: number;
+    readonly run: number;
+    readonly threads: number;
+  },
+): Kernel {
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}`;
   return kernels.getOrInsertComputed(name, () => {
-    const runs = runsOf(rank, run);
+    const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_runs",
       runs: runs.text,
     };
-    const counts = {
-      ...runs.counts,
-      ROWS: 1,
-      ...countsOf(OUTS.few, LANES),
-      ...loads(true),
-    };
+    const counts = { ROWS: 1, ...countsOf(OUTS.few, LANES), ...loads(true), ...runs.counts };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
       bindings: ["weights", "sums", "out", "stats", "rows"],
       constants: [...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
@@ -140,7 +153,7 @@ function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel
 }
 
 function countsOf(OUTS: number, SHARERS: number): Record<string, number> {
-  return { OUTS, SHARERS, THREADS: SHARERS * GROUPS };
+  return { OUTS, SHARERS };
 }
 
 /** Weights ahead of what they are multiplied with, where registers allow. */
