@@ -2,7 +2,7 @@
 import { latentPartialWords } from "../shaders/latent/latent_attention.ts";
 import { matmul } from "../shaders/matmul/matmul.ts";
 import { splitKOf } from "../shaders/matmul/matmul_shape.ts";
-import { rmsNorm } from "../shaders/norm/rms_norm.ts";
+import { enterBranch } from "../src/model/plan/branch_input.ts";
 import { latentAttention } from "../src/model/plan/latent_attention.ts";
 import type { DecoderContext } from "../src/model/plan/decoder_context.ts";
 import type { ModelConfig } from "../src/model/config/types.ts";
@@ -30,17 +30,20 @@ const PAGES = 64;
 
 export function layers(
   from: Allocations,
-  { rows, format, context, copies }: {
+  { rows, format, context, copies, hold = true, threads }: {
     rows: number;
     format: WeightFormat;
     context: number;
     copies: number;
+    hold?: boolean;
+    threads?: number;
   },
 ): Dispatch[][] {
   const { heads, nope, rope, value, rank, hidden, wide } = S;
   const tablePages = Math.max(PAGES, context / 16);
   const width = rank + rope;
-  const t = tuning(from.gpu.info.software, from.gpu.limits, from.gpu.info.backend);
+  const rules = tuning(from.gpu.info.software, from.gpu.limits, from.gpu.info.backend);
+  const t = { ...rules, ...threads ? { rowLanes: threads } : {} };
   const floats = (n: number) => from.random((rows + 8) * n);
   const words = latentPartialWords({ heads, rank, tablePages }, rows);
   const scratch = {
@@ -48,6 +51,7 @@ export function layers(
     ...{ qkv: floats(heads * (nope + rope) + width), q: floats(heads * width) },
     partial: { sums: from.random(words.sums), stats: from.random(words.stats) },
     ...{ attentionOutput: floats(heads * width), act: floats(wide), sums: floats(4 * hidden) },
+    ...{ experts: floats(8 * hidden), shares: floats(8) },
   };
   const list = from.words(
     new Uint32Array(packRows(Array.from({ length: rows }, (_, i) => {
@@ -100,19 +104,24 @@ export function layers(
     const gateUp = from.matrix(2 * wide, hidden, format);
     const down = from.matrix(hidden, wide, format);
     const weight = from.random(hidden);
-    const norm = (name: string, splitK: number) =>
-      rmsNorm({ from: { x: scratch.x, sums: scratch.sums, splitK }, weight, out: scratch.normed }, {
-        rows,
-        cols: hidden,
-        eps: 1e-6,
-        lanes: t.rowLanes,
-        label: name,
-      });
     const splitK = splitKOf(down, t);
+    const outputs = {
+      stream: scratch.x,
+      outputs: scratch.experts,
+      shares: scratch.shares,
+      experts: 8,
+    };
+    const first = hold ? { matrix: weights.input.matrix, bound: 0 } : undefined;
+    const entered = enterBranch(
+      { ...decoder, tuning: rules },
+      { from: outputs, weight, first },
+      rows,
+      "norm",
+    );
     return [
-      ...norm("norm", splitK),
+      ...entered.plan,
       ...latentAttention(decoder, { weights, kv, label }, {
-        input: scratch.normed,
+        input: entered.input,
         of: { rows: list, count: rows, perSlot: rows },
       }).plan,
       ...matmul({ matrix: gateUp, x: scratch.normed, out: scratch.act }, {
@@ -132,54 +141,59 @@ export function layers(
   });
 }
 
-export async function time(gpu: Gpu, plan: Dispatch[], context: number, ms = 120): Promise<number> {
-  const { compile } = compiler(gpu);
+const compilers = new WeakMap<Gpu, ReturnType<typeof compiler>>();
+
+export async function time(gpu: Gpu, plan: Dispatch[], context: number, ms = 80): Promise<number> {
+  const { compile } = compilers.getOrInsertComputed(gpu, () => compiler(gpu));
   const program = within(await compile(plan), context);
   const profiler = await openProfiler(gpu, { queries: 2 });
   const one = async () => (await profiler.time([program]))[0]?.end ?? NaN;
   const samples: number[] = [];
   const start = performance.now();
-  let warm = 0;
   while (performance.now() - start < ms || samples.length < 3) {
     const value = await one();
-    if (performance.now() - start > ms / 3 || warm++ > 20) samples.push(value);
+    if (performance.now() - start > ms / 2 || samples.length < 3) samples.push(value);
   }
   profiler[Symbol.dispose]();
-  return samples.toSorted((a, b) => a - b)[Math.floor(samples.length / 4)] as number;
+  return samples.toSorted((a, b) => a - b)[Math.floor(samples.length / 3)] as number;
 }
 
 if (import.meta.main) {
   using gpu = await openGpu();
   const copies = small ? 1 : 4;
   const repeat = small ? 1 : 4;
-  const formats = Deno.args.filter((a) => /^(bf16|q8)$/.test(a)) as WeightFormat[];
-  const contexts = Deno.args.filter((a) => /^\d+$/.test(a)).map(Number);
-  for (const format of formats.length ? formats : ["bf16"] as const) {
-    for (const context of contexts.length ? contexts : [512]) {
-      using from = openAllocations(gpu);
-      const made = layers(from, { rows: 1, format, context, copies });
-      await from.filled();
-      const of = (change: (d: Dispatch) => Dispatch[]) =>
-        time(gpu, Array.from({ length: repeat }, () => made.flat().flatMap(change)).flat(), context)
-          .then((ms) => ms * 1000 / copies / repeat);
-      await time(gpu, made.flat(), context, small ? 10 : 400);
-      const whole = await of((d) => [d]);
-      console.log(`${format} context ${context}: a layer ${whole.toFixed(1)} us`);
-      const names = [...new Set(made.flat().map(({ label }) => label.replace(/^l\d\./, "")))];
-      for (const name of names) {
-        const is = (d: Dispatch) => d.label.replace(/^l\d\./, "") === name;
-        const [less, twice] = [
-          await of((d) => is(d) ? [] : [d]),
-          await of((d) => is(d) ? [d, d] : [d]),
-        ];
-        console.log(
-          `  ${name.padEnd(18)} left out ${(whole - less).toFixed(1)}  twice ${
-            (twice - whole).toFixed(1)
-          }`,
-        );
-      }
-      const alone = await of((d) => /gateUp|down/.test(d.label) ? [] : [d]);
-      console.log(`  without gateUp, down ${alone.toFixed(1)}`);
+  for (const text of Deno.args.filter((arg) => arg.includes("/"))) {
+    const [format, cells, how = "", threads, rows = "1"] = text.split("/") as [
+      WeightFormat,
+      string,
+      string,
+      string,
+      string,
+    ];
+    const context = Number(cells);
+    using from = openAllocations(gpu);
+    const made = layers(from, {
+      ...{ rows: Number(rows), format, context, copies },
+      ...{ hold: how.includes("hold"), threads: Number(threads) },
+    });
+    await from.filled();
+    const of = (change: (d: Dispatch) => Dispatch[]) =>
+      time(gpu, Array.from({ length: repeat }, () => made.flat().flatMap(change)).flat(), context)
+        .then((ms) => ms * 1000 / copies / repeat);
+    await time(gpu, made.flat(), context, small ? 10 : 300);
+    const whole = await of((d) => [d]);
+    const texts = [`${text}: a layer ${whole.toFixed(1)} us; left out, twice:`];
+    const names = [...new Set(made.flat().map(({ label }) => label.replace(/^l\d\./, "")))];
+    for (const name of how.includes("each") ? names : []) {
+      const is = (d: Dispatch) => d.label.replace(/^l\d\./, "") === name;
+      const less = await of((d) => is(d) ? [] : [d]);
+      const twice = await of((d) => is(d) ? [d, d] : [d]);
+      texts.push(`${name} ${(whole - less).toFixed(1)}, ${(twice - whole).toFixed(1)};`);
     }
+    const alone = await of((d) => /gateUp|down/.test(d.label) ? [] : [d]);
+    texts.push(
+      `without gateUp, down ${alone.toFixed(1)}; again ${(await of((d) => [d])).toFixed(1)}`,
+    );
+    console.log(texts.join(" "));
   }
 }

@@ -21,6 +21,7 @@ const CONSTANTS = [
   "ROW_JOBS",
   "OUT_COLS",
   "LANES",
+  "PACKED_LANES",
   "GROUPS",
 ] as const;
 

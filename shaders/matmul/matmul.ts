@@ -2,7 +2,7 @@ import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../..
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../fragments/epilogue.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
-import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
+import { columnWorkgroups, lanesOf, matmulShape, residentShape } from "./matmul_shape.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import { matmulOnUnits } from "../tensor/matmul_on_units.ts";
 
@@ -55,7 +55,8 @@ export function matmul(
   }
   const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
   const launch = choose(matrix, { rows, splitK, tuning });
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
+  const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;
   const code = matmulKernel(launch, { format, epilogue, lanes, hold });
   return matrix.shards.map((shard) =>
@@ -77,6 +78,7 @@ export function matmul(
         FIRST: shard.first,
         SPLIT_K: splitK,
         LANES: lanes,
+        PACKED_LANES: matrix.lanes,
         GROUPS: groups,
         ...epilogue.constants,
         ...hold.constants,

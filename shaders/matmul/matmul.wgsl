@@ -11,8 +11,10 @@
 // invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
 // once for all pairs. A workgroup holds GROUPS such groups of lanes.
 //
-// A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are LANES vec8s apart: vec8 c of the lane's block
-// j is k = 8 * (l + (j * $BLOCK_VEC8S + c) * LANES). Slots of this and of the other matmuls:
+// A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are PACKED_LANES vec8s apart: vec8 c of a row's block
+// b is k = 8 * (b % PACKED_LANES + (b / PACKED_LANES * $BLOCK_VEC8S + c) * PACKED_LANES). Here each lane has its own
+// blocks, b % LANES = l, and PACKED_LANES is LANES; the staged kernels take more lanes where rows of some widths are packed for
+// few. Slots of this and of the other matmuls:
 //   epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
 //   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_partial.wgsl).
 //   weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)` (weights/weights_*.wgsl).

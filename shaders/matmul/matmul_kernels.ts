@@ -6,7 +6,10 @@ import type { Epilogue } from "../fragments/epilogue.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import type { MatmulShape } from "./matmul_shape.ts";
 
-const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
+const CONSTANTS = [
+  ...["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"],
+  ...["LANES", "PACKED_LANES", "GROUPS"],
+];
 
 /** Rows whose sums go through workgroup memory at once. */
 const MOST_SUMS = 7;
@@ -21,6 +24,7 @@ const MOST_GROUPS = 16;
 export interface MatmulCode {
   readonly format: WeightFormat;
   readonly epilogue: Epilogue;
+  /** See `lanesOf`. */
   readonly lanes: number;
   /** How a resident kernel brings x to workgroup memory; default as it is. */
   readonly hold?: Hold | undefined;

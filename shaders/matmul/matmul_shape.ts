@@ -82,6 +82,18 @@ const UNIT_VEC8S = 4;
 /** Workgroups that fill a large GPU at one row. */
 const ENOUGH_WORKGROUPS = 512;
 
+/**
+ * Invocations that share an output: rows of a width that leaves few whole lanes are packed for those, and
+ * staged with all that the adapter has, for fewer would unroll longer texts and read weights badly.
+ */
+export function lanesOf(
+  { format, lanes }: Pick<Matrix, "format" | "lanes">,
+  tuning: Pick<Tuning, "software" | "lanes">,
+): number {
+  const few = isQuantized(format) && !tuning.software && lanes > 1;
+  return few ? Math.max(lanes, tuning.lanes) : lanes;
+}
+
 /** The launch of a matmul: what was measured for its shape, else `defaultLaunch`. */
 export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
@@ -90,7 +102,7 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 /** The shape of a launch at a number of rows. */
 export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
   const { rows, tuning } = use;
-  const groups = launch.groups * tuning.lanes / matrix.lanes;
+  const groups = launch.groups * tuning.lanes / lanesOf(matrix, tuning);
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
@@ -142,8 +154,9 @@ function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
 
 /** The whole range of k, where x of few rows fits into workgroup memory. */
 function residentStages(matrix: Matrix, use: MatmulUse): number[] {
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
   const range = cols / 8 / use.splitK;
+  const lanes = lanesOf(matrix, use.tuning);
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
@@ -159,7 +172,7 @@ const RESIDENT_ROWS = 6;
  * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
  * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
  */
-const MANY_WEIGHTS = 1 << 23;
+export const MANY_WEIGHTS: number = 1 << 23;
 
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
@@ -168,8 +181,9 @@ const NORM_BYTES = 2048;
  * Blocks that each lane loads ahead. One row of floats has registers for more. The body is unrolled: for
  * integer products of more rows it is no longer than with stages of 64.
  */
-function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
-  const blocks = stage / BLOCK_VEC8S[format] / lanes;
+function aheadOf(matrix: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
+  const { format } = matrix;
+  const blocks = stage / BLOCK_VEC8S[format] / lanesOf(matrix, tuning);
   const few = rows <= FEW_ROWS;
   const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS;
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
@@ -212,12 +226,12 @@ export function stagesOf(
   use: MatmulUse,
 ): number[] {
   const range = cols / 8 / use.splitK;
-  const block = BLOCK_VEC8S[format] * lanes;
+  const block = BLOCK_VEC8S[format] * lanesOf({ format, lanes }, use.tuning);
   const possible = stages(format, use)
     .filter((stage) => stage % block === 0 && stage / block <= MOST_STEPS);
   const whole = possible.filter((stage) => range % stage === 0);
-  // Blocks of quantized rows are packed for their lanes: each lane needs as many.
-  const parts = lanes > 1 && range % (isQuantized(format) ? block : 1) === 0;
+  // Rows are packed block by block for all their lanes.
+  const parts = lanes > 1 && range % (isQuantized(format) ? BLOCK_VEC8S[format] * lanes : 1) === 0;
   return whole.length > 0 || !parts ? whole : possible;
 }
 

@@ -1,7 +1,7 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
 import type { Launch, Matrix, TuningLimits } from "../../src/gpu/matrix.ts";
 import { workgroupBytes } from "./matmul_kernels.ts";
-import { defaultLaunch, launchStages, type MatmulUse, shapeOf } from "./matmul_shape.ts";
+import { defaultLaunch, lanesOf, launchStages, type MatmulUse, shapeOf } from "./matmul_shape.ts";
 
 /** Raise it when the matmul kernels change: what was measured with others counts no more. */
 export const KERNEL_VERSION = 3;
@@ -75,7 +75,7 @@ function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
   const uses = counts.map((rows) => ({ ...use, rows }))
     .filter((use) => launchStages(matrix, use).includes(launch.stage));
   return Math.max(
-    ...uses.map((use) => workgroupBytes(shapeOf(matrix, use, launch), matrix.lanes)),
+    ...uses.map((use) => workgroupBytes(shapeOf(matrix, use, launch), lanesOf(matrix, use.tuning))),
   );
 }
 

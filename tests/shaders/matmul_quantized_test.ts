@@ -16,7 +16,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const HARDWARE = tuning(false);
 const SOFTWARE = tuning(true);
-// Two stages of floats and one of packed integers; the others end in a part of a stage, with 8, 4 or 2 lanes.
+// Two stages of floats and one of packed integers; the others end in a part of a stage, packed for 8, 4 or 2 lanes.
 const WIDTHS = [1024, 1152, 1088, 64] as const;
 
 /** Each vec8 of another size, from what becomes 0 to large ones, and some of zeros only. */
@@ -82,6 +82,7 @@ for (const format of ["q8", "q4"] as const) {
     const n = 14;
     const most = HARDWARE.lanes;
     const name = `matmul ${format}, staged, ${cols} wide`;
+    const counts = cols === 1024 ? Array.from({ length: 16 }, (_, i) => i + 2) : [2, 3, 7, 8, 13];
     Deno.test(`${name}: rows 1 to 17 have the bits of one row`, async () => {
       const quantized = uploadQuantized(device, numbers(n * cols, 3), { format, cols, most });
       const x = sizes(numbers(17 * cols, 4));
@@ -90,7 +91,7 @@ for (const format of ["q8", "q4"] as const) {
         const of = { epilogue: "store", rows: 1, tuning: HARDWARE } as const;
         alone.push([...await run(quantized, x.subarray(row * cols), of)]);
       }
-      for (let rows = 2; rows <= 17; rows++) {
+      for (const rows of counts) {
         const of = { epilogue: "store", rows, tuning: HARDWARE } as const;
         const together = await run(quantized, x, of);
         assert.deepEqual([...together], alone.slice(0, rows).flat(), `${rows} rows`);

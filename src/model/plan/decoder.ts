@@ -78,7 +78,7 @@ export function attentionBlock(
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
-    ? latentAttention(context, { weights, kv, label }, { input: input.x, of })
+    ? latentAttention(context, { weights, kv, label }, { input, of })
     : headAttention(context, { weights, kv, label }, { input, of });
   return joined(context, left, norms.attention, {
     ...input,
@@ -89,7 +89,10 @@ export function attentionBlock(
 
 /** The matmul that an attention begins with, where it alone reads the layer's normed input. */
 export function firstOfAttention({ attention }: DecoderLayer): FirstMatmul | undefined {
-  if (attention.kind === "latent") return undefined;
+  if (attention.kind === "latent") {
+    const { input } = attention;
+    return input.kind === "joined" ? { matrix: input.matrix, bound: 0 } : undefined;
+  }
   const { qkv: matrix, qkNorm, bias } = attention;
   return { matrix, bound: qkNorm ? 0 : QKV_BUFFERS + Number(bias !== undefined) };
 }

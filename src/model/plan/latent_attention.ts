@@ -19,7 +19,6 @@ import {
   latentPrepare,
 } from "../../../shaders/latent/latent.ts";
 import { latentRunsValue, latentValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
@@ -31,6 +30,7 @@ import {
   type LayerSource,
   type RowsOf,
 } from "./decoder_context.ts";
+import { type BranchInput, project } from "./branch_input.ts";
 import { headsOf, type LatentAttention } from "../config/layer_spec.ts";
 
 /** What makes queries and latents of the input. */
@@ -108,11 +108,11 @@ interface Kept {
   readonly label: string;
 }
 
-/** sums = o(values of attention(queries of `input`, latents)). */
+/** sums = o(values of attention(queries of `input`, latents)); `input` is normed, or joined projections norm it. */
 export function latentAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: Operand; readonly of: RowsOf },
+  { input, of }: { readonly input: Omit<BranchInput, "stream">; readonly of: RowsOf },
 ): Branch {
   const { label, weights: { o } } = kept;
   const end = { rows: of.count, end: "sums", label: `${label}.o` } as const;
@@ -154,15 +154,15 @@ function attended(
 function prepared(
   context: DecoderContext,
   kept: Kept,
-  input: Operand,
+  input: Omit<BranchInput, "stream">,
   of: RowsOf,
 ): Dispatch[] {
   const { tuning, scratch: { q, qkv, attentionOutput } } = context;
   const { weights: { spec, input: made }, label } = kept;
   const { numHeads, nopeDim, ropeDim } = spec;
-  const product = (matrix: Matrix, x: Operand, out: Operand, role: string) =>
-    matmul({ matrix, x, out }, {
-      ...{ rows: of.count, epilogue: "store", tuning },
+  const product = (matrix: Matrix, x: Omit<BranchInput, "stream">, out: Operand, role: string) =>
+    project(context, x, { matrix, out }, {
+      ...{ rows: of.count, epilogue: "store" },
       label: `${label}.${role}`,
     });
   const prepare = (x: LatentInput, role: string) => preparing(context, kept, of, x, role);
@@ -189,7 +189,7 @@ function prepared(
         label: `${label}.qANorm`,
       })
       : [],
-    ...product(query, queryLatent ? attentionOutput : input, qkv, "q"),
+    ...product(query, queryLatent ? { x: attentionOutput } : input, qkv, "q"),
     prepare({ x: qkv, cols: query.rows, latent: undefined, queries: true }, "absorb"),
   ];
 }
