@@ -9,10 +9,10 @@ import { time } from "./latent_layer.ts";
 const small = Deno.args.includes("small");
 using gpu = await openGpu();
 const rules = small ? tuning(false) : tuning(gpu.info.software, gpu.limits, gpu.info.backend);
-const shapes: [number, number][] = small ? [[64, 192]] : [[2048, 10944], [4096, 11008]];
+const shapes: [number, number][] = small ? [[64, 192]] : [[2048, 10944], [256, 704], [4096, 11008]];
 for (const [n, k] of shapes) {
   for (
-    const format of (k === 11008
+    const format of (k !== 10944
       ? ["bf16"]
       : k === 896
       ? ["bf16", "q8"]
@@ -41,7 +41,7 @@ for (const [n, k] of shapes) {
       const texts: string[] = [];
       for (const splitK of [...new Set([1, by])]) {
         for (const groups of rows === 1 ? [4, 8] : [8]) {
-          const stages = rows === 1 ? [32, 64] : [32];
+          const stages = rows > 1 ? [32] : format === "bf16" ? [0, 32, 64] : [32, 64, 128];
           for (const stage of stages) {
             if (stage === 0 && (groups !== 8 || splitK > 1)) continue;
             const launches = new Map([[shapeKey(one), new Map([[rows, { stage, groups }]])]]);

@@ -3,5 +3,5 @@
 let range = blocks / SPLIT_K; // blocks of the range
 let row = tile.x * $ROWSu; // first of the tile
 let rows = arrayLength(&x) / (COLS / 4u);
-// The lane's first vec8 in the staged kernels, where it has the blocks lane, lane + LANES, ... of a range.
+// The lane's first vec8 of a range.
 let packed = lane / PACKED_LANES * PACKED_LANES * $BLOCK_VEC8Su + lane % PACKED_LANES;
