@@ -12,16 +12,11 @@ const rules = small ? tuning(false) : tuning(gpu.info.software, gpu.limits, gpu.
 const shapes: [number, number][] = small ? [[64, 192]] : [[2048, 10944], [256, 704], [4096, 11008]];
 for (const [n, k] of shapes) {
   for (
-    const format of (k !== 10944
-      ? ["bf16"]
-      : k === 896
-      ? ["bf16", "q8"]
-      : ["q8", "q4", "bf16"]) as WeightFormat[]
+    const format of (k !== 10944 ? ["bf16"] : ["q8", "q4", "bf16"]) as WeightFormat[]
   ) {
     using from = openAllocations(gpu);
     const copies = small ? 1 : Math.min(8, Math.ceil(2e8 / (n * k * WEIGHT_BYTES[format])));
-    const matrices = Array.from({ length: copies }, () =>
-      from.matrix(n, k, format));
+    const matrices = Array.from({ length: copies }, () => from.matrix(n, k, format));
     const most = 256;
     const [x, out] = [from.random((most + 16) * k), from.random(4 * (most + 16) * n)];
     await from.filled();

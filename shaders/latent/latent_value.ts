@@ -27,6 +27,24 @@ export function mergesRuns({ count, tuning }: Pick<LatentLaunch, "count" | "tuni
   return count <= MERGED_ROWS && !tuning.software;
 }
 
+/** kv_b_proj, [heads (nope + value), rank], and what values go to. */
+interface ValueBuffers {
+  readonly kvB: Table;
+  /** [count, heads, value] */
+  readonly out: Operand;
+  /** f32 [count], the largest before: gets the scales of out's rows (shaders/tensor/scale_of.wgsl). */
+  readonly scales?: Operand | undefined;
+}
+
+/** What a kernel that notes scales has besides. */
+function notedOf(scales: Operand | undefined) {
+  return {
+    noted: scales !== undefined,
+    buffers: scales ? { scales } : {},
+    first: scales ? { NOTED_FIRST: 0 } : {},
+  };
+}
+
 const kernels = new Map<string, Kernel>();
 
 /**
@@ -34,11 +52,7 @@ const kernels = new Map<string, Kernel>();
  * which the rope part is not read, become weighted sums of values, [count, heads, value].
  */
 export function latentValue(
-  { kvB, attentionOutput, out }: {
-    readonly kvB: Table;
-    readonly attentionOutput: Operand;
-    readonly out: Operand;
-  },
+  { kvB, attentionOutput, out, scales }: ValueBuffers & { readonly attentionOutput: Operand },
   shape: LatentHeads & LatentLaunch,
 ): Dispatch {
   const { heads, value, rank, count, tuning: { software }, label } = shape;
@@ -48,9 +62,10 @@ export function latentValue(
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, GROUPS * outs);
-  return dispatch(valueKernel(kvB.format, ROWS, outs, lanes), {
-    buffers: { weights, x: { ...attentionOutput, size }, out },
-    constants: { ...constants, WIDTH: width },
+  const { noted, buffers, first } = notedOf(scales);
+  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, noted }), {
+    buffers: { weights, x: { ...attentionOutput, size }, out, ...buffers },
+    constants: { ...constants, WIDTH: width, ...first },
     workgroups: [heads * blocks, Math.ceil(count / ROWS)],
     label,
     work: { bytes: bytes + size + 4 * count * heads * value, flops },
@@ -59,7 +74,7 @@ export function latentValue(
 
 /** Records the same of the runs of cells that attention leaves, for few rows. */
 export function latentRunsValue(
-  { kvB, out }: { readonly kvB: Table; readonly out: Operand },
+  { kvB, out, scales }: ValueBuffers,
   { sums, stats, rows, run, runs, firstRow, window, forCells }: LatentRuns,
   shape: LatentHeads & LatentLaunch & {
     /** Of a workgroup; default: as many as a row reduction takes. */
@@ -69,10 +84,11 @@ export function latentRunsValue(
   const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
   const each = threads / LANES * OUTS.few;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
-  return dispatch(runsValueKernel(kvB.format, { rank, run, threads }), {
-    buffers: { weights, sums, out, stats, rows },
+  const { noted, buffers, first } = notedOf(scales);
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, noted }), {
+    buffers: { weights, sums, out, stats, rows, ...buffers },
     constants: {
-      ...{ ...constants, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
+      ...{ ...constants, ...first, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
       WINDOW: window ?? 0xffffffff,
     },
     workgroups: [heads * blocks, count],
@@ -108,48 +124,73 @@ function sharedOf(
 
 const CONSTANTS = ["HEADS", "NOPE", "VALUE", "VEC8S", "BLOCKS"] as const;
 
-function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: number): Kernel {
-  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}`;
+function valueKernel(
+  format: FloatFormat,
+  { ROWS, outs, lanes, noted }: {
+    readonly ROWS: number;
+    readonly outs: number;
+    readonly lanes: number;
+    readonly noted: boolean;
+  },
+): Kernel {
+  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_mixed",
+      note: noteOf(noted),
     };
     const counts = {
       ROWS,
+      NOTED: Number(noted),
       ...countsOf(outs, lanes),
       THREADS: lanes * GROUPS,
       ...loads(ROWS <= 2 && lanes > 1),
     };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
-      bindings: ["weights", "x", "out"],
-      constants: [...CONSTANTS, "WIDTH"],
+      bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
+      constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
     });
   });
 }
 
 function runsValueKernel(
   format: FloatFormat,
-  { rank, run, threads }: {
+  { rank, run, threads, noted }: {
     readonly rank: number;
     readonly run: number;
     readonly threads: number;
+    readonly noted: boolean;
   },
 ): Kernel {
-  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}`;
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_runs",
       runs: runs.text,
+      note: noteOf(noted),
     };
-    const counts = { ROWS: 1, ...countsOf(OUTS.few, LANES), ...loads(true), ...runs.counts };
+    const counts = {
+      NOTED: Number(noted),
+      ROWS: 1,
+      ...countsOf(OUTS.few, LANES),
+      ...loads(true),
+      ...runs.counts,
+    };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
-      bindings: ["weights", "sums", "out", "stats", "rows"],
-      constants: [...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
+      bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
+      constants: [
+        ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
+        ...noted ? ["NOTED_FIRST"] : [],
+      ],
     });
   });
+}
+
+function noteOf(noted: boolean): string {
+  return `attention/note_${noted ? "scale" : "nothing"}`;
 }
 
 function countsOf(OUTS: number, SHARERS: number): Record<string, number> {

@@ -8,6 +8,8 @@ import {
   type LatentRuns,
 } from "../../shaders/latent/latent_attention.ts";
 import { latentRunsValue, latentValue } from "../../shaders/latent/latent_value.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -107,6 +109,26 @@ for (const of of CASES) {
       ]);
       assert.deepEqual(await device.readWords(merged), expected, `${threads} invocations`);
     }
+    // The scales of the rows, as a dispatch of their own finds them.
+    const scales = [2 ** 74, 2 ** 74].map((before) => device.filled(count, before));
+    const [alone, noted, mixedNoted] = [device.filled(count), ...scales] as [
+      Operand,
+      Operand,
+      Operand,
+    ];
+    await device.run([
+      rowScales({ x: out, scales: alone }, { rows: count, cols: HEADS * value }),
+      latentRunsValue({ kvB: matrix, out: output(), scales: noted }, runs, shape),
+      latentValue(
+        { kvB: matrix, attentionOutput: mixed, out: output(), scales: mixedNoted },
+        shape,
+      ),
+    ]);
+    const wantedScales = await device.readWords(alone);
+    assert.deepEqual(await device.readWords(noted), wantedScales);
+    assert.deepEqual(await device.readWords(mixedNoted), wantedScales);
+    assert.ok(new Float32Array(wantedScales.buffer).some((scale) => scale < 2 ** 30));
+
     const latent = (query: number): number[] => {
       const { position, live } = rows[Math.floor(query / HEADS)]!;
       const first = Math.floor(Math.max(0, position + 1 - (window ?? Infinity)) / runs.run);

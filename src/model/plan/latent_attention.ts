@@ -29,6 +29,7 @@ import {
   type LayerKv,
   type LayerSource,
   type RowsOf,
+  scalesOf,
 } from "./decoder_context.ts";
 import { type BranchInput, project } from "./branch_input.ts";
 import { headsOf, type LatentAttention } from "../config/layer_spec.ts";
@@ -116,27 +117,30 @@ export function latentAttention(
 ): Branch {
   const { label, weights: { o } } = kept;
   const end = { rows: of.count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv }, end);
+  // The norm that notes the input's scales makes these the largest.
+  const xScales = input.xScales && scalesOf(context, "attentionOutput", of.count);
+  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv, xScales }, end);
   const plan = [
     ...prepared(context, kept, input, of),
-    ...attended(context, kept, of),
+    ...attended(context, kept, of, xScales),
     ...out.plan,
   ];
   return { ...out, plan };
 }
 
-/** qkv = values of attention of q over the pages. */
+/** qkv = values of attention of q over the pages, its rows' scales noted. */
 function attended(
   context: DecoderContext,
   { weights: { spec, kvB }, kv: { keys, values }, label }: Kept,
   { rows, count, perSlot, paths = false }: RowsOf,
+  scales: Operand | undefined,
 ): Dispatch[] {
   const { tuning, scratch: { q, attentionOutput: mixed, partial, qkv: out }, pages } = context;
   const heads = headsOf(spec, context);
   const launch = { count, perSlot, paths, tuning, label: `${label}.attention`, scale: spec.scale };
   const buffers = { q, rows, pages, partial, out: mixed };
   const valueShape = { ...latentHeads(spec), count, tuning, label: `${label}.value` };
-  const value = () => latentValue({ kvB, attentionOutput: mixed, out }, valueShape);
+  const value = () => latentValue({ kvB, attentionOutput: mixed, out, scales }, valueShape);
   if (!tilesLatents(heads, tuning)) {
     return [...attention({ ...buffers, keys, values }, { ...heads, ...launch }), value()];
   }
@@ -145,7 +149,7 @@ function attended(
   return mergesRuns(valueShape)
     ? tiledAttention(latents, {
       ...tiled,
-      finish: (runs) => latentRunsValue({ kvB, out }, runs, valueShape),
+      finish: (runs) => latentRunsValue({ kvB, out, scales }, runs, valueShape),
     })
     : [...tiledAttention(latents, tiled), value()];
 }
