@@ -21,7 +21,6 @@ const CONSTANTS = [
   "ROW_JOBS",
   "OUT_COLS",
   "LANES",
-  "PACKED_LANES",
   "GROUPS",
 ] as const;
 
@@ -55,6 +54,7 @@ export function expertKernel(
     const code = shader(FILES[kind], {
       slots: {
         weights: `weights/weights_${format}`,
+        packing: "matmul/part/packed_all",
         jobs: `experts/expert_jobs_${jobs}`,
         epilogue: `matmul/epilogue/${epilogue}`,
         ...kind === "cached" ? {} : {

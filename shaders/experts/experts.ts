@@ -124,7 +124,6 @@ export function expertMatmul(
         ROW_JOBS: shape.perJob ? 1 : topK,
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
-        PACKED_LANES: lanes,
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},
       },

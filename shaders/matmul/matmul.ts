@@ -58,7 +58,7 @@ export function matmul(
   const { format, cols } = matrix;
   const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;
-  const code = matmulKernel(launch, { format, epilogue, lanes, hold });
+  const code = matmulKernel(launch, { format, epilogue, lanes, packedLanes: matrix.lanes, hold });
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
@@ -78,7 +78,6 @@ export function matmul(
         FIRST: shard.first,
         SPLIT_K: splitK,
         LANES: lanes,
-        PACKED_LANES: matrix.lanes,
         GROUPS: groups,
         ...epilogue.constants,
         ...hold.constants,

@@ -53,7 +53,7 @@ fn main(
     //end
     //for c in BLOCK_VEC8S
     {
-      let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * PACKED_LANES + packed;
+      let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
       //for p in PAIRS
       let wa$p = vec8_$c(block_a$p);
       let wb$p = vec8_$c(block_b$p);

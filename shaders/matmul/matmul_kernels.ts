@@ -6,10 +6,7 @@ import type { Epilogue } from "../fragments/epilogue.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import type { MatmulShape } from "./matmul_shape.ts";
 
-const CONSTANTS = [
-  ...["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K"],
-  ...["LANES", "PACKED_LANES", "GROUPS"],
-];
+const CONSTANTS = ["COLS", "MATRIX_ROWS", "OUT_COLS", "FIRST", "SPLIT_K", "LANES", "GROUPS"];
 
 /** Rows whose sums go through workgroup memory at once. */
 const MOST_SUMS = 7;
@@ -26,6 +23,8 @@ export interface MatmulCode {
   readonly epilogue: Epilogue;
   /** See `lanesOf`. */
   readonly lanes: number;
+  /** Lanes of the matrix; default `lanes`. */
+  readonly packedLanes?: number;
   /** How a resident kernel brings x to workgroup memory; default as it is. */
   readonly hold?: Hold | undefined;
 }
@@ -37,7 +36,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const { rows, pairs, groups } = shape;
   const sizes = [rows, pairs, lanes, groups];
   const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
-  const part = hasPart(shape) ? ["part"] : [];
+  const part = [...hasPart(shape) ? ["part"] : [], ...isFew(of) ? [`packed${of.packedLanes}`] : []];
   const resident = shape.kind === "resident" ? [shape.ahead, ...hold.name ? [hold.name] : []] : [];
   const name = [
     "matmul",
@@ -79,8 +78,9 @@ const FILES = {
 
 function slotsOf(
   shape: MatmulShape,
-  { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
+  of: MatmulCode,
 ): Slots {
+  const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
   const ending = lanes === 1
     ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
     : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
@@ -91,13 +91,22 @@ function slotsOf(
     }`,
   };
   const weights = `weights/weights_${format}`;
-  return { out: "matmul/out", weights, ...ending, ...staged, ...hold.slots, ...epilogue.slots };
+  const packing = `matmul/part/packed_${isFew(of) ? "few" : "all"}`;
+  return {
+    out: "matmul/out",
+    weights,
+    packing,
+    ...ending,
+    ...staged,
+    ...hold.slots,
+    ...epilogue.slots,
+  };
 }
 
 /** Numbers that the texts of matmul/ name with a dollar. */
 function countsOf(
   shape: MatmulShape,
-  { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
+  { format, epilogue, lanes, packedLanes = lanes, hold = PLAIN_ROWS }: MatmulCode,
 ): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
@@ -112,6 +121,7 @@ function countsOf(
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
     WHOLE: Number(!hasPart(shape)),
+    PACKED_LANES: packedLanes,
     STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(rows * stage * parts / threads),
@@ -126,6 +136,11 @@ function countsOf(
     ...hold.counts({ threads }),
     ...epilogue.counts,
   };
+}
+
+/** Whether rows are packed for fewer lanes than share an output. */
+function isFew({ lanes, packedLanes = lanes }: MatmulCode): boolean {
+  return packedLanes !== lanes;
 }
 
 /** Whether the last stage of a range of k is a part of one. */

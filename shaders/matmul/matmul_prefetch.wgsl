@@ -72,7 +72,7 @@ fn main(
     //for j in STEPS
     //for c in BLOCK_VEC8S
     {
-      let k = $(j * BLOCK_VEC8S)u * LANES + $cu * PACKED_LANES + packed;
+      let k = $(j * BLOCK_VEC8S)u * LANES + $cu * packed_lanes() + packed;
       //for p in PAIRS
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);

@@ -4,4 +4,4 @@ let range = blocks / SPLIT_K; // blocks of the range
 let row = tile.x * $ROWSu; // first of the tile
 let rows = arrayLength(&x) / (COLS / 4u);
 // The lane's first vec8 of a range.
-let packed = lane / PACKED_LANES * PACKED_LANES * $BLOCK_VEC8Su + lane % PACKED_LANES;
+let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
