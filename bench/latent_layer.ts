@@ -1,7 +1,7 @@
 /** Throw-away: a layer of DeepSeek-V2-Lite at few rows, its dispatches left out or done twice. */
 import { latentPartialWords } from "../shaders/latent/latent_attention.ts";
 import { matmul } from "../shaders/matmul/matmul.ts";
-import { splitKOf } from "../shaders/matmul/matmul_shape.ts";
+import { shapeKey, splitKOf } from "../shaders/matmul/matmul_shape.ts";
 import { enterBranch } from "../src/model/plan/branch_input.ts";
 import { latentAttention } from "../src/model/plan/latent_attention.ts";
 import type { DecoderContext } from "../src/model/plan/decoder_context.ts";
@@ -158,10 +158,39 @@ export async function time(gpu: Gpu, plan: Dispatch[], context: number, ms = 80)
   return samples.toSorted((a, b) => a - b)[Math.floor(samples.length / 3)] as number;
 }
 
+/** A matrix of an uneven width at rows, by a launch or by rule, us. */
+async function uneven(
+  gpu: Gpu,
+  [n, k]: readonly [number, number],
+  format: WeightFormat,
+  launches: readonly [rows: number, stage?: number, splitK?: number][],
+) {
+  using from = openAllocations(gpu);
+  const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
+  const bytes = n * k * (format === "bf16" ? 2 : format === "q8" ? 1 : 0.5);
+  const copies = small ? 1 : Math.min(12, Math.ceil(1.5e8 / bytes));
+  const matrices = Array.from({ length: copies }, () => from.matrix(n, k, format));
+  const [x, out] = [from.random(272 * k), from.random(4 * 272 * n)];
+  await from.filled();
+  const one = matrices[0]!;
+  const texts = [];
+  for (const [rows, stage, splitK = splitKOf(one, rules)] of launches) {
+    const forced = new Map([[shapeKey(one), new Map([[rows, { stage: stage ?? 0, groups: 8 }]])]]);
+    const t = stage === undefined ? rules : { ...rules, launches: forced };
+    const of = { rows, epilogue: "store", splitK, tuning: t, label: "m" } as const;
+    const plan = matrices.flatMap((matrix) => matmul({ matrix, x, out }, of));
+    const turns = rows > 8 || small ? 1 : Math.ceil(48 / copies);
+    const all = Array.from({ length: turns }, () => plan).flat();
+    const ms = await time(gpu, all, Infinity, 70);
+    texts.push(`${rows} rows ${(ms * 1000 / copies / turns).toFixed(1)} (${plan[0]!.kernel.name})`);
+  }
+  console.log(`${n}x${k} ${format}: ${texts.join(", ")}`);
+}
+
 if (import.meta.main) {
   using gpu = await openGpu();
-  const copies = small ? 1 : 4;
-  const repeat = small ? 1 : 4;
+  const copies = small ? 1 : 3;
+  const repeat = small ? 1 : 5;
   for (const text of Deno.args.filter((arg) => arg.includes("/"))) {
     const [format, cells, how = "", threads, rows = "1"] = text.split("/") as [
       WeightFormat,
@@ -177,23 +206,26 @@ if (import.meta.main) {
       ...{ hold: how.includes("hold"), threads: Number(threads) },
     });
     await from.filled();
-    const of = (change: (d: Dispatch) => Dispatch[]) =>
-      time(gpu, Array.from({ length: repeat }, () => made.flat().flatMap(change)).flat(), context)
+    const of = (change: (d: Dispatch) => Dispatch[], ms = 70) =>
+      time(
+        gpu,
+        Array.from({ length: repeat }, () => made.flat().flatMap(change)).flat(),
+        context,
+        ms,
+      )
         .then((ms) => ms * 1000 / copies / repeat);
-    await time(gpu, made.flat(), context, small ? 10 : 300);
-    const whole = await of((d) => [d]);
-    const texts = [`${text}: a layer ${whole.toFixed(1)} us; left out, twice:`];
+    const whole = await of((d) => [d], small ? 10 : 200);
+    const texts = [`${text}: a layer ${whole.toFixed(1)} us;`];
     const names = [...new Set(made.flat().map(({ label }) => label.replace(/^l\d\./, "")))];
     for (const name of how.includes("each") ? names : []) {
       const is = (d: Dispatch) => d.label.replace(/^l\d\./, "") === name;
-      const less = await of((d) => is(d) ? [] : [d]);
-      const twice = await of((d) => is(d) ? [d, d] : [d]);
-      texts.push(`${name} ${(whole - less).toFixed(1)}, ${(twice - whole).toFixed(1)};`);
+      texts.push(`less ${name} ${(whole - await of((d) => is(d) ? [] : [d])).toFixed(1)};`);
     }
-    const alone = await of((d) => /gateUp|down/.test(d.label) ? [] : [d]);
-    texts.push(
-      `without gateUp, down ${alone.toFixed(1)}; again ${(await of((d) => [d])).toFixed(1)}`,
-    );
     console.log(texts.join(" "));
   }
+  await uneven(gpu, small ? [64, 192] : [2048, 10944], "q8", [[1], [8], [256]]);
+  await uneven(gpu, small ? [64, 192] : [2048, 10944], "bf16", [[1, 0, 1], [1], [8], [256]]);
+  await uneven(gpu, small ? [64, 192] : [2048, 10944], "q4", [[1], [8], [256]]);
+  await uneven(gpu, [256, 704], "bf16", [[1, 0], [1], [8, 0], [8]]);
+  await uneven(gpu, [4096, 11008], "bf16", [[1, 32, 1], [1], [8, 32, 1], [8]]);
 }

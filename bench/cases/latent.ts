@@ -80,16 +80,11 @@ export function latentAttentionCase(
 }
 
 /** A head's matrix over the queries, with the store of the latents, or over what attention leaves. */
-function kvBCase(
-  software: boolean,
-  kind: "prepare" | "value",
-  count: number,
-  outs?: number,
-): MicroCase {
+function kvBCase(software: boolean, kind: "prepare" | "value", count: number): MicroCase {
   const sizes = sizesOf(software);
   const { heads, nope, rope, value, rank } = sizes;
   return {
-    name: `latent/${kind}/${count}${outs ? `/${outs}` : ""}`,
+    name: `latent/${kind}/${count}`,
     make(from) {
       const rules = tuning(from.gpu.info.software, from.gpu.limits);
       const launch = { ...sizes, count, tuning: rules, label: kind };
@@ -116,12 +111,7 @@ function kvBCase(
             { ...{ kvB, input, out: made, normWeight, latents }, rope: turns, rows, pages },
             { ...launch, ...kept },
           )]
-          : [
-            latentValue({ kvB, attentionOutput: made, out: short }, {
-              ...launch,
-              ...outs && { outs },
-            }),
-          ];
+          : [latentValue({ kvB, attentionOutput: made, out: short }, launch)];
       });
     },
   };
@@ -135,9 +125,6 @@ export function latentCases(software: boolean): MicroCase[] {
     ...some.map((count) => latentAttentionCase(software, { context: 8192, count })),
     ...some.map((count) =>
       latentAttentionCase(software, { context: 8192, count, kvDtype: "bf16" })
-    ),
-    ...[8, 16, 256].flatMap((count) =>
-      [1, 2, 4, 8].map((outs) => kvBCase(software, "value", count, outs))
     ),
     ...(["prepare", "value"] as const).flatMap((kind) =>
       counts.map((count) => kvBCase(software, kind, count))

@@ -51,7 +51,6 @@ const POOL = CHUNK * QUADS + 1u; // of a lane
 const SPREAD = THREADS / CHUNK; // invocations that load a cell
 const DIMS = THREADS / $GROUPSu; // invocations side by side, for the values
 const OWN = $OWNu; // fours of queries of an invocation, for the values
-const HELD = $HELDu; // vec4 of queries that workgroup memory holds
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
 @group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, PAGE], rows of a dtype
@@ -68,9 +67,6 @@ struct Vec8 {
 var<private> values: array<vec4<u32>, 1>; // of `load_value`, which is not called: values are parts of keys
 
 var<workgroup> latents: array<vec4<f32>, CHUNK * STRIDE>;
-//for k in KEEPING
-var<workgroup> held: array<vec4<f32>, HELD>; // queries, where a tile has few: they are there before the latents
-//end
 var<workgroup> pool: array<vec4<f32>, LANES * POOL>; // then the scores, [CHUNK, QUADS]
 var<workgroup> weights: array<vec4<f32>, CHUNK * QUADS>;
 var<workgroup> begins: array<vec4<u32>, QUADS>; // first cell that a query sees
@@ -99,9 +95,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let last_row = (query + count - 1u) / HEADS;
   let run = tile.z;
 
-  //for s in QUERY_LOADS
-  let q$s = q[query * WIDTH4 + min(thread + $su * THREADS, count * WIDTH4 - 1u)];
-  //end
   var slot = 0u;
   var begin = 0xffffffffu;
   var end = 0u;
@@ -132,18 +125,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //end
   }
-  //for s in QUERY_LOADS
-  if (thread + $su * THREADS < HELD) {
-    held[thread + $su * THREADS] = q$s;
-  }
-  //end
   let load_cell = thread / SPREAD;
   let load_first = thread % SPREAD;
   let cell = thread % CELL_GROUPS;
   let lane = thread / CELL_GROUPS % LANES;
   let four = thread / CELL_GROUPS / LANES; // of queries
   //for h in FOUR
-  let query$h = ($READ_ALONEu * query + min(4u * four + $hu, count - 1u)) * WIDTH4;
+  let query$h = (query + min(4u * four + $hu, count - 1u)) * WIDTH4;
   //end
   let dim = thread % DIMS;
   let own = thread / DIMS * OWN;

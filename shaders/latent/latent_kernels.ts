@@ -18,13 +18,11 @@ export interface LatentTile {
   readonly cells: number;
   /** Groups of invocations that share the queries, for the values. */
   readonly groups: number;
-  /** Whether queries are brought to workgroup memory while latents are on their way; default false. */
-  readonly holds?: boolean;
 }
 
 /** From few queries to many: threads = 16 / cells * lanes * queries / 4. */
 export const TILES: Readonly<Record<"fours" | "eights" | "sixteens" | "many", LatentTile>> = {
-  fours: { queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1, holds: true },
+  fours: { queries: 4, threads: 128, lanes: 16, cells: 2, groups: 1 },
   eights: { queries: 8, threads: 128, lanes: 8, cells: 2, groups: 1 },
   sixteens: { queries: 16, threads: 256, lanes: 8, cells: 2, groups: 2 },
   many: { queries: 32, threads: 256, lanes: 4, cells: 2, groups: 4 },
@@ -43,11 +41,9 @@ export interface LatentSizes {
 }
 
 /** Workgroup memory that a tile takes, bytes. */
-export function tileBytes({ queries, lanes, holds }: LatentTile, width: number): number {
+export function tileBytes({ queries, lanes }: LatentTile, width: number): number {
   const quads = queries / 4;
-  const held = holds ? queries * width / 4 : 0;
-  const vec4s = CHUNK * (width / 4 + 1) + lanes * (CHUNK * quads + 1) + CHUNK * quads + 5 * quads +
-    held;
+  const vec4s = CHUNK * (width / 4 + 1) + lanes * (CHUNK * quads + 1) + CHUNK * quads + 5 * quads;
   return 16 * vec4s;
 }
 
@@ -59,18 +55,8 @@ export function latentKernel(
   tile: LatentTile,
   run: number,
 ): Kernel {
-  const { queries, threads, lanes, cells, groups, holds = false } = tile;
-  const shape = [
-    rank,
-    width,
-    queries,
-    threads,
-    lanes,
-    cells,
-    groups,
-    run,
-    ...holds ? ["held"] : [],
-  ];
+  const { queries, threads, lanes, cells, groups } = tile;
+  const shape = [rank, width, queries, threads, lanes, cells, groups, run];
   const name = `latent_attention_${kvDtype}_${shape.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const QUADS = queries / 4;
@@ -102,10 +88,6 @@ export function latentKernel(
       LANES_8: Math.floor(lanes / 8),
       LANES_16: Math.floor(lanes / 16),
       LEVELS: Math.log2(lanes),
-      KEEPING: Number(holds),
-      READ_ALONE: Number(!holds),
-      HELD: queries * width / 4,
-      QUERY_LOADS: holds ? Math.ceil(queries * width / 4 / threads) : 0,
       CHUNK,
       FOUR: 4,
     };

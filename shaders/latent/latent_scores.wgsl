@@ -1,5 +1,5 @@
 // Statements of latent_attention.wgsl: `pool` = an invocation's sums of q . k, of CELLS cells and a four of
-// queries. Of a score's 16 sums it has PARTS pairs, or one sum. Queries are read from workgroup memory or each alone.
+// queries. Of a score's 16 sums it has PARTS pairs, or one sum.
 
 {
   //for c in CELLS
@@ -26,12 +26,7 @@
           //end
           //for h in FOUR
           {
-            //for k in KEEPING
-            let x = held[query$h + e$s];
-            //end
-            //for k in READ_ALONE
             let x = q[query$h + e$s];
-            //end
             //for c in CELLS
             dot$c_$h = dot4(dot$c_$h, x, k$c);
             //end

@@ -53,11 +53,11 @@ const kernels = new Map<string, Kernel>();
  */
 export function latentValue(
   { kvB, attentionOutput, out, scales }: ValueBuffers & { readonly attentionOutput: Operand },
-  shape: LatentHeads & LatentLaunch & { readonly outs?: number },
+  shape: LatentHeads & LatentLaunch,
 ): Dispatch {
   const { heads, value, rank, count, tuning: { software }, label } = shape;
   const ROWS = rowTile(count);
-  const { outs = count <= MOST_ROWS ? OUTS.few : OUTS.many } = shape;
+  const outs = count <= MOST_ROWS ? OUTS.few : OUTS.many;
   const lanes = software ? 1 : LANES;
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
