@@ -1,8 +1,9 @@
 import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../fragments/epilogue.ts";
+import { lanesOf } from "./matmul_lanes.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
-import { columnWorkgroups, lanesOf, matmulShape, residentShape } from "./matmul_shape.ts";
+import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
 import { matmulOnUnits } from "../tensor/matmul_on_units.ts";
 

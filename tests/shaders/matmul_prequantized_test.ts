@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
-import { lanesOf } from "../../shaders/matmul/matmul_shape.ts";
+import { lanesOf } from "../../shaders/matmul/matmul_lanes.ts";
 import {
   lanesFor,
   type Matrix,
