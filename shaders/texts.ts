@@ -145,6 +145,11 @@ import holdRows from "./matmul/hold/rows.wgsl" with { type: "text" };
 import holdRowsHeld from "./matmul/hold/rows_held.wgsl" with { type: "text" };
 import loadFloats from "./matmul/load_floats.wgsl" with { type: "text" };
 import loadRounded from "./matmul/load_rounded.wgsl" with { type: "text" };
+import partLoadFloats from "./matmul/part/load_floats.wgsl" with { type: "text" };
+import partLoadRounded from "./matmul/part/load_rounded.wgsl" with { type: "text" };
+import partPackedAll from "./matmul/part/packed_all.wgsl" with { type: "text" };
+import partPackedFew from "./matmul/part/packed_few.wgsl" with { type: "text" };
+import partWithin from "./matmul/part/within.wgsl" with { type: "text" };
 import matmul from "./matmul/matmul.wgsl" with { type: "text" };
 import matmulPrefetch from "./matmul/matmul_prefetch.wgsl" with { type: "text" };
 import matmulResident from "./matmul/matmul_resident.wgsl" with { type: "text" };
@@ -383,6 +388,11 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/hold/rows_held": holdRowsHeld,
   "matmul/load_floats": loadFloats,
   "matmul/load_rounded": loadRounded,
+  "matmul/part/load_floats": partLoadFloats,
+  "matmul/part/load_rounded": partLoadRounded,
+  "matmul/part/packed_all": partPackedAll,
+  "matmul/part/packed_few": partPackedFew,
+  "matmul/part/within": partWithin,
   "matmul/matmul": matmul,
   "matmul/matmul_prefetch": matmulPrefetch,
   "matmul/matmul_resident": matmulResident,

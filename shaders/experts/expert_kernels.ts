@@ -74,6 +74,7 @@ export function expertKernel(
     const code = shader(FILES[kind], {
       slots: {
         weights: `weights/weights_${format}`,
+        packing: "matmul/part/packed_all",
         ...jobs === "chosen"
           ? { jobs: "experts/few/expert_jobs_chosen", scores: "router/route_softmax" }
           : { jobs: `experts/expert_jobs_${jobs}` },

@@ -27,12 +27,14 @@ export interface LatentHeads {
 
 export interface LatentLaunch {
   readonly count: number;
-  readonly tuning: Pick<Tuning, "software">;
+  readonly tuning: Pick<Tuning, "software" | "rowLanes">;
   readonly label: string;
 }
 
 /** Rows that share a read of the weights. */
 export const MOST_ROWS = 8;
+/** Invocations of a workgroup of latent_prepare.wgsl. */
+const THREADS = 64;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
 const BATCH_ROWS = 4;
@@ -81,6 +83,7 @@ export function latentPrepare(
   const weights = onlyShard(kvB);
   const ahead = software ? 1 : ROWS <= 2 ? 16 : 8;
   const absorbing = queries ? heads * Math.ceil(rank / BLOCK_COLS) : 0;
+  const turning = queries ? Math.ceil(heads * shape.rope / 4 / THREADS) : 0;
   const size = 4 * count * input.cols;
   const absorbed = queries
     ? bytesOf(weights) * nope / (nope + value) + 4 * count * heads * width
@@ -97,12 +100,16 @@ export function latentPrepare(
       X_COLS: input.cols,
       X_LATENT: latent ?? 0,
       HEAD_BLOCKS: absorbing,
+      TURN_BLOCKS: turning,
       EPS: eps,
       TABLE_PAGES: tablePages,
       ROPE: shape.rope,
       INTERLEAVED: Number(shape.interleaved),
     },
-    workgroups: [absorbing + (latent === undefined ? 0 : ROWS), Math.ceil(count / ROWS)],
+    workgroups: [
+      absorbing + ROWS * (turning + Number(latent !== undefined)),
+      Math.ceil(count / ROWS),
+    ],
     label,
     work: {
       bytes: size + absorbed + (latent === undefined ? 0 : KV_BYTES[kvDtype] * count * width),
@@ -139,12 +146,12 @@ function prepareKernel(
       PARTS: 8,
       EIGHT: 8,
       AHEAD,
-      STEPS: Math.ceil(rank / 64),
+      STEPS: Math.ceil(rank / THREADS),
     };
     return kernel(name, shader("latent/latent_prepare", { slots, counts }), {
       bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
       constants: [
-        ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS"] as const,
+        ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS", "TURN_BLOCKS"] as const,
         ...["EPS", "TABLE_PAGES", "ROPE", "INTERLEAVED"] as const,
       ],
     });

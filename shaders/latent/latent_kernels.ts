@@ -108,19 +108,35 @@ export function latentKernel(
   });
 }
 
+/** Fours of a latent that a workgroup of latent_combine.wgsl makes, by an invocation for each lane of each. */
+const COMBINED = { quads: 64, threads: 256 };
+/** Lanes whose segments are added apart, see latent_lanes.wgsl. */
+const LANES = 4;
+
 /** Workgroups of a head where runs are added. */
 export function latentCombineTiles(rank: number): number {
-  return Math.ceil(rank / 4 / 64);
+  return Math.ceil(rank / 4 / COMBINED.quads);
 }
 
-/** What adds runs of `run` cells: a text of the slot `runs`, and how it is unrolled. */
+/**
+ * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent: a text of the
+ * slot `runs`, and how it is unrolled.
+ */
 export function runsOf(
-  rank: number,
-  run: number,
+  { rank, run, quads, threads }: {
+    readonly rank: number;
+    readonly run: number;
+    readonly quads: number;
+    readonly threads: number;
+  },
 ): { readonly text: string; readonly counts: Record<string, number> } {
-  const counts = { RANK4: rank / 4, LANES: 4 };
+  const TURNS = Math.ceil(LANES * quads / threads);
+  const counts = { RANK4: rank / 4, LANES, QUADS: quads, THREADS: threads, TURNS };
   if (run === SEGMENT) {
-    return { text: "latent/latent_runs_segments", counts: { ...counts, AHEAD: 4 } };
+    return {
+      text: "latent/latent_runs_segments",
+      counts: { ...counts, RUNS_AHEAD: Math.ceil(8 / TURNS) },
+    };
   }
   const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
   return { text: "latent/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
@@ -133,7 +149,7 @@ export function latentCombineKernel(
 ): Kernel {
   const name = `latent_combine_${rank}_${width}_${run}`;
   return kernels.getOrInsertComputed(name, () => {
-    const runs = runsOf(rank, run);
+    const runs = runsOf({ rank, run, ...COMBINED });
     const counts = { ...runs.counts, OUT4: width / 4 };
     const code = shader("latent/latent_combine", { slots: { runs: runs.text }, counts });
     return kernel(name, code, {

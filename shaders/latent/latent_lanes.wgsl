@@ -1,5 +1,9 @@
 // How the segments of 128 cells that a row sees are added, see latent_attention.wgsl: each of LANES sums
-// has every LANES-th segment, and these are added in order.
+// has every LANES-th segment, and these are added in order. A workgroup adds QUADS fours of a latent of one
+// query; an invocation has TURNS pairs of a lane and a four.
+//
+// latent_runs_*.wgsl declare `fn add_runs(query, row, first, thread)`, after which `lane_sums` and `lane_stats` are
+// there for the fours from `first` on. The row sees a cell.
 
 //use fragments/rows
 //use attention/visible
@@ -12,12 +16,33 @@ const SEGMENT = 128u; // cells
 const CHUNK = 16u; // cells
 const RANK4 = $RANK4u; // vec4 of a latent
 const LANES = $LANESu;
+const QUADS = $QUADSu;
+const THREADS = $THREADSu; // of a workgroup
 
 @group(0) @binding(1) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RANK4]
 @group(0) @binding(3) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, RUNS]: peak, total
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 
+var<workgroup> lane_stats: array<vec2<f32>, LANES>; // peak, total
+var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
+
 // Segments that a row sees: the first, and one past the last.
 fn segments_of(row: Row) -> vec2<u32> {
   return vec2<u32>(visible_begin(row) / SEGMENT, (visible_end(row) + SEGMENT - 1u) / SEGMENT);
+}
+
+// Four elements of the weighted sum of latents: of the `quad`th four of the workgroup.
+fn weighted(quad: u32) -> vec4<f32> {
+  var top = NEGATIVE;
+  var total = 0.0;
+  var sum = vec4<f32>(0.0);
+  //for l in LANES
+  {
+    let fold = fold_one(top, lane_stats[$l].x);
+    top = fold.z;
+    total = fma(lane_stats[$l].y, fold.y, total * fold.x);
+    sum = fma(lane_sums[$lu * QUADS + quad], vec4<f32>(fold.y), sum * fold.x);
+  }
+  //end
+  return sum / total;
 }

@@ -1,10 +1,12 @@
-// What latent attention takes of each row, in one launch of workgroups of two kinds.
+// What latent attention takes of each row, in one launch of workgroups of three kinds.
 //
-// The first HEAD_BLOCKS along x absorb: queries over latents, with keys k = W_h latent,
-//   out[r, h] = [W_h^T q_n[r, h]; rope(q_r[r, h])], q[r, h] = [q_n; q_r],
+// out[r, h] = [W_h^T q_n[r, h]; rope(q_r[r, h])], q[r, h] = [q_n; q_r]: queries over latents.
+// The first HEAD_BLOCKS along x absorb: W_h^T q_n, with keys k = W_h latent,
 // where W_h is the first NOPE of the NOPE + VALUE rows that head h has in kv_b_proj. One workgroup per
 // (head, 64 columns, $ROWS rows). Invocation (part p, vec8 e) sums columns 8e .. 8e + 7 over the rows
 // p, p + PARTS, ... of W_h; the parts are added in order. $ROWS does not enter.
+//
+// The next TURN_BLOCKS $ROWS turn: rope(q_r). An invocation has four elements.
 //
 // The others store: [norm(c) * norm_weight; rope(k_r)] of [c; k_r], one for all heads, into the row's
 // cell of the pages. One workgroup per row. Invocation l squares elements l, l + 64, ...; eights of
@@ -24,7 +26,8 @@ override NOPE: u32;
 override VALUE: u32;
 override X_COLS: u32; // of a row of x
 override X_LATENT: u32; // its first element that is c
-override HEAD_BLOCKS: u32; // workgroups that absorb; 0: all store
+override HEAD_BLOCKS: u32; // workgroups that absorb
+override TURN_BLOCKS: u32; // workgroups that turn the queries of a row
 override EPS: f32;
 override TABLE_PAGES: u32; // pages per slot in the block table
 
@@ -46,6 +49,7 @@ var<private> values: array<u32, 1>; // of `store_value`, which is not called: va
 var<workgroup> partial: array<vec4<f32>, PARTS * $BATCHu * 2u * WIDE>;
 var<workgroup> squares: array<f32, THREADS>;
 var<workgroup> eights: array<f32, 8>;
+var<workgroup> line: array<f32, HEAD_DIM>; // what is stored
 
 fn absorb(block: u32, row: u32, count: u32, thread: u32) {
   let head = block / BLOCKS;
@@ -78,22 +82,6 @@ fn absorb(block: u32, row: u32, count: u32, thread: u32) {
     }
     //end
   }
-  if (block % BLOCKS == 0u) {
-    for (var i = thread; i < $ROWSu * (ROPE / 4u); i += THREADS) {
-      let r = row + i / (ROPE / 4u);
-      let j = i % (ROPE / 4u);
-      if (r < count) {
-        let begin = r * X_COLS + head * (NOPE + ROPE) + NOPE;
-        let position = rows[r].position;
-        out[(r * HEADS + head) * (HEAD_DIM / 4u) + RANK / 4u + j] = vec4<f32>(
-          turned(begin, 4u * j, position),
-          turned(begin, 4u * j + 1u, position),
-          turned(begin, 4u * j + 2u, position),
-          turned(begin, 4u * j + 3u, position),
-        );
-      }
-    }
-  }
   //for b in BATCHES
   workgroupBarrier();
   //for r in BATCH
@@ -118,21 +106,41 @@ fn absorb(block: u32, row: u32, count: u32, thread: u32) {
   //end
 }
 
-fn element(first: u32, d: u32, scale: f32, position: u32) -> f32 {
-  if (d < RANK) {
-    return x[first + d] * scale * norm_weight[d];
+fn turn(block: u32, row: u32, thread: u32) {
+  let four = block * THREADS + thread; // of the row's
+  let head = four / (ROPE / 4u);
+  let j = 4u * (four % (ROPE / 4u));
+  if (head >= HEADS) {
+    return;
   }
-  return turned(first + RANK, d - RANK, position);
+  let first = row * X_COLS + head * (NOPE + ROPE) + NOPE;
+  let position = rows[row].position;
+  out[((row * HEADS + head) * HEAD_DIM + RANK + j) / 4u] = vec4<f32>(
+    turned(first, j, position),
+    turned(first, j + 1u, position),
+    turned(first, j + 2u, position),
+    turned(first, j + 3u, position),
+  );
 }
 
+// All that is read is asked for before the first wait.
 fn keep(at: u32, thread: u32) {
   let row = rows[at];
-  let page = pages[row.slot * TABLE_PAGES * row.live + row.cell / PAGE];
   let first = at * X_COLS + X_LATENT;
+  //for s in STEPS
+  let d$s = thread + $su * THREADS;
+  let there$s = ($su + 1u) * THREADS <= RANK || d$s < RANK;
+  let x$s = x[first + select(RANK - 1u, d$s, there$s)];
+  let gain$s = norm_weight[select(RANK - 1u, d$s, there$s)];
+  //end
+  let page = pages[row.slot * TABLE_PAGES * row.live + row.cell / PAGE];
+  for (var j = thread; j < ROPE; j += THREADS) {
+    line[RANK + j] = turned(first + RANK, j, row.position);
+  }
   var square = 0.0;
   //for s in STEPS
-  if (($su + 1u) * THREADS <= RANK || thread + $su * THREADS < RANK) {
-    square = fma(x[first + thread + $su * THREADS], x[first + thread + $su * THREADS], square);
+  if (there$s) {
+    square = fma(x$s, x$s, square);
   }
   //end
   squares[thread] = square;
@@ -145,20 +153,20 @@ fn keep(at: u32, thread: u32) {
     eights[thread] = sum;
   }
   workgroupBarrier();
-  if (row.live == 0u) {
-    return;
-  }
   var sum = 0.0;
   //for l in EIGHT
   sum += eights[$l];
   //end
   let scale = 1.0 / sqrt(sum / f32(RANK) + EPS);
+  //for s in STEPS
+  if (there$s) {
+    line[d$s] = x$s * scale * gain$s;
+  }
+  //end
+  workgroupBarrier();
   let half = HEAD_DIM / 2u;
-  for (var w = thread; w < half; w += THREADS) {
-    store_key(page * PAGE + row.cell % PAGE, w, vec2<f32>(
-      element(first, w, scale, row.position),
-      element(first, w + half, scale, row.position),
-    ));
+  for (var w = thread; w < half * row.live; w += THREADS) {
+    store_key(page * PAGE + row.cell % PAGE, w, vec2<f32>(line[w], line[w + half]));
   }
 }
 
@@ -166,9 +174,16 @@ fn keep(at: u32, thread: u32) {
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let count = arrayLength(&x) / X_COLS;
   let row = tile.y * $ROWSu;
+  let turning = HEAD_BLOCKS + TURN_BLOCKS * $ROWSu;
   if (tile.x < HEAD_BLOCKS) {
     absorb(tile.x, row, count, thread);
-  } else if (row + tile.x - HEAD_BLOCKS < count) {
-    keep(row + tile.x - HEAD_BLOCKS, thread);
+  } else if (tile.x < turning) {
+    let each = max(TURN_BLOCKS, 1u);
+    let own = row + (tile.x - HEAD_BLOCKS) / each;
+    if (own < count) {
+      turn((tile.x - HEAD_BLOCKS) % each, own, thread);
+    }
+  } else if (row + tile.x - turning < count) {
+    keep(row + tile.x - turning, thread);
   }
 }

@@ -1,22 +1,19 @@
 // Adds runs that are chunks, SHARES of a segment one after the other. What a run is multiplied with is the
-// same for all elements: the workgroup finds it once. Loops stay loops: instructions that run once are
-// waited for longer than the sums.
+// same for all elements: the workgroup finds it once. The first sums are asked for before that.
 
 //use latent/latent_lanes
 
 const SHARES = $SHARESu; // chunks of a segment
-const MOST_SEGMENTS = $MOST_SEGMENTSu;
+const MOST_SEGMENTS = $MOST_SEGMENTSu; // at most THREADS
 
 var<workgroup> chunk_stats: array<vec2<f32>, MOST_SEGMENTS * SHARES>; // peak, total; then shrink, share
 var<workgroup> segment_stats: array<vec2<f32>, MOST_SEGMENTS>; // the same
-var<workgroup> lane_stats: array<vec2<f32>, LANES>; // peak, total
 
-fn weigh(query: u32, row: Row, thread: u32, threads: u32) {
+fn weigh(query: u32, row: Row, thread: u32) {
   let range = segments_of(row);
   let begin = visible_begin(row) / CHUNK;
   let end = (visible_end(row) + CHUNK - 1u) / CHUNK;
-  workgroupBarrier(); // what is read of the elements before
-  for (var c = thread; range.x * SHARES + c < range.y * SHARES; c += threads) {
+  for (var c = thread; range.x * SHARES + c < range.y * SHARES; c += THREADS) {
     let chunk = range.x * SHARES + c;
     let stat = stats[query * RUNS + clamp(chunk, begin, end - 1u)];
     chunk_stats[c] = select(vec2<f32>(NEGATIVE, 0.0), stat, chunk >= begin && chunk < end);
@@ -50,38 +47,46 @@ fn weigh(query: u32, row: Row, thread: u32, threads: u32) {
   workgroupBarrier();
 }
 
-// Four elements of the weighted sum of latents, zeros for padding: for all invocations of a workgroup,
-// `threads` of them, at least MOST_SEGMENTS.
-fn combined(query: u32, row: Row, quad: u32, thread: u32, threads: u32) -> vec4<f32> {
+fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   let range = segments_of(row);
   let begin = visible_begin(row) / CHUNK;
   let end = (visible_end(row) + CHUNK - 1u) / CHUNK;
-  if (end == 0u) {
-    return vec4<f32>(0.0);
-  }
-  weigh(query, row, thread, threads);
-  var top = NEGATIVE;
-  var total = 0.0;
-  var sum = vec4<f32>(0.0);
-  for (var l = 0u; l < LANES; l++) {
-    var lane = vec4<f32>(0.0);
-    for (var s = l; range.x + s < range.y; s += LANES) {
-      let first = (range.x + s) * SHARES;
-      //for j in SHARES
-      let part$j = sums[(query * RUNS + clamp(first + $ju, begin, end - 1u)) * RANK4 + quad];
-      //end
+  //for t in TURNS
+  let lane$t = min((thread + $tu * THREADS) / QUADS, LANES - 1u);
+  let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
+  //for j in SHARES
+  var part$t_$j = sums[
+    (query * RUNS + clamp((range.x + lane$t) * SHARES + $ju, begin, end - 1u)) * RANK4 + quad$t
+  ];
+  //end
+  //end
+  weigh(query, row, thread);
+  //for t in TURNS
+  {
+    var sum = vec4<f32>(0.0);
+    for (var s = lane$t; range.x + s < range.y; s += LANES) {
       var own = vec4<f32>(0.0);
       //for j in SHARES
-      let share$j = chunk_stats[s * SHARES + $ju];
-      own = fma(part$j, vec4<f32>(share$j.y), own * share$j.x);
+      {
+        let share = chunk_stats[s * SHARES + $ju];
+        own = fma(part$t_$j, vec4<f32>(share.y), own * share.x);
+      }
       //end
       let share = segment_stats[s];
-      lane = fma(own, vec4<f32>(share.y), lane * share.x);
+      sum = fma(own, vec4<f32>(share.y), sum * share.x);
+      let next = range.x + s + LANES;
+      if (next < range.y) {
+        //for j in SHARES
+        part$t_$j = sums[
+          (query * RUNS + clamp(next * SHARES + $ju, begin, end - 1u)) * RANK4 + quad$t
+        ];
+        //end
+      }
     }
-    let fold = fold_one(top, lane_stats[l].x);
-    top = fold.z;
-    total = fma(lane_stats[l].y, fold.y, total * fold.x);
-    sum = fma(lane, vec4<f32>(fold.y), sum * fold.x);
+    if (thread + $tu * THREADS < LANES * QUADS) {
+      lane_sums[thread + $tu * THREADS] = sum;
+    }
   }
-  return sum / total;
+  //end
+  workgroupBarrier();
 }

@@ -3,22 +3,18 @@
 
 //use latent/latent_lanes
 
-const BLOCK = 64u; // segments, at most the invocations of a workgroup
+const BLOCK = 64u; // segments, at most THREADS
 
 var<workgroup> segment_stats: array<vec2<f32>, BLOCK>; // peak, total; then shrink, share
-var<workgroup> lane_stats: array<vec2<f32>, LANES>; // peak, total
 
-// Four elements of the weighted sum of latents, zeros for padding: for all invocations of a workgroup,
-// `threads` of them, at least BLOCK.
-fn combined(query: u32, row: Row, quad: u32, thread: u32, threads: u32) -> vec4<f32> {
+fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   let range = segments_of(row);
-  if (visible_end(row) == 0u) {
-    return vec4<f32>(0.0);
-  }
   var peak = NEGATIVE; // of lane `thread`
   var total = 0.0;
-  //for l in LANES
-  var sum$l = vec4<f32>(0.0);
+  //for t in TURNS
+  let lane$t = min((thread + $tu * THREADS) / QUADS, LANES - 1u);
+  let quad$t = min(first + (thread + $tu * THREADS) % QUADS, RANK4 - 1u);
+  var sum$t = vec4<f32>(0.0);
   //end
   for (var block = range.x; block < range.y; block += BLOCK) {
     let there = min(BLOCK, range.y - block);
@@ -39,34 +35,28 @@ fn combined(query: u32, row: Row, quad: u32, thread: u32, threads: u32) -> vec4<
       lane_stats[thread] = vec2<f32>(peak, total);
     }
     workgroupBarrier();
-    for (var s = 0u; s < there; s += LANES * $AHEADu) {
-      //for a in AHEAD
-      //for l in LANES
-      let part$a_$l = sums[
-        (query * RUNS + block + min(s + $(a * LANES + l)u, there - 1u)) * RANK4 + quad
+    for (var s = 0u; s < there; s += LANES * $RUNS_AHEADu) {
+      //for t in TURNS
+      //for a in RUNS_AHEAD
+      let part$t_$a = sums[
+        (query * RUNS + block + min(s + lane$t + $au * LANES, there - 1u)) * RANK4 + quad$t
       ];
       //end
       //end
-      //for a in AHEAD
-      //for l in LANES
+      //for t in TURNS
+      //for a in RUNS_AHEAD
       {
-        let share = segment_stats[s + $(a * LANES + l)u];
-        sum$l = fma(part$a_$l, vec4<f32>(share.y), sum$l * share.x);
+        let share = segment_stats[s + lane$t + $au * LANES];
+        sum$t = fma(part$t_$a, vec4<f32>(share.y), sum$t * share.x);
       }
       //end
       //end
     }
   }
-  var top = NEGATIVE;
-  var whole_total = 0.0;
-  var sum = vec4<f32>(0.0);
-  //for l in LANES
-  {
-    let fold = fold_one(top, lane_stats[$l].x);
-    top = fold.z;
-    whole_total = fma(lane_stats[$l].y, fold.y, whole_total * fold.x);
-    sum = fma(sum$l, vec4<f32>(fold.y), sum * fold.x);
+  //for t in TURNS
+  if (thread + $tu * THREADS < LANES * QUADS) {
+    lane_sums[thread + $tu * THREADS] = sum$t;
   }
   //end
-  return sum / whole_total;
+  workgroupBarrier();
 }

@@ -17,12 +17,32 @@ const OUTS = { few: 2, many: 4 };
 const GROUPS = 8;
 /** Lanes that share a sum. */
 const LANES = 16;
+/** Most fours of a latent whose runs a workgroup adds at a time. */
+const MOST_QUADS = 128;
 /** Most rows whose runs are added by every workgroup of a head: adding is less than a launch. */
 const MERGED_ROWS = 4;
 
 /** Whether `latentRunsValue` beats adding the runs first. None of it touches a bit of the result. */
 export function mergesRuns({ count, tuning }: Pick<LatentLaunch, "count" | "tuning">): boolean {
   return count <= MERGED_ROWS && !tuning.software;
+}
+
+/** kv_b_proj, [heads (nope + value), rank], and what values go to. */
+interface ValueBuffers {
+  readonly kvB: Table;
+  /** [count, heads, value] */
+  readonly out: Operand;
+  /** f32 [count], the largest before: gets the scales of out's rows (shaders/tensor/scale_of.wgsl). */
+  readonly scales?: Operand | undefined;
+}
+
+/** What a kernel that notes scales has besides. */
+function notedOf(scales: Operand | undefined) {
+  return {
+    noted: scales !== undefined,
+    buffers: scales ? { scales } : {},
+    first: scales ? { NOTED_FIRST: 0 } : {},
+  };
 }
 
 const kernels = new Map<string, Kernel>();
@@ -32,13 +52,7 @@ const kernels = new Map<string, Kernel>();
  * which the rope part is not read, become weighted sums of values, [count, heads, value].
  */
 export function latentValue(
-  { kvB, attentionOutput, out, scales }: {
-    readonly kvB: Table;
-    readonly attentionOutput: Operand;
-    readonly out: Operand;
-    /** Of out's rows, f32 [count], the largest before: lowered. */
-    readonly scales?: Operand | undefined;
-  },
+  { kvB, attentionOutput, out, scales }: ValueBuffers & { readonly attentionOutput: Operand },
   shape: LatentHeads & LatentLaunch,
 ): Dispatch {
   const { heads, value, rank, count, tuning: { software }, label } = shape;
@@ -47,10 +61,11 @@ export function latentValue(
   const lanes = software ? 1 : LANES;
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
-  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, outs);
-  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, notes: scales !== undefined }), {
-    buffers: { weights, x: { ...attentionOutput, size }, out, ...noted(scales).buffers },
-    constants: { ...constants, WIDTH: width, ...noted(scales).constants },
+  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, GROUPS * outs);
+  const { noted, buffers, first } = notedOf(scales);
+  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, noted }), {
+    buffers: { weights, x: { ...attentionOutput, size }, out, ...buffers },
+    constants: { ...constants, WIDTH: width, ...first },
     workgroups: [heads * blocks, Math.ceil(count / ROWS)],
     label,
     work: { bytes: bytes + size + 4 * count * heads * value, flops },
@@ -59,22 +74,22 @@ export function latentValue(
 
 /** Records the same of the runs of cells that attention leaves, for few rows. */
 export function latentRunsValue(
-  { kvB, out, scales }: {
-    readonly kvB: Table;
-    readonly out: Operand;
-    readonly scales?: Operand | undefined;
-  },
+  { kvB, out, scales }: ValueBuffers,
   { sums, stats, rows, run, runs, firstRow, window, forCells }: LatentRuns,
-  shape: LatentHeads & LatentLaunch,
+  shape: LatentHeads & LatentLaunch & {
+    /** Of a workgroup; default: as many as a row reduction takes. */
+    readonly threads?: number;
+  },
 ): Dispatch {
-  const { heads, value, rank, count, label } = shape;
-  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, OUTS.few);
-  return dispatch(runsValueKernel(kvB.format, { rank, run, notes: scales !== undefined }), {
-    buffers: { weights, sums, out, stats, rows, ...noted(scales).buffers },
+  const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
+  const each = threads / LANES * OUTS.few;
+  const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
+  const { noted, buffers, first } = notedOf(scales);
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, noted }), {
+    buffers: { weights, sums, out, stats, rows, ...buffers },
     constants: {
-      ...{ ...constants, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
+      ...{ ...constants, ...first, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
       WINDOW: window ?? 0xffffffff,
-      ...noted(scales).constants,
     },
     workgroups: [heads * blocks, count],
     forCells,
@@ -94,10 +109,10 @@ export function latentRunsValue(
 function sharedOf(
   kvB: Table,
   { heads, nope, value, rank, count }: LatentHeads & LatentLaunch,
-  outs: number,
+  outs: number, // of a workgroup
 ) {
   const weights = onlyShard(kvB);
-  const blocks = Math.ceil(value / GROUPS / outs);
+  const blocks = Math.ceil(value / outs);
   return {
     weights,
     blocks,
@@ -109,78 +124,77 @@ function sharedOf(
 
 const CONSTANTS = ["HEADS", "NOPE", "VALUE", "VEC8S", "BLOCKS"] as const;
 
-function noted(scales: Operand | undefined) {
-  return scales
-    ? { buffers: { scales }, constants: { NOTED_FIRST: 0 } }
-    : { buffers: {}, constants: {} };
-}
-
-function noteOf(notes: boolean) {
-  return {
-    suffix: notes ? "_scale" : "",
-    slot: `attention/note_${notes ? "scale" : "nothing"}`,
-    bindings: notes ? ["scales"] : [],
-    constants: notes ? ["NOTED_FIRST"] : [],
-  };
-}
-
 function valueKernel(
   format: FloatFormat,
-  { ROWS, outs, lanes, notes }: {
+  { ROWS, outs, lanes, noted }: {
     readonly ROWS: number;
     readonly outs: number;
     readonly lanes: number;
-    readonly notes: boolean;
+    readonly noted: boolean;
   },
 ): Kernel {
-  const note = noteOf(notes);
-  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${note.suffix}`;
+  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_mixed",
-      note: note.slot,
+      note: noteOf(noted),
     };
-    const counts = { ROWS, ...countsOf(outs, lanes), ...loads(ROWS <= 2 && lanes > 1) };
+    const counts = {
+      ROWS,
+      NOTED: Number(noted),
+      ...countsOf(outs, lanes),
+      THREADS: lanes * GROUPS,
+      ...loads(ROWS <= 2 && lanes > 1),
+    };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
-      bindings: ["weights", "x", "out", ...note.bindings],
-      constants: [...CONSTANTS, "WIDTH", ...note.constants],
+      bindings: ["weights", "x", "out", ...noted ? ["scales"] : []],
+      constants: [...CONSTANTS, "WIDTH", ...noted ? ["NOTED_FIRST"] : []],
     });
   });
 }
 
 function runsValueKernel(
   format: FloatFormat,
-  { rank, run, notes }: { readonly rank: number; readonly run: number; readonly notes: boolean },
+  { rank, run, threads, noted }: {
+    readonly rank: number;
+    readonly run: number;
+    readonly threads: number;
+    readonly noted: boolean;
+  },
 ): Kernel {
-  const note = noteOf(notes);
-  const name = `latent_value_${format}_runs_${rank}_${run}${note.suffix}`;
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${noted ? "_scale" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const runs = runsOf(rank, run);
+    const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_runs",
       runs: runs.text,
-      note: note.slot,
+      note: noteOf(noted),
     };
     const counts = {
-      ...runs.counts,
+      NOTED: Number(noted),
       ROWS: 1,
       ...countsOf(OUTS.few, LANES),
       ...loads(true),
+      ...runs.counts,
     };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
-      bindings: ["weights", "sums", "out", "stats", "rows", ...note.bindings],
+      bindings: ["weights", "sums", "out", "stats", "rows", ...noted ? ["scales"] : []],
       constants: [
         ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
-        ...note.constants,
+        ...noted ? ["NOTED_FIRST"] : [],
       ],
     });
   });
 }
 
+function noteOf(noted: boolean): string {
+  return `attention/note_${noted ? "scale" : "nothing"}`;
+}
+
 function countsOf(OUTS: number, SHARERS: number): Record<string, number> {
-  return { OUTS, SHARERS, THREADS: SHARERS * GROUPS };
+  return { OUTS, SHARERS };
 }
 
 /** Weights ahead of what they are multiplied with, where registers allow. */

@@ -7,12 +7,12 @@
 // Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 //   latents: `row_count`, `mix` and `mixed`, see latent_value_*.wgsl.
-//   note: `fn note(row, y)`, what is noted of an output row's numbers (attention/note_*.wgsl).
+//   note: `fn note(row, y)`, what is noted of the largest output of a row (attention/note_*.wgsl), if $NOTED.
 
+//use note
 //use weights
 //use matmul/dot/add8
 //use latents
-//use note
 
 override HEADS: u32;
 override NOPE: u32;
@@ -28,6 +28,9 @@ const STRIDE = SUMS | 1u; // odd: invocations write to different banks
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
 var<workgroup> partial: array<f32, $THREADSu * STRIDE>;
+//for n in NOTED
+var<workgroup> peaks: array<atomic<u32>, $ROWSu>; // bits of the largest size of a row
+//end
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -104,7 +107,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let r = row + i % $ROWSu;
     if (o < VALUE && r < count) {
       out[(r * HEADS + head) * VALUE + o] = sum;
-      note(r, vec4<f32>(sum));
+      //for n in NOTED
+      atomicMax(&peaks[i % $ROWSu], bitcast<u32>(abs(sum)));
+      //end
     }
   }
+  //for n in NOTED
+  workgroupBarrier();
+  if (thread < $ROWSu && row + thread < count) {
+    note(row + thread, vec4<f32>(bitcast<f32>(atomicLoad(&peaks[thread])), 0.0, 0.0, 0.0));
+  }
+  //end
 }

@@ -2,7 +2,7 @@
 // of a head adds them.
 //
 // Slot:
-//   runs: `combined`, see latent_runs_*.wgsl.
+//   runs: `add_runs`, see latent_lanes.wgsl.
 
 //use runs
 
@@ -16,14 +16,19 @@ fn row_count() -> u32 {
 
 fn mix(query: u32, row: u32, thread: u32) {
   let own = rows[FIRST_ROW + row];
-  for (var first = 0u; first < RANK4; first += $THREADSu) {
-    let quad = first + thread;
-    let sum = combined(query, own, min(quad, RANK4 - 1u), thread, $THREADSu);
-    if (quad < RANK4) {
-      whole[quad] = sum;
+  let seen = visible_end(own) > 0u;
+  for (var first = 0u; first < RANK4; first += QUADS) {
+    if (seen) {
+      add_runs(query, own, first, thread);
     }
+    if (thread < QUADS && first + thread < RANK4) {
+      whole[first + thread] = vec4<f32>(0.0);
+      if (seen) {
+        whole[first + thread] = weighted(thread);
+      }
+    }
+    workgroupBarrier();
   }
-  workgroupBarrier();
 }
 
 fn mixed(query: u32, i: u32) -> vec4<f32> {

@@ -1,4 +1,7 @@
-// What all matmul kernels bind and override, the experts' too.
+// What all matmul kernels bind and override, the experts' too. Slot:
+//   packing: `fn packed_lanes()`, what quantized rows are packed for: LANES, or a part of them (part/packed_*.wgsl).
+
+//use packing
 
 override COLS: u32; // k; a multiple of 8
 override MATRIX_ROWS: u32; // rows of W in this shard, or of one expert; even

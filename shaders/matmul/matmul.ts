@@ -1,6 +1,7 @@
 import { bytesOf, type Dispatch, dispatch, type Operand, type Work } from "../../src/gpu/kernel.ts";
 import type { Matrix, Shard, Tuning } from "../../src/gpu/matrix.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../fragments/epilogue.ts";
+import { lanesOf } from "./matmul_lanes.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
 import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
 import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
@@ -55,9 +56,10 @@ export function matmul(
   }
   const choose = hold === PLAIN_ROWS ? matmulShape : residentShape;
   const launch = choose(matrix, { rows, splitK, tuning });
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
+  const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;
-  const code = matmulKernel(launch, { format, epilogue, lanes, hold });
+  const code = matmulKernel(launch, { format, epilogue, lanes, packedLanes: matrix.lanes, hold });
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {

@@ -2,17 +2,19 @@
 // the cache. For software adapters and for widths that matmul_staged.wgsl cannot take.
 //
 // The order of every sum, shared with matmul_staged.wgsl: k is cut into SPLIT_K
-// equal ranges, each a sum of its own (tile.z). In a range, lane l of LANES sums
-// k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added in order
-// of l. Neither rows nor tiles enter the order, so a row has the same bits whatever number of rows is
-// in flight.
+// equal ranges, each a sum of its own (tile.z). In a range, lane l of LANES sums the packed blocks
+// l, l + LANES, ... of a row, one k after the other: k = 8 * (l + j * LANES) .. + 7 in order of j, but where
+// PACKED_LANES are fewer. The lanes are added in order of l. Neither rows nor tiles enter the order, so a
+// row has the same bits whatever number of rows is in flight.
 //
 // Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half a matrix apart. LANES
 // invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
 // once for all pairs. A workgroup holds GROUPS such groups of lanes.
 //
-// A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are LANES vec8s apart: vec8 c of the lane's block
-// j is k = 8 * (l + (j * $BLOCK_VEC8S + c) * LANES). Slots of this and of the other matmuls:
+// A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are PACKED_LANES vec8s apart: vec8 c of a row's block
+// b is k = 8 * (b % PACKED_LANES + (b / PACKED_LANES * $BLOCK_VEC8S + c) * PACKED_LANES): rows of some widths are packed
+// for fewer lanes than share an output.
+// Slots of this and of the other matmuls:
 //   epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row (epilogue/*.wgsl).
 //   out: binding 2, and what is done after a group's and after a row's outputs (out.wgsl, out_partial.wgsl).
 //   weights: `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)` (weights/weights_*.wgsl).
@@ -51,7 +53,7 @@ fn main(
     //end
     //for c in BLOCK_VEC8S
     {
-      let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * LANES + lane;
+      let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
       //for p in PAIRS
       let wa$p = vec8_$c(block_a$p);
       let wb$p = vec8_$c(block_b$p);

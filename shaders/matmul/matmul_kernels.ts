@@ -21,7 +21,10 @@ const MOST_GROUPS = 16;
 export interface MatmulCode {
   readonly format: WeightFormat;
   readonly epilogue: Epilogue;
+  /** See `lanesOf`. */
   readonly lanes: number;
+  /** Lanes of the matrix; default `lanes`. */
+  readonly packedLanes?: number;
   /** How a resident kernel brings x to workgroup memory; default as it is. */
   readonly hold?: Hold | undefined;
 }
@@ -33,8 +36,18 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const { rows, pairs, groups } = shape;
   const sizes = [rows, pairs, lanes, groups];
   const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
+  const part = [...hasPart(shape) ? ["part"] : [], ...isFew(of) ? [`packed${of.packedLanes}`] : []];
   const resident = shape.kind === "resident" ? [shape.ahead, ...hold.name ? [hold.name] : []] : [];
-  const name = ["matmul", shape.kind, format, epilogue.name, ...sizes, ...stage, ...resident]
+  const name = [
+    "matmul",
+    shape.kind,
+    format,
+    epilogue.name,
+    ...sizes,
+    ...stage,
+    ...part,
+    ...resident,
+  ]
     .join("_");
   return kernels.getOrInsertComputed(name, () => {
     const scales = isQuantized(format) ? ["scales"] : [];
@@ -65,23 +78,35 @@ const FILES = {
 
 function slotsOf(
   shape: MatmulShape,
-  { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
+  of: MatmulCode,
 ): Slots {
+  const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
   const ending = lanes === 1
     ? { sums: "matmul/ending/one_lane_sums", ending: "matmul/ending/one_lane" }
     : { sums: "matmul/ending/add_lanes", ending: "matmul/ending/lanes" };
   const staged = shape.kind === "cached" ? {} : {
     dot: `matmul/dot/${shape.dots}`,
-    load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
+    load: `matmul/${hasPart(shape) ? "part/" : ""}load_${
+      shape.dots === "floats" ? "floats" : "rounded"
+    }`,
   };
   const weights = `weights/weights_${format}`;
-  return { out: "matmul/out", weights, ...ending, ...staged, ...hold.slots, ...epilogue.slots };
+  const packing = `matmul/part/packed_${isFew(of) ? "few" : "all"}`;
+  return {
+    out: "matmul/out",
+    weights,
+    packing,
+    ...ending,
+    ...staged,
+    ...hold.slots,
+    ...epilogue.slots,
+  };
 }
 
 /** Numbers that the texts of matmul/ name with a dollar. */
 function countsOf(
   shape: MatmulShape,
-  { format, epilogue, lanes, hold = PLAIN_ROWS }: MatmulCode,
+  { format, epilogue, lanes, packedLanes = lanes, hold = PLAIN_ROWS }: MatmulCode,
 ): Record<string, number> {
   const vec8s = BLOCK_VEC8S[format];
   const { rows, pairs, groups } = shape;
@@ -95,6 +120,8 @@ function countsOf(
     PAIR_HALVES: pairs / 2,
     BLOCK_VEC8S: vec8s,
     STAGE: stage,
+    WHOLE: Number(!hasPart(shape)),
+    PACKED_LANES: packedLanes,
     STEPS: stage / vec8s / lanes,
     PARTS: parts,
     LOADS: Math.ceil(rows * stage * parts / threads),
@@ -109,6 +136,16 @@ function countsOf(
     ...hold.counts({ threads }),
     ...epilogue.counts,
   };
+}
+
+/** Whether rows are packed for fewer lanes than share an output. */
+function isFew({ lanes, packedLanes = lanes }: MatmulCode): boolean {
+  return packedLanes !== lanes;
+}
+
+/** Whether the last stage of a range of k is a part of one. */
+function hasPart(shape: MatmulShape): boolean {
+  return (shape.kind === "staged" || shape.kind === "prefetch") && shape.part === true;
 }
 
 /** Blocks of a row of W that are loaded ahead, and whether others follow. */

@@ -1,6 +1,7 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows: while one
 // stage of x is multiplied the next one and its weights are prefetched, x into the other of two buffers in
-// workgroup memory (double buffering). One barrier a stage.
+// workgroup memory (double buffering). One barrier a stage. The last stage of a range of k may be a part of one:
+// part/within.wgsl.
 //
 // Slots `epilogue`, `out`, `weights`, `sums` and `ending` are those of matmul.wgsl, `dot` that of
 // matmul_staged.wgsl.
@@ -11,6 +12,7 @@
 //use weights
 //use sums
 //use dot
+//use matmul/part/within
 
 const THREADS = $THREADSu; // LANES * GROUPS
 
@@ -21,51 +23,64 @@ fn main(
 ) {
   //use matmul/prologue_rows
   let step = $STAGEu / $BLOCK_VEC8Su;
+  let vec8s = range * $BLOCK_VEC8Su;
+  let mine = within(lane, range - 1u);
+  let last = range - 1u - mine;
 
   //for p in PAIRS
-  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + lane;
+  let at$p = min(pair + $pu, half - 1u) * blocks + tile.z * range + mine;
   //for r in ROWS
   var a$p_$r = 0.0;
   var b$p_$r = 0.0;
   //end
   //for j in STEPS
-  var block_a$p_$j = load_block(at$p + $ju * LANES);
-  var block_b$p_$j = load_block(at$p + half * blocks + $ju * LANES);
+  var block_a$p_$j = load_block(at$p + within($ju * LANES, last));
+  var block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
   //end
   //end
   //for s in LOADS
   {
     let i = thread + $su * THREADS;
+    let k = i % $STAGEu;
     let source = min(row + min(i / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
-      (tile.z * range * $BLOCK_VEC8Su + i % $STAGEu) * 2u;
+      (tile.z * vec8s + within(k, vec8s - 1u)) * 2u;
+    let there = vec4<bool>(WHOLE || k < vec8s);
     if (i < $ROWSu * $STAGEu) {
-      put_vec8(i / $STAGEu, i % $STAGEu, x[source], x[source + 1u]);
+      put_vec8(
+        i / $STAGEu,
+        k,
+        select(vec4<f32>(0.0), x[source], there),
+        select(vec4<f32>(0.0), x[source + 1u], there),
+      );
     }
   }
   //end
   var buffer = 0u; // first row of the one that is multiplied
   for (var first = 0u; first < range; first += step) {
-    let next = min(first + step, range - step);
+    // Of whole stages the last is read again.
+    let next = select(select(first, first + step, first + step < range), min(first + step, range - step), WHOLE);
     workgroupBarrier();
     //for s in LOADS
     let i$s = thread + $su * THREADS;
+    let k$s = next * $BLOCK_VEC8Su + i$s % $STAGEu;
     let source$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u) * (COLS / 4u) +
-      ((tile.z * range + next) * $BLOCK_VEC8Su + i$s % $STAGEu) * 2u;
-    let lo$s = x[source$s];
-    let hi$s = x[source$s + 1u];
+      (tile.z * vec8s + within(k$s, vec8s - 1u)) * 2u;
+    let there$s = vec4<bool>(WHOLE || k$s < vec8s);
+    let lo$s = select(vec4<f32>(0.0), x[source$s], there$s);
+    let hi$s = select(vec4<f32>(0.0), x[source$s + 1u], there$s);
     //end
     //for j in STEPS
     //for c in BLOCK_VEC8S
     {
-      let k = ($ju * $BLOCK_VEC8Su + $cu) * LANES + lane;
+      let k = $(j * BLOCK_VEC8S)u * LANES + $cu * packed_lanes() + packed;
       //for p in PAIRS
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);
       //end
       if ($cu == $BLOCK_VEC8Su - 1u) {
         //for p in PAIRS
-        block_a$p_$j = load_block(at$p + next + $ju * LANES);
-        block_b$p_$j = load_block(at$p + half * blocks + next + $ju * LANES);
+        block_a$p_$j = load_block(at$p + within(next + $ju * LANES, last));
+        block_b$p_$j = load_block(at$p + half * blocks + within(next + $ju * LANES, last));
         //end
       }
       //for r in ROWS

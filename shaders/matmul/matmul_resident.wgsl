@@ -41,7 +41,7 @@ fn main(
     //for j in AHEAD
     //for c in BLOCK_VEC8S
     {
-      let k = (first + $ju * LANES) * $BLOCK_VEC8Su + $cu * LANES + lane;
+      let k = (first + $ju * LANES) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
       //for p in PAIRS
       let wa$p = weights_$c(block_a$p_$j);
       let wb$p = weights_$c(block_b$p_$j);

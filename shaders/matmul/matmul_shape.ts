@@ -1,6 +1,7 @@
 import {
   BLOCK_VEC8S,
   isInteger,
+  isQuantized,
   type Launch,
   type Launches,
   type Matrix,
@@ -9,6 +10,7 @@ import {
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
+import { lanesOf } from "./matmul_lanes.ts";
 import {
   ENOUGH_WORKGROUPS,
   evenTile,
@@ -37,6 +39,8 @@ export type MatmulShape =
       readonly dots: Dots;
       /** Vec8s (8 floats) of k that pass through workgroup memory at a time. */
       readonly stage: number;
+      /** Whether the last stage of a range of k is a part of one; default false. */
+      readonly part?: boolean;
     }
     | {
       /** x of the whole range of k stays in workgroup memory. */
@@ -76,6 +80,9 @@ const TILE_ROWS = 8;
 /** Columns in the shortest range of k that is worth a sum of its own. */
 const SHORTEST_RANGE = 512;
 
+/** Vec8s that ranges of k are multiples of where no stage divides them: what matrix units take of k. */
+const UNIT_VEC8S = 4;
+
 /** The launch of a matmul: what was measured for its shape, else `defaultLaunch`. */
 export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
@@ -85,18 +92,21 @@ export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
 export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
   const use = tileUse(matrix, all);
   const { rows, tuning } = use;
-  const groups = launch.groups * tuning.lanes / matrix.lanes;
+  const groups = launch.groups * tuning.lanes / lanesOf(matrix, tuning);
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
   if (stage === 0) return { kind: "cached", ...even };
   const dots = dotsOf(matrix.format, use);
   if (isResident(matrix, use, stage)) {
     return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
-  if (isCut(matrix, all) && stage <= CUT_STAGE) return { kind: "prefetch", dots, stage, ...even };
-  if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
-    return { kind: "staged", dots, stage, ...even };
+  const part = matrix.cols / 8 / use.splitK % stage !== 0;
+  if (isCut(matrix, all) && stage <= CUT_STAGE) {
+    return { kind: "prefetch", dots, stage, part, ...even };
   }
-  return { kind: "prefetch", dots, stage, ...prefetchTile(matrix, use, launch), groups };
+  if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
+    return { kind: "staged", dots, stage, part, ...even };
+  }
+  return { kind: "prefetch", dots, stage, part, ...prefetchTile(matrix, use, launch), groups };
 }
 
 /**
@@ -137,8 +147,9 @@ function isResident(matrix: Matrix, use: MatmulUse, stage: number): boolean {
 
 /** The whole range of k, where x of few rows fits into workgroup memory. */
 function residentStages(matrix: Matrix, use: MatmulUse): number[] {
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
   const range = cols / 8 / use.splitK;
+  const lanes = lanesOf(matrix, use.tuning);
   const whole = lanes > 1 && range % (BLOCK_VEC8S[format] * lanes) === 0;
   // Integers without stages are multiplied as floats at other numbers of rows.
   const alike = !isInteger(format) || stagesOf(matrix, use).length > 0;
@@ -157,10 +168,10 @@ const NORM_BYTES = 2048;
  * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than
  * with stages of 64. One row of floats has registers for more, which pays where a matrix is small.
  */
-function aheadOf({ format, lanes, rows, cols }: Matrix, stage: number, use: MatmulUse): number {
-  const blocks = stage / BLOCK_VEC8S[format] / lanes;
-  const few = use.rows <= FEW_ROWS;
-  const short = !few || rows * cols >= MANY_WEIGHTS;
+function aheadOf(matrix: Matrix, stage: number, { rows, tuning }: MatmulUse): number {
+  const { format } = matrix;
+  const blocks = stage / BLOCK_VEC8S[format] / lanesOf(matrix, tuning);
+  const short = rows > FEW_ROWS || matrix.rows * matrix.cols >= MANY_WEIGHTS;
   const most = (isInteger(format) ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
@@ -195,16 +206,22 @@ export function dotsOf(
   return rows <= tuning.packedRows ? "packed" : "whole";
 }
 
-/** Stages that the ranges of a matrix divide into, the one that suits most first. */
+/**
+ * Stages of the ranges of a matrix, the one that suits most first: those that the ranges divide into, or
+ * where none does, all, the last a part of one.
+ */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
   use: MatmulUse,
 ): number[] {
   const range = cols / 8 / use.splitK;
-  const block = BLOCK_VEC8S[format] * lanes;
-  return stages(format, use).filter((stage) =>
-    range % stage === 0 && stage % block === 0 && stage / block <= MOST_STEPS
-  );
+  const block = BLOCK_VEC8S[format] * lanesOf({ format, lanes }, use.tuning);
+  const possible = stages(format, use)
+    .filter((stage) => stage % block === 0 && stage / block <= MOST_STEPS);
+  const whole = possible.filter((stage) => range % stage === 0);
+  // Rows are packed block by block for all their lanes.
+  const parts = lanes > 1 && range % (isQuantized(format) ? BLOCK_VEC8S[format] * lanes : 1) === 0;
+  return whole.length > 0 || !parts ? whole : possible;
 }
 
 /** Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. */
@@ -253,10 +270,14 @@ function nearest(
 export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning): number {
   if (tuning.software) return 1;
   const workgroups = rows / (2 * tuning.pairs * tuning.groups);
-  const whole = (splitK: number) =>
-    cols / splitK >= SHORTEST_RANGE && cols / 8 % (splitK * 32) === 0 &&
-    cols / 8 % (splitK * BLOCK_VEC8S[format] * lanes) === 0;
-  const possible = Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter(whole);
+  const block = BLOCK_VEC8S[format] * lanes;
+  /** Ranges are so many vec8s, or multiples. */
+  const ofUnits = (...units: number[]) =>
+    Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter((splitK) =>
+      cols / splitK >= SHORTEST_RANGE && units.every((unit) => cols / 8 % (splitK * unit) === 0)
+    );
+  const whole = ofUnits(PREFETCH_STAGE, block);
+  const possible = whole.length > 1 ? whole : ofUnits(UNIT_VEC8S, isQuantized(format) ? block : 1);
   return possible.find((splitK) => workgroups * splitK >= ENOUGH_WORKGROUPS) ??
     possible.at(-1) ?? 1;
 }

@@ -1,11 +1,12 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
 import type { Launch, Matrix, TuningLimits } from "../../src/gpu/matrix.ts";
 import { workgroupBytes } from "./matmul_kernels.ts";
+import { lanesOf } from "./matmul_lanes.ts";
 import type { MatmulUse } from "./matmul_rows.ts";
 import { defaultLaunch, launchStages, shapeOf } from "./matmul_shape.ts";
 
 /** Raise it when the matmul kernels change: what was measured with others counts no more. */
-export const KERNEL_VERSION = 4;
+export const KERNEL_VERSION = 5;
 
 /** Rows of x that launches are measured at: decoding, verifying, small batches, prefill. */
 export const MEASURED_ROWS: readonly number[] = [1, 4, 8, 24];
@@ -76,7 +77,7 @@ function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
   const uses = counts.map((rows) => ({ ...use, rows }))
     .filter((use) => launchStages(matrix, use).includes(launch.stage));
   return Math.max(
-    ...uses.map((use) => workgroupBytes(shapeOf(matrix, use, launch), matrix.lanes)),
+    ...uses.map((use) => workgroupBytes(shapeOf(matrix, use, launch), lanesOf(matrix, use.tuning))),
   );
 }
 

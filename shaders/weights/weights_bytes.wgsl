@@ -14,7 +14,7 @@ struct PackedBlock {
 // Lanes 4q .. 4q + 3 are in the same groups: one load for the four of them. Fewer than four lanes
 // have both vec8s in one group, and the groups are in the order of k.
 fn load_scales(i: u32) -> vec2<f32> {
-  if (LANES >= 4u) {
+  if (packed_lanes() >= 4u) {
     return scales[i / 4u];
   }
   let group = i / 2u;

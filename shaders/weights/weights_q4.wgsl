@@ -22,11 +22,11 @@ fn scale_twice(i: u32) -> u32 {
 // Lanes 4q .. 4q + 3 are in the same groups: one load for the four of them. Fewer than four lanes
 // have two vec8s of a block in one group, and the groups are in the order of k.
 fn load_scales(i: u32) -> vec2<u32> {
-  if (LANES >= 4u) {
+  if (packed_lanes() >= 4u) {
     return scales[i / 4u];
   }
-  let group = i - i % LANES;
-  return vec2<u32>(scale_twice(group), scale_twice(group + LANES / 2u));
+  let group = i - i % packed_lanes();
+  return vec2<u32>(scale_twice(group), scale_twice(group + packed_lanes() / 2u));
 }
 
 fn load_block(i: u32) -> PackedBlock {

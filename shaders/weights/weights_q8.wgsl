@@ -15,7 +15,7 @@ struct PackedBlock {
 // Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. Fewer than four lanes
 // have both vec8s in one group, and the groups are in the order of k.
 fn load_scales(i: u32) -> u32 {
-  if (LANES >= 4u) {
+  if (packed_lanes() >= 4u) {
     return scales[i / 4u];
   }
   let group = i / 2u;

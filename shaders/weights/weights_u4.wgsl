@@ -23,11 +23,11 @@ fn group_word(i: u32) -> u32 {
 // Lanes 4q .. 4q + 3 are in the same groups: one load for the four of them. Fewer than four lanes
 // have two vec8s of a block in one group, and the groups are in the order of k.
 fn load_groups(i: u32) -> vec4<u32> {
-  if (LANES >= 4u) {
+  if (packed_lanes() >= 4u) {
     return scales[i / 4u];
   }
-  let group = i - i % LANES;
-  return vec2<u32>(group_word(group), group_word(group + LANES / 2u)).xxyy;
+  let group = i - i % packed_lanes();
+  return vec2<u32>(group_word(group), group_word(group + packed_lanes() / 2u)).xxyy;
 }
 
 fn load_block(i: u32) -> PackedBlock {

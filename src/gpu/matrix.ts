@@ -105,8 +105,8 @@ export interface Matrix {
   readonly rows: number;
   readonly cols: number;
   /**
-   * Invocations that share one output of a matmul. Decides the order of its sum, so it is one
-   * number for every row count.
+   * Invocations that share one output of a matmul, or that quantized rows are packed for where more share
+   * one (`lanesOf`). Decides the order of its sum, so it is one number for every row count.
    */
   readonly lanes: number;
   readonly shards: readonly Shard[];

@@ -1,7 +1,11 @@
 // Attention over latents by its own kernel: against f64, and the same bits whatever shares a tile.
 
 import assert from "node:assert/strict";
-import { latentAttention, latentPartialWords } from "../../shaders/latent/latent_attention.ts";
+import {
+  latentAttention,
+  latentPartialWords,
+  tilesLatents,
+} from "../../shaders/latent/latent_attention.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -194,6 +198,15 @@ for (const shape of [...SHAPES, ...REAL]) {
     }
   });
 }
+
+Deno.test("latent attention: 48 KiB of workgroup memory do for DeepSeek's latents", () => {
+  const tiles = (workgroupBytes: number, headDim: number, software = false) =>
+    tilesLatents({ headDim }, { software, workgroupBytes });
+  assert.equal(tiles(49152, 576), true);
+  assert.equal(tiles(32768, 576), false);
+  assert.equal(tiles(32768, 320), true);
+  assert.equal(tiles(49152, 576, true), false);
+});
 
 Deno.test("latent attention: rows of two slots", async () => {
   const [shape] = SHAPES as [Shape];

@@ -43,7 +43,7 @@ async function run(matrix: Matrix, x: Float32Array, order: readonly number[], of
   );
 }
 
-/** @param k 264 fills neither lanes nor groups, 1024 also two stages. */
+/** @param k 264 fills neither lanes nor stages, 1024 two stages. */
 async function assertInvariant(of: Case, counts: readonly number[], k = 264): Promise<void> {
   const { format } = of;
   const n = 14;
@@ -90,6 +90,14 @@ Deno.test("matmul bits: a large matrix of few workgroups, rows in tiles of two",
 Deno.test("matmul bits: ranges of k whose sums leave apart", async () => {
   const of = { format: "bf16", epilogue: "store", tuning: HARDWARE, splitK: 2 } as const;
   await assertInvariant(of, [2, 9], 1024);
+  await assertInvariant(of, [2, 9], 1344); // 84 vec8s each: two stages and a part
+});
+Deno.test("matmul bits: a last stage that fills no lanes", async () => {
+  for (const format of ["bf16", "f32"] as const) {
+    for (const k of [72, 584, 1096]) {
+      await assertInvariant({ format, epilogue: "store", tuning: HARDWARE }, [2, 7, 8, 13, 17], k);
+    }
+  }
 });
 
 for (const tuning of TUNINGS) {

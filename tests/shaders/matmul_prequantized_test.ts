@@ -1,8 +1,9 @@
 // Rows of quantized checkpoints, brought into lane order, give to the bit what the same lanes give
-// over the numbers they stand for.
+// over the numbers they stand for; where they are packed for fewer lanes than share an output, that within f32.
 
 import assert from "node:assert/strict";
 import { matmul } from "../../shaders/matmul/matmul.ts";
+import { lanesOf } from "../../shaders/matmul/matmul_lanes.ts";
 import {
   lanesFor,
   type Matrix,
@@ -15,6 +16,7 @@ import { rowWords } from "../../src/model/checkpoint/quantized/modules.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
+import { assertWithin, boundedDot } from "./bounds.ts";
 import { uploadMatrix } from "./matrices.ts";
 import { e4m3 } from "../model/quantized/e4m3.ts";
 
@@ -57,9 +59,9 @@ function randomRows(format: Prequantized, n: number, cols: number) {
   return { rows, values };
 }
 
-function both(format: Prequantized, n: number, cols: number, most: number) {
+function both(format: Prequantized, n: number, cols: number, tuning: Tuning) {
   const { rows, values } = randomRows(format, n, cols);
-  const lanes = lanesFor(format, cols, most);
+  const lanes = lanesFor(format, cols, tuning.lanes);
   const packed = toLanes({ cols, lanes, format })(rows);
   const [operand, scales] = [device.words(packed.words), device.words(packed.scales)];
   const matrix: Matrix = {
@@ -69,10 +71,10 @@ function both(format: Prequantized, n: number, cols: number, most: number) {
     lanes,
     shards: [{ operand, scales, first: 0, rows: n }],
   };
-  return {
-    matrix,
-    float: uploadMatrix(device, values, { format: "f32", cols, lanes, shards: [n] }),
-  };
+  const float = lanesOf(matrix, tuning) === lanes
+    ? uploadMatrix(device, values, { format: "f32", cols, lanes, shards: [n] })
+    : undefined;
+  return { matrix, values, float };
 }
 
 async function run(matrix: Matrix, x: Float32Array, rows: number, tuning: Tuning) {
@@ -92,11 +94,22 @@ for (const format of ["u4", "i8", "f8"] as const) {
   for (const tuning of TUNINGS) {
     Deno.test(`matmul ${format}, ${tuning.lanes} lanes: the bits of float weights`, async () => {
       for (const [cols, counts] of CASES[tuning.lanes === 2 ? "few" : "all"] ?? []) {
-        const { matrix, float } = both(format, 14, cols, tuning.lanes);
+        const n = 14;
+        const { matrix, values, float } = both(format, n, cols, tuning);
         for (const rows of counts) {
           const x = numbers(rows * cols, 4);
           const actual = await run(matrix, x, rows, tuning);
-          assert.deepEqual(actual, await run(float, x, rows, tuning), `${cols} wide, ${rows} rows`);
+          if (float) {
+            const expected = await run(float, x, rows, tuning);
+            assert.deepEqual(actual, expected, `${cols} wide, ${rows} rows`);
+          } else {
+            const row = (of: Float32Array, i: number) => of.subarray(i * cols, (i + 1) * cols);
+            const expected = Array.from(
+              { length: rows * n },
+              (_, i) => boundedDot(row(x, Math.floor(i / n)), row(values, i % n), tuning.lanes),
+            );
+            assertWithin(new Float32Array(actual.buffer), expected);
+          }
           assert.ok(actual.every((word) => word << 1 !== 0), "an output is 0");
         }
       }

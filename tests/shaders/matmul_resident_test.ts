@@ -136,6 +136,41 @@ for (
 }
 
 for (
+  const [cols, rows, experts, groups] of [[256, 1, 3, 8], [2048, 1, 8, 8], [
+    1024,
+    3,
+    2,
+    16,
+  ]] as const
+) {
+  Deno.test(`matmul resident: norm of ${rows} rows of ${cols} and ${experts} experts, as rms_norm's`, async () => {
+    const matrix = matrixOf("bf16", cols);
+    const [x, weight] = [numbers(rows * cols, 4), device.floats(numbers(cols, 5))];
+    const added = {
+      outputs: device.floats(numbers(rows * experts * cols, 6)),
+      shares: device.floats(numbers(rows * experts, 7)),
+      experts,
+    };
+    const norm = { rows, cols, eps: 1e-6, lanes: HARDWARE.rowLanes, label: "norm" };
+    const [before, normed] = [device.floats(x), device.filled(rows * cols)];
+    await device.run(rmsNorm({ from: { stream: before, ...added }, weight, out: normed }, norm));
+    const use = { rows, splitK: 1 };
+    const expected = await run(matrix, normed, use, launched(matrix, 32, 8, rows));
+    assert.ok(expected.some((word) => word << 1 !== 0));
+
+    const [stream, out] = [device.filled(rows * cols), device.filled(rows * N)];
+    const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
+    const of = { weight, eps: norm.eps, lanes, added: { ...added, stream } };
+    const hold = normedRows(of, { cols, rows });
+    const tuning = launched(matrix, cols / 8, groups, rows);
+    const shape = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
+    await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
+    assert.deepEqual(await device.readWords(out), expected);
+    assert.deepEqual(await device.readWords(stream), await device.readWords(before));
+  });
+}
+
+for (
   const of of [
     { heads: 4, headDim: 64, position: 500, rows: 1 },
     { heads: 2, headDim: 128, position: 1023, rows: 2 },

@@ -78,7 +78,11 @@ function sumsKernel(
 ): Kernel {
   const quads = outs / 4;
   const code = shader("experts/few/expert_sums", {
-    slots: { weights: `weights/weights_${format}`, dot: `matmul/dot/${dots}_x` },
+    slots: {
+      weights: `weights/weights_${format}`,
+      packing: "matmul/part/packed_all",
+      dot: `matmul/dot/${dots}_x`,
+    },
     counts: {
       BLOCK_VEC8S: BLOCK_VEC8S[format],
       OUTS: outs,

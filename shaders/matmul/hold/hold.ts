@@ -1,6 +1,7 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
 import type { Slots } from "../../../src/gpu/link.ts";
 import { foldCounts } from "../../fragments/workgroup.ts";
+import type { ExpertSums } from "../../norm/rms_norm.ts";
 
 /** How x of a matmul_resident.wgsl comes to workgroup memory, and what that needs besides. */
 export interface Hold {
@@ -23,20 +24,40 @@ export const PLAIN_ROWS: Hold = {
   counts: () => ({}),
 };
 
-/** A norm of rows of x, to which the sums of a split-K matmul may be added first. */
+/** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
+export type NormAddends =
+  | {
+    /** [splitK, rows, cols] */
+    readonly sums: Operand;
+    readonly splitK: number;
+  }
+  | Pick<ExpertSums, "outputs" | "shares" | "experts">;
+
+/** Rows of `cols` that are read for one of x's. */
+export function addendsOf(added: NormAddends | undefined): number {
+  if (!added) return 0;
+  return "sums" in added ? added.splitK : added.experts;
+}
+
+/** Storage buffers that are bound for them. */
+export function addendBuffers(added: NormAddends | undefined): number {
+  if (!added) return 0;
+  return "sums" in added ? 2 : 3;
+}
+
+/** A norm of rows of x, to which something may be added first. */
 export interface NormOfRows {
   /** [cols] */
   readonly weight: Operand;
   readonly eps: number;
   /** Lanes of `rmsNorm` for such rows, which give the order of the sum of squares. */
   readonly lanes: number;
-  readonly added?: {
-    /** [splitK, rows, cols] */
-    readonly sums: Operand;
-    readonly splitK: number;
-    /** Where x + sums goes, [rows, cols]: not x. */
-    readonly stream: Operand;
-  } | undefined;
+  readonly added?:
+    | NormAddends & {
+      /** Where x + what is added goes, [rows, cols]: not x. */
+      readonly stream: Operand;
+    }
+    | undefined;
 }
 
 /** Partial sums of attention, as its first dispatch leaves them. */
@@ -77,16 +98,12 @@ export function normedRows(
   { cols, rows }: { readonly cols: number; readonly rows: number },
 ): Hold {
   const each = Math.ceil(cols / 8 / lanes);
-  const splitK = added?.splitK ?? 0;
+  const splitK = added && "sums" in added ? added.splitK : 0;
+  const experts = added && "outputs" in added ? added.experts : 0;
   return {
-    name: `normed_${lanes}x${each}_${splitK}`,
+    name: `normed_${lanes}x${each}_${splitK}${experts > 0 ? `_experts_${experts}` : ""}`,
     slots: { hold: "matmul/hold/normed", held: "matmul/hold/normed_held" },
-    buffers: {
-      norm_weight: weight,
-      ...added
-        ? { sums: { ...added.sums, size: 4 * splitK * rows * cols }, stream: added.stream }
-        : {},
-    },
+    buffers: { norm_weight: weight, ...added ? addendOperands(added, 4 * rows * cols) : {} },
     constants: { EPS: eps },
     counts: ({ threads }) => ({
       NORM_LANES: lanes,
@@ -95,7 +112,21 @@ export function normedRows(
       ADDED: Math.min(1, splitK),
       ADDENDS: splitK,
       MORE_ADDENDS: Math.max(0, splitK - 1),
+      WEIGHED: Math.min(1, experts),
+      EXPERTS: experts,
+      STREAMED: Number(added !== undefined),
       ...foldCounts(lanes),
     }),
   };
+}
+
+/** @param size bytes of x's rows. */
+function addendOperands(
+  added: NonNullable<NormOfRows["added"]>,
+  size: number,
+): Record<string, Operand> {
+  const { stream } = added;
+  return "sums" in added
+    ? { sums: { ...added.sums, size: added.splitK * size }, stream }
+    : { outputs: added.outputs, stream, shares: added.shares };
 }

@@ -1,5 +1,6 @@
 // How matmul_resident.wgsl brings x to workgroup memory: normed, v / sqrt(mean(v^2) + EPS) * norm_weight with
-// v = x + the sums of a split-K matmul, which the first workgroup of a row also stores. Every sum has the order of
+// v = x + the sums of a split-K matmul, or the weighted outputs of experts, which the first workgroup of a row also
+// stores. Every sum has the order of
 // norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
 // lanes thread, thread + THREADS, ...
 //for u in NORM_TURNS
@@ -23,6 +24,16 @@ s_hi$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r + 1u];
 v_lo$u_$j_$r += s_lo$u_$j_$r;
 v_hi$u_$j_$r += s_hi$u_$j_$r;
 //end
+//for a in WEIGHED
+//for k in EXPERTS
+{
+  let of_expert = min(row + $ru, rows - 1u) * $EXPERTSu + $ku;
+  let share = vec4<f32>(shares[of_expert]);
+  v_lo$u_$j_$r = fma(share, outputs[of_expert * (COLS / 4u) + 2u * vec$u_$j], v_lo$u_$j_$r);
+  v_hi$u_$j_$r = fma(share, outputs[of_expert * (COLS / 4u) + 2u * vec$u_$j + 1u], v_hi$u_$j_$r);
+}
+//end
+//end
 //end
 //end
 //end
@@ -33,7 +44,7 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
   //for j in NORM_EACH
   if (mine$u_$j) {
     square = add_squares(add_squares(square, v_lo$u_$j_$r), v_hi$u_$j_$r);
-    //for a in ADDED
+    //for a in STREAMED
     if (tile.y == 0u && row + $ru < rows) {
       stream[v_at$u_$j_$r] = v_lo$u_$j_$r;
       stream[v_at$u_$j_$r + 1u] = v_hi$u_$j_$r;

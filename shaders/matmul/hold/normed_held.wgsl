@@ -1,12 +1,18 @@
-// What normed.wgsl declares: the norm's weights and, where sums of the branch before are still to be added, these
-// and where the residual stream goes. x is not written: all workgroups read it.
+// What normed.wgsl declares: the norm's weights and, where sums of the branch before or outputs of its experts are
+// still to be added, these and where the residual stream goes. x is not written: all workgroups read it.
 
 override EPS: f32;
 
 @group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 //for a in ADDED
 @group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [$ADDENDS, rows, COLS / 4]
-@group(0) @binding(11) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: x + sums
+//end
+//for a in WEIGHED
+@group(0) @binding(10) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
+@group(0) @binding(12) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
+//end
+//for a in STREAMED
+@group(0) @binding(11) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: x + what is added
 //end
 
 var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>;

@@ -1,4 +1,5 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import { addendBuffers, addendsOf, type NormAddends } from "./hold.ts";
 import { tensorShards } from "../../tensor/matmul_tensor.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeResident } from "../matmul_shape.ts";
@@ -18,21 +19,22 @@ export const MOST_NORMED_ROWS = 8;
 export interface NormUse {
   /** Of x. */
   readonly rows: number;
-  /** Ranges of k whose sums are added to x first. */
-  readonly addends: number;
+  /** What is added to x first. */
+  readonly added: NormAddends | undefined;
   /** Storage buffers that the epilogue binds. */
   readonly bound: number;
   readonly tuning: Tuning;
 }
 
 /** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
-export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: NormUse): boolean {
+export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUse): boolean {
   const { software, tensor, storageBuffers } = tuning;
   if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
-  const buffers = 3 + bound + (addends > 0 ? 3 : 1) + Number(isQuantized(matrix.format));
+  const buffers = 3 + bound + 1 + addendBuffers(added) + Number(isQuantized(matrix.format));
   const workgroups = Math.ceil(matrix.rows / COLUMNS);
-  const read = workgroups * rows * matrix.cols * (1 + addends) * 4;
-  return buffers <= storageBuffers && read <= MOST_READ &&
+  const read = workgroups * rows * matrix.cols * (1 + addendsOf(added)) * 4;
+  const many = added && "outputs" in added && matrix.rows * matrix.cols >= MANY_WEIGHTS;
+  return buffers <= storageBuffers && read <= MOST_READ && !many &&
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }
 

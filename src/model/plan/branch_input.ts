@@ -38,10 +38,10 @@ export function enterBranch(
   label: string,
 ): { readonly plan: Dispatch[]; readonly input: BranchInput } {
   const { tuning, scratch: { normed: out, scales: noted }, config } = context;
-  const added = "sums" in from ? from : undefined;
+  const added = "sums" in from || "outputs" in from ? from : undefined;
   const x = streamOf(context, from);
-  const itself = first && !keep && "x" in from && !("index" in from) &&
-    normsRows(first.matrix, { rows, addends: added?.splitK ?? 0, bound: first.bound, tuning });
+  const itself = first && !keep && ("x" in from && !("index" in from) || "outputs" in from) &&
+    normsRows(first.matrix, { rows, added, bound: first.bound, tuning });
   if (!itself) {
     const plan = norm(context, { from, weight, out, keep, noted }, rows, label);
     return { plan, input: { x: out, xScales: scalesOf(context, "normed", rows), stream: x } };

@@ -89,7 +89,10 @@ export function attentionBlock(
 
 /** The matmul that an attention begins with, where it alone reads the layer's normed input. */
 export function firstOfAttention({ attention }: DecoderLayer): FirstMatmul | undefined {
-  if (attention.kind === "latent") return undefined;
+  if (attention.kind === "latent") {
+    const { input } = attention;
+    return input.kind === "joined" ? { matrix: input.matrix, bound: 0 } : undefined;
+  }
   const { qkv: matrix, qkNorm, bias } = attention;
   return { matrix, bound: qkNorm ? 0 : QKV_BUFFERS + Number(bias !== undefined) };
 }

@@ -19,7 +19,6 @@ import {
   latentPrepare,
 } from "../../../shaders/latent/latent.ts";
 import { latentRunsValue, latentValue, mergesRuns } from "../../../shaders/latent/latent_value.ts";
-import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
@@ -32,7 +31,7 @@ import {
   type RowsOf,
   scalesOf,
 } from "./decoder_context.ts";
-import type { BranchInput } from "./branch_input.ts";
+import { type BranchInput, project } from "./branch_input.ts";
 import { headsOf, type LatentAttention } from "../config/layer_spec.ts";
 
 /** What makes queries and latents of the input. */
@@ -110,32 +109,31 @@ interface Kept {
   readonly label: string;
 }
 
-/** sums = o(values of attention(queries of `input`, latents)). */
+/** sums = o(values of attention(queries of `input`, latents)); `input` is normed, or joined projections norm it. */
 export function latentAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: Pick<BranchInput, "x" | "xScales">; readonly of: RowsOf },
+  { input, of }: { readonly input: Omit<BranchInput, "stream">; readonly of: RowsOf },
 ): Branch {
   const { label, weights: { o } } = kept;
   const end = { rows: of.count, end: "sums", label: `${label}.o` } as const;
-  const scales = input.xScales && scalesOf(context, "attentionOutput", of.count);
-  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv, xScales: scales }, end);
+  // The norm that notes the input's scales makes these the largest.
+  const xScales = input.xScales && scalesOf(context, "attentionOutput", of.count);
+  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv, xScales }, end);
   const plan = [
     ...prepared(context, kept, input, of),
-    ...attended(context, kept, { of, scales }),
+    ...attended(context, kept, of, xScales),
     ...out.plan,
   ];
   return { ...out, plan };
 }
 
-/** qkv = values of attention of q over the pages; `scales` are of its rows. */
+/** qkv = values of attention of q over the pages, its rows' scales noted. */
 function attended(
   context: DecoderContext,
   { weights: { spec, kvB }, kv: { keys, values }, label }: Kept,
-  { of: { rows, count, perSlot, paths = false }, scales }: {
-    readonly of: RowsOf;
-    readonly scales: Operand | undefined;
-  },
+  { rows, count, perSlot, paths = false }: RowsOf,
+  scales: Operand | undefined,
 ): Dispatch[] {
   const { tuning, scratch: { q, attentionOutput: mixed, partial, qkv: out }, pages } = context;
   const heads = headsOf(spec, context);
@@ -160,15 +158,15 @@ function attended(
 function prepared(
   context: DecoderContext,
   kept: Kept,
-  { x: input, xScales }: Pick<BranchInput, "x" | "xScales">,
+  input: Omit<BranchInput, "stream">,
   of: RowsOf,
 ): Dispatch[] {
   const { tuning, scratch: { q, qkv, attentionOutput } } = context;
   const { weights: { spec, input: made }, label } = kept;
   const { numHeads, nopeDim, ropeDim } = spec;
-  const product = (matrix: Matrix, x: Operand, out: Operand, role: string) =>
-    matmul({ matrix, x, xScales: x === input ? xScales : undefined, out }, {
-      ...{ rows: of.count, epilogue: "store", tuning },
+  const product = (matrix: Matrix, x: Omit<BranchInput, "stream">, out: Operand, role: string) =>
+    project(context, x, { matrix, out }, {
+      ...{ rows: of.count, epilogue: "store" },
       label: `${label}.${role}`,
     });
   const prepare = (x: LatentInput, role: string) => preparing(context, kept, of, x, role);
@@ -195,7 +193,7 @@ function prepared(
         label: `${label}.qANorm`,
       })
       : [],
-    ...product(query, queryLatent ? attentionOutput : input, qkv, "q"),
+    ...product(query, queryLatent ? { x: attentionOutput } : input, qkv, "q"),
     prepare({ x: qkv, cols: query.rows, latent: undefined, queries: true }, "absorb"),
   ];
 }
