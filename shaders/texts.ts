@@ -173,7 +173,14 @@ import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
+import groupScales from "./tensor/group_scales.wgsl" with { type: "text" };
 import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
+import unitsLoadFloats from "./tensor/load/floats.wgsl" with { type: "text" };
+import unitsLoadIntegers from "./tensor/load/integers.wgsl" with { type: "text" };
+import unitsLoadLanes from "./tensor/load/lanes.wgsl" with { type: "text" };
+import unitsLoadQ4 from "./tensor/load/q4.wgsl" with { type: "text" };
+import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
+import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
@@ -383,7 +390,14 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
   "tensor/to_f16": toF16,
+  "tensor/group_scales": groupScales,
   "tensor/halve_weights": halveWeights,
+  "tensor/load/floats": unitsLoadFloats,
+  "tensor/load/integers": unitsLoadIntegers,
+  "tensor/load/lanes": unitsLoadLanes,
+  "tensor/load/q4": unitsLoadQ4,
+  "tensor/load/q8": unitsLoadQ8,
+  "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,

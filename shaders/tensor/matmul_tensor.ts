@@ -1,4 +1,5 @@
 import {
+  bytesOf,
   type Dispatch,
   dispatch,
   type Kernel,
@@ -6,17 +7,19 @@ import {
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
-import type {
-  Matrix,
-  Precision,
-  Shard,
-  TensorMatrices,
-  TensorShard,
+import {
+  isQuantized,
+  type Matrix,
+  type Precision,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
 } from "../../src/gpu/matrix.ts";
 import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
+import { type UnitsLoad, unitsLoad } from "./loads.ts";
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface TensorTile {
@@ -42,7 +45,7 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   return 16 * (WEIGHT_WORDS + X_WORDS);
 }
 
-function countsOf(unit: MatrixUnit, tile: TensorTile) {
+function countsOf(unit: MatrixUnit, tile: TensorTile, vec8s = 1) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
   const { ahead: AHEAD } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
@@ -66,7 +69,7 @@ function countsOf(unit: MatrixUnit, tile: TensorTile) {
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
     STEPS: STAGE / unit.k,
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / THREADS),
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
     X_WORDS: 2 * TILE_ROWS * (CHUNKS + 1),
@@ -101,34 +104,58 @@ export function kindOf(halved: boolean, precision: Precision): string {
   return `${precision === "f16" ? "_f16" : ""}${halved ? "_halved" : ""}`;
 }
 
+/** What of a kernel's text depends on the weights' format and on whether x is one f16 or two. */
+export function formatOf(
+  { matrix: { format = "bf16" }, halved = false, precision = "f32" }: Omit<TensorMatmul, "tile">,
+): UnitsLoad {
+  const load = unitsLoad(format);
+  return {
+    ...load,
+    name: `${kindOf(halved, precision)}${load.name}`,
+    counts: { ...load.counts, ...formatCounts(halved, precision) },
+  };
+}
+
+/** What a kernel with an epilogue binds, and its constants. */
+export function declared(
+  { bindings, constants }: UnitsLoad,
+  epilogue: Epilogue,
+): { readonly bindings: string[]; readonly constants: string[] } {
+  return {
+    bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES, ...bindings],
+    constants: [...CONSTANTS, ...constants, ...Object.keys(epilogue.constants)],
+  };
+}
+
 const kernels = new Map<string, Kernel>();
 
-function tensorKernel(
-  { unit, tile, halved = false, precision = "f32" }: TensorMatmul,
-  epilogue: Epilogue,
-): Kernel {
+function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
+  const { unit, tile } = of;
+  const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
+  const name = `matmul_tensor${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: unitsSlots(epilogue),
-      counts: { ...countsOf(unit, tile), ...formatCounts(halved, precision), ...epilogue.counts },
+      slots: { ...unitsSlots(epilogue), ...format.slots },
+      counts: {
+        ...countsOf(unit, tile, format.counts.VEC8S),
+        ...format.counts,
+        ...epilogue.counts,
+      },
     });
-    return kernel(name, code, {
-      bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
-      constants: [...CONSTANTS, ...Object.keys(epilogue.constants)],
-    });
+    return kernel(name, code, declared(format, epilogue));
   });
 }
 
-/** What one dispatch multiplies: a shard of a bf16 matrix by rows of x. */
+/** What one dispatch multiplies: a shard of a matrix by rows of x. */
 export interface TensorMatmul {
   readonly unit: MatrixUnit;
   readonly tile: TensorTile;
   readonly rows: number;
-  readonly matrix: Pick<Matrix, "rows" | "cols">;
+  /** Default bf16. */
+  readonly matrix: Pick<Matrix, "rows" | "cols"> & Partial<Pick<Matrix, "format" | "lanes">>;
   readonly shard: Shard;
   /** Divides the columns into ranges, each a multiple of the tile's stage. */
   readonly splitK?: number;
@@ -155,12 +182,14 @@ export function tensorConstants(
   { matrix, shard, splitK = 1 }: Omit<TensorMatmul, "tile">,
   epilogue: Epilogue,
 ): Record<string, number> {
+  const { format = "bf16", lanes = 1 } = matrix;
   return {
     COLS: matrix.cols,
     MATRIX_ROWS: shard.rows,
     OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
     FIRST: shard.first,
     SPLIT_K: splitK,
+    ...isQuantized(format) ? { LANES: lanes } : {},
     ...epilogue.constants,
   };
 }
@@ -171,7 +200,8 @@ export function tensorWork(
   { moved }: Epilogue,
 ): Work {
   return {
-    bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * moved),
+    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
+      4 * rows * (cols + shard.rows * moved),
     flops: 2 * rows * shard.rows * cols,
   };
 }
@@ -195,6 +225,7 @@ export function matmulTensor(
       ...epilogue.buffers,
       w_scales: wScales,
       x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
     },
     constants: tensorConstants(of, epilogue),
     // Tiles of the same columns run side by side and share the weights in the cache.
