@@ -18,7 +18,7 @@ fn eight_of_x(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
 //for p in VEC8S
 fn halves_$p(block: Loaded, scale: f32) -> vec4<u32> {
   let w = vec8_$p(block);
-  return packed(w.lo * scale, w.hi * scale);
+  return vec4(bitcast<vec2<u32>>(vec4<f16>(w.lo * scale)), bitcast<vec2<u32>>(vec4<f16>(w.hi * scale)));
 }
 
 //end
