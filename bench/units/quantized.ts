@@ -18,6 +18,7 @@ import { matmulTensor, rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
+import { tilesFor, tileText } from "./tensor_tiles.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
@@ -38,6 +39,7 @@ const { values: flags, positionals } = parseArgs({
   options: {
     small: { type: "boolean", default: false },
     seconds: { type: "string", default: "26" },
+    sweep: { type: "boolean", default: false },
     tiles: {
       type: "string",
       default: "2/64/2,1/64/2,1/128/2,2/128/1,1/128/1,1/256/1,2/128/2,1/256/2",
@@ -202,14 +204,11 @@ async function caseOf(text: string): Promise<void> {
   const use = { rows, columns: n, range: k / split, splitK: split };
   const large = tensorTile(unit, gpu.limits, use);
   const buffers = { x, out, xScales };
-  if (large && (rows > fewRows(unit) || flags.small)) {
-    await attempt(`matmul_tensor ${JSON.stringify(large)}`, ({ matrix, wScales }) => [
-      matmulTensor({ ...buffers, wScales }, {
-        ...of,
-        matrix,
-        shard: matrix.shards[0]!,
-        tile: large,
-      }),
+  const wide = flags.sweep ? tilesFor(unit, rows, gpu.limits) : [];
+  for (const tile of rows > fewRows(unit) || flags.small ? [large, ...wide] : []) {
+    if (tile === undefined || k / split % tile.stage !== 0) continue;
+    await attempt(tileText(tile), ({ matrix, wScales }) => [
+      matmulTensor({ ...buffers, wScales }, { ...of, matrix, shard: matrix.shards[0]!, tile }),
     ]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {

@@ -45,7 +45,11 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   return 16 * (WEIGHT_WORDS + X_WORDS);
 }
 
-function countsOf(unit: MatrixUnit, tile: TensorTile, vec8s = 1) {
+function countsOf(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  { VEC8S: vec8s = 1, LOW = 1 }: Readonly<Record<string, number>> = {},
+) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
   const { ahead: AHEAD } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
@@ -72,7 +76,7 @@ function countsOf(unit: MatrixUnit, tile: TensorTile, vec8s = 1) {
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
-    X_WORDS: 2 * TILE_ROWS * (CHUNKS + 1),
+    X_WORDS: (1 + LOW) * TILE_ROWS * (CHUNKS + 1),
   };
 }
 
@@ -81,8 +85,12 @@ export const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", 
 export const SCALES: readonly string[] = ["w_scales", "x_scales"];
 
 /** Storage buffers that a kernel with an epilogue binds. */
-export function tensorBindings({ buffers }: Epilogue): number {
-  return BINDINGS.length + SCALES.length + Object.keys(buffers).length;
+export function tensorBindings(
+  { buffers }: Epilogue,
+  { format }: Pick<Matrix, "format">,
+): number {
+  const { bindings } = unitsLoad(format);
+  return BINDINGS.length + SCALES.length + bindings.length + Object.keys(buffers).length;
 }
 
 /** Slots of a kernel with an epilogue. */
@@ -106,9 +114,14 @@ export function kindOf(halved: boolean, precision: Precision): string {
 
 /** What of a kernel's text depends on the weights' format and on whether x is one f16 or two. */
 export function formatOf(
-  { matrix: { format = "bf16" }, halved = false, precision = "f32" }: Omit<TensorMatmul, "tile">,
+  { matrix: { format = "bf16" }, halved = false, precision: asked = "f32" }: Omit<
+    TensorMatmul,
+    "tile"
+  >,
 ): UnitsLoad {
   const load = unitsLoad(format);
+  // Weights that are rounded to one f16 are not worth more of x.
+  const precision = isQuantized(format) ? "f16" : asked;
   return {
     ...load,
     name: `${kindOf(halved, precision)}${load.name}`,
@@ -140,7 +153,7 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
     const code = shader("tensor/matmul_tensor", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
-        ...countsOf(unit, tile, format.counts.VEC8S),
+        ...countsOf(unit, tile, format.counts),
         ...format.counts,
         ...epilogue.counts,
       },
@@ -163,7 +176,7 @@ export interface TensorMatmul {
   readonly halved?: boolean;
   /** One that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
-  /** Of x; default f32. */
+  /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
   readonly label: string;
 }

@@ -2,7 +2,7 @@
 import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Matrix, type Precision, type Shard, tuning } from "../../gpu/matrix.ts";
+import { isQuantized, type Matrix, type Precision, type Shard, tuning } from "../../gpu/matrix.ts";
 import type { MixtureWeights } from "../../model/plan/mixture_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { matmulsOf } from "./matmuls.ts";
@@ -30,7 +30,7 @@ export function unitsReport(
   const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
     isOnUnits(matrix, loaded.tensor?.shards)
       ? undefined
-      : whyNot([matrix], () => fitsUnits(matrix, { unit, limits, splitK }))
+      : whyNot([matrix], (matrix) => fitsUnits(matrix, { unit, limits, splitK }))
   );
   const experts = mixturesOf(loaded).flatMap(({ gateUp, down, spec: { routing } }) => {
     const both = [gateUp, down];
@@ -64,7 +64,8 @@ function isOnUnits(
 /** Of matrices that go to the units together. */
 function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean): string {
   const other = matrices.find(({ format }) => format !== "bf16");
-  if (other) return `format ${other.format}`;
+  const alike = other && { ...other, format: "bf16" } as const;
+  if (alike && (!isQuantized(other.format) || fits(alike))) return `format ${other.format}`;
   return matrices.every(fits) ? "numbers that f16 cannot hold" : "shape [rows, cols] in no tile";
 }
 
