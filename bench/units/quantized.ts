@@ -14,11 +14,16 @@ import {
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
 import { groupScales } from "../../shaders/tensor/group_scales.ts";
-import { matmulTensor, rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import {
+  matmulTensor,
+  rowScales,
+  type TensorTile,
+  tileBytes,
+} from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { median } from "../../src/bench/statistics.ts";
-import { tilesFor, tileText } from "./tensor_tiles.ts";
+import { tileText } from "./tensor_tiles.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
@@ -76,6 +81,16 @@ const TILES: readonly FewTile[] = flags.tiles.split(",").map((text) => {
   const [columns = 1, stage = 64, ahead = 1] = text.split("/").map(Number);
   return { columns, stage, ahead };
 });
+
+/** For many rows. */
+const WIDE: readonly TensorTile[] = [
+  { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 },
+  { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 64, ahead: 1 },
+  { subgroups: 8, grid: [2, 4], own: [4, 2], stage: 64, ahead: 1 },
+  { subgroups: 8, grid: [4, 2], own: [2, 4], stage: 64, ahead: 1 },
+  { subgroups: 8, grid: [2, 4], own: [2, 4], stage: 64, ahead: 1 },
+  { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
+];
 
 /** Milliseconds of one run of all the programs in turn. */
 async function sample(programs: readonly Program[], runs: number): Promise<number> {
@@ -201,10 +216,10 @@ async function caseOf(text: string): Promise<void> {
     }
   };
   const of = { unit, rows, splitK: split, halved, label: name };
-  const use = { rows, columns: n, range: k / split, splitK: split };
+  const use = { format: stored, rows, columns: n, range: k / split, splitK: split };
   const large = tensorTile(unit, gpu.limits, use);
   const buffers = { x, out, xScales };
-  const wide = flags.sweep ? tilesFor(unit, rows, gpu.limits) : [];
+  const wide = flags.sweep ? WIDE.filter((tile) => tileBytes(unit, tile) <= 49152) : [];
   for (const tile of rows > fewRows(unit) || flags.small ? [large, ...wide] : []) {
     if (tile === undefined || k / split % tile.stage !== 0) continue;
     await attempt(tileText(tile), ({ matrix, wScales }) => [

@@ -60,8 +60,8 @@ export function matmulOnUnits(
   const { unit, limits, precision } = tensor;
   if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
-  const { cols } = matrix;
-  const use = { rows, range: cols / splitK, splitK };
+  const { cols, format } = matrix;
+  const use = { format, rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };

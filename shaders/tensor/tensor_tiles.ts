@@ -1,17 +1,23 @@
 /** Which workgroups matmuls on matrix units have. None of it touches a bit of the result. */
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import { isQuantized, type TensorLimits, type WeightFormat } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type TensorTile, tileBytes, tileSize } from "./matmul_tensor.ts";
 
 /** A tile, and beyond how many rows, in those of the unit, it is looked at. */
 interface Candidate {
   readonly beyond: number;
+  /** Quantized weights, whose rows have one f16 a number, are faster in the next one. */
+  readonly floats?: boolean;
   readonly tile: TensorTile;
 }
 
 /** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
-  { beyond: 8, tile: { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 } },
+  {
+    beyond: 8,
+    floats: true,
+    tile: { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 },
+  },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { beyond: 1, tile: { subgroups: 8, grid: [1, 8], own: [2, 1], stage: 64, ahead: 1 } },
@@ -35,14 +41,16 @@ export const LEAST_STAGE = 32;
 export function tensorTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { rows, columns, range, splitK }: {
+  { format = "bf16", rows, columns, range, splitK }: {
+    readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
   },
 ): TensorTile | undefined {
-  const fitting = CANDIDATES.filter(({ beyond, tile }) =>
+  const fitting = CANDIDATES.filter(({ beyond, floats, tile }) =>
+    (!floats || !isQuantized(format)) &&
     (rows > beyond * unit.m || beyond === 0) && range % tile.stage === 0 &&
     tile.stage % unit.k === 0 && tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup
