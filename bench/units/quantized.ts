@@ -151,7 +151,7 @@ async function caseOf(text: string): Promise<void> {
   const { n, k, split } = shape;
   const rows = Number(count);
   const halved = format === "f16";
-  const stored = halved ? "bf16" : format as "q8" | "q4";
+  const stored: "bf16" | "q8" | "q4" = halved ? "bf16" : format as "q8" | "q4";
   const bytes = WEIGHT_BYTES[stored] * n * k;
   const all: Copy[] = [];
   const copies = flags.small ? 1 : Math.max(2, Math.ceil((160 << 20) / bytes));

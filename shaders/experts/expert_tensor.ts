@@ -8,7 +8,7 @@ import {
 import type { Matrix, Precision, Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
-import { formatCounts, kindOf } from "../tensor/matmul_tensor.ts";
+import { formatCounts, kindOf } from "../tensor/loads.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */

@@ -19,7 +19,7 @@ import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
-import { type UnitsLoad, unitsLoad } from "./loads.ts";
+import { formatOf, type UnitsLoad, unitsLoad } from "./loads.ts";
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface TensorTile {
@@ -96,37 +96,6 @@ export function tensorBindings(
 /** Slots of a kernel with an epilogue. */
 export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
   return { ...slots, out: unitsOut };
-}
-
-/** Counts of tensor/to_f16, and of x as one f16 or as two. */
-export function formatCounts(halved: boolean, precision: Precision): Record<string, number> {
-  const rounded = precision === "f16";
-  return {
-    ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
-    ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
-  };
-}
-
-/** Part of a kernel's name. */
-export function kindOf(halved: boolean, precision: Precision): string {
-  return `${precision === "f16" ? "_f16" : ""}${halved ? "_halved" : ""}`;
-}
-
-/** What of a kernel's text depends on the weights' format and on whether x is one f16 or two. */
-export function formatOf(
-  { matrix: { format = "bf16" }, halved = false, precision: asked = "f32" }: Omit<
-    TensorMatmul,
-    "tile"
-  >,
-): UnitsLoad {
-  const load = unitsLoad(format);
-  // Weights that are rounded to one f16 are not worth more of x.
-  const precision = isQuantized(format) ? "f16" : asked;
-  return {
-    ...load,
-    name: `${kindOf(halved, precision)}${load.name}`,
-    counts: { ...load.counts, ...formatCounts(halved, precision) },
-  };
 }
 
 /** What a kernel with an epilogue binds, and its constants. */

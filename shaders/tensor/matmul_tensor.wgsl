@@ -1,7 +1,8 @@
 // y[r, n] = sum_k x[r, k] * W[n, k], on matrix units that multiply f16 and add f32.
 //
 // x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x cut to 11 bits, by its bits: a driver takes
-// unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly.
+// unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly; quantized
+// weights are rounded to it, and k is in the order in which they lie.
 // The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16: half the products,

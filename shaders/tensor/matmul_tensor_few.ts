@@ -3,9 +3,9 @@ import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
+import { formatOf } from "./loads.ts";
 import {
   declared,
-  formatOf,
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
