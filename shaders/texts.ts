@@ -49,6 +49,7 @@ import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
+import tileWeights from "./experts/tile_weights.wgsl" with { type: "text" };
 import route from "./router/route.wgsl" with { type: "text" };
 import router from "./router/router.wgsl" with { type: "text" };
 import routeSigmoid from "./router/route_sigmoid.wgsl" with { type: "text" };
@@ -266,6 +267,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
+  "experts/tile_weights": tileWeights,
   "router/route": route,
   "router/router": router,
   "router/route_sigmoid": routeSigmoid,

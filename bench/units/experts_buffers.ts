@@ -1,7 +1,8 @@
 /** What bench/units/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
 import { expertTensor } from "../../shaders/experts/expert_tensor.ts";
-import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { tileWeights } from "../../shaders/experts/tile_weights.ts";
+import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { fillParams, fillRandom } from "../../shaders/weights/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
@@ -99,8 +100,17 @@ export class ExpertBuffers {
 
   /** From bf16 to what matrix units take: once. */
   async scale(): Promise<void> {
-    const { shape: { numExperts, n, k }, weights, wScales: scales } = this;
-    await this.run([halveWeights({ weights, scales }, { rows: numExperts * n, cols: k })]);
+    const { bench: { gpu: { device }, unit }, shape: { numExperts, n, k }, wScales: scales } = this;
+    const weights = { buffer: this.weights.buffer };
+    const tiles = { buffer: storage(device, "tiles", 2 * numExperts * n * k) };
+    await this.run([
+      tileWeights({ weights, scales, tiles }, { unit, rows: numExperts * n, cols: k }),
+    ]);
+    const encoder = device.createCommandEncoder();
+    encoder.copyBufferToBuffer(tiles.buffer, 0, weights.buffer, 0, weights.buffer.size);
+    device.queue.submit([encoder.finish()]);
+    await device.queue.onSubmittedWorkDone();
+    tiles.buffer.destroy();
   }
 
   async run(plan: Plan): Promise<void> {

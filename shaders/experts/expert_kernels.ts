@@ -71,6 +71,27 @@ export function expertKernel(
   });
 }
 
+/**
+ * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * [gate; up] each has rows one after the other, of down every `shared`th where each part of
+ * a row is a row.
+ */
+export function sharedRows(
+  experts: number,
+  half: number,
+  { shared = 0, epilogue }: {
+    readonly shared?: number | undefined;
+    readonly epilogue: ExpertEpilogue;
+  },
+): Readonly<Record<"ROUTED" | "SHARED" | "SHARED_NEXT" | "SHARED_STEP", number>> {
+  return {
+    ROUTED: experts - shared,
+    SHARED: shared,
+    SHARED_NEXT: epilogue === "swiglu" ? half : 1,
+    SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
+  };
+}
+
 /** Numbers that the texts name with a dollar. */
 function countsOf(
   shape: ExpertShape,

@@ -8,8 +8,10 @@ import {
 import type { Matrix, Precision, Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
+import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
 import { formatCounts, kindOf } from "../tensor/loads.ts";
-import type { ExpertEpilogue } from "./expert_kernels.ts";
+import { unitsSlots } from "../tensor/matmul_tensor.ts";
+import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface ExpertTile {
@@ -37,8 +39,8 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { W_WORDS, X_WORDS } = countsOf(unit, tile, "f32");
-  return 16 * (W_WORDS + X_WORDS);
+  const { W_WORDS, X_WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * (W_WORDS + X_WORDS) + 4 * (2 * JOBS + TILE_COLS);
 }
 
 function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
@@ -62,6 +64,8 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    JOB_LOADS: Math.ceil(JOBS / THREADS),
+    COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     W_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * PARTS * SUM_WORDS),
     // A tile of the unit is whole, with or without lo.
     X_WORDS: (packed ? 2 : PARTS) * LO_ROW * (CHUNKS + 1),
@@ -74,7 +78,7 @@ function expertKernel(
   unit: MatrixUnit,
   tile: ExpertTile,
   { epilogue, precision, uneven }: {
-    readonly epilogue: ExpertEpilogue;
+    readonly epilogue: Epilogue;
     readonly precision: Precision;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
@@ -83,13 +87,13 @@ function expertKernel(
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
   const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
-  const kind = `${kindOf(true, precision)}_${epilogue}`;
+  const kind = `${kindOf(true, precision)}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
+        ...unitsSlots(epilogue),
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
-        epilogue: `matmul/epilogue/${epilogue}`,
       },
       counts: {
         ...countsOf(unit, tile, precision),
@@ -99,13 +103,21 @@ function expertKernel(
     });
     const lists = jobs === 1 ? "experts" : "tiles";
     return kernel(name, code, {
-      bindings: ["weights", "x", "out", lists, "w_scales", "x_scales"],
+      bindings: [
+        ...["weights", "x", "out", lists],
+        ...Object.keys(epilogue.buffers),
+        ...["w_scales", "x_scales"],
+      ],
       constants: [
         "COLS",
         "MATRIX_ROWS",
         "OUT_COLS",
         "FIRST_EXPERT",
         "SHARD_EXPERTS",
+        "ROUTED",
+        "SHARED",
+        "SHARED_NEXT",
+        "SHARED_STEP",
         "ROW_JOBS",
       ],
     });
@@ -124,6 +136,8 @@ export interface ExpertTensor {
   readonly tiles: number;
   /** Jobs that a row of x has. */
   readonly rowJobs: number;
+  /** The last experts of the only shard that every row has, see `sharedRows`; default 0. */
+  readonly shared?: number | undefined;
   readonly epilogue: ExpertEpilogue;
   /** Of x; default f32. */
   readonly precision?: Precision | undefined;
@@ -133,34 +147,40 @@ export interface ExpertTensor {
 
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; weights
- * are as `halveWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
+ * are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
+ * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
  */
 export function expertTensor(
-  { x, out, lists, wScales, xScales }: {
+  { x, out, noted, lists, wScales, xScales }: {
     readonly x: Operand;
     readonly out: Operand;
+    readonly noted?: Operand | undefined;
     readonly lists: Operand;
     readonly wScales: Operand;
     readonly xScales: Operand;
   },
   of: ExpertTensor,
 ): Dispatch {
-  const { unit, tile, matrix: { cols }, expertRows, shard, epilogue, label, work } = of;
+  const { unit, tile, matrix: { cols }, expertRows, shard, label, work } = of;
   const { precision = "f32" } = of;
+  const gated = of.epilogue === "swiglu";
+  const epilogue = noted && gated ? notedEpilogue("swiglu", noted) : PLAIN[of.epilogue];
+  const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
   return dispatch(expertKernel(unit, tile, { epilogue, precision, uneven }), {
     buffers: {
       weights: shard.operand,
-      ...{ x, out, w_scales: wScales, x_scales: xScales },
+      ...{ x, out, w_scales: wScales, x_scales: xScales, ...epilogue.buffers },
       ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
     },
     constants: {
       COLS: cols,
       MATRIX_ROWS: expertRows,
-      OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
+      OUT_COLS: gated ? expertRows / 2 : expertRows,
       FIRST_EXPERT: shard.first / expertRows,
-      SHARD_EXPERTS: shard.rows / expertRows,
+      SHARD_EXPERTS: experts,
+      ...sharedRows(experts, expertRows / 2, of),
       ROW_JOBS: of.rowJobs,
     },
     workgroups: [of.tiles, Math.ceil(expertRows / tileColumns(unit, tile))],

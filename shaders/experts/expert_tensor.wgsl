@@ -1,8 +1,8 @@
 // y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] of every job j, e its expert, on matrix units, for the
 // experts of one shard of W.
 //
-// x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, as
-// tensor/halve_weights.wgsl leaves it. An output is
+// x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, in the order of
+// tile_weights.wgsl. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales / w_scales,
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16,
 // each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
@@ -16,6 +16,7 @@
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
 // would wait for them at the end of one. Slots:
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
+//   out: of matrix units, tensor/out_*.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
 enable f16;
@@ -31,14 +32,15 @@ override SHARD_EXPERTS: u32;
 override ROW_JOBS: u32; // jobs that a row of x has
 
 //use jobs
+//use experts/expert_rows
 //use tensor/to_f16
+//use out
 //use epilogue
 
-// [SHARD_EXPERTS, MATRIX_ROWS, COLS / 8]: eight f16
+// [SHARD_EXPERTS * MATRIX_ROWS / GROUP, COLS / 8, GROUP]: eight f16
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
 // [SHARD_EXPERTS, MATRIX_ROWS]
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
@@ -48,11 +50,16 @@ const FIRST = 0u;
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
+const GROUP = $UNIT_HALFu; // rows of W that lie together
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
 // hi [LO_ROW, PITCH], then lo where there is one
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
+// What the sums need at the end is asked for before them.
+var<workgroup> jobs: array<u32, $JOBS>; // of the tile
+var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
+var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // Four sums of hi and of lo.
 fn sum_at(at: u32) -> vec4<f32> {
@@ -73,6 +80,7 @@ fn main(
     return;
   }
   let half = MATRIX_ROWS / 2u;
+  let rows = rows_of(expert);
   let pair = tile.y * ($TILE_COLSu / 2u);
   let range = COLS / 8u;
   let subgroup = thread / $LANESu;
@@ -85,14 +93,15 @@ fn main(
   let used = $GRID_Ru == 1u || job_of(tile.x, own_row) != NOTHING;
 
   //for u in W_LOADS
-  let w_column$u = (thread + $uu * THREADS) / CHUNKS;
-  let w_chunk$u = (thread + $uu * THREADS) % CHUNKS;
-  let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
-  let w_row$u = expert * MATRIX_ROWS + w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
-  let w_from$u = w_row$u * range + w_chunk$u;
+  let w_at$u = thread + $uu * THREADS;
+  let w_column$u = w_at$u / (GROUP * CHUNKS) * GROUP + w_at$u % GROUP;
+  let w_chunk$u = w_at$u / GROUP % CHUNKS;
+  let w_pair$u = min(pair + w_column$u / $UNIT_Nu * GROUP + w_column$u % GROUP, half - 1u);
+  let w_row$u = rows.first + w_pair$u * rows.step + w_column$u % $UNIT_Nu / GROUP * rows.pair;
+  let w_from$u = (w_row$u / GROUP * range + w_chunk$u) * GROUP + w_row$u % GROUP;
   let w_to$u = w_column$u * PITCH + w_chunk$u;
   //for a in AHEAD
-  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
+  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS) * GROUP];
   //end
   //end
   // Where there is no job, lanes load the first one's row and store nothing.
@@ -108,6 +117,23 @@ fn main(
   var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
   var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
   //end
+  //end
+
+  //for u in JOB_LOADS
+  let own_job$u = job_of(tile.x, min(thread + $uu * THREADS, $JOBSu - 1u));
+  let own_x$u = x_scales[select(own_job$u, first_job, own_job$u == NOTHING) / ROW_JOBS];
+  if (thread + $uu * THREADS < $JOBSu) {
+    jobs[thread + $uu * THREADS] = own_job$u;
+    x_inverses[thread + $uu * THREADS] = inverse(own_x$u);
+  }
+  //end
+  //for u in COLUMN_LOADS
+  let own_at$u = min(thread + $uu * THREADS, $TILE_COLSu - 1u);
+  let own_pair$u = min(pair + own_at$u / $UNIT_Nu * GROUP + own_at$u % GROUP, half - 1u);
+  let own_w$u = w_scales[rows.first + own_pair$u * rows.step + own_at$u % $UNIT_Nu / GROUP * rows.pair];
+  if (thread + $uu * THREADS < $TILE_COLSu) {
+    w_inverses[thread + $uu * THREADS] = inverse(own_w$u);
+  }
   //end
 
   //for r in OWN_R
@@ -143,7 +169,7 @@ fn main(
       // Past the end it is the last stage again.
       let next = min(k + $(a + AHEAD)u * CHUNKS, range - CHUNKS);
       //for u in W_LOADS
-      w$a_$u = weights[w_from$u + next];
+      w$a_$u = weights[w_from$u + next * GROUP];
       //end
       //for u in X_LOADS
       xa$a_$u = x[x_from$u + next * 2u];
@@ -181,18 +207,22 @@ fn main(
   workgroupBarrier();
   for (var i = lane; i < $TILE_Ru * $HALF_WORDSu; i += $LANESu) {
     let row = own_row + $ru * $TILE_Ru + i / $HALF_WORDSu;
-    let job = select(NOTHING, job_of(tile.x, row), row < $JOBSu);
+    let job = select(NOTHING, jobs[min(row, $JOBSu - 1u)], row < $JOBSu);
+    let x_inverse = x_inverses[min(row, $JOBSu - 1u)];
+    let column = own_column + $cu * $UNIT_Nu + i % $HALF_WORDSu * 4u;
     let c = pair + own_column / 2u + $cu * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
     let at = sums + i / $HALF_WORDSu * ($HALF_WORDSu * 2u) + i % $HALF_WORDSu;
     let first = sum_at(at);
     let second = sum_at(at + $HALF_WORDSu);
     for (var e = 0u; e < 4u; e++) {
       if (job != NOTHING && c + e < half) {
-        let w_row = expert * MATRIX_ROWS + c + e;
-        let w = vec2(inverse(w_scales[w_row]), inverse(w_scales[w_row + half]));
-        let y = vec2(first[e], second[e]) * inverse(x_scales[job / ROW_JOBS]) * w;
+        let w = vec2(w_inverses[column + e], w_inverses[column + e + GROUP]);
+        let y = vec2(first[e], second[e]) * x_inverse * w;
         epilogue(job, c + e, half, y);
       }
+    }
+    if (job != NOTHING) {
+      end_row(job);
     }
   }
   workgroupBarrier();

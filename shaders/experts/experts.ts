@@ -2,7 +2,7 @@ import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../sr
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
-import { type ExpertEpilogue, expertKernel, type JobSource } from "./expert_kernels.ts";
+import { type ExpertEpilogue, expertKernel, type JobSource, sharedRows } from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
@@ -54,7 +54,7 @@ export function expertTiles(
     ? jobs.tile > 1
     : sourceOf(jobs, tuning) === "tiled";
   if (!listed) return [];
-  return [jobLists(lists, { ...jobs, software: tuning.software })];
+  return [jobLists(lists, { ...jobs, tuning })];
 }
 
 /** Jobs that a workgroup of hardware can look at, one a lane. */
@@ -75,12 +75,14 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for swiglu.
  */
 export function expertMatmul(
-  { matrix, x, xScales, out, ...lists }: {
+  { matrix, x, xScales, out, noted, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** Of x's rows, f32, where who wrote them noted them: for matrix units. */
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
+    /** Of out's rows, which are jobs, f32, the largest before: "swiglu" lowers them where `notesExperts`. */
+    readonly noted?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
   },
@@ -96,7 +98,7 @@ export function expertMatmul(
   const { epilogue, tile, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
-  const onUnits = expertsOnUnits({ matrix, x, noted: xScales, out, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
     ...{ ...shape, tensor: tuning.tensor },
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
@@ -135,24 +137,6 @@ export function expertMatmul(
       work: expertWork(matrix, shape, shard.rows / expertRows),
     })
   );
-}
-
-/**
- * Constants of expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
- * [gate; up] each has rows one after the other, of down every `shared`th where each part of
- * a row is a row.
- */
-function sharedRows(
-  experts: number,
-  half: number,
-  { shared = 0, epilogue }: { readonly shared?: number; readonly epilogue: ExpertEpilogue },
-) {
-  return {
-    ROUTED: experts - shared,
-    SHARED: shared,
-    SHARED_NEXT: epilogue === "swiglu" ? half : 1,
-    SHARED_STEP: epilogue === "swiglu" ? 1 : shared,
-  };
 }
 
 /** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */

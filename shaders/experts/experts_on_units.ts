@@ -11,6 +11,7 @@ import { rowScales } from "../tensor/matmul_tensor.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
+import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
 
 /** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: numbers apart. */
@@ -22,7 +23,9 @@ export function fitsExpertUnits(
     readonly numExperts: number;
   },
 ): boolean {
-  return format === "bf16" && unit.n % 8 === 0 && rows / numExperts % 2 === 0 &&
+  const expertRows = rows / numExperts;
+  return format === "bf16" && unit.n % 8 === 0 && expertRows % 2 === 0 &&
+    expertRows % rowGroup(unit) === 0 &&
     hasLaunches(unit, limits, cols);
 }
 
@@ -36,20 +39,34 @@ export function expertScales(
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `noted`, f32 [rows of
+ * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit, as
+ * `notesOnUnits` has it.
+ */
+export function notesExperts(
+  matrix: Pick<Matrix, "shards">,
+  { rows, tensor }: { readonly rows: number; readonly tensor: TensorMatrices | undefined },
+): boolean {
+  return tensor !== undefined && rows <= tensor.unit.m &&
+    expertScales(matrix, tensor) !== undefined;
+}
+
+/**
+ * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `xScales`, f32 [rows of
  * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
  */
 export function expertsOnUnits(
-  { matrix, x, noted, out, experts, tiles }: {
+  { matrix, x, xScales: given, out, noted, experts, tiles }: {
     readonly matrix: Matrix;
     readonly x: Operand;
-    readonly noted?: Operand | undefined;
+    readonly xScales?: Operand | undefined;
     readonly out: Operand;
+    readonly noted?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
   },
-  { tensor, tile, epilogue, perJob, label, work, ...jobs }: Jobs & {
+  { tensor, tile, shared, epilogue, perJob, label, work, ...jobs }: Jobs & {
     readonly tile: TileSize;
+    readonly shared?: number | undefined;
     readonly tensor: TensorMatrices | undefined;
     readonly epilogue: ExpertEpilogue;
     readonly perJob: boolean;
@@ -60,16 +77,19 @@ export function expertsOnUnits(
   const scales = expertScales(matrix, tensor);
   if (!tensor || !scales) return undefined;
   const { unit, limits, precision } = tensor;
-  const xScales = noted ?? tensor.xScales;
+  const xScales = given ?? tensor.xScales;
   const { cols } = matrix;
   const launch = unitLaunch(unit, limits, { tile, cols });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
   if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
   const dispatches = matrix.shards.map((shard, i) =>
     expertTensor(
-      { x, out, lists: tile === 1 ? experts : tiles, wScales: scales[i] as Operand, xScales },
       {
-        ...{ unit, tile: launch, matrix, shard, epilogue, precision, label },
+        ...{ x, out, noted, lists: tile === 1 ? experts : tiles, xScales },
+        wScales: scales[i] as Operand,
+      },
+      {
+        ...{ unit, tile: launch, matrix, shard, shared, epilogue, precision, label },
         expertRows: matrix.rows / jobs.numExperts,
         tiles: mostTiles(jobs, tile),
         rowJobs: perJob ? 1 : jobs.topK,
@@ -77,7 +97,7 @@ export function expertsOnUnits(
       },
     )
   );
-  if (noted) return dispatches;
+  if (given) return dispatches;
   const scaling = { rows: xRows, cols, label: `${label}.scales` };
   return [rowScales({ x, scales: xScales }, scaling), ...dispatches];
 }

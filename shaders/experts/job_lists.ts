@@ -1,4 +1,5 @@
 import { type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
 import { shader } from "../shader.ts";
 
 /**
@@ -15,12 +16,15 @@ export interface Jobs {
 /** Jobs of one expert that share a tile at most; any number is possible. */
 export type TileSize = number;
 
-const JOB_LISTS = kernel("job_lists", shader("experts/job_lists"), {
+/** Jobs that a lane asks for at once: hardware waits for them together. */
+const LOADS = 8;
+
+const JOB_LISTS = kernel("job_lists", shader("experts/job_lists", { counts: { LOADS } }), {
   bindings: ["experts", "tiles"],
   constants: ["EXPERTS", "TILES", "TILE", "LANES"],
 });
 
-const HARDWARE_LANES = 256;
+const HARDWARE_LANES = 512;
 const SOFTWARE_LANES = 8;
 
 /** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
@@ -41,10 +45,9 @@ export function listWords(jobs: Jobs, tile: TileSize): number {
  */
 export function jobLists(
   { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
-  { tile, software, label, ...jobs }: Jobs & {
+  { tile, tuning: { software, rowLanes }, label, ...jobs }: Jobs & {
     readonly tile: TileSize;
-    /** Of the tuning. */
-    readonly software: boolean;
+    readonly tuning: Pick<Tuning, "software" | "rowLanes">;
     readonly label: string;
   },
 ): Dispatch {
@@ -55,7 +58,7 @@ export function jobLists(
       EXPERTS: jobs.numExperts,
       TILES: mostTiles(jobs, tile),
       TILE: tile,
-      LANES: software ? SOFTWARE_LANES : HARDWARE_LANES,
+      LANES: software ? SOFTWARE_LANES : Math.min(HARDWARE_LANES, rowLanes),
     },
     workgroups: [1],
     label,

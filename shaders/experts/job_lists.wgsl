@@ -3,7 +3,7 @@
 // past the last; tiles left over have NOTHING for an expert.
 //
 // One workgroup counts the jobs of each expert, gives the experts their tiles in order, and places the
-// jobs. Which job of an expert comes first is left to the atomics: a job's sums are its own, at
+// jobs, of which a lane asks for $LOADS at once. Which job of an expert comes first is left to the atomics: a job's sums are its own, at
 // any place of any tile, so that no bit depends on it.
 
 override EXPERTS: u32;
@@ -31,12 +31,18 @@ fn open_tiles(e: u32, first: u32) -> u32 {
   for (var t = first; t < first + used; t++) {
     tiles[t * (1u + TILE)] = e;
   }
-  for (var n = jobs; n < used * TILE; n++) {
-    tiles[(first + n / TILE) * (1u + TILE) + 1u + n % TILE] = NOTHING;
+  let end = (first + used) * (1u + TILE);
+  for (var at = end - (used * TILE - jobs); at < end; at++) {
+    tiles[at] = NOTHING;
   }
   firsts[e] = first;
   atomicStore(&counts[e], 0u);
   return used;
+}
+
+fn place(e: u32, job: u32) {
+  let n = atomicAdd(&counts[e], 1u);
+  tiles[(firsts[e] + n / TILE) * (1u + TILE) + 1u + n % TILE] = job;
 }
 
 @compute @workgroup_size(LANES)
@@ -46,8 +52,15 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     atomicStore(&counts[e], 0u);
   }
   workgroupBarrier();
-  for (var j = lane; j < jobs; j += LANES) {
-    atomicAdd(&counts[experts[j]], 1u);
+  for (var first = lane; first < jobs; first += $LOADSu * LANES) {
+    //for u in LOADS
+    let e$u = experts[min(first + $uu * LANES, jobs - 1u)];
+    //end
+    //for u in LOADS
+    if (first + $uu * LANES < jobs) {
+      atomicAdd(&counts[e$u], 1u);
+    }
+    //end
   }
   workgroupBarrier();
 
@@ -70,16 +83,21 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     ends[lane] += before;
     workgroupBarrier();
   }
-  var first = ends[lane] - own;
+  var own_first = ends[lane] - own;
   for (var e = begin; e < end; e++) {
-    first += open_tiles(e, first);
+    own_first += open_tiles(e, own_first);
   }
   workgroupBarrier();
 
-  for (var j = lane; j < jobs; j += LANES) {
-    let e = experts[j];
-    let n = atomicAdd(&counts[e], 1u);
-    tiles[(firsts[e] + n / TILE) * (1u + TILE) + 1u + n % TILE] = j;
+  for (var first = lane; first < jobs; first += $LOADSu * LANES) {
+    //for u in LOADS
+    let e$u = experts[min(first + $uu * LANES, jobs - 1u)];
+    //end
+    //for u in LOADS
+    if (first + $uu * LANES < jobs) {
+      place(e$u, first + $uu * LANES);
+    }
+    //end
   }
   for (var t = ends[LANES - 1u] + lane; t < TILES; t += LANES) {
     tiles[t * (1u + TILE)] = NOTHING;

@@ -32,10 +32,12 @@ const kernels = new Map<string, Kernel>();
  * which the rope part is not read, become weighted sums of values, [count, heads, value].
  */
 export function latentValue(
-  { kvB, attentionOutput, out }: {
+  { kvB, attentionOutput, out, scales }: {
     readonly kvB: Table;
     readonly attentionOutput: Operand;
     readonly out: Operand;
+    /** Of out's rows, f32 [count], the largest before: lowered. */
+    readonly scales?: Operand | undefined;
   },
   shape: LatentHeads & LatentLaunch,
 ): Dispatch {
@@ -46,9 +48,9 @@ export function latentValue(
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, outs);
-  return dispatch(valueKernel(kvB.format, ROWS, outs, lanes), {
-    buffers: { weights, x: { ...attentionOutput, size }, out },
-    constants: { ...constants, WIDTH: width },
+  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, notes: scales !== undefined }), {
+    buffers: { weights, x: { ...attentionOutput, size }, out, ...noted(scales).buffers },
+    constants: { ...constants, WIDTH: width, ...noted(scales).constants },
     workgroups: [heads * blocks, Math.ceil(count / ROWS)],
     label,
     work: { bytes: bytes + size + 4 * count * heads * value, flops },
@@ -57,17 +59,22 @@ export function latentValue(
 
 /** Records the same of the runs of cells that attention leaves, for few rows. */
 export function latentRunsValue(
-  { kvB, out }: { readonly kvB: Table; readonly out: Operand },
+  { kvB, out, scales }: {
+    readonly kvB: Table;
+    readonly out: Operand;
+    readonly scales?: Operand | undefined;
+  },
   { sums, stats, rows, run, runs, firstRow, window, forCells }: LatentRuns,
   shape: LatentHeads & LatentLaunch,
 ): Dispatch {
   const { heads, value, rank, count, label } = shape;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, OUTS.few);
-  return dispatch(runsValueKernel(kvB.format, rank, run), {
-    buffers: { weights, sums, out, stats, rows },
+  return dispatch(runsValueKernel(kvB.format, { rank, run, notes: scales !== undefined }), {
+    buffers: { weights, sums, out, stats, rows, ...noted(scales).buffers },
     constants: {
       ...{ ...constants, RUNS: runs, FIRST_ROW: firstRow, COUNT: count },
       WINDOW: window ?? 0xffffffff,
+      ...noted(scales).constants,
     },
     workgroups: [heads * blocks, count],
     forCells,
@@ -102,29 +109,59 @@ function sharedOf(
 
 const CONSTANTS = ["HEADS", "NOPE", "VALUE", "VEC8S", "BLOCKS"] as const;
 
-function valueKernel(format: FloatFormat, ROWS: number, outs: number, lanes: number): Kernel {
-  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}`;
+function noted(scales: Operand | undefined) {
+  return scales
+    ? { buffers: { scales }, constants: { NOTED_FIRST: 0 } }
+    : { buffers: {}, constants: {} };
+}
+
+function noteOf(notes: boolean) {
+  return {
+    suffix: notes ? "_scale" : "",
+    slot: `attention/note_${notes ? "scale" : "nothing"}`,
+    bindings: notes ? ["scales"] : [],
+    constants: notes ? ["NOTED_FIRST"] : [],
+  };
+}
+
+function valueKernel(
+  format: FloatFormat,
+  { ROWS, outs, lanes, notes }: {
+    readonly ROWS: number;
+    readonly outs: number;
+    readonly lanes: number;
+    readonly notes: boolean;
+  },
+): Kernel {
+  const note = noteOf(notes);
+  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${note.suffix}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_mixed",
+      note: note.slot,
     };
     const counts = { ROWS, ...countsOf(outs, lanes), ...loads(ROWS <= 2 && lanes > 1) };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
-      bindings: ["weights", "x", "out"],
-      constants: [...CONSTANTS, "WIDTH"],
+      bindings: ["weights", "x", "out", ...note.bindings],
+      constants: [...CONSTANTS, "WIDTH", ...note.constants],
     });
   });
 }
 
-function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel {
-  const name = `latent_value_${format}_runs_${rank}_${run}`;
+function runsValueKernel(
+  format: FloatFormat,
+  { rank, run, notes }: { readonly rank: number; readonly run: number; readonly notes: boolean },
+): Kernel {
+  const note = noteOf(notes);
+  const name = `latent_value_${format}_runs_${rank}_${run}${note.suffix}`;
   return kernels.getOrInsertComputed(name, () => {
     const runs = runsOf(rank, run);
     const slots = {
       weights: `weights/weights_${format}`,
       latents: "latent/latent_value_runs",
       runs: runs.text,
+      note: note.slot,
     };
     const counts = {
       ...runs.counts,
@@ -133,8 +170,11 @@ function runsValueKernel(format: FloatFormat, rank: number, run: number): Kernel
       ...loads(true),
     };
     return kernel(name, shader("latent/latent_value", { slots, counts }), {
-      bindings: ["weights", "sums", "out", "stats", "rows"],
-      constants: [...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
+      bindings: ["weights", "sums", "out", "stats", "rows", ...note.bindings],
+      constants: [
+        ...[...CONSTANTS, "RUNS", "FIRST_ROW", "COUNT", "WINDOW"],
+        ...note.constants,
+      ],
     });
   });
 }

@@ -7,10 +7,12 @@
 // Slots:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
 //   latents: `row_count`, `mix` and `mixed`, see latent_value_*.wgsl.
+//   note: `fn note(row, y)`, what is noted of an output row's numbers (attention/note_*.wgsl).
 
 //use weights
 //use matmul/dot/add8
 //use latents
+//use note
 
 override HEADS: u32;
 override NOPE: u32;
@@ -102,6 +104,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let r = row + i % $ROWSu;
     if (o < VALUE && r < count) {
       out[(r * HEADS + head) * VALUE + o] = sum;
+      note(r, vec4<f32>(sum));
     }
   }
 }

@@ -1,16 +1,18 @@
-// Notes the scale of each row that rms_norm writes, by its largest number. The row's scales of the inputs
-// of the layer's other matmuls become the largest, for their producers to lower.
+// Notes the scale of each normed row, by its largest number. The row's scales of the inputs of the layer's
+// other matmuls become the largest, for their producers to lower: one of attention's output, and as many of
+// the gated activations as a row has jobs in any layer.
 
 //use tensor/scale_of
 
-override LOWERED_ROWS: u32; // row stride of lowered
+override LOWERED_ROWS: u32; // of attention's output, in lowered
+override ROW_JOBS: u32;
 
 // Of the output, [rows].
 @group(0) @binding(14) var<storage, read_write> scales: array<f32>;
-// Of attention's output and of the gated activations, [2, LOWERED_ROWS].
+// Of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
 @group(0) @binding(15) var<storage, read_write> lowered: array<f32>;
 
-var<workgroup> peaks: array<f32, LANES>;
+var<workgroup> note_peaks: array<f32, LANES>;
 
 fn seen(peak: f32, y: Vec8) -> f32 {
   let size = max(abs(y.lo), abs(y.hi));
@@ -18,7 +20,10 @@ fn seen(peak: f32, y: Vec8) -> f32 {
 }
 
 fn note(row: u32, lane: u32, peak: f32) {
-  peaks[lane] = peak;
+  for (var j = lane; j < ROW_JOBS; j += LANES) {
+    lowered[LOWERED_ROWS + row * ROW_JOBS + j] = bitcast<f32>(LARGEST_SCALE);
+  }
+  note_peaks[lane] = peak;
   workgroupBarrier();
   //for s in STAGES
   {
@@ -26,9 +31,9 @@ fn note(row: u32, lane: u32, peak: f32) {
     if (lane < left) {
       var highest = 0.0;
       //for j in EIGHT
-      highest = max(highest, peaks[lane + $ju * left]);
+      highest = max(highest, note_peaks[lane + $ju * left]);
       //end
-      peaks[lane] = highest;
+      note_peaks[lane] = highest;
     }
     workgroupBarrier();
   }
@@ -36,10 +41,9 @@ fn note(row: u32, lane: u32, peak: f32) {
   if (lane == 0u) {
     var highest = 0.0;
     //for j in REST
-    highest = max(highest, peaks[$j]);
+    highest = max(highest, note_peaks[$j]);
     //end
     scales[row] = scale_of(highest);
     lowered[row] = bitcast<f32>(LARGEST_SCALE);
-    lowered[LOWERED_ROWS + row] = bitcast<f32>(LARGEST_SCALE);
   }
 }

@@ -56,9 +56,11 @@ export type NormKept =
 export interface RowScales {
   /** Of what norms write, [rows]. */
   readonly normed: Operand;
-  /** Of attention's output and of the gated activations, which other kernels lower, [2, stride]. */
+  /** Of attention's output, [stride], and of the gated activations, [rows, jobs], which other kernels lower. */
   readonly lowered: Operand;
   readonly stride: number;
+  /** Most of a row in any layer: 1 where no layer is a mixture of experts. */
+  readonly jobs: number;
 }
 
 export interface NormShape {
@@ -85,7 +87,7 @@ const KEEP = {
 
 const NOTE = {
   nothing: { bindings: [], constants: [] },
-  scale: { bindings: ["scales", "lowered"], constants: ["LOWERED_ROWS"] },
+  scale: { bindings: ["scales", "lowered"], constants: ["LOWERED_ROWS", "ROW_JOBS"] },
 } as const;
 
 const CONSTANTS = ["COLS", "EPS", "OUT_COLS", "OUT_FIRST", "LANES"];
@@ -143,7 +145,7 @@ export function rmsNorm(
         ...keep && keep.what !== "slot"
           ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
           : {},
-        ...noted ? { LOWERED_ROWS: noted.stride } : {},
+        ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
       },
       workgroups: [rows],
       label,

@@ -7,6 +7,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { RowScales } from "../norm/rms_norm.ts";
 import { shader } from "../shader.ts";
 import { biasOf, CHOICE_CONSTANTS, choiceConstants, choiceCounts, type Routing } from "./route.ts";
 
@@ -43,7 +44,9 @@ export function canRoute(router: Matrix, numExperts: number, tuning: Tuning): bo
   if (tuning.software || shards.length > 1 || cols / 8 % lanes !== 0) return false;
   if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
   const shape = shapeOf(router, numExperts, tuning);
-  const words = cols + laneSums(shape) + shape.lanes + 8 * numExperts;
+  // The lanes' sums of squares, and on matrix units their largest numbers.
+  const lanesWords = (tuning.tensor ? 2 : 1) * shape.lanes;
+  const words = cols + laneSums(shape) + lanesWords + 8 * numExperts;
   return 4 * words <= tuning.workgroupBytes;
 }
 
@@ -67,12 +70,26 @@ function laneSums({ lanes, matrixLanes, each }: RouterShape): number {
   return each * lanes / matrixLanes * (matrixLanes + 1);
 }
 
-function routerKernel(scores: Routing["scores"], shape: RouterShape): Kernel {
+/** Storage buffers of a router that notes scales, a bias counted. */
+const NOTING_BINDINGS = BINDINGS.length + 3;
+
+/** Whether `router` can note scales. */
+export function routerNotes({ storageBuffers }: Pick<Tuning, "storageBuffers">): boolean {
+  return storageBuffers >= NOTING_BINDINGS;
+}
+
+function routerKernel(scores: Routing["scores"], shape: RouterShape, notes: boolean): Kernel {
   const { format, lanes, matrixLanes, each, steps, normed } = shape;
-  const name = `router_${format}_${scores}_${lanes}x${normed}_${matrixLanes}_${each}x${steps}`;
+  const name = `router_${format}_${scores}_${lanes}x${normed}_${matrixLanes}_${each}x${steps}${
+    notes ? "_scale" : ""
+  }`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("router/router", {
-      slots: { weights: `weights/weights_${format}`, scores: `router/route_${scores}` },
+      slots: {
+        weights: `weights/weights_${format}`,
+        scores: `router/route_${scores}`,
+        note: `norm/norm_note_${notes ? "scale" : "nothing"}`,
+      },
       counts: {
         ...choiceCounts(lanes, BIAS),
         EACH: each,
@@ -83,8 +100,15 @@ function routerKernel(scores: Routing["scores"], shape: RouterShape): Kernel {
       },
     });
     return kernel(name, code, {
-      bindings: [...BINDINGS, ...scores === "sigmoid" ? ["bias"] : []],
-      constants: [...CHOICE_CONSTANTS, "COLS", "EPS", "MATRIX_LANES", "ROW_VECTORS", "SPLIT_K"],
+      bindings: [
+        ...BINDINGS,
+        ...scores === "sigmoid" ? ["bias"] : [],
+        ...notes ? ["scales", "lowered"] : [],
+      ],
+      constants: [
+        ...[...CHOICE_CONSTANTS, "COLS", "EPS", "MATRIX_LANES", "ROW_VECTORS", "SPLIT_K"],
+        ...notes ? ["LOWERED_ROWS", "ROW_JOBS"] : [],
+      ],
     });
   });
 }
@@ -96,7 +120,7 @@ function routerKernel(scores: Routing["scores"], shape: RouterShape): Kernel {
  * The logits have the bits that `matmul` gives where no matrix unit multiplies.
  */
 export function router(
-  { matrix, bias, experts, weights, ...row }: {
+  { matrix, bias, experts, weights, noted, ...row }: {
     /** [numExperts or one more, cols] */
     readonly matrix: Matrix;
     /** Of sigmoid scores, [numExperts]. */
@@ -111,6 +135,8 @@ export function router(
     readonly normed: Operand;
     readonly experts: Operand;
     readonly weights: Operand;
+    /** Gets the scales of the normed rows, and the largest for those of the other inputs; see `routerNotes`. */
+    readonly noted?: RowScales | undefined;
   },
   shape: Routing & {
     readonly rows: number;
@@ -125,7 +151,7 @@ export function router(
   const { cols } = matrix;
   const [{ operand } = { operand: row.x }] = matrix.shards;
   const code = shapeOf(matrix, numExperts, tuning);
-  return dispatch(routerKernel(shape.scores, code), {
+  return dispatch(routerKernel(shape.scores, code, noted !== undefined), {
     buffers: {
       weights: operand,
       x: row.x,
@@ -136,6 +162,7 @@ export function router(
       experts,
       shares: weights,
       ...biasOf(shape, bias, label),
+      ...noted ? { scales: noted.normed, lowered: noted.lowered } : {},
     },
     constants: {
       ...choiceConstants(shape, { lanes: code.lanes, shared }),
@@ -144,6 +171,7 @@ export function router(
       MATRIX_LANES: code.matrixLanes,
       ROW_VECTORS: cols / 4,
       SPLIT_K: splitK,
+      ...noted ? { LOWERED_ROWS: noted.stride, ROW_JOBS: noted.jobs } : {},
     },
     workgroups: [rows],
     label,

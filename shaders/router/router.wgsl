@@ -6,11 +6,13 @@
 // has $EACH logits at a time and $STEPS vec8s of each on their way, from before the row is normed to
 // the last ones. Slot:
 //   weights: `load_block` and `vec8_0` of a float format (weights/weights_*.wgsl).
+//   note: as of norm/rms_norm.wgsl.
 
 //use weights
 //use router/choice
 //use fragments/split_k_sums
 //use fragments/workgroup_sum
+//use note
 //use matmul/dot/add8
 
 alias Sum = f32;
@@ -53,6 +55,7 @@ fn norm_row(row: u32, lane: u32) {
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //end
   let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
+  var peak = 0.0;
   //for j in NORMED
   if (i$j < COLS / 8u) {
     let lo = v$j.lo * scale * g$j.lo;
@@ -61,8 +64,10 @@ fn norm_row(row: u32, lane: u32) {
     normed[first + 2u * i$j + 1u] = hi;
     row_vectors[i$j] = lo;
     row_vectors[COLS / 8u + i$j] = hi;
+    peak = seen(peak, Vec8(lo, hi));
   }
   //end
+  note(row, lane, peak);
   workgroupBarrier();
 }
 

@@ -144,7 +144,7 @@ export interface TensorMatrices {
   readonly shards: ReadonlyMap<Shard, TensorShard>;
   /**
    * f32 [rows] of each shard of experts. Their weights are f16 times their rows' scales since they were
-   * loaded: no other kernel takes them. Both matrices of a mixture are here, or none.
+   * loaded, in the order of tile_weights.wgsl: no other kernel takes them. Both matrices of a mixture are here, or none.
    */
   readonly experts: ReadonlyMap<Shard, Operand>;
   /** Of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */

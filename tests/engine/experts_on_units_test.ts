@@ -39,7 +39,7 @@ function values(words: Uint32Array): Float32Array {
   return new Float32Array(Uint32Array.from(halves, (half) => half << 16).buffer);
 }
 
-Deno.test("experts are f16 times their rows' scales; a layer with a faulty row stays as it is", async () => {
+Deno.test("experts are f16 times their rows' scales, in groups of rows; a layer with a faulty row stays as it is", async () => {
   const gpu = await openGpu();
   const { loaded, mixtures: [first, last] } = await load(gpu);
   const [weights, faulty] = [first!.gateUp, last!.down];
@@ -59,7 +59,14 @@ Deno.test("experts are f16 times their rows' scales; a layer with a faulty row s
   assert.equal(rows.length, shard.rows);
   const after = new Float16Array((await words(gpu, weights))[0]!.buffer);
   const wanted = values(before).map((value, i) => value * rows[Math.floor(i / weights.cols)]!);
-  assert.deepEqual(Float32Array.from(after), wanted);
+  // In the order of tile_weights.wgsl: eights of k of groups of rows.
+  const [group, eights] = [UNIT.n / 2, weights.cols / 8];
+  const inOrder = wanted.map((_, i) => {
+    const eight = Math.floor(i / 8);
+    const row = Math.floor(eight / eights / group) * group + eight % group;
+    return wanted[row * weights.cols + Math.floor(eight / group) % eights * 8 + i % 8]!;
+  });
+  assert.deepEqual(Float32Array.from(after), inOrder);
 });
 
 Deno.test("mixtures of a device with matrix units go there at every number of rows", async () => {

@@ -1,6 +1,6 @@
-// Mixtures on the kernels of hardware: the goldens, and models wide enough for staged experts, the router in
-// one dispatch and shared experts in the stack, whose logits are near those of the software
-// adapter's kernels, and of the same bits at any number of rows.
+// Mixtures on the kernels of hardware, matrix units where EYRIE_WEBGPU=dawn has any: the goldens, and models
+// wide enough for staged experts, the router in one dispatch and shared experts in the stack, whose
+// logits are near those of the software adapter's kernels, and of the same bits at any number of rows.
 
 import assert from "node:assert/strict";
 import { checkModel } from "../../src/engine/check/check.ts";
@@ -26,9 +26,11 @@ import { folderOf } from "./speculated.ts";
 
 const GOLDENS = ["mixtral", "qwen3_moe", "deepseek_v2_lite", "deepseek_v2_groups", "deepseek_v3"];
 
+/** Software has no matrix units. */
 async function adapter(software: boolean): Promise<Gpu> {
   const gpu = await openGpu();
-  return { ...gpu, info: { ...gpu.info, software } };
+  const matrixUnit = software ? undefined : gpu.matrixUnit;
+  return { ...gpu, info: { ...gpu.info, software }, matrixUnit };
 }
 
 for (const name of GOLDENS) {
@@ -181,8 +183,12 @@ for (const [name, format] of CASES) {
     const hardware = await open(name, { software: false, quantize });
     const kernels = kernelsOf(hardware);
     assert.match(kernels, /router_bf16/);
-    assert.ok(kernels.includes(`expert_matmul_${format}_swiglu_1x2_staged`), kernels);
+    const units = hardware.gpu.matrixUnit !== undefined && format === "bf16";
+    const gateUp = units ? "tensor_halved_swiglu_noted" : `matmul_${format}_swiglu_1x2_staged`;
+    assert.ok(kernels.includes(`expert_${gateUp}`), kernels);
     assert.match(kernels, /rms_norm_experts_/);
+    // Whatever goes to matrix units in one row has had its scales noted.
+    if (units) assert.doesNotMatch(kernels, /row_scales/);
     const [whole = new Map(), ...parts] = await allLogits(hardware);
     for (const part of parts) {
       for (const [row, bits] of part) assert.deepEqual(bits, whole.get(row), row);

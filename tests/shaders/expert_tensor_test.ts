@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../shaders/experts/expert_tensor.ts";
-import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { tileWeights } from "../../shaders/experts/tile_weights.ts";
+import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { Precision } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -18,7 +19,7 @@ const half = (unit?.m ?? 8) / 2;
 
 const COLS = 192;
 /** Of an expert: several workgroups of columns, the last one not whole. */
-const ROWS = 46;
+const ROWS = 40;
 const NOTHING = 0xffffffff;
 /** Jobs of each expert. */
 const LOADS = [1, 0, 15, 40, 17, 2, 0];
@@ -76,12 +77,13 @@ async function product(
   for (const count of SHARDS) {
     const shardRows = count * ROWS;
     const part = VALUES.subarray(first * ROWS * COLS, (first + count) * ROWS * COLS);
-    const operand = device.words(packed("bf16", part));
+    const weights = device.words(packed("bf16", part));
+    const operand = device.filled(part.length / 2);
     const [wScales, faults] = [device.filled(shardRows), device.filled(shardRows)];
     const shape = { rows: shardRows, cols: COLS };
     await device.run([
-      weightScales({ weights: operand, scales: wScales, faults }, shape),
-      halveWeights({ weights: operand, scales: wScales }, shape),
+      weightScales({ weights, scales: wScales, faults }, shape),
+      tileWeights({ weights, scales: wScales, tiles: operand }, { ...shape, unit }),
       expertTensor(
         { x: input, out, lists, wScales, xScales },
         {

@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
 import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
 import { unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
-import { halveWeights, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { tileWeights } from "../../shaders/experts/tile_weights.ts";
+import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, type Shard, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
@@ -18,7 +19,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 const { limits, matrixUnit } = device.gpu;
 const unit = matrixUnit as MatrixUnit;
 
-const [EXPERTS, TOP_K, N, K] = [5, 2, 36, 96];
+const [EXPERTS, TOP_K, N, K] = [5, 2, 40, 96];
 /** Every tile of expert_unit_tiles.ts is met; some experts have many jobs, others few. */
 const ROWS = [1, 3, 15, 40, 90];
 const MOST = Math.max(...ROWS);
@@ -29,26 +30,35 @@ function choice(r: number): number[] {
 }
 
 const VALUES = weights("bf16", EXPERTS * N, K);
-const upload = () =>
-  uploadMatrix(device, VALUES, { format: "bf16", cols: K, shards: [2 * N, 3 * N] });
+const upload = (values = VALUES, shards = [2 * N, 3 * N]) =>
+  uploadMatrix(device, values, { format: "bf16", cols: K, shards });
 
 const CASES = [["swiglu", "f32"], ["store", "f32"], ["store", "f16"]] as const;
 
-/** Two shards, scaled. */
-async function onUnits(): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
-  const matrix = upload();
+/** Shards, scaled; default two. */
+async function onUnits(
+  ...of: Parameters<typeof upload>
+): Promise<{ matrix: Matrix; tensor: TensorMatrices }> {
+  const matrix = upload(...of);
   const experts = new Map<Shard, Operand>();
+  const shards: Shard[] = [];
   for (const shard of matrix.shards) {
+    const tiles = device.filled(shard.rows * K / 2);
+    const tiled = { ...shard, operand: tiles };
     const of = { scales: device.filled(shard.rows), faults: device.filled(shard.rows) };
     const shape = { rows: shard.rows, cols: K };
     await device.run([
       weightScales({ weights: shard.operand, ...of }, shape),
-      halveWeights({ weights: shard.operand, scales: of.scales }, shape),
+      tileWeights({ weights: shard.operand, scales: of.scales, tiles }, { ...shape, unit }),
     ]);
-    experts.set(shard, of.scales);
+    shards.push(tiled);
+    experts.set(tiled, of.scales);
   }
-  const xScales = device.filled(MOST * TOP_K);
-  return { matrix, tensor: { unit, limits, shards: new Map(), experts, xScales } };
+  const xScales = device.filled(MOST * (TOP_K + 1));
+  return {
+    matrix: { ...matrix, shards },
+    tensor: { unit, limits, shards: new Map(), experts, xScales },
+  };
 }
 
 /** How far outputs are from the other kernels', beside the largest. */
@@ -99,6 +109,100 @@ for (const [epilogue, precision] of CASES) {
   });
 }
 
+Deno.test({
+  name: "experts on matrix units note the scales of what they gate",
+  ignore: matrixUnit === undefined,
+  async fn() {
+    const { matrix, tensor } = await onUnits();
+    for (const rows of [1, 3, 40]) {
+      const jobs = { rows, topK: TOP_K, numExperts: EXPERTS };
+      const all = { ...jobs, tile: unitTile(jobs, unit) };
+      const rules = { ...tuning(true), tensor };
+      const lists = {
+        experts: device.words(Array.from({ length: rows }, (_, r) => choice(r)).flat()),
+        tiles: device.filled(tileWords(jobs, rules, unit)),
+      };
+      const count = rows * TOP_K;
+      // Rows of several sizes.
+      const x = device.floats(
+        numbers(rows * K, 3).map((value, i) => value * 10 ** ((i / K | 0) % 5)),
+      );
+      const of = {
+        ...all,
+        tuning: rules,
+        epilogue: "swiglu",
+        perJob: false,
+        label: "test",
+      } as const;
+      const [out, plain, scales] = [0, 1, 2].map((i) =>
+        device.filled(i === 2 ? count : count * N / 2, 2 ** 74)
+      ) as [Operand, Operand, Operand];
+      await device.run([
+        ...expertTiles(lists, { ...of, matrix }),
+        ...expertMatmul({ matrix, x, out, noted: scales, ...lists }, of),
+        ...expertMatmul({ matrix, x, out: plain, ...lists }, of),
+      ]);
+      assert.deepEqual(await device.readWords(out), await device.readWords(plain));
+      const found = device.filled(count);
+      await device.run([rowScales({ x: out, scales: found }, { rows: count, cols: N / 2 })]);
+      assert.deepEqual(await device.readWords(scales), await device.readWords(found));
+    }
+  },
+});
+
+/** Rows of the last `shared` experts as those of one MLP: [gate; up], or down's by output. */
+function asOneMlp(values: Float32Array, gated: boolean, shared: number): Float32Array {
+  const first = EXPERTS - shared;
+  const places = gated
+    ? [0, N / 2].flatMap((begin) =>
+      Array.from({ length: shared * N / 2 }, (_, i) => [i / (N / 2) | 0, begin + i % (N / 2)])
+    )
+    : Array.from({ length: shared * N }, (_, i) => [i % shared, i / shared | 0]);
+  const rows = places.flatMap(([e = 0, c = 0]) => {
+    const at = (first + e) * N + c;
+    return [...values.subarray(at * K, (at + 1) * K)];
+  });
+  return Float32Array.from([...values.subarray(0, first * N * K), ...rows]);
+}
+
+Deno.test({
+  name: "experts on matrix units: those that every row has are parts of one MLP",
+  ignore: matrixUnit === undefined,
+  async fn() {
+    const shared = 2;
+    const [topK, routed] = [1 + shared, EXPERTS - shared];
+    for (const epilogue of ["swiglu", "store"] as const) {
+      const perJob = epilogue === "store";
+      const apart = await onUnits();
+      const one = await onUnits(asOneMlp(VALUES, !perJob, shared), [EXPERTS * N]);
+      for (const rows of [1, 7]) {
+        const experts = Array.from(
+          { length: rows },
+          (_, r) => [r % routed, routed, routed + 1],
+        ).flat();
+        const x = device.floats(numbers(rows * (perJob ? topK : 1) * K, 3));
+        const jobs = { rows, topK, numExperts: EXPERTS };
+        const run = async ({ matrix, tensor }: typeof apart, shared: number) => {
+          const rules = { ...tuning(true), tensor };
+          const tile = unitTile(jobs, unit);
+          const of = { ...jobs, tile, tuning: rules, epilogue, perJob, shared, label: "test" };
+          const lists = {
+            experts: device.words(experts),
+            tiles: device.filled(tileWords(jobs, rules, unit)),
+          };
+          const out = device.filled(rows * topK * (perJob ? N : N / 2));
+          await device.run([
+            ...expertTiles(lists, { ...of, matrix }),
+            ...expertMatmul({ matrix, x, out, ...lists }, of),
+          ]);
+          return await device.readWords(out);
+        };
+        assert.deepEqual(await run(one, shared), await run(apart, 0), `${epilogue}, ${rows} rows`);
+      }
+    }
+  },
+});
+
 Deno.test("tiles of experts: one job alone, half a unit's rows, or the unit's rows up to four times", () => {
   const of = { topK: 8, numExperts: 128 };
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
@@ -113,5 +217,6 @@ Deno.test("experts that matrix units do not take: other formats, odd rows, narro
   assert.ok(fitsExpertUnits(bf16, of));
   assert.ok(!fitsExpertUnits({ ...bf16, format: "q8" }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, rows: 60 }, of));
+  assert.ok(!fitsExpertUnits({ ...bf16, rows: 48 }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, cols: 40 }, of));
 });

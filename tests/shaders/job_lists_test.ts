@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { jobLists, listWords, mostTiles } from "../../shaders/experts/job_lists.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { shuffled } from "../gpu/numbers.ts";
 
@@ -25,7 +26,8 @@ function choices({ rows, topK, numExperts }: Case): number[] {
 async function listed(experts: readonly number[], of: Case): Promise<number[][]> {
   const words = listWords(of, of.tile);
   const tiles = device.words(new Uint32Array(words).fill(12345));
-  await device.run([jobLists({ experts: device.words(experts), tiles }, { ...of, label: "test" })]);
+  const shape = { ...of, tuning: tuning(of.software, device.gpu.limits), label: "test" };
+  await device.run([jobLists({ experts: device.words(experts), tiles }, shape)]);
   const found = [...await device.readWords(tiles)].slice(0, words);
   return Array.from(
     { length: mostTiles(of, of.tile) },

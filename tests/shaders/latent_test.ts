@@ -3,7 +3,8 @@ import { attention, partialWords } from "../../shaders/attention/attention.ts";
 import { type LatentHeads, type LatentInput, latentPrepare } from "../../shaders/latent/latent.ts";
 import { latentAttention, latentPartialWords } from "../../shaders/latent/latent_attention.ts";
 import { latentRunsValue, latentValue } from "../../shaders/latent/latent_value.ts";
-import type { Operand } from "../../src/gpu/kernel.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { bytesOf, type Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
@@ -75,6 +76,16 @@ function unused() {
   };
 }
 
+/** The largest scale, which who notes scales lowers. */
+const LARGEST = 2 ** 74;
+
+/** As a dispatch of its own finds them. */
+async function scalesOf(x: Operand, rows: number): Promise<Uint32Array> {
+  const scales = device.filled(rows);
+  await device.run([rowScales({ x, scales }, { rows, cols: bytesOf(x) / 4 / rows })]);
+  return await device.readWords(scales);
+}
+
 /** How a launch is made where nothing says otherwise. */
 const KEEPING = { eps: 1e-6, tablePages: 1, kvDtype: "f32" } as const;
 
@@ -123,7 +134,8 @@ for (
     const mixed = numbers(count * heads * (rank + rope), 2);
     const out = device.filled(count * heads * value);
     const shape = { ...of, count, tuning: tuning(software), label: "test" };
-    await device.run([latentValue({ kvB, attentionOutput: device.floats(mixed), out }, shape)]);
+    const attentionOutput = device.floats(mixed);
+    await device.run([latentValue({ kvB, attentionOutput, out }, shape)]);
     const wanted = Array.from({ length: count * heads * value }, (_, at) => {
       const [query, d] = [Math.floor(at / value), at % value];
       const first = (query % heads * (nope + value) + nope + d) * rank;
@@ -132,6 +144,10 @@ for (
       return sum;
     });
     assertClose(await device.readFloats(out), wanted, 1e-5, "values");
+    const [again, scales] = [device.filled(count * heads * value), device.filled(count, LARGEST)];
+    await device.run([latentValue({ kvB, attentionOutput, out: again, scales }, shape)]);
+    assert.deepEqual(await device.readWords(again), await device.readWords(out));
+    assert.deepEqual(await device.readWords(scales), await scalesOf(out, count));
   });
 }
 
@@ -267,7 +283,8 @@ async function attended(
   };
   const buffers = { q: absorbed, rows, pages, out: mixed, partial };
   const launch = { ...common, perSlot, paths, scale: (nope + ropeDim) ** -0.5 };
-  const [value, shape] = [{ kvB, out }, { ...LITE, ...common }];
+  const scales = device.filled(count, LARGEST);
+  const [value, shape] = [{ kvB, out, scales }, { ...LITE, ...common }];
   await device.run([
     latentPrepare(
       {
@@ -284,6 +301,7 @@ async function attended(
       }),
     ...tiled === "merged" ? [] : [latentValue({ ...value, attentionOutput: mixed }, shape)],
   ]);
+  assert.deepEqual(await device.readWords(scales), await scalesOf(out, count));
   const found = await device.readWords(out);
   return given.map((_, r) => found.slice(r * heads * valueDim, (r + 1) * heads * valueDim));
 }

@@ -68,7 +68,7 @@ for (const lanes of [16, 512]) {
 
 for (const lanes of [1, 16, 256, 512]) {
   Deno.test(`rms_norm: notes the scale of what it writes, ${lanes} lanes`, async () => {
-    const [rows, cols, stride] = [5, 4104, 64];
+    const [rows, cols, stride, jobs] = [5, 4104, 64, 3];
     // Rows of all sizes, one of zeros; the largest number anywhere in a row.
     const x = numbers(rows * cols, 9).map((value, i) =>
       value * [1, 1e-9, 0, 1e9, 1][i / cols | 0]!
@@ -76,11 +76,11 @@ for (const lanes of [1, 16, 256, 512]) {
     for (const r of [0, 1, 3, 4]) x[r * cols + r * 997 % cols]! *= 40;
     const [out, plain] = [device.filled(rows * cols), device.filled(rows * cols)];
     const scales = device.filled(stride, LEFT_ALONE);
-    const lowered = device.filled(2 * stride, LEFT_ALONE);
+    const lowered = device.filled(stride + (rows + 1) * jobs, LEFT_ALONE);
     const weight = device.floats(numbers(cols, 1));
     const [from, shape] = [{ x: device.floats(x) }, { rows, cols, eps: EPS, lanes, label: "test" }];
     await device.run(
-      rmsNorm({ from, weight, out, noted: { normed: scales, lowered, stride } }, shape),
+      rmsNorm({ from, weight, out, noted: { normed: scales, lowered, stride, jobs } }, shape),
     );
     await device.run(rmsNorm({ from, weight, out: plain }, shape));
     assert.deepEqual(await device.readWords(out), await device.readWords(plain));
@@ -90,8 +90,9 @@ for (const lanes of [1, 16, 256, 512]) {
     const expected = [...await device.readFloats(found), ...left];
     assert.deepEqual([...await device.readFloats(scales)], expected);
     // Those of the other inputs are the largest.
-    const cleared = [...Array<number>(rows).fill(2 ** 74), ...left];
-    assert.deepEqual([...await device.readFloats(lowered)], [...cleared, ...cleared]);
+    const cleared = Array<number>((1 + jobs) * rows).fill(2 ** 74);
+    const others = [...cleared.slice(0, rows), ...left, ...cleared.slice(rows), ...alone(jobs)];
+    assert.deepEqual([...await device.readFloats(lowered)], others);
   });
 }
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import type { Routing } from "../../shaders/router/route.ts";
-import { canRoute, router } from "../../shaders/router/router.ts";
+import type { RowScales } from "../../shaders/norm/rms_norm.ts";
+import { canRoute, router, routerNotes } from "../../shaders/router/router.ts";
+import { rowScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
@@ -87,7 +89,11 @@ function inputs(of: Case, rows: number) {
   };
 }
 
-async function run(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>) {
+async function run(
+  of: Case,
+  { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>,
+  noted?: RowScales,
+) {
   const { format, cols, numExperts, topK, shared, splitK } = of;
   const rows = x.length / cols;
   const launch = tuning(false, of.limits);
@@ -102,7 +108,7 @@ async function run(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof 
   await device.run([router({
     ...{ matrix: table, bias: device.floats(bias), x: stream, norm: device.floats(norm) },
     sums: device.floats(Float32Array.from(sums.flatMap((part) => [...part]))),
-    ...{ normed, experts, weights: shares },
+    ...{ normed, experts, weights: shares, noted },
   }, { ...of, rows, splitK, eps: EPS, tuning: launch, label: "test" })]);
   return {
     x: await device.readFloats(stream),
@@ -165,6 +171,36 @@ for (const [name, of] of Object.entries(CASES)) {
     }
   });
 }
+
+Deno.test({
+  name: "router: notes the scales of what it norms, and raises the others",
+  ignore: !routerNotes({ storageBuffers: device.gpu.limits.maxStorageBuffersPerShaderStage }),
+  async fn() {
+    for (const one of [PLAIN, CASES["DeepSeek-V3"]!]) {
+      const [rows, stride, jobs] = [5, 64, 3];
+      const given = inputs(one, rows);
+      // Rows of all sizes, one of zeros.
+      const sized = (_: number, i: number) => [1, 1e-9, 0, 1e9, 1][i / one.cols | 0]!;
+      const weighed = (x: Float32Array) => x.map((value, i) => value * sized(value, i));
+      const rated = { ...given, x: weighed(given.x), sums: given.sums.map(weighed) };
+      const noted = {
+        ...{ normed: device.filled(rows), stride, jobs },
+        lowered: device.filled(stride + rows * jobs, 3),
+      };
+      const found = await run(one, rated, noted);
+      assert.deepEqual(found, await run(one, rated));
+      const scales = device.filled(rows);
+      const x = device.floats(found.normed);
+      await device.run([rowScales({ x, scales }, { rows, cols: one.cols })]);
+      assert.deepEqual(await device.readWords(noted.normed), await device.readWords(scales));
+      const raised = Array.from(
+        { length: stride + rows * jobs },
+        (_, i) => i < rows || i >= stride ? 2 ** 74 : 3,
+      );
+      assert.deepEqual([...await device.readFloats(noted.lowered)], raised);
+    }
+  },
+});
 
 Deno.test("router: software adapters, cut routers and little workgroup memory take other kernels", () => {
   const table = (cols: number, shards: number[]) =>

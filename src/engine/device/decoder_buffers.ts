@@ -16,6 +16,7 @@ import {
   type LayerSpec,
   type MixtureMlp,
   mostJobs,
+  mostRowJobs,
   ropeWidth,
 } from "../../model/config/layer_spec.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
@@ -94,7 +95,7 @@ export function decoderContext(
     scratch: {
       ...scratch(gpu, name, config, { rows: maxRows(capacity), unit: shared.tensor?.unit }),
       partial: shared.partial,
-      scales: shared.tensor && rowScales(gpu, name, maxRows(capacity)),
+      scales: shared.tensor && rowScales(gpu, name, config, maxRows(capacity)),
     },
     ropes: config.ropes.map((rope, i) =>
       vectorBuffer(gpu, `${name}.ropes.${i}`, ropeTable(rope, width, lengths))
@@ -124,10 +125,14 @@ export function partialSums(
 }
 
 /** The rows of each input begin where a binding may. */
-function rowScales(gpu: Gpu, name: string, rows: number): RowScales {
+function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number): RowScales {
   const stride = Math.ceil(4 * rows / ALIGNMENT) * ALIGNMENT / 4;
   const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
-  return { normed: words("scales", rows), lowered: words("lowered", 2 * stride), stride };
+  const jobs = mostRowJobs(layers);
+  return {
+    ...{ normed: words("scales", rows), lowered: words("lowered", stride + jobs * rows) },
+    ...{ stride, jobs },
+  };
 }
 
 function scratch(

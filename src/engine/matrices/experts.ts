@@ -1,6 +1,7 @@
 /** Which mixtures of experts go to the device's matrix units, and their weights as those take them. */
 import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
-import { halveWeights, weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
+import { tileWeights } from "../../../shaders/experts/tile_weights.ts";
+import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
@@ -18,9 +19,16 @@ interface Candidate {
   readonly offset: number;
 }
 
+/** Most bytes of weights that are put in order at a time. */
+const STAGED_BYTES = 64 << 20;
+
+/** Rows whose weights and scales begin where a binding may, and the most that one dispatch has. */
+const ROW_STEP = ALIGNMENT / 2;
+const MOST_ROWS = 1 << 16;
+
 /**
- * Scales the experts of all mixtures whose bf16 matrices fit, in their place: they are f16 after it. A
- * layer with a number that f16 cannot hold beside its row's largest stays as it is, for the other kernels.
+ * Scales the experts of all mixtures whose bf16 matrices fit, in their place: they are f16 after it, in
+ * the order of tile_weights.wgsl. A layer with a number that f16 cannot hold beside its row's largest stays as it is, for the other kernels.
  *
  * @returns the scales, f32 [rows] of each shard.
  */
@@ -35,6 +43,10 @@ export async function scaleExperts(
   const most = Math.max(...layers.flat().map(({ shard }) => shard.rows));
   const buffer = storage(gpu.device, "tensor.experts.scales", bytes);
   const faults = { buffer: storage(gpu.device, "tensor.experts.faults", 4 * most) };
+  const widest = Math.max(
+    ...layers.flat().map(({ shard, cols }) => stagedRows(shard, cols) * cols),
+  );
+  const staging = { buffer: storage(gpu.device, "tensor.experts.staging", 2 * widest) };
   const make = compiler(gpu);
   for (const layer of layers) {
     const parts = layer.map(({ shard, cols, offset }) => ({
@@ -43,14 +55,50 @@ export async function scaleExperts(
     let faulty = false;
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
     if (faulty) continue;
-    const plan = parts.map(({ shard: { operand, rows }, cols, scales }) =>
-      halveWeights({ weights: operand, scales }, { rows, cols })
-    );
-    submit(gpu, await make.compile(plan));
-    for (const { shard, scales: own } of parts) scales.set(shard, own);
+    for (const part of parts) {
+      await tile(gpu, make, part, { unit: of.unit, staging });
+      scales.set(part.shard, part.scales);
+    }
   }
   faults.buffer.destroy();
+  staging.buffer.destroy();
   return scales;
+}
+
+/** Rows that are put in order at a time. */
+function stagedRows({ rows }: Pick<Shard, "rows">, cols: number): number {
+  const steps = Math.max(1, Math.floor(STAGED_BYTES / (2 * cols * ROW_STEP)));
+  return Math.min(rows, MOST_ROWS, steps * ROW_STEP);
+}
+
+/** Puts the weights of a shard in order, as many rows at a time as `staging` holds. */
+async function tile(
+  gpu: Gpu,
+  make: Compiler,
+  { shard, cols, scales }: {
+    readonly shard: Shard;
+    readonly cols: number;
+    readonly scales: Operand;
+  },
+  { unit, staging }: { readonly unit: MatrixUnit; readonly staging: Operand },
+): Promise<void> {
+  const { operand: { buffer, offset = 0 }, rows } = shard;
+  const step = stagedRows(shard, cols);
+  for (let first = 0; first < rows; first += step) {
+    const count = Math.min(step, rows - first);
+    const weights = { buffer, offset: offset + 2 * cols * first, size: 2 * cols * count };
+    const own = {
+      buffer: scales.buffer,
+      offset: (scales.offset ?? 0) + 4 * first,
+      size: 4 * count,
+    };
+    const tiles = { ...staging, size: weights.size };
+    const plan = [tileWeights({ weights, scales: own, tiles }, { unit, rows: count, cols })];
+    submit(gpu, await make.compile(plan));
+    const encoder = gpu.device.createCommandEncoder();
+    encoder.copyBufferToBuffer(staging.buffer, 0, buffer, weights.offset, weights.size);
+    gpu.device.queue.submit([encoder.finish()]);
+  }
 }
 
 /** Writes the scales of a shard; whether one of its numbers is no f16 beside its row's largest. */
@@ -70,15 +118,15 @@ async function hasFaults(
   return new Uint32Array(await readBuffer(gpu, faults)).some((count) => count > 0);
 }
 
-/** The matrices of each layer's experts, of layers where both fit and shared experts are apart. */
+/** The matrices of each layer's experts, of layers where both fit. */
 function mixtures(
   { target, standalone }: LoadedWeights,
   of: { readonly unit: MatrixUnit; readonly limits: TensorLimits },
 ): Matrix[][] {
   const layers = [...target.weights.layers, ...standalone?.weights.model.layers ?? []];
   return layers.flatMap(({ mlp }) => {
-    if (mlp.kind !== "mixture" || mlp.stacked > 0) return [];
-    const { numExperts } = mlp.spec.routing;
+    if (mlp.kind !== "mixture") return [];
+    const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
     return both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts })) ? [both] : [];
   });

@@ -29,10 +29,14 @@ export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: 
     ...[head, ...own ? [own.head] : []],
     ...draft ? [draft.weights.fc, draft.weights.head] : [],
   ]);
-  const all = [...layers, ...own?.layers ?? [], ...draft ? [draft.weights.layer] : []]
-    .map(layerMatrices);
+  const every = [...layers, ...own?.layers ?? [], ...draft ? [draft.weights.layer] : []];
+  const all = every.map(layerMatrices);
+  const routers = every.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.router] : []);
   return [
-    ...[...heads, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({ matrix, splitK: 1 })),
+    ...[...heads, ...routers, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({
+      matrix,
+      splitK: 1,
+    })),
     ...all.flatMap(({ ends }) => ends)
       .map((matrix) => ({ matrix, splitK: splitKOf(matrix, tuning) })),
   ];
@@ -59,14 +63,15 @@ export function unmeasured(
   );
 }
 
-/** Of a layer: matrices whose sums leave whole, and those that end a branch. */
-function layerMatrices({ attention, mlp }: DecoderLayer): { plain: Matrix[]; ends: Matrix[] } {
+/** Of a layer: matrices whose sums leave whole, and those that end a branch; the router apart. */
+export function layerMatrices(
+  { attention, mlp }: Pick<DecoderLayer, "attention" | "mlp">,
+): { plain: Matrix[]; ends: Matrix[] } {
   const dense = (weights: DenseWeights | undefined) =>
     weights ? { plain: [weights.gateUp], ends: [weights.down] } : { plain: [], ends: [] };
   const made = mlp.kind === "dense" ? dense(mlp) : dense(mlp.shared);
-  const router = mlp.kind === "mixture" ? [mlp.router] : [];
   const into = attention.kind === "heads" ? [attention.qkv] : projectionsOf(attention.input);
-  return { plain: [...into, ...router, ...made.plain], ends: [attention.o, ...made.ends] };
+  return { plain: [...into, ...made.plain], ends: [attention.o, ...made.ends] };
 }
 
 function projectionsOf(input: LatentProjections): Matrix[] {

@@ -20,7 +20,7 @@ import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { scaleExperts } from "./experts.ts";
-import { matmulsOf } from "./matmuls.ts";
+import { layerMatrices, matmulsOf } from "./matmuls.ts";
 
 /** What matrix units are to multiply, and how. */
 export interface UnitsChoice {
@@ -141,15 +141,12 @@ function shapeOf({ shard: { rows }, matrix: { cols } }: Candidate) {
 /** Storage buffers that no matmul on matrix units exceeds: beyond the adapter's it would go elsewhere. */
 const MOST_BOUND = 12;
 
-/** Shards that nothing but `matmul` reads: of dense layers, and of heads that are no embedding. */
+/** Shards that nothing but `matmul` reads: of layers, and of heads that are no embedding. */
 function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
   const causal = [target.weights, ...standalone ? [standalone.weights.model] : []];
   const models = [...causal, ...draft ? [draft.weights] : []];
   const layers = [...causal.flatMap(({ layers }) => layers), ...draft ? [draft.weights.layer] : []];
-  const ofLayers = layers.flatMap(({ attention, mlp }) => [
-    ...attention.kind === "heads" ? [attention.qkv, attention.o] : [],
-    ...mlp.kind === "dense" ? [mlp.gateUp, mlp.down] : [],
-  ]);
+  const ofLayers = layers.map(layerMatrices).flatMap(({ plain, ends }) => [...plain, ...ends]);
   const shardsOf = (matrices: readonly Matrix[]) =>
     new Set(matrices.flatMap(({ shards }) => shards));
   return shardsOf([...models.map(({ head }) => head), ...ofLayers])

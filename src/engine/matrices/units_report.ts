@@ -32,9 +32,9 @@ export function unitsReport(
       ? undefined
       : whyNot([matrix], (matrix) => fitsUnits(matrix, { unit, limits, splitK }))
   );
-  const experts = mixturesOf(loaded).flatMap(({ gateUp, down, spec: { routing } }) => {
+  const experts = mixturesOf(loaded).flatMap(({ gateUp, down, stacked, spec: { routing } }) => {
     const both = [gateUp, down];
-    const of = { unit, limits, numExperts: routing.numExperts };
+    const of = { unit, limits, numExperts: routing.numExperts + stacked };
     const there = both.every((matrix) => isOnUnits(matrix, loaded.tensor?.experts));
     const why = there
       ? undefined

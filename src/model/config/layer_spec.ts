@@ -141,6 +141,11 @@ export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number 
   return shared?.activation === "silu" && Number.isInteger(count) ? count : 0;
 }
 
+/** Most gated MLPs of a row in any layer. */
+export function mostRowJobs(layers: readonly Pick<LayerSpec, "mlp">[]): number {
+  return Math.max(...layers.map(({ mlp }) => mlp.kind === "mixture" ? mostJobs(mlp) : 1));
+}
+
 /** Most experts of a row, shared ones counted. */
 export function mostJobs(spec: MixtureMlp): number {
   return spec.routing.topK + sharedExperts(spec);

@@ -78,7 +78,7 @@ export function attentionBlock(
 ): Block {
   const { attention: weights, norms, kv, label } = layer;
   const left = weights.kind === "latent"
-    ? latentAttention(context, { weights, kv, label }, { input: input.x, of })
+    ? latentAttention(context, { weights, kv, label }, { input, of })
     : headAttention(context, { weights, kv, label }, { input, of });
   return joined(context, left, norms.attention, {
     ...input,

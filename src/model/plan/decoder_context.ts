@@ -56,7 +56,7 @@ export type ScaledInput = "normed" | "attentionOutput" | "act";
 /** Most rows whose scales many workgroups lower together: beyond, finding them takes little of the time. */
 const MOST_LOWERED = 16;
 
-/** Scales of the rows of an input, f32 [rows]; undefined where nobody notes them. */
+/** Scales of the rows of an input, f32 [rows], of `act` [jobs]; undefined where nobody notes them. */
 export function scalesOf(
   { scratch: { scales } }: DecoderContext,
   input: ScaledInput,
@@ -64,9 +64,10 @@ export function scalesOf(
 ): Operand | undefined {
   if (input === "normed") return scales?.normed;
   if (!scales || rows > MOST_LOWERED) return undefined;
-  const { lowered: { buffer, offset = 0 }, stride } = scales;
-  const before = input === "act" ? 4 * stride : 0;
-  return { buffer, offset: offset + before, size: 4 * stride };
+  const { lowered: { buffer, offset = 0, size = buffer.size - offset }, stride } = scales;
+  return input === "act"
+    ? { buffer, offset: offset + 4 * stride, size: size - 4 * stride }
+    : { buffer, offset, size: 4 * stride };
 }
 
 /** What mixtures of experts write beside `act`, which is [rows, topK, intermediate] for them. */

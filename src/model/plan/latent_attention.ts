@@ -30,7 +30,9 @@ import {
   type LayerKv,
   type LayerSource,
   type RowsOf,
+  scalesOf,
 } from "./decoder_context.ts";
+import type { BranchInput } from "./branch_input.ts";
 import { headsOf, type LatentAttention } from "../config/layer_spec.ts";
 
 /** What makes queries and latents of the input. */
@@ -112,31 +114,35 @@ interface Kept {
 export function latentAttention(
   context: DecoderContext,
   kept: Kept,
-  { input, of }: { readonly input: Operand; readonly of: RowsOf },
+  { input, of }: { readonly input: Pick<BranchInput, "x" | "xScales">; readonly of: RowsOf },
 ): Branch {
   const { label, weights: { o } } = kept;
   const end = { rows: of.count, end: "sums", label: `${label}.o` } as const;
-  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv }, end);
+  const scales = input.xScales && scalesOf(context, "attentionOutput", of.count);
+  const out = branchEnd(context, { matrix: o, x: context.scratch.qkv, xScales: scales }, end);
   const plan = [
     ...prepared(context, kept, input, of),
-    ...attended(context, kept, of),
+    ...attended(context, kept, { of, scales }),
     ...out.plan,
   ];
   return { ...out, plan };
 }
 
-/** qkv = values of attention of q over the pages. */
+/** qkv = values of attention of q over the pages; `scales` are of its rows. */
 function attended(
   context: DecoderContext,
   { weights: { spec, kvB }, kv: { keys, values }, label }: Kept,
-  { rows, count, perSlot, paths = false }: RowsOf,
+  { of: { rows, count, perSlot, paths = false }, scales }: {
+    readonly of: RowsOf;
+    readonly scales: Operand | undefined;
+  },
 ): Dispatch[] {
   const { tuning, scratch: { q, attentionOutput: mixed, partial, qkv: out }, pages } = context;
   const heads = headsOf(spec, context);
   const launch = { count, perSlot, paths, tuning, label: `${label}.attention`, scale: spec.scale };
   const buffers = { q, rows, pages, partial, out: mixed };
   const valueShape = { ...latentHeads(spec), count, tuning, label: `${label}.value` };
-  const value = () => latentValue({ kvB, attentionOutput: mixed, out }, valueShape);
+  const value = () => latentValue({ kvB, attentionOutput: mixed, out, scales }, valueShape);
   if (!tilesLatents(heads, tuning)) {
     return [...attention({ ...buffers, keys, values }, { ...heads, ...launch }), value()];
   }
@@ -145,7 +151,7 @@ function attended(
   return mergesRuns(valueShape)
     ? tiledAttention(latents, {
       ...tiled,
-      finish: (runs) => latentRunsValue({ kvB, out }, runs, valueShape),
+      finish: (runs) => latentRunsValue({ kvB, out, scales }, runs, valueShape),
     })
     : [...tiledAttention(latents, tiled), value()];
 }
@@ -154,14 +160,14 @@ function attended(
 function prepared(
   context: DecoderContext,
   kept: Kept,
-  input: Operand,
+  { x: input, xScales }: Pick<BranchInput, "x" | "xScales">,
   of: RowsOf,
 ): Dispatch[] {
   const { tuning, scratch: { q, qkv, attentionOutput } } = context;
   const { weights: { spec, input: made }, label } = kept;
   const { numHeads, nopeDim, ropeDim } = spec;
   const product = (matrix: Matrix, x: Operand, out: Operand, role: string) =>
-    matmul({ matrix, x, out }, {
+    matmul({ matrix, x, xScales: x === input ? xScales : undefined, out }, {
       ...{ rows: of.count, epilogue: "store", tuning },
       label: `${label}.${role}`,
     });

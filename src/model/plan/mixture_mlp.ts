@@ -5,8 +5,9 @@ import {
   expertTile,
   expertTiles,
 } from "../../../shaders/experts/experts.ts";
+import { notesExperts } from "../../../shaders/experts/experts_on_units.ts";
 import { route } from "../../../shaders/router/route.ts";
-import { canRoute, router as routerOf } from "../../../shaders/router/router.ts";
+import { canRoute, router as routerOf, routerNotes } from "../../../shaders/router/router.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -17,6 +18,7 @@ import {
   type End,
   type MixtureScratch,
   norm,
+  scalesOf,
 } from "./decoder_context.ts";
 import { denseMlp } from "./dense_mlp.ts";
 import type { MixtureWeights } from "./mixture_weights.ts";
@@ -55,7 +57,8 @@ export function mixtureMlp(
   const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
   const x = streamOf(context, of.stream);
-  const io = { input: of.norm ? normed : x, rows, label };
+  const xScales = of.norm && notesRows(context) ? scalesOf(context, "normed", rows) : undefined;
+  const io = { input: of.norm ? normed : x, xScales, rows, label };
   const { topK } = jobsOf(weights, rows);
   const routed = routeRows(context, weights, of);
   const experts = expertOutputs(context, weights, io);
@@ -71,7 +74,7 @@ export function mixtureMlp(
   const left = weights.shared
     ? denseMlp(context, weights.shared, {
       rows,
-      input: { x: io.input },
+      input: { x: io.input, xScales },
       end,
       label: `${label}.shared`,
     })
@@ -97,6 +100,11 @@ function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
   };
 }
 
+/** Whether what norms the rows notes their scales, whichever kernel it is. */
+function notesRows({ tuning, scratch: { scales } }: DecoderContext): boolean {
+  return scales !== undefined && routerNotes(tuning);
+}
+
 /** Norms the rows and chooses their experts: on hardware in one dispatch, before all that reads normed rows. */
 function routeRows(
   context: DecoderContext,
@@ -104,26 +112,28 @@ function routeRows(
   of: MixtureInput,
 ): { readonly before: Dispatch[]; readonly after: Dispatch[] } {
   const { stream, norm: weight, rows, label } = of;
-  const { tuning, config, scratch: { normed, mixture } } = context;
+  const { tuning, config, scratch: { normed, mixture, scales } } = context;
   const { logits, experts, weights } = mixture as MixtureScratch;
   const x = streamOf(context, of.stream);
+  const noted = notesRows(context) ? scales : undefined;
   const chosen = { bias, experts, weights };
   const choice = { ...routing, rows, tuning, shared: stacked };
   const sums = "sums" in stream && stream.x ? stream : undefined;
   if (weight && sums && canRoute(router, routing.numExperts, tuning)) {
     const { splitK } = sums;
-    const buffers = { matrix: router, x, sums: sums.sums, norm: weight, normed, ...chosen };
+    const buffers = { matrix: router, x, sums: sums.sums, norm: weight, normed, noted, ...chosen };
     const shape = { ...choice, splitK, eps: config.rmsNormEps, label: `${label}.router` };
     return { before: [routerOf(buffers, shape)], after: [] };
   }
   const input = weight ? normed : x;
+  const xScales = weight && noted ? scalesOf(context, "normed", rows) : undefined;
   const launch = { rows, tuning, epilogue: "store", label: `${label}.router` } as const;
   return {
     before: weight
-      ? norm(context, { from: stream, weight, out: normed }, rows, `${label}.postNorm`)
+      ? norm(context, { from: stream, weight, out: normed, noted }, rows, `${label}.postNorm`)
       : [],
     after: [
-      ...matmul({ matrix: router, x: input, out: logits }, launch),
+      ...matmul({ matrix: router, x: input, xScales, out: logits }, launch),
       route({ logits, ...chosen }, { ...choice, stride: router.rows, label: `${label}.route` }),
     ],
   };
@@ -131,27 +141,32 @@ function routeRows(
 
 /** outputs = what each of a row's experts makes of it. */
 function expertOutputs(
-  { tuning, scratch: { act, mixture } }: DecoderContext,
+  context: DecoderContext,
   weights: MixtureWeights,
-  { input, rows, label }: {
+  { input, xScales, rows, label }: {
     readonly input: Operand;
+    readonly xScales: Operand | undefined;
     readonly rows: number;
     readonly label: string;
   },
 ): Dispatch[] {
+  const { tuning, scratch: { act, mixture } } = context;
   const { experts, tiles, outputs } = mixture as MixtureScratch;
   const { gateUp, down, stacked: shared } = weights;
+  // A shared expert apart has lowered the scales before.
+  const notes = xScales && !weights.shared && notesExperts(gateUp, { rows, tensor: tuning.tensor });
+  const noted = notes ? scalesOf(context, "act", rows) : undefined;
   const lists = { experts, tiles };
   const jobs = jobsOf(weights, rows);
   const launch = { ...jobs, tile: expertTile(jobs, gateUp, tuning), shared, tuning };
   return [
     ...expertTiles(lists, { ...launch, matrix: gateUp, label: `${label}.tiles` }),
     ...expertMatmul(
-      { matrix: gateUp, x: input, out: act, ...lists },
+      { matrix: gateUp, x: input, xScales, out: act, noted, ...lists },
       { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
     ),
     ...expertMatmul(
-      { matrix: down, x: act, out: outputs, ...lists },
+      { matrix: down, x: act, xScales: noted, out: outputs, ...lists },
       { ...launch, epilogue: "store", perJob: true, label: `${label}.experts.down` },
     ),
   ];

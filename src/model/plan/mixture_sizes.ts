@@ -17,6 +17,6 @@ export function mixtureTileWords(
   const shared = sharedExperts(mlp);
   return Math.max(
     tileWords({ topK, numExperts, rows }, rules, unit),
-    tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules),
+    tileWords({ topK: topK + shared, numExperts: numExperts + shared, rows }, rules, unit),
   );
 }

@@ -11,6 +11,7 @@ import {
   headsOf,
   type LayerSpec,
   mostJobs,
+  mostRowJobs,
   ropeWidth,
 } from "../config/layer_spec.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
@@ -84,11 +85,11 @@ function decoderElements(
   const positions = Math.ceil(context / PAGE) * PAGE;
   return rows * rowElements(config) + MOST_NORMED_ROWS * hiddenSize + Math.max(0, ...tiles) +
     ropes.length * positions * ropeWidth((layers[0] as LayerSpec).attention) +
-    (unit ? NOTED_SCALES * rows : 0);
+    (unit ? (NOTED_SCALES + mostRowJobs(layers)) * rows : 0);
 }
 
-/** Inputs of matmuls whose rows' scales are kept for matrix units: normed ones, and two others of a layer. */
-const NOTED_SCALES = 3;
+/** Inputs of matmuls whose rows' scales are kept for matrix units, gated activations apart: normed ones, and attention's. */
+const NOTED_SCALES = 2;
 
 /** Of a row: logits, and what a token is chosen from. */
 function choiceElements(

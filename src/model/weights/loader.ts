@@ -81,7 +81,7 @@ export function shapesAlone({ matrixShape, tableShape }: WeightSource): WeightSo
 
 /** Opens a loader. */
 export function loader(
-  gpu: Pick<Gpu, "limits" | "matrixUnit">,
+  gpu: Pick<Gpu, "limits">,
   source: WeightSource,
   arena: Arena,
 ): Loader {
@@ -117,7 +117,6 @@ export function loader(
     stackable(tensors) {
       const [first, ...others] = tensors.map((tensor) => source.matrixShape([tensor]));
       if (!first || first.lanes === 1 || isPrequantized(first.from)) return false;
-      if (gpu.matrixUnit) return false;
       const alike = others.every(({ from, format }) =>
         from === first.from && format === first.format
       );
