@@ -60,7 +60,7 @@ async function tensorMatrices(
   if (unit === undefined) return undefined;
   const of = { unit, limits };
   const shards = await denseShards(gpu, loaded, { ...of, quantized });
-  const experts = await scaleExperts(gpu, loaded, of);
+  const experts = await scaleExperts(gpu, loaded, { ...of, quantized });
   if (shards.size + experts.size === 0) return undefined;
   const xScales = { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
   return { ...of, shards, experts, xScales };

@@ -16,7 +16,7 @@ export interface UnitModel {
  * Bytes of the scales that matrix units take: f32, of each row of a bf16 matrix, routers' and experts' too, and of each row
  * of x in flight; 0 where no matrix goes there.
  *
- * @param options.quantized whether those of quantized matrices go there too, except experts'.
+ * @param options.quantized whether those of quantized matrices go there too.
  */
 export function unitScaleBytes(
   models: readonly UnitModel[],
@@ -30,7 +30,7 @@ export function unitScaleBytes(
       const dtype = findTensor(checkpoint, spec)?.dtype ?? "";
       const packs = quantize !== undefined && spec.kind === "matrix" && isQuantizable(cols);
       if (dtype !== "" && (packs || isGrouped(dtype))) {
-        return quantized && read && spec.share === undefined;
+        return quantized && read;
       }
       return read && dtype === "BF16";
     }).map(({ shape: [rows = 0] }) => rows)
