@@ -1,21 +1,31 @@
 /** Which workgroups matmuls on matrix units have. None of it touches a bit of the result. */
-import { isQuantized, type TensorLimits, type WeightFormat } from "../../src/gpu/matrix.ts";
+import {
+  isQuantized,
+  type TensorLimits,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type TensorTile, tileBytes, tileSize } from "./matmul_tensor.ts";
 
 /** A tile, and beyond how many rows, in those of the unit, it is looked at. */
 interface Candidate {
   readonly beyond: number;
-  /** Quantized weights, whose rows have one f16 a number, are faster in the next one. */
-  readonly floats?: boolean;
+  /** Of quantized weights x is one f16, which leaves registers; those of 4 bits take more of them. Default: all. */
+  readonly of?: "floats" | "bytes";
   readonly tile: TensorTile;
 }
 
 /** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
   {
+    beyond: 4,
+    of: "bytes",
+    tile: { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
+  },
+  {
     beyond: 8,
-    floats: true,
+    of: "floats",
     tile: { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 },
   },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
@@ -49,8 +59,9 @@ export function tensorTile(
     readonly splitK: number;
   },
 ): TensorTile | undefined {
-  const fitting = CANDIDATES.filter(({ beyond, floats, tile }) =>
-    (!floats || !isQuantized(format)) &&
+  const kind = !isQuantized(format) ? "floats" : WEIGHT_BYTES[format] === 1 ? "bytes" : "nibbles";
+  const fitting = CANDIDATES.filter(({ beyond, of = kind, tile }) =>
+    of === kind &&
     (rows > beyond * unit.m || beyond === 0) && range % tile.stage === 0 &&
     tile.stage % unit.k === 0 && tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup

@@ -183,8 +183,10 @@ for (const [name, format] of CASES) {
     const hardware = await open(name, { software: false, quantize });
     const kernels = kernelsOf(hardware);
     assert.match(kernels, /router_bf16/);
-    const units = hardware.gpu.matrixUnit !== undefined && format === "bf16";
-    const gateUp = units ? "tensor_halved_swiglu_noted" : `matmul_${format}_swiglu_1x2_staged`;
+    // Quantized weights go to units because the tests set EYRIE_MATRIX_UNITS.
+    const units = hardware.gpu.matrixUnit !== undefined;
+    const kind = format === "bf16" ? "halved" : `f16_${format}`;
+    const gateUp = units ? `tensor_${kind}_swiglu_noted` : `matmul_${format}_swiglu_1x2_staged`;
     assert.ok(kernels.includes(`expert_${gateUp}`), kernels);
     assert.match(kernels, /rms_norm_experts_/);
     // Whatever goes to matrix units in one row has had its scales noted.
