@@ -1,7 +1,8 @@
 /**
- * `deno run -A bench/units/experts.ts [--small] [--shapes NAME,...] ROWS...`: matmuls of
- * experts on matrix units beside the others, with random routing, by `--webgpu dawn`. The weights of all
- * experts of one layer; at few rows several routings in turn, so that no cache holds what they read.
+ * `deno run -A bench/units/experts.ts [--small] [--skew S] [--shapes NAME,...] ROWS...`: matmuls of
+ * experts on matrix units beside the others, with random routing, by `--webgpu dawn`; beyond a skew of 0 some
+ * experts are liked better by all rows. The weights of all experts of one layer; at few rows several
+ * routings in turn, so that no cache holds what they read.
  *
  * Prints as it goes; what a compiler refuses is a line and ends nothing else. With --small the matrices are
  * cut, for software adapters.
@@ -36,11 +37,19 @@ function say(text: string): void {
 }
 
 /** topK different experts of each row. */
-function routing({ numExperts, topK }: Shape, rows: number, stream: number): number[] {
+function routing(
+  { numExperts, topK }: Shape,
+  { rows, stream, skew }: {
+    readonly rows: number;
+    readonly stream: number;
+    readonly skew: number;
+  },
+): number[] {
+  const liked = Array.from({ length: numExperts }, (_, e) => skew * hash32(stream, rows, e));
   return Array.from({ length: rows }, (_, r) => {
     const order = Array.from(
       { length: numExperts },
-      (_, e) => ({ e, at: hash32(stream, r, e) }),
+      (_, e) => ({ e, at: hash32(stream, r, e) + (liked[e] ?? 0) }),
     );
     return order.toSorted((a, b) => a.at - b.at).slice(0, topK).map(({ e }) => e);
   }).flat();
@@ -55,7 +64,7 @@ function difference(a: Float32Array, b: Float32Array): number {
 async function timeShape(
   bench: Bench,
   shape: Shape,
-  allRows: readonly number[],
+  { allRows, skew }: { readonly allRows: readonly number[]; readonly skew: number },
 ): Promise<void> {
   const { numExperts, topK, n, k } = shape;
   const buffers = new ExpertBuffers(bench, shape, Math.max(...allRows));
@@ -65,7 +74,10 @@ async function timeShape(
   for (const rows of allRows) {
     const read = Math.min(numExperts, rows * topK) * 2 * n * k;
     const count = Math.min(12, Math.max(1, Math.ceil(COLD_BYTES / read)));
-    const routings = Array.from({ length: count }, (_, i) => routing(shape, rows, 7 + i));
+    const routings = Array.from(
+      { length: count },
+      (_, i) => routing(shape, { rows, stream: 7 + i, skew }),
+    );
     const programs: Program[] = [];
     for (const experts of routings) {
       const plan = buffers.simt(experts, rows);
@@ -134,6 +146,7 @@ async function main(): Promise<void> {
     args: Deno.args,
     options: {
       small: { type: "boolean", default: false },
+      skew: { type: "string", default: "0" },
       shapes: { type: "string", default: "deepseek.gateUp,deepseek.down,qwen.gateUp,qwen.down" },
     },
     allowPositionals: true,
@@ -148,7 +161,7 @@ async function main(): Promise<void> {
   const names = values.shapes.split(",");
   for (const shape of SHAPES.filter(({ name }) => names.includes(name))) {
     const cut = values.small ? { ...shape, ...SMALL } : shape;
-    await timeShape(bench, cut, rows);
+    await timeShape(bench, cut, { allRows: rows, skew: Number(values.skew) });
     for (const count of rows) await timeScaling(bench, cut, count);
   }
 }

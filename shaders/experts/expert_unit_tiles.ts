@@ -18,15 +18,15 @@ const LAUNCHES: ReadonlyMap<number, readonly Launch[]> = new Map([
     { grid: [1, 1], own: [1, 1], stage: 32, ahead: 4 },
   ]],
   [0.5, [
-    { grid: [1, 2], own: [1, 2], stage: 64, ahead: 2 },
-    { grid: [1, 2], own: [1, 2], stage: 32, ahead: 2 },
+    { grid: [1, 1], own: [1, 2], stage: 64, ahead: 4 },
+    { grid: [1, 1], own: [1, 2], stage: 32, ahead: 4 },
   ]],
-  [1, [
-    { grid: [1, 4], own: [1, 2], stage: 64, ahead: 1 },
-    { grid: [1, 4], own: [1, 2], stage: 32, ahead: 1 },
-  ]],
+  [1, [{ grid: [1, 8], own: [1, 2], stage: 32, ahead: 1 }]],
   [2, [{ grid: [1, 4], own: [2, 2], stage: 32, ahead: 1 }]],
-  [4, [{ grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 }]],
+  [4, [
+    { grid: [1, 8], own: [4, 2], stage: 32, ahead: 1 },
+    { grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 },
+  ]],
 ]);
 
 /** Jobs of a tile, in rows of the unit. Half of them: hi and lo share a tile of the unit. */
