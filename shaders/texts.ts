@@ -46,8 +46,8 @@ import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
-import expertPlaceRows from "./experts/place_rows.wgsl" with { type: "text" };
-import expertPlaceTiled from "./experts/place_tiled.wgsl" with { type: "text" };
+import expertPlaceRows from "./experts/place/rows.wgsl" with { type: "text" };
+import expertPlaceTiled from "./experts/place/tiled.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
@@ -266,8 +266,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_prefetch": expertPrefetch,
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
-  "experts/place_rows": expertPlaceRows,
-  "experts/place_tiled": expertPlaceTiled,
+  "experts/place/rows": expertPlaceRows,
+  "experts/place/tiled": expertPlaceTiled,
   "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,

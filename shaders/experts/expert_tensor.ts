@@ -95,7 +95,7 @@ function expertKernel(
       slots: {
         ...unitsSlots(epilogue),
         ...load.slots,
-        place: format === "bf16" ? "experts/place_tiled" : "experts/place_rows",
+        place: format === "bf16" ? "experts/place/tiled" : "experts/place/rows",
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
       },
       counts: {

@@ -17,7 +17,7 @@
 // would wait for them at the end of one. Slots:
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
 //   load: as of tensor/matmul_tensor.wgsl.
-//   place: where blocks of weights lie, experts/place_*.wgsl.
+//   place: where blocks of weights lie, experts/place/*.wgsl.
 //   out: of matrix units, tensor/out_*.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
