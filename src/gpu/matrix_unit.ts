@@ -41,7 +41,15 @@ export function takesQuantized(
   batch: number,
   value: string | undefined = Deno.env.get(VARIABLE),
 ): boolean {
-  return wantsUnits(true, value) || batch >= QUANTIZED_BATCH;
+  return takesQuantizedExperts(value) || batch >= QUANTIZED_BATCH;
+}
+
+/**
+ * Whether quantized experts go to matrix units: with "on" alone. A round of many requests has few rows for each
+ * expert, so that only prompts would gain.
+ */
+export function takesQuantizedExperts(value: string | undefined = Deno.env.get(VARIABLE)): boolean {
+  return wantsUnits(true, value);
 }
 
 /** A product [m, k] x [k, n] of f16 numbers that is added to [m, n] f32, by `lanes` lanes together. */

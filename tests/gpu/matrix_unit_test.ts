@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { checkPrecision } from "../../src/gpu/device.ts";
-import { matrixUnit, takesQuantized, wantsUnits } from "../../src/gpu/matrix_unit.ts";
+import {
+  matrixUnit,
+  takesQuantized,
+  takesQuantizedExperts,
+  wantsUnits,
+} from "../../src/gpu/matrix_unit.ts";
 
 Deno.test("matrix units: not used on a software adapter unless asked for", () => {
   for (
@@ -30,6 +35,7 @@ Deno.test("matrix units take quantized matrices of engines for many requests, or
   assert.deepEqual(taken("auto"), [false, false, false, true, true]);
   assert.deepEqual(taken("on"), [true, true, true, true, true]);
   assert.throws(() => takesQuantized(64, "yes"), UsageError);
+  assert.deepEqual(["", "on", "off"].map(takesQuantizedExperts), [false, true, false]);
 });
 
 Deno.test("precision f16 is refused where there are no matrix units", () => {

@@ -4,7 +4,7 @@ import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
 import { tuning } from "../../gpu/matrix.ts";
-import { takesQuantized } from "../../gpu/matrix_unit.ts";
+import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
 import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/memory.ts";
 import { scratchBytes } from "../../model/report/scratch.ts";
 import { unitScaleBytes } from "../../model/report/unit_bytes.ts";
@@ -205,5 +205,5 @@ function unitBytes(
         quantize: quantizeDraft ? quantize : undefined,
       }]
       : [],
-  ], { quantized });
+  ], { quantized, quantizedExperts: takesQuantizedExperts() });
 }

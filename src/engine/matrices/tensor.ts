@@ -15,7 +15,7 @@ import {
   type TensorShard,
   tuning,
 } from "../../gpu/matrix.ts";
-import { takesQuantized } from "../../gpu/matrix_unit.ts";
+import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -60,7 +60,10 @@ async function tensorMatrices(
   if (unit === undefined) return undefined;
   const of = { unit, limits };
   const shards = await denseShards(gpu, loaded, { ...of, quantized });
-  const experts = await scaleExperts(gpu, loaded, { ...of, quantized });
+  const experts = await scaleExperts(gpu, loaded, {
+    ...of,
+    quantized: takesQuantizedExperts(),
+  });
   if (shards.size + experts.size === 0) return undefined;
   const xScales = { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
   return { ...of, shards, experts, xScales };

@@ -17,10 +17,14 @@ export interface UnitModel {
  * of x in flight; 0 where no matrix goes there.
  *
  * @param options.quantized whether those of quantized matrices go there too.
+ * @param options.quantizedExperts the same of experts.
  */
 export function unitScaleBytes(
   models: readonly UnitModel[],
-  { quantized }: { readonly quantized: boolean },
+  { quantized, quantizedExperts }: {
+    readonly quantized: boolean;
+    readonly quantizedExperts: boolean;
+  },
 ): number {
   const rows = models.flatMap(({ checkpoint, specs, tied, quantize }) =>
     specs.filter((spec) => {
@@ -30,7 +34,7 @@ export function unitScaleBytes(
       const dtype = findTensor(checkpoint, spec)?.dtype ?? "";
       const packs = quantize !== undefined && spec.kind === "matrix" && isQuantizable(cols);
       if (dtype !== "" && (packs || isGrouped(dtype))) {
-        return quantized && read;
+        return read && (spec.share === undefined ? quantized : quantizedExperts);
       }
       return read && dtype === "BF16";
     }).map(({ shape: [rows = 0] }) => rows)
