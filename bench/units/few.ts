@@ -1,7 +1,7 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2.1,2.64.2.0]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2.1,1.128.2.0]
 //
 // A tile is columns.stage.ahead.branched, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
 // subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the

@@ -22,8 +22,8 @@ export interface FewTile {
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
   /**
-   * Whether they are loaded in branches of their own, which compilers move no load out of: fewer registers, and
-   * so more workgroups at once, than in one run of instructions.
+   * Whether they are loaded in branches, which compilers move no load out of: fewer registers, and so more
+   * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
    */
   readonly branched: boolean;
 }
@@ -55,6 +55,7 @@ function countsOf(
     X_WORDS: m * (CHUNKS + 1),
     TURNS: Math.ceil(rows * columns * n / 2 / lanes),
     ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
+    OWN_STEPS: branched ? stage / k : 1,
   };
 }
 
@@ -78,8 +79,8 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { columns, stage, ahead, branched } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
-  const loads = branched ? [] : [ragged ? "ragged" : "straight"];
-  const parts = [m, n, k, lanes, rows, columns, stage, ahead, ...loads];
+  const loads = branched ? "branched" : ragged ? "ragged" : "straight";
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads];
   const name = `matmul_tensor_few${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {

@@ -139,18 +139,25 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
-      // A loop takes a tenth longer: drivers do not unroll it.
-      //for s in STEPS
+      //for o in STRAIGHT
+      for (var s = 0u; s < $STEPSu; s++)
+      //end
       {
-        let at = $su * $UNIT_Ku / 8u;
-        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
-        //for c in OWN_C
-        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
-        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+        //for o in BRANCHED
+        let s = 0u;
+        //end
+        //for t in OWN_STEPS
+        {
+          let at = (s + $tu) * $UNIT_Ku / 8u;
+          let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+          //for c in OWN_C
+          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
+          sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+          //end
+        }
         //end
       }
-      //end
       workgroupBarrier();
     }
     //end

@@ -29,8 +29,8 @@ const TILES: readonly TensorTile[] = [
 const FEW_TILES: readonly FewTile[] = [
   { columns: 1, stage: 16, ahead: 1, branched: false },
   { columns: 2, stage: 16, ahead: 3, branched: true },
-  { columns: 1, stage: 32, ahead: 2, branched: true },
-  { columns: 2, stage: 32, ahead: 4, branched: false },
+  { columns: 1, stage: 32, ahead: 2, branched: false },
+  { columns: 2, stage: 16, ahead: 5, branched: false },
 ];
 
 /** Numbers of several magnitudes, the same each time. */
