@@ -11,12 +11,21 @@ import type { Jobs } from "./job_lists.ts";
 
 type Launch = Omit<ExpertTile, "jobs">;
 
-/** By the jobs of a tile in rows of the unit, 0 for one job; the first whose stage divides k. */
+/** A job alone, where k is short, or more workgroups of one tile of columns would be made than run at once. */
+const SHORT: Launch = { grid: [1, 4], own: [1, 1], stage: 128, ahead: 1 };
+const WIDE: Launch = { grid: [1, 1], own: [1, 2], stage: 64, ahead: 3 };
+const ALONE: readonly Launch[] = [
+  { grid: [1, 1], own: [1, 1], stage: 64, ahead: 4 },
+  { grid: [1, 1], own: [1, 1], stage: 32, ahead: 4 },
+];
+
+const SHORT_COLS = 1536;
+
+/** Workgroups of one subgroup with 4 stages ahead that a large GPU runs at once. */
+const AT_ONCE = 1200;
+
+/** By the jobs of a tile in rows of the unit; the first whose stage divides k. */
 const LAUNCHES: ReadonlyMap<number, readonly Launch[]> = new Map([
-  [0, [
-    { grid: [1, 1], own: [1, 1], stage: 64, ahead: 4 },
-    { grid: [1, 1], own: [1, 1], stage: 32, ahead: 4 },
-  ]],
   [0.5, [
     { grid: [1, 1], own: [1, 2], stage: 64, ahead: 4 },
     { grid: [1, 1], own: [1, 2], stage: 32, ahead: 4 },
@@ -34,25 +43,36 @@ const UNIT_ROWS = [0.5, 1, 2, 4] as const;
 
 /**
  * Jobs of one expert that share a tile at most; 1: there are no lists. Half as many again as an expert has on
- * average, so that few have to share a second tile.
+ * average, so that few have to share a second tile; but two units' rows as long as the average fits.
  */
 export function unitTile({ rows, topK, numExperts }: Jobs, { m }: MatrixUnit): number {
   if (rows === 1) return 1;
   const mean = rows * topK / numExperts;
-  return (UNIT_ROWS.find((count) => count * m >= 1.5 * mean) ?? 4) * m;
+  const enough = (count: number) => count * m >= (count === 2 ? 1 : 1.5) * mean;
+  return (UNIT_ROWS.find(enough) ?? 4) * m;
 }
 
-/** The workgroup for tiles of `tile` jobs; undefined where the adapter has room for none. */
+/**
+ * The workgroup for tiles of `tile` jobs; undefined where the adapter has room for none.
+ *
+ * @param outputs of all jobs, where each is a tile.
+ */
 export function unitLaunch(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { tile, cols, format = "bf16" }: {
+  { tile, cols, outputs = 0, format = "bf16" }: {
     readonly tile: number;
     readonly cols: number;
+    readonly outputs?: number | undefined;
     readonly format?: WeightFormat;
   },
 ): ExpertTile | undefined {
-  const candidates = LAUNCHES.get(tile === 1 ? 0 : tile / unit.m) ?? [];
+  const alone = [
+    ...cols <= SHORT_COLS ? [SHORT] : [],
+    ...outputs > AT_ONCE * unit.n ? [WIDE] : [],
+    ...ALONE,
+  ];
+  const candidates = tile === 1 ? alone : LAUNCHES.get(tile / unit.m) ?? [];
   return candidates.map((launch) => ({ ...launch, jobs: tile }))
     .find((launch) => cols % launch.stage === 0 && runs(unit, limits, launch, format));
 }

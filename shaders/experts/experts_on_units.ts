@@ -80,7 +80,8 @@ export function expertsOnUnits(
   const { unit, limits, precision } = tensor;
   const xScales = given ?? tensor.xScales;
   const { cols, format } = matrix;
-  const launch = unitLaunch(unit, limits, { tile, cols, format });
+  const outputs = jobs.rows * jobs.topK * matrix.rows / jobs.numExperts;
+  const launch = unitLaunch(unit, limits, { tile, cols, outputs, format });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
   if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
   const dispatches = matrix.shards.map((shard, i) =>

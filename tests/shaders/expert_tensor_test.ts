@@ -30,6 +30,8 @@ const base = { grid: [1, 1], own: [1, 1], stage: 32, ahead: 1 } as const;
 const TILES: readonly ExpertTile[] = [
   { ...base, jobs: 1, stage: 16 },
   { ...base, jobs: 1, grid: [1, 2], stage: 16, ahead: 5 },
+  { ...base, jobs: 1, grid: [1, 4], stage: 64 },
+  { ...base, jobs: 1, own: [1, 2], ahead: 3 },
   { ...base, jobs: half, ahead: 4 },
   { ...base, jobs: half, own: [1, 2] },
   { ...base, jobs: 2 * half, grid: [1, 2], stage: 64 },

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../../shaders/experts/experts.ts";
 import { fitsExpertUnits } from "../../shaders/experts/experts_on_units.ts";
-import { unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
+import { unitLaunch, unitTile } from "../../shaders/experts/expert_unit_tiles.ts";
 import { tileWeights } from "../../shaders/experts/tile_weights.ts";
 import { rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -21,7 +21,7 @@ const unit = matrixUnit as MatrixUnit;
 
 const [EXPERTS, TOP_K, N, K] = [5, 2, 40, 96];
 /** Every tile of expert_unit_tiles.ts is met; some experts have many jobs, others few. */
-const ROWS = [1, 3, 15, 40, 90];
+const ROWS = [1, 3, 12, 20, 40, 90];
 const MOST = Math.max(...ROWS);
 
 /** The experts of a row do not depend on what other rows there are; the first is popular, the last is nobody's. */
@@ -207,7 +207,20 @@ Deno.test("tiles of experts: one job alone, half a unit's rows, or the unit's ro
   const of = { topK: 8, numExperts: 128 };
   const unit = { m: 16, n: 16, k: 16, lanes: 32 };
   const tiles = [1, 2, 64, 128, 256, 512, 4096].map((rows) => unitTile({ ...of, rows }, unit));
-  assert.deepEqual(tiles, [1, 8, 8, 16, 32, 64, 64]);
+  assert.deepEqual(tiles, [1, 8, 8, 16, 32, 32, 64]);
+});
+
+Deno.test("workgroups of a job alone: more subgroups where k is short, more columns where jobs are many", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  const limits = { maxComputeWorkgroupStorageSize: 49152, maxComputeInvocationsPerWorkgroup: 1024 };
+  const launch = (cols: number, outputs: number) => {
+    const { grid, own, stage } = unitLaunch(unit, limits, { tile: 1, cols, outputs })!;
+    return [grid[1], own[1], stage];
+  };
+  assert.deepEqual(launch(2048, 8 * 1536), [1, 1, 64]);
+  assert.deepEqual(launch(2048, 8 * 2816), [1, 2, 64]);
+  assert.deepEqual(launch(768, 8 * 2048), [4, 1, 128]);
+  assert.deepEqual(launch(1376, 8 * 2048), [1, 1, 32]);
 });
 
 Deno.test("experts that matrix units do not take: other formats, odd rows, narrow ranges of k", () => {
