@@ -181,6 +181,7 @@ import outStore from "./tensor/out_store.wgsl" with { type: "text" };
 import rowScales from "./tensor/row_scales.wgsl" with { type: "text" };
 import scaleOf from "./tensor/scale_of.wgsl" with { type: "text" };
 import weightScales from "./tensor/weight_scales.wgsl" with { type: "text" };
+import weightsRows from "./tensor/weights_rows.wgsl" with { type: "text" };
 import partialTop from "./tree/partial_top.wgsl" with { type: "text" };
 import pool from "./tree/pool.wgsl" with { type: "text" };
 import topOfRow from "./tree/top_of_row.wgsl" with { type: "text" };
@@ -391,6 +392,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "tensor/row_scales": rowScales,
   "tensor/scale_of": scaleOf,
   "tensor/weight_scales": weightScales,
+  "tensor/weights_rows": weightsRows,
   "tree/partial_top": partialTop,
   "tree/pool": pool,
   "tree/top_of_row": topOfRow,

@@ -84,7 +84,7 @@ export function tensorBindings({ buffers }: Epilogue): number {
 
 /** Slots of a kernel with an epilogue. */
 export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): Slots {
-  return { ...slots, out: unitsOut };
+  return { ...slots, out: unitsOut, weights: "tensor/weights_rows" };
 }
 
 /** Counts of tensor/to_f16, and of x as one f16 or as two. */

@@ -14,6 +14,7 @@
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
+//   weights: how they lie in memory, tensor/weights_*.wgsl.
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
 
@@ -30,10 +31,9 @@ override SPLIT_K: u32;
 
 //use out
 //use epilogue
+//use weights
 //use tensor/to_f16
 
-// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
-@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]: its size gives the rows
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 // [MATRIX_ROWS]
@@ -81,11 +81,12 @@ fn main(
   let w_column$u = w_chunk$u / CHUNKS;
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
-  let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
+  let w_from$u = weight_row(w_row$u);
+  let w_at$u = begin + w_chunk$u % CHUNKS;
   let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
-  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
+  var w$a_$u = load_weights(w_from$u, w_at$u + min($au * CHUNKS, range - CHUNKS));
   //end
   //end
   //for u in X_LOADS
@@ -134,7 +135,7 @@ fn main(
       let next = k + ($au + $AHEADu) * CHUNKS;
       if (next < range) {
         //for u in W_LOADS
-        w$a_$u = weights[w_from$u + next];
+        w$a_$u = load_weights(w_from$u, w_at$u + next);
         //end
         //for u in X_LOADS
         xa$a_$u = x[x_from$u + next * 2u];
