@@ -53,6 +53,7 @@ const C: V[] = [
   v([2, 4], [2, 2], 32, 2, "split"),
   v([1, 2], [4, 2], 64, 1, "split", { xd: true }),
 ];
+export const SETS = { A, B, C };
 const small = Deno.args.includes("--small");
 const which = Deno.args[0] ?? "A";
 const fast = (list: V[]) => small ? list.map((a) => ({ ...a })) : list;
@@ -61,6 +62,18 @@ const jobs: Record<string, Job[]> = small
     A: [{ shape: "odd", rows: 40, variants: fast(A) }],
     B: [{ shape: "odd2", rows: 24, variants: fast(B) }],
     C: [{ shape: "odd2", rows: 32, variants: fast(C) }],
+    S: [{
+      shape: "odd2",
+      rows: 24,
+      variants: [
+        v([1, 1], [1, 1], 16, 1, "f32", { guard: true, loop: true }),
+        v([1, 2], [1, 1], 16, 1, "f32"),
+        v([2, 1], [1, 1], 16, 2, "f32"),
+        v([2, 1], [1, 1], 16, 2, "split", { mulFirst: true }),
+        v([2, 1], [1, 1], 16, 1, "split", { xd: true }),
+        v([2, 1], [1, 1], 16, 1, "split", { wd: true }),
+      ],
+    }],
   }
   : {
     A: [{ shape: "gateUp", rows: 512, variants: A }],
@@ -68,7 +81,7 @@ const jobs: Record<string, Job[]> = small
     C: [{ shape: "gateUp", rows: 64, variants: C }],
     today: [{ shape: "gateUp", rows: 512, variants: A.slice(0, 5) }],
   };
-await explore(which.split(",").flatMap((w) => jobs[w] ?? []), {
+if (import.meta.main) await explore(which.split(",").flatMap((w) => jobs[w] ?? []), {
   seconds: Number(Deno.env.get("SECONDS_MAX") ?? 25),
   ms: small ? 0.01 : 8,
 });
