@@ -356,92 +356,125 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
     qr.unmap();
     return Number((b as bigint) - (a as bigint)) / 1e3 / count;
   };
-  // Compile all at once.
-  const compiled = jobs.map(({ shape, rows, variants }) =>
-    variants.map((v) => {
+  // Compile all at once; time them as they are ready.
+  interface Made {
+    job: number;
+    v: V;
+    tile: [number, number];
+    words: number;
+    pl?: any;
+    error?: string;
+    at: number;
+  }
+  const ready: Made[] = [];
+  let pending = 0;
+  const queue = jobs.flatMap(({ shape, rows, variants }, job) =>
+    variants.map((v) => () => {
       const s = SHAPES[shape] as Shape;
+      const from = elapsed();
+      const made: Made = { job, v, tile: [0, 0], words: 0, at: from };
       try {
-        const { code, tile, words } = wgsl(v, unit, s.swiglu);
-        if (words * 16 > l.maxComputeWorkgroupStorageSize) throw new Error(`${words * 16} bytes`);
-        if ((s.k / s.split) % (v.stage * v.bufs)) throw new Error("stages");
-        const p = pipe(code, { COLS: s.k, MATRIX_ROWS: s.n, ROWS: rows, SPLIT_K: s.split });
-        p.catch(() => {});
-        return { p, tile, words };
+        Object.assign(made, wgsl(v, unit, s.swiglu));
+        if (made.words * 16 > l.maxComputeWorkgroupStorageSize) throw `${made.words * 16} bytes`;
+        if ((s.k / s.split) % (v.stage * v.bufs)) throw "stages";
       } catch (e) {
-        return { e: String(e) };
+        ready.push({ ...made, error: String(e) });
+        return;
       }
+      pending++;
+      pipe((made as any).code, { COLS: s.k, MATRIX_ROWS: s.n, ROWS: rows, SPLIT_K: s.split }).then(
+        (pl: any) => ready.push({ ...made, pl, at: elapsed() - from }),
+        (e: any) => ready.push({ ...made, error: String(e) }),
+      ).finally(() => pending--);
     })
   );
-  for (const [j, { shape, rows, variants }] of jobs.entries()) {
-    const s = SHAPES[shape] as Shape;
-    const bytes = 2 * s.n * s.k;
-    const copies = Math.max(1, Math.ceil((130 << 20) / bytes));
-    const ws = seq(copies).map(() => storage(bytes));
-    const pad = 64;
-    const x = storage(4 * rows * s.k), xp = storage(4 * rows * s.k);
-    const out = storage(4 * s.split * (rows + pad) * s.n);
-    const wScales = storage(4 * s.n), xScales = storage(4 * (rows + pad));
-    runs([
-      ...ws.map((w) => [fillW, bind(fillW, [w]), [2048]] as [any, any, number[]]),
-      [fillX, bind(fillX, [x]), [512]],
-      [fill1, bind(fill1, [wScales]), [16]],
-      [fill1, bind(fill1, [xScales]), [16]],
-    ]);
-    runs([[splitX, bind(splitX, [x, xp]), [512]]]);
-    const flops = 4 * rows * s.n * s.k;
-    console.log(
-      `\n${shape} [${s.n}, ${s.k}] / ${s.split}, ${rows} rows (${elapsed().toFixed(1)} s): ${
-        (bytes / 4.26e6).toFixed(1)
-      } us of memory`,
-    );
-    let reference: Uint32Array | undefined;
-    for (const [i, v] of variants.entries()) {
-      if (elapsed() > seconds) {
-        console.log("out of time");
-        Deno.exit(0);
-      }
-      const c = compiled[j]![i]!;
-      try {
-        if (c.e) throw new Error(c.e);
-        const pl = await c.p;
-        const [tr, tc] = c.tile as [number, number];
-        const w = [Math.ceil(rows / tr), Math.ceil(s.n / tc), s.split];
-        const groups = ws.map((weights) =>
-          bind(pl, [weights, v.x === "f32" ? x : xp, out, wScales, xScales])
-        );
-        const once = await time(pl, groups, w, copies);
-        const count = Math.max(copies, Math.min(200, Math.ceil(ms * 1000 / once / 3)));
-        const all: number[] = [];
-        for (let t = 0; t < 4; t++) all.push(await time(pl, groups, w, count));
-        const us = all.slice(1).sort((a, b) => a - b)[0] as number;
-        // Bits, of the first rows.
-        const size = Math.min(4 * s.n * (s.swiglu ? 0.5 : 1) * rows * s.split, 8 << 20);
-        const rb = device.createBuffer({
-          size,
-          usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ,
-        });
-        await time(pl, [groups[0]], w, 1);
-        const e = device.createCommandEncoder();
-        e.copyBufferToBuffer(out, 0, rb, 0, size);
-        device.queue.submit([e.finish()]);
-        await rb.mapAsync(GPUMapMode.READ);
-        const bits = new Uint32Array(rb.getMappedRange().slice(0));
-        rb.destroy();
-        reference ??= bits;
-        let other = 0;
-        for (let q = 0; q < bits.length; q++) if (bits[q] !== reference[q]) other++;
-        const f = new Float32Array(bits.buffer);
-        console.log(
-          `${us.toFixed(1).padStart(8)} us ${(flops / us / 1e6).toFixed(0).padStart(4)} T  ${nameOf(v)} [${
-            w.join(",")
-          }] ${c.words! >> 6} KB${other ? ` OTHER BITS ${other}` : ""}${f[5] === 0 ? " ZERO" : ""}`,
-        );
-      } catch (e) {
-        console.log(`FAILED ${nameOf(v)}: ${String(e).slice(0, 300)}`);
-      }
+  const contexts = jobs.map(({ shape, rows }) => {
+    let made: any;
+    return () => {
+      if (made) return made;
+      const s = SHAPES[shape] as Shape;
+      const bytes = 2 * s.n * s.k;
+      const copies = Math.max(1, Math.ceil((130 << 20) / bytes));
+      const ws = seq(copies).map(() => storage(bytes));
+      const pad = 64;
+      const x = storage(4 * rows * s.k), xp = storage(4 * rows * s.k);
+      const out = storage(4 * s.split * (rows + pad) * s.n);
+      const wScales = storage(4 * s.n), xScales = storage(4 * (rows + pad));
+      runs([
+        ...ws.map((w) => [fillW, bind(fillW, [w]), [2048]] as [any, any, number[]]),
+        [fillX, bind(fillX, [x]), [512]],
+        [fill1, bind(fill1, [wScales]), [16]],
+        [fill1, bind(fill1, [xScales]), [16]],
+      ]);
+      runs([[splitX, bind(splitX, [x, xp]), [512]]]);
+      return made = { ws, x, xp, out, wScales, xScales, copies, lines: [], reference: undefined };
+    };
+  });
+  const WIDE = Number(Deno.env.get("COMPILERS") ?? 12);
+  let next = 0;
+  const report = () => {
+    for (const [j, { shape, rows }] of jobs.entries()) {
+      const s = SHAPES[shape] as Shape;
+      const { lines } = contexts[j]!();
+      console.log(
+        `\n${shape} [${s.n}, ${s.k}] / ${s.split}, ${rows} rows: ${
+          (2 * s.n * s.k / 4.26e6).toFixed(1)
+        } us of memory`,
+      );
+      for (const [, line] of lines.sort((a: any, b: any) => a[0] - b[0])) console.log(line);
     }
-    [...ws, x, xp, out, wScales, xScales].forEach((b) => b.destroy());
+    console.log(`${elapsed().toFixed(1)} s, ${queue.length - next} not begun, ${pending} not compiled`);
+    Deno.exit(0);
+  };
+  while (true) {
+    while (pending < WIDE && next < queue.length) queue[next++]!();
+    if (elapsed() > seconds) report();
+    const made = ready.shift();
+    if (!made) {
+      if (!pending && next >= queue.length) report();
+      await new Promise((r) => setTimeout(r, 5));
+      continue;
+    }
+    const { job, v, tile: [tr, tc], words, pl, error, at } = made;
+    const { shape, rows } = jobs[job] as Job;
+    const s = SHAPES[shape] as Shape;
+    const context = contexts[job]!();
+    const { ws, x, xp, out, wScales, xScales, copies, lines } = context;
+    if (error) {
+      lines.push([1e9, `FAILED ${nameOf(v)}: ${error.slice(0, 200)}`]);
+      continue;
+    }
+    const flops = 4 * rows * s.n * s.k;
+    const w = [Math.ceil(rows / tr), Math.ceil(s.n / tc), s.split];
+    const groups = ws.map((weights: any) =>
+      bind(pl, [weights, v.x === "f32" ? x : xp, out, wScales, xScales])
+    );
+    const once = await time(pl, groups, w, copies);
+    const count = Math.max(copies, Math.min(200, Math.ceil(ms * 1000 / once / 3)));
+    const all: number[] = [];
+    for (let t = 0; t < 4; t++) all.push(await time(pl, groups, w, count));
+    const us = all.slice(1).sort((a, b) => a - b)[0] as number;
+    // Bits, of the first rows.
+    const size = Math.min(4 * s.n * (s.swiglu ? 0.5 : 1) * rows * s.split, 8 << 20);
+    const rb = device.createBuffer({ size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+    await time(pl, [groups[0]], w, 1);
+    const e = device.createCommandEncoder();
+    e.copyBufferToBuffer(out, 0, rb, 0, size);
+    device.queue.submit([e.finish()]);
+    await rb.mapAsync(GPUMapMode.READ);
+    const bits = new Uint32Array(rb.getMappedRange().slice(0));
+    rb.destroy();
+    context.reference ??= bits;
+    let other = 0;
+    for (let q = 0; q < bits.length; q++) if (bits[q] !== context.reference[q]) other++;
+    const f = new Float32Array(bits.buffer);
+    lines.push([
+      us,
+      `${us.toFixed(1).padStart(8)} us ${(flops / us / 1e6).toFixed(0).padStart(4)} T  ${nameOf(v)} [${
+        w.join(",")
+      }] ${words >> 6} KB, compiled in ${at.toFixed(1)} s${other ? ` OTHER BITS ${other}` : ""}${
+        f[5] === 0 ? " ZERO" : ""
+      }`,
+    ]);
   }
-  console.log(`${elapsed().toFixed(1)} s`);
-  Deno.exit(0);
 }
