@@ -18,12 +18,13 @@ export interface V {
   wd?: boolean;
   /** x tiles straight from memory (split) */
   xd?: boolean;
-  xFast?: boolean;
+  /** the number of stages is a constant */
+  fixed?: boolean;
 }
 export const nameOf = (v: V) =>
   `${v.g.join("x")} of ${v.o.join("x")} k${v.stage} b${v.bufs} ${v.x}${v.guard ? " guard" : ""}${
     v.loop ? " loop" : ""
-  }${v.mulFirst ? " mulFirst" : ""}${v.pad !== undefined ? ` pad${v.pad}` : ""}${v.wd ? " wd" : ""}${
+  }${v.mulFirst ? " mulFirst" : ""}${v.pad !== undefined ? ` pad${v.pad}` : ""}${v.fixed ? " fixed" : ""}${v.wd ? " wd" : ""}${
     v.xd ? " xd" : ""
   }`;
 
@@ -155,7 +156,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let row = tile.x * ${TR}u;
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ${TC / 2}u;
-  let range = COLS / 8u / SPLIT_K;
+  let range = COLS / 8u / SPLIT_K${v.fixed || v.guard ? "" : " + u32(arrayLength(&x) == 0u)"};
   let begin = tile.z * range;
   let LO = ROWS * (COLS / 8u);
   let subgroup = thread / ${lanes}u; let lane = thread % ${lanes}u;

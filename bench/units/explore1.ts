@@ -28,6 +28,8 @@ const A: V[] = [
   v([2, 4], [2, 3], 32, 1, "split"),
   v([2, 2], [2, 4], 32, 1, "split", { pad: 0 }),
   v([2, 2], [2, 4], 64, 1, "split"),
+  v([2, 2], [2, 4], 32, 1, "f32", { loop: true, fixed: true }),
+  v([2, 2], [2, 4], 32, 1, "split", { fixed: true }),
 ];
 const B: V[] = [
   v([2, 4], [1, 2], 64, 1, "f32", { guard: true, loop: true }),
