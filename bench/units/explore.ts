@@ -293,11 +293,17 @@ export async function explore(jobs: Job[], { seconds = 25, ms = 8 }: { seconds?:
       size,
       usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
     });
-  const pipe = (code: string, constants = {}) =>
-    device.createComputePipelineAsync({
+  // Not async: Dawn's threads broke each other's modules.
+  const pipe = async (code: string, constants = {}) => {
+    device.pushErrorScope("validation");
+    const made = device.createComputePipeline({
       layout: "auto",
       compute: { module: device.createShaderModule({ code }), entryPoint: "main", constants },
     });
+    const error = await device.popErrorScope();
+    if (error) throw new Error(error.message);
+    return made;
+  };
   const bind = (p: any, buffers: any[]) =>
     device.createBindGroup({
       layout: p.getBindGroupLayout(0),
@@ -411,9 +417,11 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
       return made = { ws, x, xp, out, wScales, xScales, copies, lines: [], reference: undefined };
     };
   });
-  const WIDE = Number(Deno.env.get("COMPILERS") ?? 12);
+  const WIDE = 1;
   let next = 0;
   const report = () => {
+    console.log(`${elapsed().toFixed(1)} s, ${queue.length - next} not begun, ${pending} not compiled`);
+    Deno.exit(0);
     for (const [j, { shape, rows }] of jobs.entries()) {
       const s = SHAPES[shape] as Shape;
       const { lines } = contexts[j]!();
@@ -442,6 +450,7 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
     const context = contexts[job]!();
     const { ws, x, xp, out, wScales, xScales, copies, lines } = context;
     if (error) {
+      console.log(`FAILED ${nameOf(v)}: ${error.slice(0, 200)}`);
       lines.push([1e9, `FAILED ${nameOf(v)}: ${error.slice(0, 200)}`]);
       continue;
     }
@@ -469,13 +478,15 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
     let other = 0;
     for (let q = 0; q < bits.length; q++) if (bits[q] !== context.reference[q]) other++;
     const f = new Float32Array(bits.buffer);
-    lines.push([
+    const line: [number, string] = [
       us,
       `${us.toFixed(1).padStart(8)} us ${(flops / us / 1e6).toFixed(0).padStart(4)} T  ${nameOf(v)} [${
         w.join(",")
       }] ${words >> 6} KB, compiled in ${at.toFixed(1)} s${other ? ` OTHER BITS ${other}` : ""}${
         f[5] === 0 ? " ZERO" : ""
       }`,
-    ]);
+    ];
+    lines.push(line);
+    console.log(`${shape} ${rows} ${line[1]}`);
   }
 }
