@@ -81,15 +81,15 @@ const jobs: Record<string, Job[]> = small
     A: [{ shape: "gateUp", rows: 512, variants: A }],
     B: [{ shape: "gateUp", rows: 32, variants: B }],
     C: [{ shape: "gateUp", rows: 64, variants: C }],
-    first: [{ shape: "gateUp", rows: 512, variants: [A[0], A[2], A[3], A[4], A[6], A[8], A[9], A[11], A[20]] as V[] }, {
-      shape: "gateUp",
-      rows: 32,
-      variants: [B[0], B[3], B[4], B[7], B[8], B[9], B[2]] as V[],
-    }, { shape: "gateUp", rows: 64, variants: [C[0], C[2], C[3], C[4], C[7]] as V[] }],
-    rest: [{ shape: "gateUp", rows: 512, variants: A.filter((_, i) => ![0, 2, 3, 4, 6, 8, 9, 11, 20].includes(i)) }],
     today: [{ shape: "gateUp", rows: 512, variants: A.slice(0, 5) }],
   };
-if (import.meta.main) await explore(which.split(",").flatMap((w) => jobs[w] ?? []), {
+if (import.meta.main) await explore(which.split(",").flatMap((w) => {
+  const [name = "", picks] = w.split(":");
+  return (jobs[name] ?? []).map((job) => ({
+    ...job,
+    variants: picks ? picks.split(".").map((i) => job.variants[Number(i)] as V) : job.variants,
+  }));
+}), {
   seconds: Number(Deno.env.get("SECONDS_MAX") ?? 25),
   ms: small ? 0.01 : 8,
 });
