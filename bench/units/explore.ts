@@ -1,6 +1,11 @@
 // Throw-away: structures of matmul_tensor at many rows. deno run -A bench/units/explore.ts SET [--small]
-import { createRequire } from "node:module";
-import { addonPath, denoFolder } from "../../src/gpu/dawn.ts";
+import { storage } from "../../src/gpu/arena.ts";
+import { openGpu } from "../../src/gpu/device.ts";
+import { dispatch, kernel } from "../../src/gpu/kernel.ts";
+import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { openProfiler } from "../../src/gpu/profile.ts";
+import { compiler, type Program, submit } from "../../src/gpu/program.ts";
+import { readBuffer } from "../../src/gpu/readback.ts";
 
 export interface V {
   g: [number, number];
@@ -20,11 +25,20 @@ export interface V {
   xd?: boolean;
   /** the number of stages is a constant */
   fixed?: boolean;
+  /** only loads, only products in branches */
+  gl?: boolean;
+  gm?: boolean;
+  /** stages ahead, one buffer */
+  ahead?: number;
+  /** leaves something out: x, w: not loaded and stored; m: not multiplied; c: x not converted */
+  no?: string;
 }
 export const nameOf = (v: V) =>
   `${v.g.join("x")} of ${v.o.join("x")} k${v.stage} b${v.bufs} ${v.x}${v.guard ? " guard" : ""}${
     v.loop ? " loop" : ""
-  }${v.mulFirst ? " mulFirst" : ""}${v.pad !== undefined ? ` pad${v.pad}` : ""}${v.fixed ? " fixed" : ""}${v.wd ? " wd" : ""}${
+  }${v.mulFirst ? " mulFirst" : ""}${v.pad !== undefined ? ` pad${v.pad}` : ""}${v.fixed ? " fixed" : ""}${v.gl ? " gl" : ""}${v.gm ? " gm" : ""}${
+    v.ahead ? ` ahead${v.ahead}` : ""
+  }${v.no ? ` no:${v.no}` : ""}${v.wd ? " wd" : ""}${
     v.xd ? " xd" : ""
   }`;
 
@@ -51,21 +65,26 @@ export function wgsl(
   const xPart = TR * CH % T === 0 ? null : TR * CH;
   const cond = (part: number | null, chunk: string, body: string) =>
     part === null && !v.guard ? body : `if (${chunk} < ${part ?? 1 << 30}u) { ${body} }`;
-  const load = (next: string) =>
-    rep(WL, (u) => `w${u} = weights[wf${u} + ${next}];`) +
-    rep(XL, (u) =>
+  const none = (c: string) => v.no?.includes(c) ?? false;
+  const load = (next: string, a = 0, first = false) =>
+    rep(none("w") && !first ? 0 : WL, (u) => `w${a}_${u} = weights[wf${u} + ${next}];`) +
+    rep(none("x") && !first ? 0 : XL, (u) =>
       v.x === "f32"
-        ? `xa${u} = x[xf${u} + (${next}) * 2u]; xb${u} = x[xf${u} + (${next}) * 2u + 1u];`
-        : `xa${u} = x[xf${u} + ${next}]; xb${u} = x[xf${u} + LO + ${next}];`);
-  const store = (b: number) =>
-    rep(WL, (u) => cond(wPart, `wc${u}`, `ws${b}[wt${u}] = w${u};`)) +
-    rep(XL, (u) =>
+        ? `xa${a}_${u} = x[xf${u} + (${next}) * 2u]; xb${a}_${u} = x[xf${u} + (${next}) * 2u + 1u];`
+        : `xa${a}_${u} = x[xf${u} + ${next}]; xb${a}_${u} = x[xf${u} + LO + ${next}];`);
+  const store = (b: number, s = 0) =>
+    rep(none("w") ? 0 : WL, (u) => cond(wPart, `wc${u}`, `ws${b}[wt${u}] = w${s}_${u};`)) +
+    rep(none("x") ? 0 : XL, (u) =>
       cond(
         xPart,
         `xc${u}`,
         v.x === "split"
-          ? `xs${b}[xt${u}] = xa${u}; xs${b}[xt${u} + ${TR * P}u] = xb${u};`
-          : `let a = xa${u} * xsc${u}; let b = xb${u} * xsc${u};
+          ? `xs${b}[xt${u}] = xa${s}_${u}; xs${b}[xt${u} + ${TR * P}u] = xb${s}_${u};`
+          : none("c")
+          ? `xs${b}[xt${u}] = bitcast<vec4<u32>>(xa${s}_${u}); xs${b}[xt${u} + ${
+            TR * P
+          }u] = bitcast<vec4<u32>>(xb${s}_${u});`
+          : `let a = xa${s}_${u} * xsc${u}; let b = xb${s}_${u} * xsc${u};
            xs${b}[xt${u}] = packed(cut(a), cut(b)); xs${b}[xt${u} + ${
             TR * P
           }u] = packed(a - cut(a), b - cut(b));`,
@@ -102,37 +121,45 @@ export function wgsl(
     const body = v.loop
       ? `for (var s = 0u; s < ${STEPS}u; s++) ${step(b, "s", at)}`
       : rep(STEPS, (s) => step(b, `${s}u`, at));
-    return v.guard ? `if (subgroup < ${gr * gc}u) { ${body} }` : body;
+    if (none("m")) return "";
+    return v.guard || v.gm ? `if (subgroup < ${gr * gc}u) { ${body} }` : body;
   };
   const B = "workgroupBarrier();";
   const clamped = (e: string) => `min(${e}, range - ${CH}u)`;
+  const ahead = v.ahead ?? 1;
+  const branch = v.guard || v.gl;
+  const fetch = (to: string, a: number) =>
+    branch
+      ? `let next = ${to}; if (next < range) { ${load("next", a)} }`
+      : `let next = ${clamped(to)}; ${load("next", a)}`;
   const main = v.bufs === 1
-    ? `${load("0u")}
-  for (var k = 0u; k < range; k += ${CH}u) {
-    ${store(0)} ${B}
+    ? `${seq(ahead).map((a) => load(clamped(`${a * CH}u`), a, true)).join("\n")}
+  for (var k = 0u; k < range; k += ${ahead * CH}u) {
     ${
-      v.guard
-        ? `let next = k + ${CH}u; if (next < range) { ${load("next")} }`
-        : `let next = ${clamped(`k + ${CH}u`)}; ${load("next")}`
+      seq(ahead).map((a) =>
+        `{ ${store(0, a)} ${B}
+    ${fetch(`k + ${(a + ahead) * CH}u`, a)}
+    ${mul(0, `begin + k + ${a * CH}u`)} ${B} }`
+      ).join("\n")
     }
-    ${mul(0, "begin + k")} ${B}
   }`
-    : `${load("0u")} ${store(0)} { let next = ${clamped(`${CH}u`)}; ${load("next")} } ${B}
+    : `${load("0u", 0, true)}
   for (var k = 0u; k < range; k += ${2 * CH}u) {
     ${
-      [0, 1].map((b) => {
-        const put = `${store(1 - b)} { let next = ${clamped(`k + ${(2 + b) * CH}u`)}; ${
-          load("next")
-        } }`;
-        const times = mul(b, `begin + k + ${b * CH}u`);
-        return `${v.mulFirst ? times + put : put + times} ${B}`;
-      }).join("\n")
+      [0, 1].map((b) =>
+        `{ ${store(b)} ${B} ${fetch(`k + ${(1 + b) * CH}u`, 0)}
+        ${mul(b, `begin + k + ${b * CH}u`)} }`
+      ).join("\n")
     }
-  }`;
+  }
+  ${B}`;
   const half = n / 2, hw = n / 8;
   const code = `enable f16; enable subgroups; enable chromium_experimental_subgroup_matrix;
 diagnostic(off, chromium.subgroup_matrix_uniformity);
-override COLS: u32; override MATRIX_ROWS: u32; override ROWS: u32; override SPLIT_K: u32;
+override COLS: u32;
+override MATRIX_ROWS: u32;
+override ROWS: u32;
+override SPLIT_K: u32;
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<${v.x === "f32" ? "f32" : "u32"}>>;
 @group(0) @binding(2) var<storage, read_write> out: array<f32>;
@@ -156,7 +183,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let row = tile.x * ${TR}u;
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ${TC / 2}u;
-  let range = COLS / 8u / SPLIT_K${v.fixed || v.guard ? "" : " + u32(arrayLength(&x) == 0u)"};
+  let range = COLS / 8u / SPLIT_K${v.fixed !== false ? "" : " + u32(arrayLength(&x) == 0u)"};
   let begin = tile.z * range;
   let LO = ROWS * (COLS / 8u);
   let subgroup = thread / ${lanes}u; let lane = thread % ${lanes}u;
@@ -167,16 +194,20 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       `let wc${u} = thread + ${u * T}u; let wcol${u} = wc${u} / ${CH}u;
   let wp${u} = min(pair + wcol${u} / ${n}u * ${half}u + wcol${u} % ${half}u, half - 1u);
   let wf${u} = (wp${u} + wcol${u} % ${n}u / ${half}u * half) * (COLS / 8u) + begin + wc${u} % ${CH}u;
-  let wt${u} = wcol${u} * ${P}u + wc${u} % ${CH}u; var w${u}: vec4<u32>;`)
+  let wt${u} = wcol${u} * ${P}u + wc${u} % ${CH}u;
+  ${rep(ahead, (a) => `var w${a}_${u}: vec4<u32>;`)}`)
   }
   ${
     rep(XL, (u) =>
       `let xc${u} = thread + ${u * T}u; let xr${u} = min(row + xc${u} / ${CH}u, rows - 1u);
   let xf${u} = (xr${u} * (COLS / 8u) + begin + xc${u} % ${CH}u)${v.x === "f32" ? " * 2u" : ""};
   let xt${u} = xc${u} / ${CH}u * ${P}u + xc${u} % ${CH}u; let xsc${u} = x_scales[xr${u}];
-  var xa${u}: vec4<${v.x === "f32" ? "f32" : "u32"}>; var xb${u}: vec4<${
-        v.x === "f32" ? "f32" : "u32"
-      }>;`)
+  ${
+        rep(ahead, (a) =>
+          `var xa${a}_${u}: vec4<${v.x === "f32" ? "f32" : "u32"}>; var xb${a}_${u}: vec4<${
+            v.x === "f32" ? "f32" : "u32"
+          }>;`)
+      }`)
   }
   ${
     rep(or, (r) =>
@@ -244,249 +275,130 @@ export interface Job {
   variants: V[];
 }
 
-export async function explore(jobs: Job[], { seconds = 25, ms = 8 }: { seconds?: number; ms?: number }) {
+export async function explore(
+  jobs: Job[],
+  { seconds = 25, ms = 8 }: { seconds?: number; ms?: number },
+) {
   const started = performance.now();
   const elapsed = () => (performance.now() - started) / 1000;
-  const path = addonPath(denoFolder((n) => Deno.env.get(n), Deno.build.os), Deno.build) as string;
-  const { create, globals } = createRequire(import.meta.url)(path);
-  const on = Deno.env.get("DAWN_ON") ?? "", off = Deno.env.get("DAWN_OFF") ?? "";
-  const gpu = create([
-    "backend=vulkan",
-    `enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia${on ? "," + on : ""}`,
-    `disable-dawn-features=timestamp_quantization${off ? "," + off : ""}`,
-  ]);
-  const { GPUBufferUsage, GPUMapMode } = globals;
-  const adapter = await gpu.requestAdapter();
-  const l = adapter.limits;
-  const device = await adapter.requestDevice({
-    requiredFeatures: [
-      "shader-f16",
-      "subgroups",
-      "timestamp-query",
-      "chromium-experimental-subgroup-matrix",
-    ],
-    requiredLimits: {
-      maxBufferSize: l.maxBufferSize,
-      maxStorageBufferBindingSize: l.maxStorageBufferBindingSize,
-      maxComputeWorkgroupStorageSize: l.maxComputeWorkgroupStorageSize,
-      maxComputeInvocationsPerWorkgroup: l.maxComputeInvocationsPerWorkgroup,
-      maxComputeWorkgroupSizeX: l.maxComputeWorkgroupSizeX,
-    },
-  });
-  const config = [...adapter.info.subgroupMatrixConfigs].find((c: any) =>
-    c.componentType === "f16" && c.resultComponentType === "f32"
-  );
-  const best = [...adapter.info.subgroupMatrixConfigs].filter((c: any) =>
-    c.componentType === "f16" && c.resultComponentType === "f32"
-  ).sort((a: any, b: any) => b.M * b.N * b.K - a.M * a.N * a.K)[0] ?? config;
-  const unit = {
-    m: best.M,
-    n: best.N,
-    k: best.K,
-    lanes: adapter.info.subgroupMaxSize,
-  };
-  console.log(
-    `${adapter.info.description} unit ${JSON.stringify(unit)} on=${on} off=${off} wgmem ${l.maxComputeWorkgroupStorageSize}`,
-  );
-  const storage = (size: number) =>
-    device.createBuffer({
-      size,
-      usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
-    });
-  // Not async: Dawn's threads broke each other's modules.
-  const pipe = async (code: string, constants = {}) => {
-    device.pushErrorScope("validation");
-    const made = device.createComputePipeline({
-      layout: "auto",
-      compute: { module: device.createShaderModule({ code }), entryPoint: "main", constants },
-    });
-    const error = await device.popErrorScope();
-    if (error) throw new Error(error.message);
-    return made;
-  };
-  const bind = (p: any, buffers: any[]) =>
-    device.createBindGroup({
-      layout: p.getBindGroupLayout(0),
-      entries: buffers.map((buffer, binding) => ({ binding, resource: { buffer } })),
-    });
-  const fill = (expr: string) =>
-    pipe(`enable f16;
+  const gpu = await openGpu({ webgpu: "dawn" });
+  const unit = gpu.matrixUnit as MatrixUnit;
+  const profiler = await openProfiler(gpu, { queries: 2 });
+  const make = compiler(gpu);
+  const of = (label: string, bytes: number) => ({ buffer: storage(gpu.device, label, bytes) });
+  console.log(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);
+  const fill = (name: string, expr: string) =>
+    kernel(
+      name,
+      `enable f16;
 @group(0) @binding(0) var<storage, read_write> o: array<u32>;
 fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28u) + 4u)) ^ v) * 277803737u; return (v >> 22u) ^ v; }
 @compute @workgroup_size(256) fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {
-  for (var i = g.x; i < arrayLength(&o); i += w.x * 256u) { let r = h(i); ${expr} } }`);
-  const fillW = await fill(
+  for (var i = g.x; i < arrayLength(&o); i += w.x * 256u) { let r = h(i); ${expr} } }`,
+      { bindings: ["o"], constants: [] },
+    );
+  const fillW = fill(
+    "fillW",
     `o[i] = pack2x16float(vec2(f32(r & 0xffffu) / 65536.0 - 0.5, f32(r >> 16u) / 65536.0 - 0.5) * 0.05);`,
   );
-  const fillX = await fill(`o[i] = bitcast<u32>(f32(r) / 4294967296.0 - 0.5);`);
-  const fill1 = await fill(`o[i] = bitcast<u32>(1.0);`);
-  const splitX = await pipe(`
+  const fillX = fill("fillX", `o[i] = bitcast<u32>(f32(r) / 4294967296.0 - 0.5);`);
+  const fill1 = fill("fill1", `o[i] = bitcast<u32>(1.0);`);
+  const splitX = kernel(
+    "splitX",
+    `
 @group(0) @binding(0) var<storage, read> x: array<vec2<f32>>;
 @group(0) @binding(1) var<storage, read_write> o: array<u32>;
 @compute @workgroup_size(256) fn main(@builtin(global_invocation_id) g: vec3<u32>, @builtin(num_workgroups) w: vec3<u32>) {
   for (var i = g.x; i < arrayLength(&x); i += w.x * 256u) {
     let hi = bitcast<vec2<f32>>(bitcast<vec2<u32>>(x[i]) & vec2(0xffffe000u));
-    o[i] = pack2x16float(hi); o[i + arrayLength(&x)] = pack2x16float(x[i] - hi); } }`);
-  const runs = (list: [any, any, number[]][]) => {
-    const e = device.createCommandEncoder();
-    const p = e.beginComputePass();
-    for (const [pl, b, w] of list) {
-      p.setPipeline(pl);
-      p.setBindGroup(0, b);
-      p.dispatchWorkgroups(...w);
-    }
-    p.end();
-    device.queue.submit([e.finish()]);
-  };
-  const qs = device.createQuerySet({ type: "timestamp", count: 2 });
-  const qb = device.createBuffer({
-    size: 16,
-    usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
-  });
-  const qr = device.createBuffer({ size: 16, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
-  const time = async (pl: any, groups: any[], w: number[], count: number) => {
-    const e = device.createCommandEncoder();
-    const p = e.beginComputePass({
-      timestampWrites: { querySet: qs, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 },
-    });
-    p.setPipeline(pl);
-    for (let i = 0; i < count; i++) {
-      p.setBindGroup(0, groups[i % groups.length]);
-      p.dispatchWorkgroups(...w);
-    }
-    p.end();
-    e.resolveQuerySet(qs, 0, 2, qb, 0);
-    e.copyBufferToBuffer(qb, 0, qr, 0, 16);
-    device.queue.submit([e.finish()]);
-    await qr.mapAsync(GPUMapMode.READ);
-    const [a, b] = new BigUint64Array(qr.getMappedRange().slice(0));
-    qr.unmap();
-    return Number((b as bigint) - (a as bigint)) / 1e3 / count;
-  };
-  // Compile all at once; time them as they are ready.
-  interface Made {
-    job: number;
-    v: V;
-    tile: [number, number];
-    words: number;
-    pl?: any;
-    error?: string;
-    at: number;
-  }
-  const ready: Made[] = [];
-  let pending = 0;
-  const queue = jobs.flatMap(({ shape, rows, variants }, job) =>
-    variants.map((v) => () => {
-      const s = SHAPES[shape] as Shape;
-      const from = elapsed();
-      const made: Made = { job, v, tile: [0, 0], words: 0, at: from };
-      try {
-        Object.assign(made, wgsl(v, unit, s.swiglu));
-        if (made.words * 16 > l.maxComputeWorkgroupStorageSize) throw `${made.words * 16} bytes`;
-        if ((s.k / s.split) % (v.stage * v.bufs)) throw "stages";
-      } catch (e) {
-        ready.push({ ...made, error: String(e) });
-        return;
-      }
-      pending++;
-      pipe((made as any).code, { COLS: s.k, MATRIX_ROWS: s.n, ROWS: rows, SPLIT_K: s.split }).then(
-        (pl: any) => ready.push({ ...made, pl, at: elapsed() - from }),
-        (e: any) => ready.push({ ...made, error: String(e) }),
-      ).finally(() => pending--);
-    })
+    o[i] = pack2x16float(hi); o[i + arrayLength(&x)] = pack2x16float(x[i] - hi); } }`,
+    { bindings: ["x", "o"], constants: [] },
   );
-  const contexts = jobs.map(({ shape, rows }) => {
-    let made: any;
-    return () => {
-      if (made) return made;
-      const s = SHAPES[shape] as Shape;
-      const bytes = 2 * s.n * s.k;
-      const copies = Math.max(1, Math.ceil((130 << 20) / bytes));
-      const ws = seq(copies).map(() => storage(bytes));
-      const pad = 64;
-      const x = storage(4 * rows * s.k), xp = storage(4 * rows * s.k);
-      const out = storage(4 * s.split * (rows + pad) * s.n);
-      const wScales = storage(4 * s.n), xScales = storage(4 * (rows + pad));
-      runs([
-        ...ws.map((w) => [fillW, bind(fillW, [w]), [2048]] as [any, any, number[]]),
-        [fillX, bind(fillX, [x]), [512]],
-        [fill1, bind(fill1, [wScales]), [16]],
-        [fill1, bind(fill1, [xScales]), [16]],
-      ]);
-      runs([[splitX, bind(splitX, [x, xp]), [512]]]);
-      return made = { ws, x, xp, out, wScales, xScales, copies, lines: [], reference: undefined };
-    };
-  });
-  const WIDE = 1;
-  let next = 0;
-  const report = () => {
-    console.log(`${elapsed().toFixed(1)} s, ${queue.length - next} not begun, ${pending} not compiled`);
-    Deno.exit(0);
-    for (const [j, { shape, rows }] of jobs.entries()) {
-      const s = SHAPES[shape] as Shape;
-      const { lines } = contexts[j]!();
-      console.log(
-        `\n${shape} [${s.n}, ${s.k}] / ${s.split}, ${rows} rows: ${
-          (2 * s.n * s.k / 4.26e6).toFixed(1)
-        } us of memory`,
-      );
-      for (const [, line] of lines.sort((a: any, b: any) => a[0] - b[0])) console.log(line);
-    }
-    console.log(`${elapsed().toFixed(1)} s, ${queue.length - next} not begun, ${pending} not compiled`);
-    Deno.exit(0);
+  const one = (kernel: any, buffers: any) =>
+    dispatch(kernel, { buffers, constants: {}, workgroups: [1024, 1, 1], label: "fill" } as any);
+  const sample = async (programs: Program[], runs: number) => {
+    const steps = seq(runs).map((i) => (programs[i % programs.length] as Program).steps);
+    return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs * 1000;
   };
-  while (true) {
-    while (pending < WIDE && next < queue.length) queue[next++]!();
-    if (elapsed() > seconds) report();
-    const made = ready.shift();
-    if (!made) {
-      if (!pending && next >= queue.length) report();
-      await new Promise((r) => setTimeout(r, 5));
-      continue;
-    }
-    const { job, v, tile: [tr, tc], words, pl, error, at } = made;
-    const { shape, rows } = jobs[job] as Job;
+  for (const { shape, rows, variants } of jobs) {
     const s = SHAPES[shape] as Shape;
-    const context = contexts[job]!();
-    const { ws, x, xp, out, wScales, xScales, copies, lines } = context;
-    if (error) {
-      console.log(`FAILED ${nameOf(v)}: ${error.slice(0, 200)}`);
-      lines.push([1e9, `FAILED ${nameOf(v)}: ${error.slice(0, 200)}`]);
-      continue;
-    }
-    const flops = 4 * rows * s.n * s.k;
-    const w = [Math.ceil(rows / tr), Math.ceil(s.n / tc), s.split];
-    const groups = ws.map((weights: any) =>
-      bind(pl, [weights, v.x === "f32" ? x : xp, out, wScales, xScales])
+    const bytes = 2 * s.n * s.k;
+    const copies = Math.min(8, Math.max(1, Math.ceil((130 << 20) / bytes)));
+    const all = seq(copies).map(() => of("w", bytes));
+    const x = of("x", 4 * rows * s.k), xp = of("xp", 4 * rows * s.k);
+    const out = of("out", 4 * s.split * (rows + 64) * s.n);
+    const w_scales = of("ws", 4 * s.n), x_scales = of("xs", 4 * (rows + 64));
+    submit(
+      gpu,
+      await make.compile([
+        ...all.map((o) => one(fillW, { o })),
+        one(fillX, { o: x }),
+        one(fill1, { o: w_scales }),
+        one(fill1, { o: x_scales }),
+        one(splitX, { x, o: xp }),
+      ]),
     );
-    const once = await time(pl, groups, w, copies);
-    const count = Math.max(copies, Math.min(200, Math.ceil(ms * 1000 / once / 3)));
-    const all: number[] = [];
-    for (let t = 0; t < 4; t++) all.push(await time(pl, groups, w, count));
-    const us = all.slice(1).sort((a, b) => a - b)[0] as number;
-    // Bits, of the first rows.
-    const size = Math.min(4 * s.n * (s.swiglu ? 0.5 : 1) * rows * s.split, 8 << 20);
-    const rb = device.createBuffer({ size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
-    await time(pl, [groups[0]], w, 1);
-    const e = device.createCommandEncoder();
-    e.copyBufferToBuffer(out, 0, rb, 0, size);
-    device.queue.submit([e.finish()]);
-    await rb.mapAsync(GPUMapMode.READ);
-    const bits = new Uint32Array(rb.getMappedRange().slice(0));
-    rb.destroy();
-    context.reference ??= bits;
-    let other = 0;
-    for (let q = 0; q < bits.length; q++) if (bits[q] !== context.reference[q]) other++;
-    const f = new Float32Array(bits.buffer);
-    const line: [number, string] = [
-      us,
-      `${us.toFixed(1).padStart(8)} us ${(flops / us / 1e6).toFixed(0).padStart(4)} T  ${nameOf(v)} [${
-        w.join(",")
-      }] ${words >> 6} KB, compiled in ${at.toFixed(1)} s${other ? ` OTHER BITS ${other}` : ""}${
-        f[5] === 0 ? " ZERO" : ""
-      }`,
-    ];
-    lines.push(line);
-    console.log(`${shape} ${rows} ${line[1]}`);
+    const flops = 4 * rows * s.n * s.k;
+    let reference: Uint32Array | undefined;
+    for (const v of variants) {
+      if (elapsed() > seconds) {
+        console.log("out of time");
+        Deno.exit(0);
+      }
+      try {
+        const from = elapsed();
+        const { code, tile: [tr, tc], words } = wgsl(v, unit, s.swiglu);
+        if (words * 16 > gpu.limits.maxComputeWorkgroupStorageSize) throw `${words * 16} bytes`;
+        if ((s.k / s.split) % (v.stage * v.bufs * (v.ahead ?? 1))) throw "stages";
+        const w: [number, number, number] = [
+          Math.ceil(rows / tr),
+          Math.ceil(s.n / tc),
+          s.split,
+        ];
+        const made = kernel(nameOf(v) + s.swiglu, code, {
+          bindings: ["weights", "x", "out", "w_scales", "x_scales"],
+          constants: ["COLS", "MATRIX_ROWS", "ROWS", "SPLIT_K"],
+        });
+        const programs: Program[] = [];
+        for (const weights of all) {
+          programs.push(
+            await make.compile([
+              dispatch(made, {
+                buffers: { weights, x: v.x === "f32" ? x : xp, out, w_scales, x_scales },
+                constants: { COLS: s.k, MATRIX_ROWS: s.n, ROWS: rows, SPLIT_K: s.split },
+                workgroups: w,
+                label: "matmul",
+              }),
+            ]),
+          );
+        }
+        const once = await sample(programs, copies);
+        const at = elapsed() - from;
+        const count = Math.max(copies, Math.min(200, Math.ceil(ms * 1000 / once / 3)));
+        const times: number[] = [];
+        for (let t = 0; t < 4; t++) times.push(await sample(programs, count));
+        const us = Math.min(...times.slice(1));
+        await sample(programs, 1);
+        const size = Math.min(4 * s.n * (s.swiglu ? 0.5 : 1) * rows * s.split, 4 << 20);
+        const bits = new Uint32Array(await readBuffer(gpu, { buffer: out.buffer, size }));
+        let other = 0;
+        if (!v.no) {
+          reference ??= bits;
+          for (let q = 0; q < bits.length; q++) if (bits[q] !== reference[q]) other++;
+        }
+        console.log(
+          `${shape} ${rows} ${us.toFixed(1).padStart(7)} us ${
+            (flops / us / 1e6).toFixed(0).padStart(4)
+          } T  ${nameOf(v)} [${w.join(",")}] ${words >> 6} KB, ${at.toFixed(1)} s${
+            other ? ` OTHER BITS ${other}` : ""
+          }`,
+        );
+      } catch (e) {
+        console.log(`FAILED ${nameOf(v)}: ${String(e).slice(0, 200)}`);
+      }
+    }
+    [...all, x, xp, out, w_scales, x_scales].forEach(({ buffer }) => buffer.destroy());
   }
+  console.log(`${elapsed().toFixed(1)} s`);
+  Deno.exit(0);
 }
