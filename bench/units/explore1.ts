@@ -6,7 +6,7 @@ const v = (g: P, o: P, stage: number, more: Partial<V> = {}): V => ({
 });
 const s = { x: "split" } as const;
 const base = v([2, 2], [2, 4], 32);
-const b32 = v([2, 4], [1, 2], 64);
+const b32 = v([1, 8], [2, 1], 64);
 const b64 = v([2, 4], [2, 2], 64);
 export const SETS: Record<string, V[]> = {
   B: [
@@ -28,6 +28,7 @@ export const SETS: Record<string, V[]> = {
     v([1, 1], [2, 2], 64, { loop: false }),
     v([1, 2], [2, 2], 64, { ...s }),
     v([1, 1], [2, 1], 64, { loop: false, ahead: 2 }),
+    v([2, 4], [1, 2], 64),
   ],
   C: [
     b64,
