@@ -5,7 +5,6 @@ import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program, submit } from "../../src/gpu/program.ts";
-import { readBuffer } from "../../src/gpu/readback.ts";
 
 export interface V {
   g: [number, number];
@@ -36,11 +35,11 @@ export interface V {
 export const nameOf = (v: V) =>
   `${v.g.join("x")} of ${v.o.join("x")} k${v.stage} b${v.bufs} ${v.x}${v.guard ? " guard" : ""}${
     v.loop ? " loop" : ""
-  }${v.mulFirst ? " mulFirst" : ""}${v.pad !== undefined ? ` pad${v.pad}` : ""}${v.fixed ? " fixed" : ""}${v.gl ? " gl" : ""}${v.gm ? " gm" : ""}${
-    v.ahead ? ` ahead${v.ahead}` : ""
-  }${v.no ? ` no:${v.no}` : ""}${v.wd ? " wd" : ""}${
-    v.xd ? " xd" : ""
-  }`;
+  }${v.mulFirst ? " mulFirst" : ""}${v.pad !== undefined ? ` pad${v.pad}` : ""}${
+    v.fixed ? " fixed" : ""
+  }${v.gl ? " gl" : ""}${v.gm ? " gm" : ""}${v.ahead ? ` ahead${v.ahead}` : ""}${
+    v.no ? ` no:${v.no}` : ""
+  }${v.wd ? " wd" : ""}${v.xd ? " xd" : ""}`;
 
 const seq = (n: number) => Array.from({ length: n }, (_, i) => i);
 const rep = (n: number, f: (i: number) => string) => seq(n).map(f).join("\n");
@@ -68,10 +67,13 @@ export function wgsl(
   const none = (c: string) => v.no?.includes(c) ?? false;
   const load = (next: string, a = 0, first = false) =>
     rep(none("w") && !first ? 0 : WL, (u) => `w${a}_${u} = weights[wf${u} + ${next}];`) +
-    rep(none("x") && !first ? 0 : XL, (u) =>
-      v.x === "f32"
-        ? `xa${a}_${u} = x[xf${u} + (${next}) * 2u]; xb${a}_${u} = x[xf${u} + (${next}) * 2u + 1u];`
-        : `xa${a}_${u} = x[xf${u} + ${next}]; xb${a}_${u} = x[xf${u} + LO + ${next}];`);
+    rep(
+      none("x") && !first ? 0 : XL,
+      (u) =>
+        v.x === "f32"
+          ? `xa${a}_${u} = x[xf${u} + (${next}) * 2u]; xb${a}_${u} = x[xf${u} + (${next}) * 2u + 1u];`
+          : `xa${a}_${u} = x[xf${u} + ${next}]; xb${a}_${u} = x[xf${u} + LO + ${next}];`,
+    );
   const store = (b: number, s = 0) =>
     rep(none("w") ? 0 : WL, (u) => cond(wPart, `wc${u}`, `ws${b}[wt${u}] = w${s}_${u};`)) +
     rep(none("x") ? 0 : XL, (u) =>
@@ -94,25 +96,25 @@ export function wgsl(
     `{` +
     rep(or, (r) =>
       v.xd
-        ? `let xr${r} = min(row + own_row + ${r * m}u, rows - ${m}u) * (COLS / 8u) + ${at} + ${s} * ${
-          k / 8
-        }u;
+        ? `let xr${r} = min(row + own_row + ${
+          r * m
+        }u, rows - ${m}u) * (COLS / 8u) + ${at} + ${s} * ${k / 8}u;
    let xh${r} = subgroupMatrixLoad<${L}, row_major>(&x, xr${r}, COLS / 8u);
    let xl${r} = subgroupMatrixLoad<${L}, row_major>(&x, xr${r} + LO, COLS / 8u);`
         : `let xh${r} = subgroupMatrixLoad<${L}, row_major>(&xs${b}, (own_row + ${
           r * m
         }u) * ${P}u + ${s} * ${k / 8}u, ${P}u);
-   let xl${r} = subgroupMatrixLoad<${L}, row_major>(&xs${b}, (own_row + ${r * m}u + ${TR}u) * ${P}u + ${s} * ${
-          k / 8
-        }u, ${P}u);`) +
+   let xl${r} = subgroupMatrixLoad<${L}, row_major>(&xs${b}, (own_row + ${
+          r * m
+        }u + ${TR}u) * ${P}u + ${s} * ${k / 8}u, ${P}u);`) +
     rep(oc, (c) =>
       (v.wd
         ? `let wt${c} = subgroupMatrixLoad<${R}, col_major>(&weights, (min(tile.y * ${TC}u + own_col + ${
           c * n
         }u, MATRIX_ROWS - ${n}u)) * (COLS / 8u) + ${at} + ${s} * ${k / 8}u, COLS / 8u);`
-        : `let wt${c} = subgroupMatrixLoad<${R}, col_major>(&ws${b}, (own_col + ${c * n}u) * ${P}u + ${s} * ${
-          k / 8
-        }u, ${P}u);`) +
+        : `let wt${c} = subgroupMatrixLoad<${R}, col_major>(&ws${b}, (own_col + ${
+          c * n
+        }u) * ${P}u + ${s} * ${k / 8}u, ${P}u);`) +
       rep(or, (r) =>
         `hi${r}_${c} = subgroupMatrixMultiplyAccumulate(xh${r}, wt${c}, hi${r}_${c});
    lo${r}_${c} = subgroupMatrixMultiplyAccumulate(xl${r}, wt${c}, lo${r}_${c});`)) +
@@ -339,14 +341,10 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
       ]),
     );
     const flops = 4 * rows * s.n * s.k;
-    let reference: Uint32Array | undefined;
+    const ready: { v: V; programs: Program[]; w: number[] }[] = [];
     for (const v of variants) {
-      if (elapsed() > seconds) {
-        console.log("out of time");
-        Deno.exit(0);
-      }
+      if (elapsed() > seconds) break;
       try {
-        const from = elapsed();
         const { code, tile: [tr, tc], words } = wgsl(v, unit, s.swiglu);
         if (words * 16 > gpu.limits.maxComputeWorkgroupStorageSize) throw `${words * 16} bytes`;
         if ((s.k / s.split) % (v.stage * v.bufs * (v.ahead ?? 1))) throw "stages";
@@ -372,31 +370,31 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
             ]),
           );
         }
-        const once = await sample(programs, copies);
-        const at = elapsed() - from;
-        const count = Math.max(copies, Math.min(200, Math.ceil(ms * 1000 / once / 3)));
-        const times: number[] = [];
-        for (let t = 0; t < 4; t++) times.push(await sample(programs, count));
-        const us = Math.min(...times.slice(1));
-        await sample(programs, 1);
-        const size = Math.min(4 * s.n * (s.swiglu ? 0.5 : 1) * rows * s.split, 4 << 20);
-        const bits = new Uint32Array(await readBuffer(gpu, { buffer: out.buffer, size }));
-        let other = 0;
-        if (!v.no) {
-          reference ??= bits;
-          for (let q = 0; q < bits.length; q++) if (bits[q] !== reference[q]) other++;
-        }
-        console.log(
-          `${shape} ${rows} ${us.toFixed(1).padStart(7)} us ${
-            (flops / us / 1e6).toFixed(0).padStart(4)
-          } T  ${nameOf(v)} [${w.join(",")}] ${words >> 6} KB, ${at.toFixed(1)} s${
-            other ? ` OTHER BITS ${other}` : ""
-          }`,
-        );
+        ready.push({ v, programs, w });
       } catch (e) {
         console.log(`FAILED ${nameOf(v)}: ${String(e).slice(0, 200)}`);
       }
     }
+    const [first] = ready;
+    if (!first) continue;
+    const warm = Number(Deno.env.get("WARM") ?? 180);
+    const from = performance.now();
+    while (performance.now() - from < warm) {
+      await sample(first.programs, Math.max(copies, Math.ceil(3000 / (flops / 2e8))));
+    }
+    for (const { v, programs, w } of [...ready, first]) {
+      const once = await sample(programs, copies);
+      const count = Math.max(copies, Math.min(200, Math.ceil(ms * 1000 / once / 3)));
+      const times: number[] = [];
+      for (let t = 0; t < 4; t++) times.push(await sample(programs, count));
+      const us = Math.min(...times.slice(1));
+      console.log(
+        `${shape} ${rows} ${us.toFixed(1).padStart(7)} us ${
+          (flops / us / 1e6).toFixed(0).padStart(4)
+        } T  ${nameOf(v)} [${w.join(",")}]`,
+      );
+    }
+    if (elapsed() > seconds) Deno.exit(0);
     [...all, x, xp, out, w_scales, x_scales].forEach(({ buffer }) => buffer.destroy());
   }
   console.log(`${elapsed().toFixed(1)} s`);

@@ -133,6 +133,7 @@ fn main(
       //end
       workgroupBarrier();
       let next = k + ($au + $AHEADu) * CHUNKS;
+      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
       if (next < range) {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u, w_at$u + next);
