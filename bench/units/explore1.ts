@@ -8,9 +8,6 @@ const s = { x: "split" } as const;
 const base = v([2, 2], [2, 4], 32);
 const b32 = v([1, 8], [2, 1], 64);
 const b64 = v([2, 4], [2, 2], 64);
-const base = v([2, 2], [2, 4], 32);
-const b32 = v([1, 8], [2, 1], 64);
-const b64 = v([2, 4], [2, 2], 64);
 export const SETS: Record<string, V[]> = {
   A: [
     base,
