@@ -325,7 +325,7 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
   for (const { shape, rows, variants } of jobs) {
     const s = SHAPES[shape] as Shape;
     const bytes = 2 * s.n * s.k;
-    const copies = Math.min(8, Math.max(1, Math.ceil((130 << 20) / bytes)));
+    const copies = Math.min(8, bytes < 1 << 20 ? 1 : Math.max(1, Math.ceil((130 << 20) / bytes)));
     const all = seq(copies).map(() => of("w", bytes));
     const x = of("x", 4 * rows * s.k), xp = of("xp", 4 * rows * s.k);
     const out = of("out", 4 * s.split * (rows + 64) * s.n);
@@ -380,7 +380,7 @@ fn h(i: u32) -> u32 { var v = i * 747796405u + 2891336453u; v = ((v >> ((v >> 28
     const warm = Number(Deno.env.get("WARM") ?? 180);
     const from = performance.now();
     while (performance.now() - from < warm) {
-      await sample(first.programs, Math.max(copies, Math.ceil(3000 / (flops / 2e8))));
+      await sample(first.programs, Math.max(copies, Math.min(300, Math.ceil(3000 / (flops / 2e8)))));
     }
     for (const { v, programs, w } of [...ready, first]) {
       const once = await sample(programs, copies);
