@@ -104,17 +104,23 @@ export function kindOf(halved: boolean, precision: Precision): string {
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(
-  { unit, tile, halved = false, precision = "f32" }: TensorMatmul,
+  { unit, tile, matrix, splitK = 1, halved = false, precision = "f32" }: TensorMatmul,
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
+  // Whether the last turn of the loop has fewer stages.
+  const partial = matrix.cols % (stage * ahead * splitK) !== 0;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
+  const kind = `${kindOf(halved, precision)}${partial ? "_partial" : ""}`;
+  const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: unitsSlots(epilogue),
-      counts: { ...countsOf(unit, tile), ...formatCounts(halved, precision), ...epilogue.counts },
+      counts: {
+        ...{ ...countsOf(unit, tile), PARTIAL: Number(partial) },
+        ...{ ...formatCounts(halved, precision), ...epilogue.counts },
+      },
     });
     return kernel(name, code, {
       bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],

@@ -112,7 +112,10 @@ fn main(
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
-    if (k + $au * CHUNKS < range) {
+    //for p in PARTIAL
+    if (k + $au * CHUNKS < range)
+    //end
+    {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
         ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
