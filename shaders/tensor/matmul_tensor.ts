@@ -112,19 +112,21 @@ export function declared(
 const kernels = new Map<string, Kernel>();
 
 function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile } = of;
+  const { unit, tile, matrix, splitK = 1 } = of;
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
+  // Whether the last turn of the loop has fewer stages.
+  const partial = matrix.cols % (stage * ahead * splitK) !== 0;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor${format.name}_${epilogue.name}_${parts.join("_")}`;
+  const kind = `${format.name}${partial ? "_partial" : ""}`;
+  const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
-        ...countsOf(unit, tile, format.counts),
-        ...format.counts,
-        ...epilogue.counts,
+        ...{ ...countsOf(unit, tile, format.counts), PARTIAL: Number(partial) },
+        ...{ ...format.counts, ...epilogue.counts },
       },
     });
     return kernel(name, code, declared(format, epilogue));

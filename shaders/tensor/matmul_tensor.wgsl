@@ -113,7 +113,10 @@ fn main(
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
-    if (k + $au * BLOCKS < range) {
+    //for p in PARTIAL
+    if (k + $au * BLOCKS < range)
+    //end
+    {
       //for u in W_LOADS
       if (w_block$u < $TILE_COLSu * BLOCKS) {
         //for p in VEC8S
@@ -136,6 +139,7 @@ fn main(
       //end
       workgroupBarrier();
       let next = k + ($au + $AHEADu) * BLOCKS;
+      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
       if (next < range) {
         //for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
