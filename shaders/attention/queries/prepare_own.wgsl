@@ -20,7 +20,7 @@ let turn$p = rope[rows[FIRST_ROW + row].position * HALF + at$p];
 //for u in TURNS_OF_HEADS
 let head$u = thread / NORM_LANES + $uu * (THREADS / NORM_LANES);
 let is_query$u = head$u < GROUP;
-let is_made$u = is_query$u || has_new && head$u <= VALUE;
+let is_made$u = is_query$u || (has_new && head$u <= VALUE);
 let gain_at$u = select(2u * HALF, 0u, is_query$u);
 let from_head$u = row * (heads + 2u * KV_HEADS) +
   select(heads + (head$u - KEY) * KV_HEADS + kv_head, tile.y * GROUP + head$u, is_query$u);
