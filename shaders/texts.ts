@@ -64,6 +64,8 @@ import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" 
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
 import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
+import expertPlaceRows from "./experts/place/rows.wgsl" with { type: "text" };
+import expertPlaceTiled from "./experts/place/tiled.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
@@ -207,7 +209,14 @@ import rejectBlock from "./standalone/reject_block.wgsl" with { type: "text" };
 import roundSlots from "./standalone/round_slots.wgsl" with { type: "text" };
 import twoLaws from "./standalone/two_laws.wgsl" with { type: "text" };
 import toF16 from "./tensor/to_f16.wgsl" with { type: "text" };
+import groupScales from "./tensor/group_scales.wgsl" with { type: "text" };
 import halveWeights from "./tensor/halve_weights.wgsl" with { type: "text" };
+import unitsLoadFloats from "./tensor/load/floats.wgsl" with { type: "text" };
+import unitsLoadIntegers from "./tensor/load/integers.wgsl" with { type: "text" };
+import unitsLoadLanes from "./tensor/load/lanes.wgsl" with { type: "text" };
+import unitsLoadQ4 from "./tensor/load/q4.wgsl" with { type: "text" };
+import unitsLoadQ8 from "./tensor/load/q8.wgsl" with { type: "text" };
+import unitsLoadWhole from "./tensor/load/whole.wgsl" with { type: "text" };
 import matmulTensor from "./tensor/matmul_tensor.wgsl" with { type: "text" };
 import matmulTensorFew from "./tensor/matmul_tensor_few.wgsl" with { type: "text" };
 import outNoted from "./tensor/out_noted.wgsl" with { type: "text" };
@@ -307,6 +316,8 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
   "experts/few/expert_sums": expertSums,
+  "experts/place/rows": expertPlaceRows,
+  "experts/place/tiled": expertPlaceTiled,
   "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
@@ -450,7 +461,14 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "standalone/round_slots": roundSlots,
   "standalone/two_laws": twoLaws,
   "tensor/to_f16": toF16,
+  "tensor/group_scales": groupScales,
   "tensor/halve_weights": halveWeights,
+  "tensor/load/floats": unitsLoadFloats,
+  "tensor/load/integers": unitsLoadIntegers,
+  "tensor/load/lanes": unitsLoadLanes,
+  "tensor/load/q4": unitsLoadQ4,
+  "tensor/load/q8": unitsLoadQ8,
+  "tensor/load/whole": unitsLoadWhole,
   "tensor/matmul_tensor": matmulTensor,
   "tensor/matmul_tensor_few": matmulTensorFew,
   "tensor/out_noted": outNoted,

@@ -27,6 +27,8 @@ const NARROW: readonly TensorTile[] = [
 const WIDE: readonly TensorTile[] = [
   { subgroups: 4, grid: [1, 2], own: [2, 1], stage: 128, ahead: 1 },
   { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 128, ahead: 1 },
+  { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 },
+  { subgroups: 4, grid: [1, 4], own: [2, 2], stage: 64, ahead: 1 },
   { subgroups: 8, grid: [2, 4], own: [1, 1], stage: 64, ahead: 1 },
   { subgroups: 8, grid: [1, 8], own: [2, 1], stage: 64, ahead: 1 },
   { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 },
@@ -35,6 +37,7 @@ const WIDE: readonly TensorTile[] = [
   { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 },
   { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 32, ahead: 2 },
   { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 },
+  { subgroups: 4, grid: [2, 2], own: [2, 3], stage: 32, ahead: 1 },
   { subgroups: 8, grid: [2, 4], own: [4, 2], stage: 32, ahead: 1 },
   { subgroups: 8, grid: [4, 2], own: [2, 4], stage: 32, ahead: 1 },
   { subgroups: 16, grid: [4, 4], own: [2, 2], stage: 32, ahead: 1 },

@@ -5,11 +5,12 @@ import {
   kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { Matrix, Precision, Shard } from "../../src/gpu/matrix.ts";
+import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
 import { type Epilogue, notedEpilogue, PLAIN } from "../fragments/epilogue.ts";
-import { formatCounts, kindOf, unitsSlots } from "../tensor/matmul_tensor.ts";
+import { formatOf } from "../tensor/loads.ts";
+import { unitsSlots } from "../tensor/matmul_tensor.ts";
 import { type ExpertEpilogue, sharedRows } from "./expert_kernels.ts";
 
 /** A workgroup of expert_tensor.wgsl. No number of these changes a bit of what it computes. */
@@ -42,7 +43,7 @@ export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
   return 16 * (W_WORDS + X_WORDS) + 4 * (2 * JOBS + TILE_COLS);
 }
 
-function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
+function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision, vec8s = 1) {
   const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
   const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
@@ -61,7 +62,7 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: packed ? SUM_WORDS / 2 : SUM_WORDS,
     STEPS: STAGE / unit.k,
-    W_LOADS: TILE_COLS * CHUNKS / THREADS,
+    W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
     X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
     JOB_LOADS: Math.ceil(JOBS / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
@@ -74,29 +75,32 @@ function countsOf(unit: MatrixUnit, tile: ExpertTile, precision: Precision) {
 const kernels = new Map<string, Kernel>();
 
 function expertKernel(
-  unit: MatrixUnit,
-  tile: ExpertTile,
-  { epilogue, precision, uneven }: {
+  of: ExpertTensor,
+  { epilogue, uneven }: {
     readonly epilogue: Epilogue;
-    readonly precision: Precision;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
   },
 ): Kernel {
+  const { unit, tile, matrix: { format = "bf16" } } = of;
+  const load = formatOf({ ...of, halved: format === "bf16" });
+  const { counts: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
   const shape = [m, n, k, lanes, jobs, ...grid, ...own, stage, ahead];
-  const kind = `${kindOf(true, precision)}_${epilogue.name}`;
+  const kind = `${load.name}_${epilogue.name}`;
   const name = `expert_tensor${kind}_${shape.join("_")}${uneven ? "_uneven" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("experts/expert_tensor", {
       slots: {
         ...unitsSlots(epilogue),
+        ...load.slots,
+        place: format === "bf16" ? "experts/place/tiled" : "experts/place/rows",
         jobs: jobs === 1 ? "experts/expert_jobs_alone" : "experts/expert_jobs_tiled",
       },
       counts: {
-        ...countsOf(unit, tile, precision),
-        ...formatCounts(true, precision),
+        ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
+        ...load.counts,
         UNEVEN: Number(uneven),
       },
     });
@@ -105,9 +109,10 @@ function expertKernel(
       bindings: [
         ...["weights", "x", "out", lists],
         ...Object.keys(epilogue.buffers),
-        ...["w_scales", "x_scales"],
+        ...["w_scales", "x_scales", ...load.bindings],
       ],
       constants: [
+        ...load.constants,
         "COLS",
         "MATRIX_ROWS",
         "OUT_COLS",
@@ -127,7 +132,8 @@ function expertKernel(
 export interface ExpertTensor {
   readonly unit: MatrixUnit;
   readonly tile: ExpertTile;
-  readonly matrix: Pick<Matrix, "cols">;
+  /** Default bf16. */
+  readonly matrix: Pick<Matrix, "cols"> & Partial<Pick<Matrix, "format" | "lanes">>;
   /** Rows of an expert, even. */
   readonly expertRows: number;
   readonly shard: Shard;
@@ -138,14 +144,14 @@ export interface ExpertTensor {
   /** The last experts of the only shard that every row has, see `sharedRows`; default 0. */
   readonly shared?: number | undefined;
   readonly epilogue: ExpertEpilogue;
-  /** Of x; default f32. */
+  /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
   readonly label: string;
   readonly work?: Dispatch["work"];
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; weights
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16 weights
  * are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
  * The scales of what "swiglu" makes are lowered where they are `noted`, f32 [jobs].
  */
@@ -160,20 +166,22 @@ export function expertTensor(
   },
   of: ExpertTensor,
 ): Dispatch {
-  const { unit, tile, matrix: { cols }, expertRows, shard, label, work } = of;
-  const { precision = "f32" } = of;
+  const { unit, tile, matrix, expertRows, shard, label, work } = of;
+  const { cols, format = "bf16", lanes = 1 } = matrix;
   const gated = of.epilogue === "swiglu";
   const epilogue = noted && gated ? notedEpilogue("swiglu", noted) : PLAIN[of.epilogue];
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
-  return dispatch(expertKernel(unit, tile, { epilogue, precision, uneven }), {
+  return dispatch(expertKernel(of, { epilogue, uneven }), {
     buffers: {
       weights: shard.operand,
       ...{ x, out, w_scales: wScales, x_scales: xScales, ...epilogue.buffers },
       ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
+      scales: shard.scales ?? shard.operand,
     },
     constants: {
+      ...isQuantized(format) ? { LANES: lanes } : {},
       COLS: cols,
       MATRIX_ROWS: expertRows,
       OUT_COLS: gated ? expertRows / 2 : expertRows,

@@ -1,8 +1,8 @@
 // y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] of every job j, e its expert, on matrix units, for the
 // experts of one shard of W.
 //
-// x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, in the order of
-// tile_weights.wgsl. An output is
+// x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, of bf16 in the order of
+// tile_weights.wgsl, of quantized weights rounded and k in the order in which they lie. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales / w_scales,
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16,
 // each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
@@ -16,6 +16,8 @@
 // subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
 // would wait for them at the end of one. Slots:
 //   jobs: `fn expert_of(tile, thread)` and `fn job_of(tile, r)`, NOTHING past the last (experts/expert_jobs_*.wgsl).
+//   load: as of tensor/matmul_tensor.wgsl.
+//   place: where blocks of weights lie, experts/place/*.wgsl.
 //   out: of matrix units, tensor/out_*.wgsl; its rows are jobs.
 //   epilogue: as of matmul/matmul.wgsl, one that stores numbers.
 
@@ -33,12 +35,9 @@ override ROW_JOBS: u32; // jobs that a row of x has
 
 //use jobs
 //use experts/expert_rows
-//use tensor/to_f16
 //use out
 //use epilogue
 
-// [SHARD_EXPERTS * MATRIX_ROWS / GROUP, COLS / 8, GROUP]: eight f16
-@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 // [SHARD_EXPERTS, MATRIX_ROWS]
@@ -50,7 +49,11 @@ const FIRST = 0u;
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
-const GROUP = $UNIT_HALFu; // rows of W that lie together
+const GROUP = $UNIT_HALFu; // rows of W on either side of a pair, in a tile of the unit
+const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
+
+//use load
+//use place
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
 var<workgroup> ws: array<vec4<u32>, $W_WORDS>;
@@ -82,7 +85,7 @@ fn main(
   let half = MATRIX_ROWS / 2u;
   let rows = rows_of(expert);
   let pair = tile.y * ($TILE_COLSu / 2u);
-  let range = COLS / 8u;
+  let range = COLS / $(8 * VEC8S)u; // blocks
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
   let own_row = subgroup % $GRID_Ru * ($OWN_Ru * $TILE_Ru);
@@ -94,14 +97,14 @@ fn main(
 
   //for u in W_LOADS
   let w_at$u = thread + $uu * THREADS;
-  let w_column$u = w_at$u / (GROUP * CHUNKS) * GROUP + w_at$u % GROUP;
-  let w_chunk$u = w_at$u / GROUP % CHUNKS;
+  let w_column$u = column_of(w_at$u);
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * GROUP + w_column$u % GROUP, half - 1u);
   let w_row$u = rows.first + w_pair$u * rows.step + w_column$u % $UNIT_Nu / GROUP * rows.pair;
-  let w_from$u = (w_row$u / GROUP * range + w_chunk$u) * GROUP + w_row$u % GROUP;
-  let w_to$u = w_column$u * PITCH + w_chunk$u;
+  let w_from$u = begin_of(w_row$u, block_of(w_at$u), range);
+  let w_to$u = w_column$u * PITCH + block_of(w_at$u) * $VEC8Su;
+  let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
-  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS) * GROUP];
+  var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS) * STEP);
   //end
   //end
   // Where there is no job, lanes load the first one's row and store nothing.
@@ -110,12 +113,12 @@ fn main(
   let x_chunk$u = thread + $uu * THREADS;
   let x_job$u = select(NOTHING, job_of(tile.x, x_chunk$u / CHUNKS), x_chunk$u < $JOBSu * CHUNKS);
   let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
-  let x_from$u = (x_row$u * range + x_chunk$u % CHUNKS) * 2u;
+  let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
-  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
-  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
+  var xa$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u];
+  var xb$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
   //end
   //end
 
@@ -144,36 +147,38 @@ fn main(
   //end
   //end
 
-  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
+  for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
     {
       // Stages are a multiple of those ahead where UNEVEN is 0.
-      let there = $UNEVENu == 0u || k + $au * CHUNKS < range;
+      let there = $UNEVENu == 0u || k + $au * BLOCKS < range;
       //for u in W_LOADS
-      ws[w_to$u] = w$a_$u;
+      //for p in VEC8S
+      ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+      //end
       //end
       //for u in X_LOADS
       if (x_job$u != NOTHING) {
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = packed(cut(a), cut(b));
-        xs[x_to$u + $LO_ROWu * PITCH] = packed(a - cut(a), b - cut(b));
+        xs[x_to$u] = eight_of_x(cut(a), cut(b));
+        xs[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = packed(a, b);
+        xs[x_to$u] = eight_of_x(a, b);
         //end
       }
       //end
       workgroupBarrier();
       // Past the end it is the last stage again.
-      let next = min(k + $(a + AHEAD)u * CHUNKS, range - CHUNKS);
+      let next = min(k + $(a + AHEAD)u * BLOCKS, range - BLOCKS);
       //for u in W_LOADS
-      w$a_$u = weights[w_from$u + next * GROUP];
+      w$a_$u = load_weights(w_from$u + next * STEP);
       //end
       //for u in X_LOADS
-      xa$a_$u = x[x_from$u + next * 2u];
-      xb$a_$u = x[x_from$u + next * 2u + 1u];
+      xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
+      xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
       //end
       if (used && there) {
         for (var s = 0u; s < $STEPSu; s++) {

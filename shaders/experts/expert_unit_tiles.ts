@@ -1,5 +1,5 @@
 /** Which workgroups matmuls of experts on matrix units have. None of it touches a bit of the result. */
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, type TensorLimits, type WeightFormat } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import {
   type ExpertTile,
@@ -60,10 +60,11 @@ export function unitTile({ rows, topK, numExperts }: Jobs, { m }: MatrixUnit): n
 export function unitLaunch(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { tile, cols, outputs = 0 }: {
+  { tile, cols, outputs = 0, format = "bf16" }: {
     readonly tile: number;
     readonly cols: number;
     readonly outputs?: number | undefined;
+    readonly format?: WeightFormat;
   },
 ): ExpertTile | undefined {
   const alone = [
@@ -73,17 +74,19 @@ export function unitLaunch(
   ];
   const candidates = tile === 1 ? alone : LAUNCHES.get(tile / unit.m) ?? [];
   return candidates.map((launch) => ({ ...launch, jobs: tile }))
-    .find((launch) => cols % launch.stage === 0 && runs(unit, limits, launch));
+    .find((launch) => cols % launch.stage === 0 && runs(unit, limits, launch, format));
 }
 
 /** Whether there are workgroups for any number of jobs. */
 export function hasLaunches(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  cols: number,
+  { cols, format }: { readonly cols: number; readonly format?: WeightFormat },
 ): boolean {
   return [1, ...UNIT_ROWS.map((count) => count * unit.m)]
-    .every((tile) => unitLaunch(unit, limits, { tile, cols }) !== undefined);
+    .every((tile) =>
+      unitLaunch(unit, limits, { tile, cols, ...format ? { format } : {} }) !== undefined
+    );
 }
 
 /** Whether the adapter has room for a workgroup, and its lanes for a stage of weights. */
@@ -91,9 +94,11 @@ function runs(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
   tile: ExpertTile,
+  format: WeightFormat,
 ): boolean {
   const threads = expertTileThreads(unit, tile);
-  return tile.stage % unit.k === 0 && tileColumns(unit, tile) * tile.stage / 8 % threads === 0 &&
+  const blocks = tileColumns(unit, tile) * tile.stage / (8 * BLOCK_VEC8S[format]);
+  return tile.stage % unit.k === 0 && blocks % threads === 0 &&
     expertTileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     threads <= limits.maxComputeInvocationsPerWorkgroup;
 }

@@ -1,5 +1,6 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
+  isQuantized,
   type Matrix,
   MOST_DISPATCHED,
   type Shard,
@@ -24,9 +25,9 @@ export function fitsExpertUnits(
   },
 ): boolean {
   const expertRows = rows / numExperts;
-  return format === "bf16" && unit.n % 8 === 0 && expertRows % 2 === 0 &&
-    expertRows % rowGroup(unit) === 0 &&
-    hasLaunches(unit, limits, cols);
+  const lies = isQuantized(format) || format === "bf16" && expertRows % rowGroup(unit) === 0;
+  return lies && unit.n % 8 === 0 && expertRows % 2 === 0 &&
+    hasLaunches(unit, limits, { cols, format });
 }
 
 /** The scales of the experts of a matrix's shards; undefined where they are not multiplied on matrix units. */
@@ -78,9 +79,9 @@ export function expertsOnUnits(
   if (!tensor || !scales) return undefined;
   const { unit, limits, precision } = tensor;
   const xScales = given ?? tensor.xScales;
-  const { cols } = matrix;
+  const { cols, format } = matrix;
   const outputs = jobs.rows * jobs.topK * matrix.rows / jobs.numExperts;
-  const launch = unitLaunch(unit, limits, { tile, cols, outputs });
+  const launch = unitLaunch(unit, limits, { tile, cols, outputs, format });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
   if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
   const dispatches = matrix.shards.map((shard, i) =>

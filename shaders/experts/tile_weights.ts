@@ -7,7 +7,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { shader } from "../shader.ts";
-import { formatCounts } from "../tensor/matmul_tensor.ts";
+import { formatCounts } from "../tensor/loads.ts";
 
 /** Rows that lie together: those of a tile of the unit's columns that are of one half of an expert's matrix. */
 export function rowGroup({ n }: Pick<MatrixUnit, "n">): number {

@@ -1,5 +1,6 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
+  isQuantized,
   type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
@@ -19,7 +20,7 @@ import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
-/** Whether matrix units multiply by a matrix, whatever the number of rows: numbers apart, see `weightScales`. */
+/** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
 export function fitsUnits(
   { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
   { unit, limits, splitK }: {
@@ -29,7 +30,9 @@ export function fitsUnits(
   },
 ): boolean {
   const range = cols / splitK;
-  if (format !== "bf16" || unit.n % 8 !== 0 || range % LEAST_STAGE !== 0) return false;
+  if (!isQuantized(format) && format !== "bf16" || unit.n % 8 !== 0 || range % LEAST_STAGE !== 0) {
+    return false;
+  }
   return tensorTile(unit, limits, { rows: 1, columns: rows, range, splitK }) !== undefined;
 }
 
@@ -55,10 +58,10 @@ export function matmulOnUnits(
   const shards = tensorShards(matrix, tensor);
   if (!tensor || !shards || epilogue.slots.out !== undefined) return undefined;
   const { unit, limits, precision } = tensor;
-  if (tensorBindings(epilogue) > limits.maxStorageBuffersPerShaderStage) return undefined;
+  if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
-  const { cols } = matrix;
-  const use = { rows, range: cols / splitK, splitK };
+  const { cols, format } = matrix;
+  const use = { format, rows, range: cols / splitK, splitK };
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, halved } = shards[i] as TensorShard;
     const buffers = { x, out, wScales, xScales: xScales ?? tensor.xScales };
@@ -86,5 +89,5 @@ export function notesOnUnits(
 ): boolean {
   if (!tensor || !tensorShards(matrix, tensor)) return false;
   const { unit, limits: { maxStorageBuffersPerShaderStage } } = tensor;
-  return rows <= unit.m && tensorBindings(epilogue) <= maxStorageBuffersPerShaderStage;
+  return rows <= unit.m && tensorBindings(epilogue, matrix) <= maxStorageBuffersPerShaderStage;
 }

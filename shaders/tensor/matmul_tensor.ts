@@ -1,4 +1,5 @@
 import {
+  bytesOf,
   type Dispatch,
   dispatch,
   type Kernel,
@@ -6,17 +7,19 @@ import {
   type Operand,
   type Work,
 } from "../../src/gpu/kernel.ts";
-import type {
-  Matrix,
-  Precision,
-  Shard,
-  TensorMatrices,
-  TensorShard,
+import {
+  isQuantized,
+  type Matrix,
+  type Precision,
+  type Shard,
+  type TensorMatrices,
+  type TensorShard,
 } from "../../src/gpu/matrix.ts";
 import type { Slots } from "../../src/gpu/link.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
+import { formatOf, type UnitsLoad, unitsLoad } from "./loads.ts";
 
 /** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
 export interface TensorTile {
@@ -42,7 +45,11 @@ export function tileBytes(unit: MatrixUnit, tile: TensorTile): number {
   return 16 * (WEIGHT_WORDS + X_WORDS);
 }
 
-function countsOf(unit: MatrixUnit, tile: TensorTile) {
+function countsOf(
+  unit: MatrixUnit,
+  tile: TensorTile,
+  { VEC8S: vec8s = 1, LOW = 1 }: Readonly<Record<string, number>> = {},
+) {
   const { subgroups, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C], stage: STAGE } = tile;
   const { ahead: AHEAD } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
@@ -66,10 +73,10 @@ function countsOf(unit: MatrixUnit, tile: TensorTile) {
     ...{ LANES: unit.lanes, UNIT_M: unit.m, UNIT_N: unit.n, UNIT_K: unit.k },
     ...{ UNIT_HALF: unit.n / 2, HALF_WORDS: unit.n / 8 },
     STEPS: STAGE / unit.k,
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / THREADS),
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / THREADS),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), GRID_R * GRID_C * 2 * SUM_WORDS),
-    X_WORDS: 2 * TILE_ROWS * (CHUNKS + 1),
+    X_WORDS: (1 + LOW) * TILE_ROWS * (CHUNKS + 1),
   };
 }
 
@@ -78,8 +85,12 @@ export const CONSTANTS: readonly string[] = ["COLS", "MATRIX_ROWS", "OUT_COLS", 
 export const SCALES: readonly string[] = ["w_scales", "x_scales"];
 
 /** Storage buffers that a kernel with an epilogue binds. */
-export function tensorBindings({ buffers }: Epilogue): number {
-  return BINDINGS.length + SCALES.length + Object.keys(buffers).length;
+export function tensorBindings(
+  { buffers }: Epilogue,
+  { format }: Pick<Matrix, "format">,
+): number {
+  const { bindings } = unitsLoad(format);
+  return BINDINGS.length + SCALES.length + bindings.length + Object.keys(buffers).length;
 }
 
 /** Slots of a kernel with an epilogue. */
@@ -87,48 +98,48 @@ export function unitsSlots({ slots, unitsOut = "tensor/out_store" }: Epilogue): 
   return { ...slots, out: unitsOut };
 }
 
-/** Counts of tensor/to_f16, and of x as one f16 or as two. */
-export function formatCounts(halved: boolean, precision: Precision): Record<string, number> {
-  const rounded = precision === "f16";
+/** What a kernel with an epilogue binds, and its constants. */
+export function declared(
+  { bindings, constants }: UnitsLoad,
+  epilogue: Epilogue,
+): { readonly bindings: string[]; readonly constants: string[] } {
   return {
-    ...{ HALVED: Number(halved), CONVERTED: Number(!halved) },
-    ...{ LOW: Number(!rounded), ROUNDED: Number(rounded) },
+    bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES, ...bindings],
+    constants: [...CONSTANTS, ...constants, ...Object.keys(epilogue.constants)],
   };
-}
-
-/** Part of a kernel's name. */
-export function kindOf(halved: boolean, precision: Precision): string {
-  return `${precision === "f16" ? "_f16" : ""}${halved ? "_halved" : ""}`;
 }
 
 const kernels = new Map<string, Kernel>();
 
-function tensorKernel(
-  { unit, tile, halved = false, precision = "f32" }: TensorMatmul,
-  epilogue: Epilogue,
-): Kernel {
+function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
+  const { unit, tile, matrix, splitK = 1 } = of;
+  const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
+  // Whether the last turn of the loop has fewer stages.
+  const partial = matrix.cols % (stage * ahead * splitK) !== 0;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const name = `matmul_tensor${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
+  const kind = `${format.name}${partial ? "_partial" : ""}`;
+  const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
-      slots: unitsSlots(epilogue),
-      counts: { ...countsOf(unit, tile), ...formatCounts(halved, precision), ...epilogue.counts },
+      slots: { ...unitsSlots(epilogue), ...format.slots },
+      counts: {
+        ...{ ...countsOf(unit, tile, format.counts), PARTIAL: Number(partial) },
+        ...{ ...format.counts, ...epilogue.counts },
+      },
     });
-    return kernel(name, code, {
-      bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
-      constants: [...CONSTANTS, ...Object.keys(epilogue.constants)],
-    });
+    return kernel(name, code, declared(format, epilogue));
   });
 }
 
-/** What one dispatch multiplies: a shard of a bf16 matrix by rows of x. */
+/** What one dispatch multiplies: a shard of a matrix by rows of x. */
 export interface TensorMatmul {
   readonly unit: MatrixUnit;
   readonly tile: TensorTile;
   readonly rows: number;
-  readonly matrix: Pick<Matrix, "rows" | "cols">;
+  /** Default bf16. */
+  readonly matrix: Pick<Matrix, "rows" | "cols"> & Partial<Pick<Matrix, "format" | "lanes">>;
   readonly shard: Shard;
   /** Divides the columns into ranges, each a multiple of the tile's stage. */
   readonly splitK?: number;
@@ -136,7 +147,7 @@ export interface TensorMatmul {
   readonly halved?: boolean;
   /** One that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
-  /** Of x; default f32. */
+  /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
   readonly label: string;
 }
@@ -155,12 +166,14 @@ export function tensorConstants(
   { matrix, shard, splitK = 1 }: Omit<TensorMatmul, "tile">,
   epilogue: Epilogue,
 ): Record<string, number> {
+  const { format = "bf16", lanes = 1 } = matrix;
   return {
     COLS: matrix.cols,
     MATRIX_ROWS: shard.rows,
     OUT_COLS: Math.round(matrix.rows * epilogue.outShare),
     FIRST: shard.first,
     SPLIT_K: splitK,
+    ...isQuantized(format) ? { LANES: lanes } : {},
     ...epilogue.constants,
   };
 }
@@ -171,7 +184,8 @@ export function tensorWork(
   { moved }: Epilogue,
 ): Work {
   return {
-    bytes: 2 * shard.rows * cols + 4 * rows * (cols + shard.rows * moved),
+    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
+      4 * rows * (cols + shard.rows * moved),
     flops: 2 * rows * shard.rows * cols,
   };
 }
@@ -195,6 +209,7 @@ export function matmulTensor(
       ...epilogue.buffers,
       w_scales: wScales,
       x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
     },
     constants: tensorConstants(of, epilogue),
     // Tiles of the same columns run side by side and share the weights in the cache.

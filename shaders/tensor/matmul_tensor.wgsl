@@ -1,7 +1,8 @@
 // y[r, n] = sum_k x[r, k] * W[n, k], on matrix units that multiply f16 and add f32.
 //
 // x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x cut to 11 bits, by its bits: a driver takes
-// unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly.
+// unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly; quantized
+// weights are rounded to it, and k is in the order in which they lie.
 // The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16: half the products,
@@ -14,6 +15,8 @@
 // through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply;
 // subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
 // COLS / SPLIT_K is a multiple of $STAGE. Slots:
+//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
+//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
 
@@ -30,10 +33,8 @@ override SPLIT_K: u32;
 
 //use out
 //use epilogue
-//use tensor/to_f16
+//use load
 
-// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
-@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [rows, COLS / 4]: its size gives the rows
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 // [MATRIX_ROWS]
@@ -43,6 +44,7 @@ override SPLIT_K: u32;
 
 const THREADS = $THREADSu;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
+const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of a tile for each subgroup.
@@ -68,7 +70,7 @@ fn main(
   let row = tile.x * $TILE_ROWSu;
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ($TILE_COLSu / 2u);
-  let range = COLS / 8u / SPLIT_K;
+  let range = COLS / $(8 * VEC8S)u / SPLIT_K; // blocks
   let begin = tile.z * range;
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
@@ -77,26 +79,26 @@ fn main(
   let own_column = subgroup / $GRID_Ru * $OWN_Cu * $UNIT_Nu;
 
   //for u in W_LOADS
-  let w_chunk$u = thread + $uu * THREADS;
-  let w_column$u = w_chunk$u / CHUNKS;
+  let w_block$u = thread + $uu * THREADS;
+  let w_column$u = w_block$u / BLOCKS;
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
-  let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
-  let w_to$u = w_chunk$u / CHUNKS * PITCH + w_chunk$u % CHUNKS;
+  let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
+  let w_to$u = w_column$u * PITCH + w_block$u % BLOCKS * $VEC8Su;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
-  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
+  var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //end
   //end
   //for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
   let x_row$u = min(row + x_chunk$u / CHUNKS, rows - 1u);
-  let x_from$u = (x_row$u * (COLS / 8u) + begin + x_chunk$u % CHUNKS) * 2u;
+  let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
-  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
-  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
+  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
+  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
   //end
   //end
 
@@ -109,12 +111,17 @@ fn main(
   //end
   //end
 
-  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
+  for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
-    if (k + $au * CHUNKS < range) {
+    //for p in PARTIAL
+    if (k + $au * BLOCKS < range)
+    //end
+    {
       //for u in W_LOADS
-      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+      if (w_block$u < $TILE_COLSu * BLOCKS) {
+        //for p in VEC8S
+        ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+        //end
       }
       //end
       //for u in X_LOADS
@@ -122,23 +129,24 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = packed(cut(a), cut(b));
-        xs[x_to$u + $TILE_ROWSu * PITCH] = packed(a - cut(a), b - cut(b));
+        xs[x_to$u] = eight_of_x(cut(a), cut(b));
+        xs[x_to$u + $TILE_ROWSu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = packed(a, b);
+        xs[x_to$u] = eight_of_x(a, b);
         //end
       }
       //end
       workgroupBarrier();
-      let next = k + ($au + $AHEADu) * CHUNKS;
+      let next = k + ($au + $AHEADu) * BLOCKS;
+      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
       if (next < range) {
         //for u in W_LOADS
-        w$a_$u = weights[w_from$u + next];
+        w$a_$u = load_weights(w_from$u + next);
         //end
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + next * 2u];
-        xb$a_$u = x[x_from$u + next * 2u + 1u];
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
       if (multiplies) {

@@ -3,12 +3,9 @@ import type { TensorLimits } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../fragments/epilogue.ts";
 import { shader } from "../shader.ts";
+import { formatOf } from "./loads.ts";
 import {
-  BINDINGS,
-  CONSTANTS,
-  formatCounts,
-  kindOf,
-  SCALES,
+  declared,
   type TensorBuffers,
   tensorConstants,
   type TensorMatmul,
@@ -41,14 +38,18 @@ export function fewRows({ m }: MatrixUnit): number {
 function countsOf(
   { m, n, k, lanes }: MatrixUnit,
   { columns, stage, ahead, branched }: FewTile,
-  { rows, ragged }: { readonly rows: number; readonly ragged: boolean },
+  { rows, ragged, vec8s = 1 }: {
+    readonly rows: number;
+    readonly ragged: boolean;
+    readonly vec8s?: number;
+  },
 ) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
   return {
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
     ...{ CHUNKS, TILE_COLS, SUM_WORDS, LANES: lanes, UNIT_M: m, UNIT_N: n, UNIT_K: k },
     ...{ UNIT_HALF: n / 2, HALF_WORDS: n / 8 },
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / lanes),
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / lanes),
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
@@ -71,30 +72,26 @@ export function fewFits(
 
 const kernels = new Map<string, Kernel>();
 
-function fewKernel(
-  { unit, tile, rows, matrix, splitK = 1, halved = false, precision = "f32" }: FewMatmul,
-  epilogue: Epilogue,
-): Kernel {
+function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
+  const { unit, tile, rows, matrix, splitK = 1 } = of;
+  const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { columns, stage, ahead, branched } = tile;
   // In branches, one more costs nothing.
   const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
   const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads];
-  const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
+  const name = `matmul_tensor_few${format.name}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
-      slots: unitsSlots(epilogue),
+      slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
-        ...countsOf(unit, tile, { rows, ragged }),
-        ...formatCounts(halved, precision),
+        ...countsOf(unit, tile, { rows, ragged, vec8s: format.counts.VEC8S }),
+        ...format.counts,
         ...epilogue.counts,
       },
     });
-    return kernel(name, code, {
-      bindings: [...BINDINGS, ...Object.keys(epilogue.buffers), ...SCALES],
-      constants: [...CONSTANTS, ...Object.keys(epilogue.constants)],
-    });
+    return kernel(name, code, declared(format, epilogue));
   });
 }
 
@@ -116,6 +113,7 @@ export function matmulTensorFew(
       ...epilogue.buffers,
       w_scales: wScales,
       x_scales: xScales,
+      scales: shard.scales ?? shard.operand,
     },
     constants: tensorConstants(of, epilogue),
     workgroups: [1, Math.ceil(shard.rows / (tile.columns * unit.n)), splitK],

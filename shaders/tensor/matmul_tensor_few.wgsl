@@ -5,6 +5,8 @@
 // of k: a barrier costs nothing, and many workgroups have loads on their way. Its lanes bring $STAGE of k at a
 // time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Outputs come in pairs as in
 // matmul_tensor.wgsl, a pair of a row to each lane. COLS / SPLIT_K is a multiple of $STAGE. Slots:
+//   load: the weights as f16, tensor/load/*.wgsl: `Loaded`, `load_weights(block)`, `halves_$p(loaded, scale)` of the
+//     block's vec8 p; `vec8_of(block)`, `in_stage(chunk)` and `eight_of_x` bring x in the same order.
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
 
@@ -21,10 +23,8 @@ override SPLIT_K: u32;
 
 //use out
 //use epilogue
-//use tensor/to_f16
+//use load
 
-// [MATRIX_ROWS, COLS / 8]: eight bf16, or where $HALVED is 1 eight f16 that halve_weights.wgsl made of them
-@group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>;
 // [X_ROWS, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 // [MATRIX_ROWS]
@@ -33,6 +33,7 @@ override SPLIT_K: u32;
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
+const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const LO_ROW = $UNIT_Mu / 2u;
 const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
@@ -55,7 +56,7 @@ fn sum_of(at: u32) -> f32 {
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ($TILE_COLSu / 2u);
-  let range = COLS / 8u / SPLIT_K;
+  let range = COLS / $(8 * VEC8S)u / SPLIT_K; // blocks
   let begin = tile.z * range;
 
   // Of the lane's outputs: no cache has the scales of weights, so that they are asked for with the first of these.
@@ -68,26 +69,26 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //end
 
   //for u in W_LOADS
-  let w_chunk$u = lane + $uu * $LANESu;
-  let w_column$u = w_chunk$u / CHUNKS;
+  let w_block$u = lane + $uu * $LANESu;
+  let w_column$u = w_block$u / BLOCKS;
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
-  let w_from$u = w_row$u * (COLS / 8u) + begin + w_chunk$u % CHUNKS;
-  let w_to$u = w_column$u * PITCH + w_chunk$u % CHUNKS;
+  let w_from$u = w_row$u * (COLS / $(8 * VEC8S)u) + begin + w_block$u % BLOCKS;
+  let w_to$u = w_column$u * PITCH + w_block$u % BLOCKS * $VEC8Su;
   let w_scale$u = w_scales[w_row$u];
   //for a in AHEAD
-  var w$a_$u = weights[w_from$u + min($au * CHUNKS, range - CHUNKS)];
+  var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //end
   //end
   //for u in X_LOADS
   let x_chunk$u = lane + $uu * $LANESu;
   let x_row$u = min(x_chunk$u / CHUNKS, $X_ROWSu - 1u);
-  let x_from$u = (x_row$u * (COLS / 8u) + begin + x_chunk$u % CHUNKS) * 2u;
+  let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
   let x_to$u = x_chunk$u / CHUNKS * PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //for a in AHEAD
-  var xa$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u];
-  var xb$a_$u = x[x_from$u + min($au * CHUNKS, range - CHUNKS) * 2u + 1u];
+  var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u];
+  var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
   //end
   //end
 
@@ -95,15 +96,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sums$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
   //end
 
-  for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
+  for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
     //for g in RAGGED
-    if (k + $au * CHUNKS < range)
+    if (k + $au * BLOCKS < range)
     //end
     {
       //for u in W_LOADS
-      if (w_chunk$u < $TILE_COLSu * CHUNKS) {
-        ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
+      if (w_block$u < $TILE_COLSu * BLOCKS) {
+        //for p in VEC8S
+        ws[w_to$u + $pu] = halves_$p(w$a_$u, w_scale$u);
+        //end
       }
       //end
       //for u in X_LOADS
@@ -111,29 +114,29 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //for l in LOW
-        xs[x_to$u] = packed(cut(a), cut(b));
-        xs[x_to$u + LO_ROW * PITCH] = packed(a - cut(a), b - cut(b));
+        xs[x_to$u] = eight_of_x(cut(a), cut(b));
+        xs[x_to$u + LO_ROW * PITCH] = eight_of_x(a - cut(a), b - cut(b));
         //end
         //for l in ROUNDED
-        xs[x_to$u] = packed(a, b);
+        xs[x_to$u] = eight_of_x(a, b);
         //end
       }
       //end
       workgroupBarrier();
       //for b in BRANCHED
-      let next = k + ($au + $AHEADu) * CHUNKS;
+      let next = k + ($au + $AHEADu) * BLOCKS;
       if (next < range)
       //end
       //for b in STRAIGHT
-      let next = min(k + ($au + $AHEADu) * CHUNKS, range - CHUNKS);
+      let next = min(k + ($au + $AHEADu) * BLOCKS, range - BLOCKS);
       //end
       {
         //for u in W_LOADS
-        w$a_$u = weights[w_from$u + next];
+        w$a_$u = load_weights(w_from$u + next);
         //end
         //for u in X_LOADS
-        xa$a_$u = x[x_from$u + next * 2u];
-        xb$a_$u = x[x_from$u + next * 2u + 1u];
+        xa$a_$u = x[x_from$u + vec8_of(begin + next) * 2u];
+        xb$a_$u = x[x_from$u + vec8_of(begin + next) * 2u + 1u];
         //end
       }
       //for o in STRAIGHT

@@ -1,21 +1,35 @@
 /** Which workgroups matmuls on matrix units have. None of it touches a bit of the result. */
-import type { TensorLimits } from "../../src/gpu/matrix.ts";
+import {
+  isQuantized,
+  type TensorLimits,
+  WEIGHT_BYTES,
+  type WeightFormat,
+} from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { type TensorTile, tileBytes, tileSize } from "./matmul_tensor.ts";
 
 /** A tile, and beyond how many rows, in those of the unit, it is looked at. */
 interface Candidate {
   readonly beyond: number;
+  /** Of quantized weights x is one f16, which leaves registers; those of 4 bits take more of them. Default: all. */
+  readonly of?: "floats" | "bytes";
   readonly tile: TensorTile;
 }
 
+/** For the many rows of a prompt: the fastest where a core has many workgroups, two at a time. */
+const PROMPTS: TensorTile = { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 };
+
 /** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
-  { beyond: 8, tile: { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 } },
+  {
+    beyond: 4,
+    of: "bytes",
+    tile: { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
+  },
+  { beyond: 8, of: "floats", tile: PROMPTS },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
-  { beyond: 1, tile: { subgroups: 8, grid: [1, 8], own: [2, 1], stage: 64, ahead: 1 } },
-  { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 128, ahead: 1 } },
+  { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
@@ -24,6 +38,17 @@ const CANDIDATES: readonly Candidate[] = [
 
 /** Workgroups that keep a large GPU busy: with one tile of rows, which waits for weights, and with more. */
 const ENOUGH = { few: 192, many: 96 };
+
+/** Multiprocessors of an H200. */
+const CORES = 132;
+
+/**
+ * Whether cores would have one of PROMPTS' workgroups to themselves in the end, and had few before: alone,
+ * four subgroups leave a core idle, and one with eight that makes the same outputs takes a sixth less.
+ */
+function endsAlone(workgroups: number): boolean {
+  return [1, 3].includes(Math.ceil(workgroups / CORES));
+}
 
 /** Ranges of k divide into stages of some tile where they are a multiple of this. */
 export const LEAST_STAGE = 32;
@@ -35,14 +60,17 @@ export const LEAST_STAGE = 32;
 export function tensorTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { rows, columns, range, splitK }: {
+  { format = "bf16", rows, columns, range, splitK }: {
+    readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
   },
 ): TensorTile | undefined {
-  const fitting = CANDIDATES.filter(({ beyond, tile }) =>
+  const kind = !isQuantized(format) ? "floats" : WEIGHT_BYTES[format] === 1 ? "bytes" : "nibbles";
+  const fitting = CANDIDATES.filter(({ beyond, of = kind, tile }) =>
+    of === kind &&
     (rows > beyond * unit.m || beyond === 0) && range % tile.stage === 0 &&
     tile.stage % unit.k === 0 && tileBytes(unit, tile) <= limits.maxComputeWorkgroupStorageSize &&
     tile.subgroups * unit.lanes <= limits.maxComputeInvocationsPerWorkgroup
@@ -53,5 +81,7 @@ export function tensorTile(
   };
   const enough = rows > unit.m ? ENOUGH.many : ENOUGH.few;
   const most = fitting.toSorted((a, b) => workgroups(b) - workgroups(a))[0];
-  return fitting.find((tile) => workgroups(tile) >= enough) ?? most;
+  const filling = fitting.filter((tile) => workgroups(tile) >= enough);
+  return filling.find((tile) => tile !== PROMPTS || !endsAlone(workgroups(tile))) ??
+    filling[0] ?? most;
 }

@@ -5,7 +5,7 @@
 //use weights/weights_integers
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 16]
-@group(0) @binding(15) var<storage, read> scales: array<u32>; // f16 [SHARD_ROWS, COLS / 32]
+@group(0) @binding(16) var<storage, read> scales: array<u32>; // f16 [SHARD_ROWS, COLS / 32]
 
 struct PackedBlock {
   words: vec4<u32>, // the lane's next two vec8s

@@ -9,7 +9,7 @@
 //use fragments/vec8
 
 @group(0) @binding(0) var<storage, read> weights: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
-@group(0) @binding(15) var<storage, read> scales: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
+@group(0) @binding(16) var<storage, read> scales: array<vec4<u32>>; // [SHARD_ROWS, COLS / 32]
 
 struct PackedBlock {
   words: vec4<u32>, // the lane's next four vec8s

@@ -224,6 +224,7 @@ export async function openEngine(
     of: costsOf(models, {
       ...{ gpu, weights, kvDtype: capacity.kvDtype },
       precision: options.precision,
+      maxBatch: options.maxBatch,
     }),
     ...options.onWarning ? { onWarning: options.onWarning } : {},
   });

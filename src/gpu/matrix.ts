@@ -134,11 +134,11 @@ export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 /** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
 export type Precision = "f32" | "f16";
 
-/** The bf16 matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
+/** The matrices that matrix units multiply, all numbers of rows alike: see shaders/tensor. */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
-  /** Default f32. */
+  /** Default f32; beside quantized weights it is f16. */
   readonly precision?: Precision | undefined;
   /** All shards of a matrix are here, or none. */
   readonly shards: ReadonlyMap<Shard, TensorShard>;

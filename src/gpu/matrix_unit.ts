@@ -53,6 +53,31 @@ function choiceOf(variable: string, value: string | undefined): typeof CHOICES[n
   return choice;
 }
 
+/** Fewest requests at a time for which quantized matrices go to matrix units. */
+const QUANTIZED_BATCH = 16;
+
+/**
+ * Whether quantized matrices go to matrix units, which take them at any number of rows or at none: they are
+ * faster there in prompts and at many rows, and slower at one. "on" is that they do; default: where an
+ * engine answers several requests at a time.
+ *
+ * @param batch most of them. @param value the variable's. @throws UsageError as `wantsUnits`.
+ */
+export function takesQuantized(
+  batch: number,
+  value: string | undefined = Deno.env.get(VARIABLE),
+): boolean {
+  return takesQuantizedExperts(value) || batch >= QUANTIZED_BATCH;
+}
+
+/**
+ * Whether quantized experts go to matrix units: with "on" alone. A round of many requests has few rows for each
+ * expert, so that only prompts would gain.
+ */
+export function takesQuantizedExperts(value: string | undefined = Deno.env.get(VARIABLE)): boolean {
+  return wantsUnits(true, value);
+}
+
 /** A product [m, k] x [k, n] of f16 numbers that is added to [m, n] f32, by `lanes` lanes together. */
 export interface MatrixUnit {
   readonly m: number;

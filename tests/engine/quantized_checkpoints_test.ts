@@ -5,6 +5,7 @@ import { openSequence } from "../../src/engine/device/direct.ts";
 import type { Core } from "../../src/engine/device/core.ts";
 import { openCore } from "../../src/engine/device/device_core.ts";
 import { forward } from "../../src/engine/device/forward.ts";
+import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -34,19 +35,22 @@ function draftOf(hiddenSize: unknown): unknown {
   };
 }
 
-async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
+/** @param units whether the device's matrix units multiply. */
+async function open(gpu: Gpu, target: Checkpoint, units: boolean): Promise<Core> {
   const { hidden_size } = target.json("config.json") as typeof CONFIG;
   const draftFile = await Deno.makeTempFile({ suffix: ".json" });
   await Deno.writeTextFile(draftFile, JSON.stringify(draftOf(hidden_size)));
   try {
     using models = checkModels(target, randomCheckpoint(draftFile, "draft"));
     const random = randomWeights(gpu, { seed: 7 });
-    const weights = await loadWith(
+    const loaded = await loadWith(
       gpu,
       models,
       (checkpoint, part) => part === "target" ? checkpointWeights(gpu, checkpoint) : random,
     );
     random.fillAll();
+    const weights = units ? await withTensorMatrices(gpu, loaded, { maxBatch: 16 }) : loaded;
+    assert.equal([...weights.tensor?.shards.keys() ?? []].some(({ scales }) => scales), units);
     const [batch, shapes, prefillRows, contextLength] = [1, chains([0, 1, 3]), 64, 48];
     return await openCore(gpu, weights, {
       batch,
@@ -60,8 +64,13 @@ async function open(gpu: Gpu, target: Checkpoint): Promise<Core> {
   }
 }
 
-async function logitsAndTexts(gpu: Gpu, checkpoint: Checkpoint, tiers: readonly number[]) {
-  const core = await open(gpu, checkpoint);
+async function logitsAndTexts(
+  gpu: Gpu,
+  checkpoint: Checkpoint,
+  tiers: readonly number[],
+  units = false,
+) {
+  const core = await open(gpu, checkpoint, units);
   using sequence = openSequence(core);
   assert.ok(core.reserve(sequence, CELLS));
   const texts: string[] = [];
@@ -95,5 +104,25 @@ for (const { name, layout, config } of CASES) {
     const [text = ""] = expected.texts;
     assert.deepEqual(found.texts, [text, text, text]);
     assert.ok(new Set(text.split(",")).size > 1, text);
+  });
+}
+
+for (const { name, layout, config } of CASES) {
+  Deno.test({
+    name: `${name} on matrix units: logits near those of float32; one text at num_steps 0, 1, 3`,
+    ignore: gpu.matrixUnit === undefined,
+    async fn() {
+      const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
+      const { logits, texts } = await logitsAndTexts(gpu, quantized, [0, 1, 3], true);
+      const expected = await logitsAndTexts(gpu, float, [0]);
+      const squares = (of: (logit: number, i: number) => number) =>
+        logits.reduce((sum, logit, i) => sum + of(logit, i) ** 2, 0);
+      const error = squares((logit, i) => logit - (expected.logits[i] ?? NaN));
+      // Each matmul rounds both its factors to 2^-12 at most; there are a few in a row.
+      assert.ok(error <= squares((logit) => logit) * 2 ** -18, `${Math.sqrt(error)}`);
+      assert.ok(error > 0);
+      assert.equal(new Set(texts).size, 1);
+      assert.ok(new Set(texts[0]?.split(",")).size > 1);
+    },
   });
 }

@@ -16,6 +16,7 @@ import {
 import { UsageError } from "../../src/errors.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { openGpu } from "../../src/gpu/device.ts";
+import { takesQuantized } from "../../src/gpu/matrix_unit.ts";
 import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
 
 /**
@@ -130,6 +131,7 @@ Deno.test("sizes: the prediction is what the engine takes", async () => {
       { contextLength: 1024, tiers: chains([3]) },
       { contextLength: 1024, tiers: chains([0, 3]), maxBatch: 8, kvDtype: "bf16" },
       { contextLength: 256, tiers: chains([7]), maxBatch: 64 },
+      { contextLength: 256, tiers: chains([3]), maxBatch: 16, quantize: "q8", quantizeDraft: true },
       { contextLength: 256, tiers: [chain(3), { depth: 8, width: 10, rows: 60 }], maxBatch: 8 },
       { contextLength: 256, tiers: chains([3]), maxBatch: 16, drafter: { shapes: [TREES] } },
     ] satisfies SizeSettings[]
@@ -210,16 +212,19 @@ Deno.test("sizes: the features that a draft may catch up from fit one binding to
 Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => {
   using models = openModels({});
   const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };
-  const rows = (software: boolean, units: boolean, quantize?: "q8") => {
+  const rows = (software: boolean, units: boolean, quantize?: "q8", maxBatch = 1) => {
     const matrixUnit = units ? { m: 16, n: 16, k: 16, lanes: 32 } : undefined;
     const gpu = { limits, info: { software }, matrixUnit };
-    const settings = { contextLength: 1024, tiers: chains([0]), ...quantize ? { quantize } : {} };
+    const tiers = chains([0]);
+    const settings = { contextLength: 1024, tiers, maxBatch, ...quantize ? { quantize } : {} };
     const of = gpu as unknown as Parameters<typeof capacityOf>[1];
     return capacityOf(settings, of, models.target.config).prefillRows;
   };
   assert.equal(rows(false, true), 512);
   assert.equal(rows(false, false), 256);
-  assert.equal(rows(false, true, "q8"), 256);
+  assert.equal(rows(false, true, "q8"), takesQuantized(1) ? 512 : 256);
+  assert.equal(rows(false, true, "q8", 16), 512);
+  assert.equal(rows(false, false, "q8", 16), 256);
   assert.equal(rows(true, true), 256);
 });
 

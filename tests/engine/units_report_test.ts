@@ -108,5 +108,10 @@ Deno.test("units: an engine tells what its device has", async () => {
   const { matrixUnit } = engine.core.gpu;
   assert.equal(engine.units === undefined, matrixUnit === undefined);
   if (engine.units === undefined) return;
-  assert.ok(engine.units.others.some(({ why }) => why === "format q8"));
+  // The tests set EYRIE_MATRIX_UNITS; the head is an embedding and stays bf16.
+  assert.deepEqual(engine.units.others, []);
+  const { layers } = engine.core.models.target.weights;
+  assert.equal(engine.units.matrices, 4 * layers.length + 1);
+  const [layer] = layers;
+  assert.ok(layer?.mlp.kind === "dense" && layer.mlp.down.format === "q8");
 });

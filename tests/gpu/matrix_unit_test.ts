@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { checkPrecision } from "../../src/gpu/device.ts";
-import { matrixUnit, wantsAttentionUnits, wantsUnits } from "../../src/gpu/matrix_unit.ts";
+import {
+  matrixUnit,
+  takesQuantized,
+  takesQuantizedExperts,
+  wantsAttentionUnits,
+  wantsUnits,
+} from "../../src/gpu/matrix_unit.ts";
 
 Deno.test("matrix units: not used on a software adapter unless asked for", () => {
   for (
@@ -40,6 +46,15 @@ Deno.test("matrix units: attention goes there where sequences may be long, or as
     () => wantsAttentionUnits(1, "yes"),
     new UsageError('Cannot use EYRIE_ATTENTION_UNITS "yes": it is auto, on, off'),
   );
+});
+
+Deno.test("matrix units take quantized matrices of engines for many requests, or where they are asked for", () => {
+  const taken = (value: string) => [1, 8, 15, 16, 64].map((batch) => takesQuantized(batch, value));
+  assert.deepEqual(taken(""), [false, false, false, true, true]);
+  assert.deepEqual(taken("auto"), [false, false, false, true, true]);
+  assert.deepEqual(taken("on"), [true, true, true, true, true]);
+  assert.throws(() => takesQuantized(64, "yes"), UsageError);
+  assert.deepEqual(["", "on", "off"].map(takesQuantizedExperts), [false, true, false]);
 });
 
 Deno.test("precision f16 is refused where there are no matrix units", () => {

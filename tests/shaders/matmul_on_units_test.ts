@@ -192,7 +192,9 @@ Deno.test("matrices that matrix units do not take: other formats, narrow ranges 
   const of = { unit, limits, splitK: 1 };
   const bf16 = { format: "bf16", rows: 64, cols: 128 } as const;
   assert.ok(fitsUnits(bf16, of));
-  assert.ok(!fitsUnits({ ...bf16, format: "q8" }, of));
+  assert.ok(fitsUnits({ ...bf16, format: "q8" }, of));
+  assert.ok(fitsUnits({ ...bf16, format: "u4", cols: 96 }, of));
+  assert.ok(!fitsUnits({ ...bf16, format: "q4", cols: 192 }, { ...of, splitK: 4 }));
   assert.ok(!fitsUnits({ ...bf16, format: "f32" }, of));
   assert.ok(!fitsUnits({ ...bf16, cols: 72 }, of));
   assert.ok(!fitsUnits(bf16, { ...of, splitK: 8 }));

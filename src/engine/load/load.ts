@@ -1,7 +1,6 @@
 import type { HostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import type { Precision } from "../../gpu/matrix.ts";
 import { measuringArena, openArena } from "../../gpu/arena.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
@@ -29,7 +28,7 @@ import { checkpointWeights } from "../../model/weights/weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
-import { withTensorMatrices } from "../matrices/tensor.ts";
+import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
 /** Bytes that reached the GPU. */
@@ -176,8 +175,7 @@ function openDraft({ model, draft, algorithm }: ModelChoice): Checkpoint | undef
 export async function loadWeights(
   gpu: Gpu,
   models: OpenedModels,
-  options: QuantizeChoice & Apart & {
-    readonly precision?: Precision;
+  options: QuantizeChoice & Apart & UnitsChoice & {
     readonly onProgress?: (progress: LoadProgress) => void;
   } = {},
 ): Promise<LoadedWeights> {

@@ -1,11 +1,10 @@
 import type { Gpu } from "../../gpu/device.ts";
-import type { Precision } from "../../gpu/matrix.ts";
 import type { DraftAsked } from "../../model/weights/any_draft.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
 import { counter, type RandomWeights, randomWeights } from "../../model/weights/random_weights.ts";
 import { type Apart, checkModels, loadWith } from "./load.ts";
-import { withTensorMatrices } from "../matrices/tensor.ts";
+import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import type { OpenedModels } from "./opened_models.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { openQuantizers } from "./quantize.ts";
@@ -34,7 +33,7 @@ export async function loadRandomWeights(
   gpu: Gpu,
   models: OpenedModels,
   seed: number,
-  quantize: QuantizeChoice & Apart & { readonly precision?: Precision } = {},
+  quantize: QuantizeChoice & Apart & UnitsChoice = {},
 ): Promise<LoadedWeights> {
   using quantizers = openQuantizers(gpu, quantize);
   const nextStream = counter();

@@ -4,6 +4,7 @@ import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
 import { tuning } from "../../gpu/matrix.ts";
+import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
 import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/memory.ts";
 import { scratchBytes } from "../../model/report/scratch.ts";
 import { unitScaleBytes } from "../../model/report/unit_bytes.ts";
@@ -85,7 +86,7 @@ export function capacityOf(
     batch,
     shapes,
     treeShapes,
-    prefillRows: prefillRowsOf(tiers, gpu),
+    prefillRows: prefillRowsOf(tiers, batch, gpu),
     contextLength,
     pages: 0,
     kvDtype,
@@ -97,12 +98,14 @@ export function capacityOf(
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 
-/** Integers go to no matrix unit, and on software a chunk takes long enough. */
+/** Of matrix units, where they multiply by what is asked for; on software a chunk takes long enough. */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
+  batch: number,
   { info, matrixUnit }: Pick<Gpu, "info"> & Partial<Pick<Gpu, "matrixUnit">>,
 ): number {
-  const units = matrixUnit !== undefined && quantize === undefined && !info.software;
+  const taken = quantize === undefined || takesQuantized(batch);
+  const units = matrixUnit !== undefined && taken && !info.software;
   return units ? UNITS_PREFILL_ROWS : PREFILL_ROWS;
 }
 
@@ -169,7 +172,7 @@ export function memoryNeed(
   const catchesUp = draft && draftsAtTimes(capacity);
   const weights = weightReport(models, choice).bytes;
   const kv = pages * PAGE * perToken;
-  const units = matrixUnit ? unitBytes(models, choice) : 0;
+  const units = matrixUnit ? unitBytes(models, choice, takesQuantized(batch)) : 0;
   const scratch = scratchBytes(target, draft, {
     rows: maxRows(capacity),
     verifyRows: verifyRowCount(capacity),
@@ -189,6 +192,7 @@ export function memoryNeed(
 function unitBytes(
   { target, draft }: Pick<OpenedModels, "target" | "draft">,
   { quantize, quantizeDraft }: QuantizeChoice,
+  quantized: boolean,
 ): number {
   const { checkpoint, config } = target;
   return unitScaleBytes([
@@ -201,5 +205,5 @@ function unitBytes(
         quantize: quantizeDraft ? quantize : undefined,
       }]
       : [],
-  ]);
+  ], { quantized, quantizedExperts: takesQuantizedExperts() });
 }

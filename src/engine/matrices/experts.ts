@@ -1,11 +1,18 @@
 /** Which mixtures of experts go to the device's matrix units, and their weights as those take them. */
 import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
 import { tileWeights } from "../../../shaders/experts/tile_weights.ts";
+import { groupScales } from "../../../shaders/tensor/group_scales.ts";
 import { weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import type { Matrix, Shard, TensorLimits } from "../../gpu/matrix.ts";
+import {
+  isQuantized,
+  type Matrix,
+  type Shard,
+  type TensorLimits,
+  type WeightFormat,
+} from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import { type Compiler, compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
@@ -13,6 +20,7 @@ import type { LoadedWeights } from "../device/models.ts";
 
 /** A shard of experts, and where its rows' scales begin. */
 interface Candidate {
+  readonly format: WeightFormat;
   readonly shard: Shard;
   readonly cols: number;
   /** Bytes, a multiple of ALIGNMENT. */
@@ -27,15 +35,19 @@ const ROW_STEP = ALIGNMENT / 2;
 const MOST_ROWS = 1 << 16;
 
 /**
- * Scales the experts of all mixtures whose bf16 matrices fit, in their place: they are f16 after it, in
- * the order of tile_weights.wgsl. A layer with a number that f16 cannot hold beside its row's largest stays as it is, for the other kernels.
+ * Scales the experts of all mixtures whose matrices fit, bf16 ones in their place: they are f16 after it, in
+ * the order of tile_weights.wgsl. Quantized ones stay as they are. A layer with a number that f16 cannot hold beside its row's largest stays as it is, for the other kernels.
  *
  * @returns the scales, f32 [rows] of each shard.
  */
 export async function scaleExperts(
   gpu: Gpu,
   loaded: LoadedWeights,
-  of: { readonly unit: MatrixUnit; readonly limits: TensorLimits },
+  of: {
+    readonly unit: MatrixUnit;
+    readonly limits: TensorLimits;
+    readonly quantized: boolean;
+  },
 ): Promise<ReadonlyMap<Shard, Operand>> {
   const { layers, bytes } = placed(mixtures(loaded, of));
   const scales = new Map<Shard, Operand>();
@@ -44,19 +56,21 @@ export async function scaleExperts(
   const buffer = storage(gpu.device, "tensor.experts.scales", bytes);
   const faults = { buffer: storage(gpu.device, "tensor.experts.faults", 4 * most) };
   const widest = Math.max(
-    ...layers.flat().map(({ shard, cols }) => stagedRows(shard, cols) * cols),
+    ...layers.flat().map(({ format, shard, cols }) =>
+      isQuantized(format) ? ALIGNMENT : stagedRows(shard, cols) * cols
+    ),
   );
   const staging = { buffer: storage(gpu.device, "tensor.experts.staging", 2 * widest) };
   const make = compiler(gpu);
   for (const layer of layers) {
-    const parts = layer.map(({ shard, cols, offset }) => ({
-      ...{ shard, cols, scales: { buffer, offset, size: 4 * shard.rows } },
+    const parts = layer.map(({ format, shard, cols, offset }) => ({
+      ...{ format, shard, cols, scales: { buffer, offset, size: 4 * shard.rows } },
     }));
     let faulty = false;
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
     if (faulty) continue;
     for (const part of parts) {
-      await tile(gpu, make, part, { unit: of.unit, staging });
+      if (!isQuantized(part.format)) await tile(gpu, make, part, { unit: of.unit, staging });
       scales.set(part.shard, part.scales);
     }
   }
@@ -101,17 +115,22 @@ async function tile(
   }
 }
 
-/** Writes the scales of a shard; whether one of its numbers is no f16 beside its row's largest. */
+/** Writes the scales of a shard; whether one of its bf16 numbers is no f16 beside its row's largest. */
 async function hasFaults(
   gpu: Gpu,
   make: Compiler,
-  { shard: { operand, rows }, cols, scales }: {
+  { format, shard: { operand, scales: groups, rows }, cols, scales }: {
+    readonly format: WeightFormat;
     readonly shard: Shard;
     readonly cols: number;
     readonly scales: Operand;
   },
   { buffer }: Operand,
 ): Promise<boolean> {
+  if (isQuantized(format) && groups) {
+    submit(gpu, await make.compile([groupScales({ groups, scales }, { format, rows, cols })]));
+    return false;
+  }
   const faults = { buffer, offset: 0, size: 4 * rows };
   const plan = [weightScales({ weights: operand, scales, faults }, { rows, cols })];
   submit(gpu, await make.compile(plan));
@@ -121,14 +140,21 @@ async function hasFaults(
 /** The matrices of each layer's experts, of layers where both fit. */
 function mixtures(
   { target, standalone }: LoadedWeights,
-  of: { readonly unit: MatrixUnit; readonly limits: TensorLimits },
+  { quantized, ...of }: {
+    readonly unit: MatrixUnit;
+    readonly limits: TensorLimits;
+    readonly quantized: boolean;
+  },
 ): Matrix[][] {
   const layers = [...target.weights.layers, ...standalone?.weights.model.layers ?? []];
   return layers.flatMap(({ mlp }) => {
     if (mlp.kind !== "mixture") return [];
     const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
-    return both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts })) ? [both] : [];
+    const taken = both.every(({ format }) => quantized || !isQuantized(format));
+    const fits = taken &&
+      both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts }));
+    return fits ? [both] : [];
   });
 }
 
@@ -138,11 +164,11 @@ function placed(
 ): { readonly layers: readonly (readonly Candidate[])[]; readonly bytes: number } {
   let bytes = 0;
   const shards = layers.map((matrices) =>
-    matrices.flatMap(({ shards, cols }) =>
+    matrices.flatMap(({ format, shards, cols }) =>
       shards.map((shard) => {
         const offset = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
         bytes = offset + 4 * shard.rows;
-        return { shard, cols, offset };
+        return { format, shard, cols, offset };
       })
     )
   );

@@ -1,10 +1,12 @@
 /** Which of the loaded matrices go to the device's matrix units, and the scales that they need there. */
+import { groupScales } from "../../../shaders/tensor/group_scales.ts";
 import { halveWeights, weightScales } from "../../../shaders/tensor/matmul_tensor.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
+  isQuantized,
   type Matrix,
   MOST_DISPATCHED,
   type Precision,
@@ -13,11 +15,18 @@ import {
   type TensorShard,
   tuning,
 } from "../../gpu/matrix.ts";
+import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { scaleExperts } from "./experts.ts";
 import { layerMatrices, matmulsOf } from "./matmuls.ts";
+
+/** What matrix units are to multiply, and how. */
+export interface UnitsChoice {
+  readonly precision?: Precision | undefined;
+  readonly maxBatch?: number | undefined;
+}
 
 /** A shard that may go there, and where its rows' scales and faults begin. */
 interface Candidate {
@@ -27,13 +36,17 @@ interface Candidate {
   readonly offset: number;
 }
 
-/** Weights, their bytes on the GPU, with what the device's matrix units need. */
+/**
+ * Weights, their bytes on the GPU, with what the device's matrix units need.
+ *
+ * @param options.maxBatch requests at a time, default 1: see `takesQuantized`.
+ */
 export async function withTensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
-  { precision = "f32" }: { readonly precision?: Precision | undefined } = {},
+  { precision = "f32", maxBatch = 1 }: UnitsChoice = {},
 ): Promise<LoadedWeights> {
-  const tensor = await tensorMatrices(gpu, loaded);
+  const tensor = await tensorMatrices(gpu, loaded, takesQuantized(maxBatch));
   return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
 }
 
@@ -41,30 +54,35 @@ export async function withTensorMatrices(
 async function tensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
+  quantized: boolean,
 ): Promise<TensorMatrices | undefined> {
   const { matrixUnit: unit, limits, device } = gpu;
   if (unit === undefined) return undefined;
   const of = { unit, limits };
-  const shards = await denseShards(gpu, loaded, of);
-  const experts = await scaleExperts(gpu, loaded, of);
+  const shards = await denseShards(gpu, loaded, { ...of, quantized });
+  const experts = await scaleExperts(gpu, loaded, {
+    ...of,
+    quantized: takesQuantizedExperts(),
+  });
   if (shards.size + experts.size === 0) return undefined;
   const xScales = { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
   return { ...of, shards, experts, xScales };
 }
 
 /**
- * Scales the rows of all bf16 matrices whose shape fits. A matrix with a number that f16 cannot hold beside
- * its row's largest is left out: the other kernels keep it. The others become f16 where nothing else reads
- * them.
+ * Scales the rows of all matrices whose shape fits, quantized ones if they are to go there. A bf16 matrix with a
+ * number that f16 cannot hold beside its row's largest is left out: the other kernels keep it. The others become
+ * f16 where nothing else reads them; quantized ones stay as they are.
  */
 async function denseShards(
   gpu: Gpu,
   loaded: LoadedWeights,
-  of: Pick<TensorMatrices, "unit" | "limits">,
+  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: boolean },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { limits, device } = gpu;
   const rules = tuning(gpu.info.software, limits, gpu.info.backend);
   const matrices = matmulsOf(loaded, rules)
+    .filter(({ matrix }) => of.quantized || !isQuantized(matrix.format))
     .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
     .map(({ matrix }) => matrix);
   const candidates = placed(new Set(matrices));
@@ -78,13 +96,14 @@ async function denseShards(
     : readAlone(loaded);
   // Two matrices may share a shard.
   const placedOf = new Map(exact.map((of) => [of.shard, of]));
-  const halving = [...placedOf.values()].filter(({ shard }) => alone.has(shard)).map((of) =>
+  const halves = ({ shard, matrix }: Candidate) => alone.has(shard) && !isQuantized(matrix.format);
+  const halving = [...placedOf.values()].filter(halves).map((of) =>
     halveWeights({ weights: of.shard.operand, scales: partOf(scales, of) }, shapeOf(of))
   );
   submit(gpu, await compiler(gpu).compile(halving));
   const shards = [...placedOf].map(([shard, of]): [Shard, TensorShard] => [
     shard,
-    { scales: partOf(scales, of), halved: alone.has(shard) },
+    { scales: partOf(scales, of), halved: halves(of) },
   ]);
   return new Map(shards);
 }
@@ -96,12 +115,13 @@ async function scaled(
   scales: GPUBuffer,
 ): Promise<Candidate[]> {
   const faults = storage(gpu.device, "tensor.faults", scales.size);
-  const plan = candidates.map((of) =>
-    weightScales(
-      { weights: of.shard.operand, scales: partOf(scales, of), faults: partOf(faults, of) },
-      shapeOf(of),
-    )
-  );
+  const plan = candidates.map((of) => {
+    const { matrix: { format }, shard: { operand, scales: groups } } = of;
+    const own = partOf(scales, of);
+    return isQuantized(format) && groups
+      ? groupScales({ groups, scales: own }, { format, ...shapeOf(of) })
+      : weightScales({ weights: operand, scales: own, faults: partOf(faults, of) }, shapeOf(of));
+  });
   submit(gpu, await compiler(gpu).compile(plan));
   const counts = new Uint32Array(await readBuffer(gpu, { buffer: faults }));
   faults.destroy();

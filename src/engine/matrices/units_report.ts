@@ -6,6 +6,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import {
   type AttentionUnits,
+  isQuantized,
   type Matrix,
   type Precision,
   type Shard,
@@ -42,7 +43,7 @@ export function unitsReport(
   const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
     isOnUnits(matrix, loaded.tensor?.shards)
       ? undefined
-      : whyNot([matrix], () => fitsUnits(matrix, { unit, limits, splitK }))
+      : whyNot([matrix], (matrix) => fitsUnits(matrix, { unit, limits, splitK }))
   );
   const experts = mixturesOf(loaded).flatMap(({ gateUp, down, stacked, spec: { routing } }) => {
     const both = [gateUp, down];
@@ -82,7 +83,8 @@ function isOnUnits(
 /** Of matrices that go to the units together. */
 function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean): string {
   const other = matrices.find(({ format }) => format !== "bf16");
-  if (other) return `format ${other.format}`;
+  const alike = other && { ...other, format: "bf16" } as const;
+  if (alike && (!isQuantized(other.format) || fits(alike))) return `format ${other.format}`;
   return matrices.every(fits) ? "numbers that f16 cannot hold" : "shape [rows, cols] in no tile";
 }
 

@@ -1,5 +1,7 @@
 import type { Gpu } from "../../../gpu/device.ts";
 import type { Precision } from "../../../gpu/matrix.ts";
+import { takesQuantized } from "../../../gpu/matrix_unit.ts";
+import { methodOf } from "../../../model/report/memory.ts";
 import type { KvDtype } from "../../../gpu/kv.ts";
 import type { OpenedModels } from "../../load/opened_models.ts";
 import type { WeightReport } from "../../load/quantize.ts";
@@ -9,19 +11,25 @@ import type { CostsOf } from "./costs_file.ts";
 /** What measured costs hold for. */
 export function costsOf(
   { target, draft }: Pick<OpenedModels, "target" | "draft">,
-  { gpu, weights, kvDtype, precision = "f32" }: {
-    readonly gpu: Pick<Gpu, "info">;
+  { gpu, weights, kvDtype, precision = "f32", maxBatch = 1 }: {
+    readonly gpu: Pick<Gpu, "info"> & Partial<Pick<Gpu, "matrixUnit">>;
     readonly weights: WeightReport;
     readonly kvDtype: KvDtype;
     readonly precision?: Precision | undefined;
+    readonly maxBatch?: number | undefined;
   },
 ): CostsOf {
   const named = (name: string, to: string | undefined) => to === undefined ? name : `${name} ${to}`;
+  const quantized = weights.quantize ?? methodOf(target.checkpoint);
+  const units = quantized !== undefined && gpu.matrixUnit && takesQuantized(maxBatch);
   return {
     adapter: adapterKey(gpu.info, driverVersion()),
     model: named(
-      named(target.checkpoint.name, weights.quantize),
-      precision === "f16" ? "precision f16" : undefined,
+      named(
+        named(target.checkpoint.name, weights.quantize),
+        precision === "f16" ? "precision f16" : undefined,
+      ),
+      units ? "on units" : undefined,
     ),
     draft: draft && named(draft.checkpoint.name, weights.quantizeDraft),
     weightBytes: weights.bytes,
