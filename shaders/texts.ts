@@ -10,8 +10,13 @@ import attentionLanes from "./attention/attention_lanes.wgsl" with { type: "text
 import attentionTiled from "./attention/attention_tiled.wgsl" with { type: "text" };
 import combineRows from "./attention/combine_rows.wgsl" with { type: "text" };
 import normRopeStore from "./attention/norm_rope_store.wgsl" with { type: "text" };
+
 import noteNothing from "./attention/note_nothing.wgsl" with { type: "text" };
 import noteScale from "./attention/note_scale.wgsl" with { type: "text" };
+import prepareOwn from "./attention/queries/prepare_own.wgsl" with { type: "text" };
+import prepareStored from "./attention/queries/prepare_stored.wgsl" with { type: "text" };
+import queriesOwn from "./attention/queries/own.wgsl" with { type: "text" };
+import queriesStored from "./attention/queries/stored.wgsl" with { type: "text" };
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
@@ -59,15 +64,22 @@ import drafts from "./fragments/drafts.wgsl" with { type: "text" };
 import kvLoadBf16 from "./fragments/kv_load_bf16.wgsl" with { type: "text" };
 import kvLoadF16 from "./fragments/kv_load_f16.wgsl" with { type: "text" };
 import kvLoadF32 from "./fragments/kv_load_f32.wgsl" with { type: "text" };
+import kvPackBf16 from "./kv/pack_bf16.wgsl" with { type: "text" };
+import kvPackF16 from "./kv/pack_f16.wgsl" with { type: "text" };
+import kvPutBf16 from "./kv/put_bf16.wgsl" with { type: "text" };
+import kvPutF16 from "./kv/put_f16.wgsl" with { type: "text" };
+import kvPutF32 from "./kv/put_f32.wgsl" with { type: "text" };
 import kvStoreBf16 from "./fragments/kv_store_bf16.wgsl" with { type: "text" };
 import kvStoreF16 from "./fragments/kv_store_f16.wgsl" with { type: "text" };
 import kvStoreF32 from "./fragments/kv_store_f32.wgsl" with { type: "text" };
 import noise from "./fragments/noise.wgsl" with { type: "text" };
+import normScale from "./attention/norm_scale.wgsl" with { type: "text" };
 import placeHead from "./fragments/place_head.wgsl" with { type: "text" };
 import readWords from "./fragments/read_words.wgsl" with { type: "text" };
 import rows from "./fragments/rows.wgsl" with { type: "text" };
 import softCap from "./fragments/soft_cap.wgsl" with { type: "text" };
 import splitKSums from "./fragments/split_k_sums.wgsl" with { type: "text" };
+import turned from "./attention/turned.wgsl" with { type: "text" };
 import vec8 from "./fragments/vec8.wgsl" with { type: "text" };
 import workgroupArgmax from "./fragments/workgroup_argmax.wgsl" with { type: "text" };
 import workgroupSum from "./fragments/workgroup_sum.wgsl" with { type: "text" };
@@ -223,6 +235,10 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/norm_rope_store": normRopeStore,
   "attention/note_nothing": noteNothing,
   "attention/note_scale": noteScale,
+  "attention/queries/prepare_own": prepareOwn,
+  "attention/queries/prepare_stored": prepareStored,
+  "attention/queries/own": queriesOwn,
+  "attention/queries/stored": queriesStored,
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
   "attention/visible": visible,
@@ -270,15 +286,22 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "fragments/kv_load_bf16": kvLoadBf16,
   "fragments/kv_load_f16": kvLoadF16,
   "fragments/kv_load_f32": kvLoadF32,
+  "kv/pack_bf16": kvPackBf16,
+  "kv/pack_f16": kvPackF16,
+  "kv/put_bf16": kvPutBf16,
+  "kv/put_f16": kvPutF16,
+  "kv/put_f32": kvPutF32,
   "fragments/kv_store_bf16": kvStoreBf16,
   "fragments/kv_store_f16": kvStoreF16,
   "fragments/kv_store_f32": kvStoreF32,
   "fragments/noise": noise,
+  "attention/norm_scale": normScale,
   "fragments/place_head": placeHead,
   "fragments/read_words": readWords,
   "fragments/rows": rows,
   "fragments/soft_cap": softCap,
   "fragments/split_k_sums": splitKSums,
+  "attention/turned": turned,
   "fragments/vec8": vec8,
   "fragments/workgroup_argmax": workgroupArgmax,
   "fragments/workgroup_sum": workgroupSum,

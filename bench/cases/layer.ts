@@ -36,23 +36,26 @@ const EIGHTH: Sizes = {
 const CONTEXT = 512;
 
 interface Run {
-  readonly rows: number;
+  /** Of each slot. */
+  readonly perSlot: number;
+  readonly slots: number;
   readonly format: WeightFormat;
 }
 
-function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
+function layerCase(sizes: Sizes, { perSlot, slots, format }: Run): MicroCase {
+  const rows = perSlot * slots;
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const qkvRows = (heads + 2 * kvHeads) * headDim;
   const weights = qkvRows * hidden + heads * headDim * hidden + 3 * hidden * intermediate;
   return {
-    name: `layer/${sizes.name}/${format}/${rows}`,
+    name: `layer/${sizes.name}/${format}/${slots > 1 ? `${slots}x` : ""}${perSlot}`,
     context: CONTEXT,
     make(of) {
-      const context = contextOf(of, sizes, rows);
-      const seen = { rows: rowsOf(of, rows), count: rows, perSlot: rows };
+      const context = contextOf(of, sizes, { rows, slots });
+      const seen = { rows: rowsOf(of, perSlot, slots), count: rows, perSlot };
       return copiesOf(weights * WEIGHT_BYTES[format], of).map((i) => {
         const label = `layers.${i}`;
-        const layer = layerOf(of, sizes, { format, label });
+        const layer = layerOf(of, sizes, { format, label, slots });
         const weight = of.random(hidden);
         const { x, sums } = context.scratch;
         const from = { x, sums, splitK: splitKOf(layer.mlp.down, context.tuning) };
@@ -66,16 +69,20 @@ function layerCase(sizes: Sizes, { rows, format }: Run): MicroCase {
   };
 }
 
-/** Rows of one sequence that follow each other. */
-function rowsOf(from: Allocations, count: number) {
-  const rows = Array.from({ length: count }, (_, i) => {
-    const position = CONTEXT - count + i;
-    return { position, cell: position, base: position + 1 };
+/** Rows of sequences, those of one follow each other. */
+function rowsOf(from: Allocations, perSlot: number, slots: number) {
+  const rows = Array.from({ length: perSlot * slots }, (_, i) => {
+    const position = CONTEXT - perSlot + i % perSlot;
+    return { slot: Math.floor(i / perSlot), position, cell: position, base: position + 1 };
   });
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContext {
+function contextOf(
+  from: Allocations,
+  sizes: Sizes,
+  { rows, slots }: { readonly rows: number; readonly slots: number },
+): DecoderContext {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
   const { info, limits } = from.gpu;
   const tablePages = CONTEXT / PAGE;
@@ -95,17 +102,18 @@ function contextOf(from: Allocations, sizes: Sizes, rows: number): DecoderContex
       sums: floats(MOST_SPLIT_K * hidden),
     },
     ropes: [from.words(Uint32Array.from(new Uint32Array(table.buffer)))],
-    pages: from.words(Uint32Array.from(blockTable(1, tablePages))),
+    pages: from.words(Uint32Array.from(blockTable(slots, tablePages))),
     ...{ tablePages, kvDtype: "f32" },
   };
 }
 
-function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
+function layerOf(from: Allocations, sizes: Sizes, { format, label, slots }: {
   readonly format: WeightFormat;
+  readonly slots: number;
   readonly label: string;
 }) {
   const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
-  const cells = CONTEXT * kvHeads * headDim * KV_BYTES.f32 / 4;
+  const cells = slots * CONTEXT * kvHeads * headDim * KV_BYTES.f32 / 4;
   const spec = {
     kind: "heads",
     ...{ numHeads: heads, numKvHeads: kvHeads, headDim, bias: false, rope: 0 },
@@ -134,6 +142,8 @@ function layerOf(from: Allocations, sizes: Sizes, { format, label }: {
 export function layerCases(software: boolean): MicroCase[] {
   const sizes = software ? EIGHTH : QWEN3_06B;
   return (["bf16", "q8", "q4"] as const).flatMap((format) =>
-    [1, 4, 8].map((rows) => layerCase(sizes, { rows, format }))
+    [[1, 1], [2, 1], [4, 1], [8, 1], [1, 8], [1, 16]].map(([perSlot = 1, slots = 1]) =>
+      layerCase(sizes, { perSlot, slots, format })
+    )
   );
 }

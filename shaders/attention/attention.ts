@@ -11,6 +11,7 @@ import {
   splitsOf,
 } from "./attention_kernels.ts";
 import { combineSums } from "./attention_combine.ts";
+import type { OwnHeads } from "./own_heads.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import {
   ALIGNED_ROWS,
@@ -44,8 +45,12 @@ export interface PartialSums {
 }
 
 interface AttentionBuffers {
-  /** [rows, heads, headDim] */
+  /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
+  /**
+   * Absent: keys and values of the rows are stored. Each row is then the only one that its slot has in flight.
+   */
+  readonly own?: OwnHeads | undefined;
   readonly keys: Operand;
   readonly values: Operand;
   readonly rows: Operand;
@@ -114,7 +119,9 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
   const { count, perSlot } = shape;
   if (count % perSlot !== 0) throw new Error(`${count} rows are not slots of ${perSlot} rows`);
   if (inLanes(shape, shape.tuning)) return [attentionInLanes(buffers, shape)];
-  const tiles = isTiled(shape) ? blockOf(buffers.partial, { ...shape, tiled: true }) : undefined;
+  const tiles = isTiled(shape) && !buffers.own
+    ? blockOf(buffers.partial, { ...shape, tiled: true })
+    : undefined;
   const tiled = tiles !== undefined && tiles.perSlot > 1;
   const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
@@ -190,7 +197,7 @@ function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
 
 function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const { heads, kvHeads, perSlot, count, label } = shape;
-  const { q, keys, values, rows, pages, partial: { sums, stats } } = buffers;
+  const { q, own, keys, values, rows, pages, partial: { sums, stats } } = buffers;
   const many = perSlot > MANY_ROWS && !shape.tuning.software;
   const most = many ? MANY_QUERIES : FEW_QUERIES;
   const group = groupOf(heads / kvHeads, most);
@@ -198,9 +205,12 @@ function chunkSums(buffers: AttentionBuffers, shape: BlockShape): Dispatch {
   const KV_SPLITS = splitsOf(shape);
   const groupsBefore = shape.paths ? pathGroups(tile) : 0;
   const tiles = count / perSlot * Math.ceil(perSlot / tile);
-  return dispatch(chunkKernel(shape, group, tile), {
-    buffers: { q, keys, values, rows, pages, sums, stats },
+  const kernel = chunkKernel(shape, { group, tile, own: own !== undefined });
+  const queries = own ? { qkv: own.qkv, rope: own.rope, norm_weight: own.weight } : { q };
+  return dispatch(kernel, {
+    buffers: { ...queries, keys, values, rows, pages, sums, stats },
     constants: {
+      ...own ? { EPS: own.eps } : {},
       KV_HEADS: kvHeads,
       HEAD_TILES: heads / kvHeads / group,
       TABLE_PAGES: shape.tablePages,

@@ -9,9 +9,9 @@ export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /** Invocations of its workgroup. */
-const THREADS = 128;
+export const THREADS = 128;
 /** Most parts of a split whose sums are added one after the other. */
-const MOST_PARTS = 16;
+export const MOST_PARTS = 16;
 /** Most invocations of a workgroup of attention_combine.wgsl. */
 const COMBINE_THREADS = 256;
 /** Its lanes. */
@@ -22,15 +22,41 @@ export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 
 const kernels = new Map<string, Kernel>();
 
-/** Sums of a split of keys for `tile` rows and `group` heads at a time. */
-export function chunkKernel({ headDim, kvDtype }: Heads, group: number, tile: number): Kernel {
-  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}`;
+/** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
+export const NORM_LANES = 32;
+
+/**
+ * Sums of a split of keys for `tile` rows and `group` heads at a time.
+ *
+ * @param of.own whether heads are normed and stored here: of one row.
+ */
+export function chunkKernel(
+  { headDim, kvDtype }: Heads,
+  { group, tile, own }: {
+    readonly group: number;
+    readonly tile: number;
+    readonly own: boolean;
+  },
+): Kernel {
+  const name = `attention_${kvDtype}_${headDim}_${group}x${tile}${own ? "_own" : ""}`;
   return kernels.getOrInsertComputed(name, () => {
-    const counts = chunkCounts(headDim, group, tile);
-    const code = shader("attention/attention", { slots: slotsOf(kvDtype), counts });
+    const counts = { ...chunkCounts(headDim, group, tile), ...ownCounts(headDim, group, own) };
+    const kind = own ? "own" : "stored";
+    const slots = {
+      ...slotsOf(kvDtype),
+      queries: `attention/queries/${kind}`,
+      prepare: `attention/queries/prepare_${kind}`,
+      kv_put: `kv/put_${kvDtype}`,
+    };
+    const code = shader("attention/attention", { slots, counts });
     return kernel(name, code, {
-      bindings: ["q", "keys", "values", "rows", "pages", "sums", "stats"],
+      bindings: [
+        own ? "qkv" : "q",
+        ...["keys", "values", "rows", "pages", "sums", "stats"],
+        ...own ? ["rope", "norm_weight"] : [],
+      ],
       constants: [
+        ...own ? ["EPS"] : [],
         "KV_HEADS",
         "HEAD_TILES",
         "TABLE_PAGES",
@@ -71,7 +97,9 @@ export function chunkCounts(
   headDim: number,
   group: number,
   tile: number,
-): Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number> & Record<string, number> {
+):
+  & Record<"VEC8S" | "LANES" | "STEPS" | "PARTS" | "CELLS", number>
+  & Record<string, number> {
   const VEC8S = headDim / 8;
   const QUADS = Math.ceil(tile * group / 4);
   const QUERIES = Math.min(4, tile * group);
@@ -101,6 +129,16 @@ export function chunkCounts(
     QUERIES,
     UNUSED: 4 - QUERIES,
     EIGHT: 8,
+  };
+}
+
+/** Numbers of queries/own.wgsl. */
+function ownCounts(headDim: number, group: number, own: boolean): Record<string, number> {
+  return {
+    ...{ STORED: Number(!own), OWN: Number(own) },
+    TURNS_OF_HEADS: Math.ceil((group + 2) * NORM_LANES / THREADS),
+    NORM_LANES,
+    PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
   };
 }
 

@@ -6,8 +6,8 @@
 // is read is asked for before the sum is waited for.
 
 //use fragments/place_head
+//use attention/norm_scale
 
-override EPS: f32;
 override Q_SPAN: u32; // heads of q that are normed together, 1 or all
 override K_SPAN: u32;
 
@@ -61,7 +61,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //for l in LANES
   sum += squares[$l];
   //end
-  let scale = 1.0 / sqrt(sum / f32(span * HEAD_DIM) + EPS);
+  let scale = norm_scale(sum, span * HEAD_DIM);
   //for p in PAIRS
   if (w$p < half) {
     put_head(place$p, head, w$p, select(pair$p, pair$p * scale * gain$p, normed));

@@ -1,11 +1,12 @@
 // Where one rope pair of a head of q, k or v goes: q and k are turned, k and v stored in the pages.
 //
-// Pair w of a head: (a, b) = (x[w], x[w + D/2]) -> (a cos - b sin, b cos + a sin), Hugging Face's
-// half-split layout; cos and sin come from a table the host computed in float32 as transformers does.
+// Pair w of a head is (x[w], x[w + D/2]), Hugging Face's half-split layout; cos and sin come from a table the
+// host computed in float32 as transformers does.
 // The file that uses this binds `out`, [rows, Q_HEADS, HEAD_DIM] of f32. Slot:
 //   kv_store: `fn store_key(row, w, pair)` and `store_value`, of a dtype (kv_store_*.wgsl).
 
 //use fragments/rows
+//use attention/turned
 //use kv_store
 
 override HEAD_DIM: u32;
@@ -37,22 +38,18 @@ fn head_place(r: u32, head: u32, w: u32) -> HeadPlace {
 }
 
 fn put_head(place: HeadPlace, head: u32, w: u32, pair: vec2<f32>) {
-  let turn = place.turn;
-  let turned = vec2<f32>(
-    fma(pair.x, turn.x, -(pair.y * turn.y)),
-    fma(pair.y, turn.x, pair.x * turn.y),
-  );
+  let at_place = turned(pair, place.turn);
   if (head < Q_HEADS) {
     let at = (place.row * Q_HEADS + head) * HEAD_DIM + w;
-    out[at] = turned.x;
-    out[at + HEAD_DIM / 2u] = turned.y;
+    out[at] = at_place.x;
+    out[at + HEAD_DIM / 2u] = at_place.y;
     return;
   }
   if (!place.live) {
     return;
   }
   if (head < Q_HEADS + KV_HEADS) {
-    store_key(place.to, w, turned);
+    store_key(place.to, w, at_place);
   } else {
     store_value(place.to, w, pair);
   }

@@ -9,6 +9,14 @@ import {
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
+import {
+  ENOUGH_WORKGROUPS,
+  evenTile,
+  isCut,
+  isSmall,
+  type MatmulUse,
+  tileUse,
+} from "./matmul_rows.ts";
 
 /** How a matmul of some rows is launched. None of it touches a bit of the result. */
 export type MatmulShape =
@@ -46,20 +54,14 @@ export type MatmulShape =
  */
 export type Dots = "floats" | "whole" | "packed";
 
-/** What a launch is chosen for. */
-export interface MatmulUse {
-  /** Of x. */
-  readonly rows: number;
-  /** See `splitKOf`. */
-  readonly splitK: number;
-  readonly tuning: Tuning;
-}
-
 /** From how many rows of x on it is prefetched: waiting for it takes long beside the weights. */
 const PREFETCH_ROWS = 7;
 
 /** Vec8s of k in a stage whose follower is prefetched: two of them fill workgroup memory. */
 const PREFETCH_STAGE = 32;
+
+/** The same of tiles of two rows. */
+const CUT_STAGE = 64;
 
 /** Most rows of x whose stages may be long. */
 const FEW_ROWS = 2;
@@ -73,16 +75,14 @@ const TILE_ROWS = 8;
 /** Columns in the shortest range of k that is worth a sum of its own. */
 const SHORTEST_RANGE = 512;
 
-/** Workgroups that fill a large GPU at one row. */
-const ENOUGH_WORKGROUPS = 512;
-
 /** The launch of a matmul: what was measured for its shape, else `defaultLaunch`. */
 export function matmulShape(matrix: Matrix, use: MatmulUse): MatmulShape {
   return shapeOf(matrix, use, tunedLaunch(matrix, use) ?? defaultLaunch(matrix, use));
 }
 
 /** The shape of a launch at a number of rows. */
-export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
+export function shapeOf(matrix: Matrix, all: MatmulUse, { stage, ...launch }: Launch): MatmulShape {
+  const use = tileUse(matrix, all);
   const { rows, tuning } = use;
   const groups = launch.groups * tuning.lanes / matrix.lanes;
   const even = { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
@@ -91,6 +91,7 @@ export function shapeOf(matrix: Matrix, use: MatmulUse, { stage, ...launch }: La
   if (isResident(matrix, use, stage)) {
     return { kind: "resident", dots, stage, ahead: aheadOf(matrix, stage, use), ...even };
   }
+  if (isCut(matrix, all) && stage <= CUT_STAGE) return { kind: "prefetch", dots, stage, ...even };
   if (rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     return { kind: "staged", dots, stage, ...even };
   }
@@ -116,7 +117,7 @@ function prefetchTile(
 
 /** Whether x of a whole range of k may stay in workgroup memory. */
 export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
-  return !use.tuning.software && residentStages(matrix, use).length > 0;
+  return !use.tuning.software && residentStages(matrix, tileUse(matrix, use)).length > 0;
 }
 
 /**
@@ -148,12 +149,6 @@ function residentStages(matrix: Matrix, use: MatmulUse): number[] {
 /** Most rows whose x stays in workgroup memory by rule. */
 const RESIDENT_ROWS = 6;
 
-/**
- * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
- * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
- */
-const MANY_WEIGHTS = 1 << 23;
-
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
@@ -180,12 +175,11 @@ export function columnWorkgroups(
  * By rule: on hardware staged where the width divides into stages; a small matrix with all of x in workgroup
  * memory, for it is read in no more than one wait for memory.
  */
-export function defaultLaunch(matrix: Matrix, use: MatmulUse): Launch {
-  const { software, groups } = use.tuning;
+export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
+  const { software, groups } = all.tuning;
   if (software) return { stage: 0, groups };
-  const workgroups = matrix.rows / (2 * use.tuning.pairs * groups) * use.splitK;
-  const small = use.rows <= RESIDENT_ROWS && workgroups < ENOUGH_WORKGROUPS &&
-    matrix.rows * matrix.cols < MANY_WEIGHTS;
+  const use = tileUse(matrix, all);
+  const small = use.rows <= RESIDENT_ROWS && isSmall(matrix, use);
   const stages = [...small ? residentStages(matrix, use) : [], ...stagesOf(matrix, use)];
   return { stage: stages[0] ?? 0, groups };
 }
@@ -221,13 +215,15 @@ export function shapeKey({ format, rows, cols, lanes }: Omit<Matrix, "shards">):
 }
 
 function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
+  const { rows } = tileUse(matrix, use);
   const measured = use.tuning.launches?.get(shapeKey(matrix));
-  const launch = measured && nearest(measured, use.rows);
+  const launch = measured && nearest(measured, rows);
   return launch && launchStages(matrix, use).includes(launch.stage) ? launch : undefined;
 }
 
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
-export function launchStages(matrix: Matrix, use: MatmulUse): number[] {
+export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
+  const use = tileUse(matrix, all);
   const resident = residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats: other bits than at other rows.
@@ -243,11 +239,6 @@ function nearest(
     .filter((count) => (count < PREFETCH_ROWS) === (rows < PREFETCH_ROWS))
     .toSorted((a, b) => Math.abs(a - rows) - Math.abs(b - rows) || b - a);
   return measured.get(counts[0] ?? 0);
-}
-
-/** Rows of x a workgroup takes, so that the tiles of `rows` are as even as can be. */
-function evenTile(rows: number, most: number): number {
-  return Math.ceil(rows / Math.ceil(rows / most));
 }
 
 /**

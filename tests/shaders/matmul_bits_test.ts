@@ -71,6 +71,22 @@ Deno.test("matmul bits: any tile of the staged kernel gives what one row gives",
   const counts = [2, 3, 5, 7, 8, 11, 12, 13, 33];
   await assertInvariant({ format: "bf16", epilogue: "store", tuning: HARDWARE }, counts, 1024);
 });
+Deno.test("matmul bits: a large matrix of few workgroups, rows in tiles of two", async () => {
+  const [n, cols, format] = [2048, 4096, "bf16"] as const;
+  const { lanes } = HARDWARE;
+  const matrix = uploadMatrix(device, weights(format, n, cols), {
+    format,
+    cols,
+    lanes,
+    shards: [n],
+  });
+  const x = numbers(4 * cols, 8);
+  const of = { format, epilogue: "store", tuning: HARDWARE } as const;
+  const alone = [await run(matrix, x, [0], of), await run(matrix, x, [3], of)].flat();
+  const [first, , , last] = await run(matrix, x, [0, 1, 2, 3], of);
+  assert.deepEqual([first, last], alone);
+  assert.deepEqual((await run(matrix, x, [1, 3, 0], of)).slice(1), [last, first]);
+});
 Deno.test("matmul bits: ranges of k whose sums leave apart", async () => {
   const of = { format: "bf16", epilogue: "store", tuning: HARDWARE, splitK: 2 } as const;
   await assertInvariant(of, [2, 9], 1024);

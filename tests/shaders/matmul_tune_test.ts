@@ -58,8 +58,9 @@ Deno.test("x and the sums of its norm fit into workgroup memory, whatever was me
           const from = forced(of, rows, { stage: 64, groups: 16 }, tuning(false, limits));
           const use = { rows, splitK: 1, tuning: from };
           if (!canBeResident(of, use)) continue;
-          const bytes = workgroupBytes(residentShape(of, use), of.lanes) +
-            4 * rows * normLanes({ cols, lanes: 512 });
+          const shape = residentShape(of, use);
+          const bytes = workgroupBytes(shape, of.lanes) +
+            4 * shape.rows * normLanes({ cols, lanes: 512 });
           assert.ok(bytes <= maxComputeWorkgroupStorageSize, `${format} ${cols} ${rows}: ${bytes}`);
           fitted++;
         }
@@ -87,7 +88,8 @@ Deno.test("launches to measure: integers never come through the cache at some ro
   const whole = ["128x16", "128x4", "128x8"];
   assert.deepEqual(texts(reachable(of, 4)), [...whole, ...all]);
   assert.deepEqual(texts(reachable(of, 1)), [...whole, ...all]);
-  assert.deepEqual(texts(reachable(of, 7)), all);
+  assert.deepEqual(texts(reachable({ ...of, rows: 28672 }, 7)), all);
+  assert.deepEqual(texts(reachable(of, 7)), [...whole, ...all]); // small: tiles of four
   assert.deepEqual(texts(reachable(matrix(1088, "q8"), 4)), ["0x16", "0x4", "0x8"]);
 });
 
@@ -145,7 +147,34 @@ Deno.test("many rows: full tiles, x prefetched, more pairs where workgroups are 
   assert.equal(tileOf(40, matrix(4096)), "prefetch 8 2");
   assert.equal(tileOf(9, { ...matrix(4096), rows: 28672 }, tuning(false, SMALL)), "prefetch 8 4");
   // A packed block of q4 alone is longer than a stage of those.
-  assert.equal(tileOf(12, matrix(4096, "q4")), "staged 6 2");
+  assert.equal(tileOf(12, { ...matrix(4096, "q4"), rows: 28672 }), "staged 6 2");
+});
+
+Deno.test("small matrices: up to 16 rows in tiles of four, integers packed in all of them", () => {
+  const shapeAt = (rows: number, format: Matrix["format"]) => {
+    const shape = matmulShape(matrix(1024, format), { rows, splitK: 1, tuning: HARDWARE });
+    return `${shape.kind} ${shape.rows} ${"dots" in shape ? shape.dots : ""}`;
+  };
+  assert.deepEqual([3, 4, 5, 6, 7, 8, 9, 16, 17].map((rows) => shapeAt(rows, "q8")), [
+    ...["resident 3 packed", "resident 4 packed", "resident 3 packed", "resident 3 packed"],
+    ...["resident 4 packed", "resident 4 packed", "resident 3 packed", "resident 4 packed"],
+    "prefetch 8 whole",
+  ]);
+  assert.equal(shapeAt(16, "bf16"), "resident 4 floats");
+});
+
+Deno.test("large matrices of few workgroups: three and four rows in tiles of two, prefetched", () => {
+  const shapeAt = (rows: number, of: Partial<Matrix> = {}) => {
+    const shape = matmulShape({ ...matrix(4096), rows: 6144, ...of }, {
+      ...{ rows, splitK: 1, tuning: HARDWARE },
+    });
+    return `${shape.kind} ${shape.rows} ${"stage" in shape ? shape.stage : ""}`;
+  };
+  assert.deepEqual([1, 2, 3, 4, 5].map((rows) => shapeAt(rows)), [
+    ...["staged 1 64", "staged 2 64", "prefetch 2 64", "prefetch 2 64", "staged 5 64"],
+  ]);
+  assert.equal(shapeAt(4, { rows: 28672 }), "staged 4 64");
+  assert.equal(shapeAt(4, { format: "q8" }), "staged 4 64");
 });
 
 Deno.test("a launch from elsewhere counts only where it could have been measured", () => {
@@ -183,8 +212,8 @@ Deno.test("rows between take what was measured nearest", () => {
   ]]);
   const groupsAt = (rows: number) =>
     matmulShape(of, { rows, splitK: 1, tuning: { ...HARDWARE, launches } }).groups;
-  // Rows on the other side of where x is prefetched do not count.
-  assert.deepEqual([1, 2, 3, 5, 6, 7, 12, 17, 256].map(groupsAt), [4, 4, 8, 8, 8, 16, 16, 4, 4]);
+  // Of a small matrix up to 16 rows are tiles of four at most.
+  assert.deepEqual([1, 2, 3, 5, 6, 7, 12, 17, 256].map(groupsAt), [4, 4, 8, 8, 8, 8, 8, 4, 4]);
   const other = matrix(2048);
   assert.deepEqual(
     matmulShape(other, { rows: 1, splitK: 1, tuning: { ...HARDWARE, launches } }),

@@ -9,7 +9,7 @@ import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import type { BenchChild, StartChild } from "./child.ts";
 import { checkWritable, formatRows, writeNamed } from "./files.ts";
-import { writeGrowth } from "./growth.ts";
+import { LEFT_OUT, writeGrowth } from "./growth.ts";
 import { commandText } from "./results.ts";
 import { TURN_LINE } from "./turns.ts";
 
@@ -59,7 +59,8 @@ export async function runBackends(
     if (options.output === "jsonl" && outputFile === undefined) {
       for (const row of rows) io.stdout.write(`${JSON.stringify(row)}\n`);
     }
-    writeGrowth(rows as GrowthRow[], { options, io, facts: { ...facts, skipped: [] } });
+    const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
+    writeGrowth(rows as GrowthRow[], { options, io, facts: { ...facts, skipped } });
   } else writeRows(rows as BenchRow[], { options, io, facts });
   if (io.signal.aborted) return INTERRUPTED;
   return runs.map(({ code }) => code ?? 1).find((code) => code !== 0) ?? 0;
@@ -89,8 +90,11 @@ function writeRows(
 interface Run {
   readonly name: string;
   readonly rows: unknown[];
+  /** Points of a growth that it left out, and why. */
+  readonly skipped: string[];
   /** Once it has ended. */
   readonly code: number | undefined;
+  /** Starts its process, anew where one has failed: nothing of that one is kept. */
   start(): void;
   /** Lets it go on until it waits again; false where it has ended. */
   turn(): Promise<boolean>;
@@ -105,6 +109,7 @@ function openRun(
   },
 ): Run {
   const rows: unknown[] = [];
+  const skipped: string[] = [];
   const own = ["bench", ...without(args, OWN_FLAGS), "--webgpu", name, "--output", "jsonl"];
   let child: BenchChild | undefined;
   let code: number | undefined;
@@ -112,12 +117,17 @@ function openRun(
   return {
     name,
     rows,
+    skipped,
     get code() {
       return code;
     },
     start() {
       code = undefined;
-      child = start(own, (line) => tell(`${name}: ${line}`, { io, status, quiet }));
+      rows.length = skipped.length = 0;
+      child = start(own, (line) => {
+        if (line.startsWith(LEFT_OUT)) skipped.push(line.slice(LEFT_OUT.length));
+        tell(`${name}: ${line}`, { io, status, quiet });
+      });
     },
     async turn() {
       if (child === undefined || code !== undefined) return false;

@@ -11,6 +11,9 @@ import { modelRequest } from "./bench.ts";
 import { checkWritable, writeNamed } from "./files.ts";
 import { commandText } from "./results.ts";
 
+/** Begins a line of standard error about a point that is not measured. */
+export const LEFT_OUT = "left out: ";
+
 export interface GrowthContext {
   readonly growth: Growth;
   readonly io: Io;
@@ -138,7 +141,7 @@ function talkOf(
         return;
       case "skipped":
         status.clear();
-        io.stderr.write(`left out: ${event.what}: ${event.why}\n`);
+        io.stderr.write(`${LEFT_OUT}${event.what}: ${event.why}\n`);
     }
   };
 }

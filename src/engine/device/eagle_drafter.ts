@@ -5,7 +5,7 @@ import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { treeLevel, treeSelect } from "../../../shaders/tree/tree.ts";
 import { draftHead, firstTokens, levelTokens } from "../../model/plan/draft_head.ts";
 import type { TreeScratch } from "../../model/plan/draft_types.ts";
-import { draftBody } from "../../model/plan/eagle.ts";
+import { draftBody, draftLevel } from "../../model/plan/eagle.ts";
 import type { AuxHidden } from "../../model/plan/target.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
 import { poolSize } from "../../speculate/trees.ts";
@@ -65,16 +65,17 @@ function levels(
   const { mostRows } = draft;
   return Array.from({ length: Math.max(0, depth - 1) }, (_, level) => {
     const keepHidden = level + 2 < depth;
+    const { plan, stream } = draftLevel(draft, { rows, count: batch, perSlot: 1 }, {
+      hidden: draft.hidden,
+      index: batchSlots,
+    });
     return [
       ...level === 0
         ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
         : [],
-      ...draftBody(draft, { rows, count: batch, perSlot: 1 }, {
-        hidden: draft.hidden,
-        index: batchSlots,
-      }),
+      ...plan,
       ...draftHead(draft, { batchSlots }, {
-        ...{ batch, step: level + 1, keepHidden },
+        ...{ batch, step: level + 1, keepHidden, stream },
         next: keepHidden ? { slots, rows } : undefined,
       }),
     ];
@@ -91,13 +92,17 @@ function treeOf(
   const { rows, index } = tree;
   const count = batch * width;
   const { mostRows } = draft;
-  return treeLevels({ tree, mostRows }, buffers, shape, (level) => [
-    ...draftBody(draft, { rows, count, perSlot: width, paths: true }, {
+  return treeLevels({ tree, mostRows }, buffers, shape, (level) => {
+    const { plan, stream } = draftLevel(draft, { rows, count, perSlot: width, paths: true }, {
       hidden: level === 0 ? draft.hidden : tree.hidden,
       index,
-    }),
-    ...levelTokens(draft, tree, { rows: count, width, level, keepHidden: level + 2 < depth }),
-  ]);
+    });
+    const keepHidden = level + 2 < depth;
+    return [
+      ...plan,
+      ...levelTokens(draft, tree, { rows: count, width, level, keepHidden, stream }),
+    ];
+  });
 }
 
 /**

@@ -23,7 +23,7 @@ export interface Submitter {
   /**
    * Runs the work `count` times, 1 to MOST_ROUNDS, without the host between: each result goes to a
    * place of its own and all are read at once. While the device works, the host encodes what the
-   * next call with the same (identical) work will submit first.
+   * next call with the same (identical) work and count will submit.
    */
   repeat(work: Work, count: number): Promise<Ran[]>;
   /** Drops what was encoded ahead: a buffer was replaced. */
@@ -40,10 +40,16 @@ export interface Ran {
 }
 
 /**
- * Command buffers kept ready. They are single use and depend on the work alone, so one whose turn
- * does not come next waits; the one that waited longest gives way (Deno frees it unsubmitted).
+ * Works whose command buffers are kept ready. They are single use and depend on the work alone, so those whose
+ * turn does not come next wait; what waited longest gives way (Deno frees it unsubmitted).
  */
 const MOST_READY = 8;
+
+/** Runs in one command buffer: of a small model, finishing one takes the host as long as a run the device. */
+interface Encoded {
+  readonly runs: number;
+  readonly buffer: GPUCommandBuffer;
+}
 
 /**
  * @param source the result, `words` long at most.
@@ -70,7 +76,8 @@ export async function openSubmitter(
   };
   let room = MOST_ROUNDS * layout({ words }).size;
   let readback = await openReadback(gpu, room);
-  const ready = new Map<Work, GPUCommandBuffer>();
+  /** Of each work its first run, and the further ones of a group. */
+  const ready = new Map<Work, readonly Encoded[]>();
   const yieldNow = yieldToEventLoop(mail);
 
   /** Makes the readback large enough for any number of runs of the work. */
@@ -83,10 +90,16 @@ export async function openSubmitter(
     readback = await openReadback(gpu, room);
   }
 
-  /** One run whose result goes to place `at` of the readback. */
-  function record(work: Work, at: number): GPUCommandBuffer {
-    const { programs, words, extra } = work;
+  /** Runs whose results go to places `first`, `first` + 1, ... of the readback. */
+  function record(work: Work, first: number, runs: number): Encoded {
     const encoder = device.createCommandEncoder();
+    for (let at = first; at < first + runs; at++) recordRun(encoder, work, at);
+    return { runs, buffer: encoder.finish() };
+  }
+
+  function recordRun(encoder: GPUCommandEncoder, work: Work, at: number): void {
+    const { words, extra } = work;
+    const programs = work.programs.filter(isRun);
     // Unless each is timed, all programs share a pass.
     for (const [i, group] of (stamps ? programs.map((one) => [one]) : [programs]).entries()) {
       const timestampWrites = stamps?.writes(at, i);
@@ -103,13 +116,27 @@ export async function openSubmitter(
     }
     const to = { buffer, offset: offset + times * 4 };
     stamps?.copy(encoder, { region: at, count: programs.length }, to);
-    return encoder.finish();
   }
 
-  function keepReady(work: Work): void {
+  /** Submits a group: what is ready of it, then parts as long as all before, so that the device has work meanwhile. */
+  function submitGroup(work: Work, count: number): void {
+    const [first, rest] = ready.get(work) ?? [];
+    ready.delete(work);
+    const known = [...first ? [first] : [], ...rest && rest.runs === count - 1 ? [rest] : []];
+    if (first) device.queue.submit(known.map(({ buffer }) => buffer));
+    let at = known.reduce((sum, { runs }) => sum + runs, 0);
+    while (at < count) {
+      const part = record(work, at, Math.min(count - at, Math.max(1, at)));
+      device.queue.submit([part.buffer]);
+      at += part.runs;
+    }
+  }
+
+  function keepReady(work: Work, count: number): void {
     const [longest] = ready.keys();
     if (longest && ready.size >= MOST_READY) ready.delete(longest);
-    ready.set(work, record(work, 0));
+    const rest = count > 1 ? [record(work, 1, count - 1)] : [];
+    ready.set(work, [record(work, 0, 1), ...rest]);
   }
 
   async function read(work: Work, count: number): Promise<Ran[]> {
@@ -118,7 +145,7 @@ export async function openSubmitter(
     const all = await readback.read(count * size);
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
-      const ms = stamps ? passMs(own.subarray(times), programs.length) : [];
+      const ms = stamps ? msOf(programs, own.subarray(times)) : [];
       const more = own.subarray(words, words + (extra?.words ?? 0));
       return { words: own.subarray(0, words), extra: more, ms };
     });
@@ -127,22 +154,31 @@ export async function openSubmitter(
   return {
     async run(work) {
       await fit(work);
-      device.queue.submit([record(work, 0)]);
+      device.queue.submit([record(work, 0, 1).buffer]);
       meanwhile();
       await yieldNow();
       return (await read(work, 1))[0] as Ran;
     },
     async repeat(work, count) {
       await fit(work);
-      device.queue.submit([ready.get(work) ?? record(work, 0)]);
-      ready.delete(work);
-      // A submission each: the device begins the first while the others are encoded.
-      for (let at = 1; at < count; at++) device.queue.submit([record(work, at)]);
-      keepReady(work);
+      submitGroup(work, count);
+      keepReady(work, count);
       meanwhile();
       await yieldNow();
       return await read(work, count);
     },
     forget: () => ready.clear(),
   };
+}
+
+/** Whether there is anything to run; a pass without it would still take its time. */
+function isRun({ steps }: Program): boolean {
+  return steps.length > 0;
+}
+
+/** Milliseconds of each program from the stamps of those that run. */
+function msOf(programs: readonly Program[], stamps: Uint32Array): number[] {
+  const ran = passMs(stamps, programs.filter(isRun).length);
+  let at = 0;
+  return programs.map((program) => isRun(program) ? ran[at++] ?? 0 : 0);
 }

@@ -1,5 +1,6 @@
 import { matmul } from "../../../shaders/matmul/matmul.ts";
-import { defaultLaunch, type MatmulUse, shapeKey } from "../../../shaders/matmul/matmul_shape.ts";
+import type { MatmulUse } from "../../../shaders/matmul/matmul_rows.ts";
+import { defaultLaunch, shapeKey } from "../../../shaders/matmul/matmul_shape.ts";
 import { axes, chooseLaunch, type Timed } from "../../../shaders/matmul/matmul_tune.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";

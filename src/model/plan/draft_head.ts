@@ -4,6 +4,7 @@ import { slicePartialCount, slicePartials } from "../../../shaders/partial/slice
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../shaders/matmul/matmul_partials.ts";
 import { copyRows, gatherRows, scatterRows } from "../../../shaders/round/move_rows.ts";
+import type { NormInput } from "../../../shaders/norm/rms_norm.ts";
 import { topTokens } from "../../../shaders/tree/top.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { norm } from "./decoder_context.ts";
@@ -17,6 +18,8 @@ export interface DraftEnd {
   readonly last?: Operand;
   /** Whether a further level follows, at once or in the next round. */
   readonly keepHidden: boolean;
+  /** The hidden rows as `draftLevel` left them, where all are ends; absent: `scratch.x`. */
+  readonly stream?: NormInput;
   /** Where that level's rows go, if it follows at once. */
   readonly next?: NextLevel | undefined;
 }
@@ -72,9 +75,11 @@ export function levelTokens(
     readonly width: number;
     readonly level: number;
     readonly keepHidden: boolean;
+    /** As in `DraftEnd`. */
+    readonly stream: NormInput;
   },
 ): Dispatch[] {
-  const { rows, width: top, level, keepHidden } = of;
+  const { rows, width: top, level, keepHidden, stream: from } = of;
   const { weights: { finalNorm }, scratch, config: { hiddenSize: cols } } = draft;
   const copy = (x: Operand) =>
     copyRows({ x, out: tree.hidden }, { rows, cols, label: "draft.keepHidden" });
@@ -82,7 +87,7 @@ export function levelTokens(
   const keep = keepHidden && !normOutput ? { what: "input", out: tree.hidden } as const : undefined;
   const x = finalNorm ? scratch.normed : scratch.x;
   return [
-    ...finalNorm ? norm(draft, { weight: finalNorm, out: x, keep }, rows, "draft.norm") : [],
+    ...finalNorm ? norm(draft, { from, weight: finalNorm, out: x, keep }, rows, "draft.norm") : [],
     ...keepHidden && (normOutput || !finalNorm) ? [copy(x)] : [],
     ...headTop(draft, tree, x, { rows, top, out: tree.top, label: `draft_top.${level}` }),
   ];
@@ -129,7 +134,7 @@ function headPartials(
 }
 
 /** Rows of `scratch.x` whose tokens are wanted. */
-type Ends = Pick<DraftEnd, "batch" | "last" | "keepHidden">;
+type Ends = Pick<DraftEnd, "batch" | "last" | "keepHidden" | "stream">;
 
 /** What the head reads of them, and what makes it. */
 function ends(
@@ -147,11 +152,11 @@ function ends(
 function normedEnds(
   draft: Draft,
   slot: Operand,
-  { batch, last, keepHidden }: Ends,
+  { batch, last, keepHidden, stream }: Ends,
   weight: Operand,
 ): Dispatch[] {
   const { x, normed: out } = draft.scratch;
-  const from = last ? { x, index: last } : { x };
+  const from = last ? { x, index: last } : stream ?? { x };
   if (draft.draft.normOutput) {
     const { hiddenSize: cols } = draft.config;
     const kept = { x: out, index: slot, out: draft.hidden };

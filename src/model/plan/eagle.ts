@@ -3,8 +3,9 @@ import type { Dispatch } from "../../gpu/kernel.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { DraftConfig, ModelConfig } from "../config/types.ts";
-import { attentionBlock, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
-import type { RowsOf } from "./decoder_context.ts";
+import { splitKOf } from "../../../shaders/matmul/matmul_shape.ts";
+import { attentionBlock, type Block, type DecoderLayer, loadLayer, mlpBlock } from "./decoder.ts";
+import type { End, RowsOf } from "./decoder_context.ts";
 import type { Draft, DraftWeights, Features, HiddenRows } from "./draft_types.ts";
 import { eagle1Input, eagle3Input, nextnInput } from "./draft_input.ts";
 import { byRole, type TargetWeights } from "./target.ts";
@@ -84,12 +85,33 @@ export function readOffsets(
  * rows in `scratch.x`.
  */
 export function draftBody(draft: Draft, of: RowsOf, from: Features | HiddenRows): Dispatch[] {
+  return draftForward(draft, of, from, "x").plan;
+}
+
+/**
+ * As `draftBody`, for all of whose rows the next token is wanted: where the last matmul fills the GPU better in
+ * ranges of k, their sums are left to the norm before the head. Other bits than `draftBody` gives are
+ * other drafts, at worst.
+ */
+export function draftLevel(draft: Draft, of: RowsOf, from: Features | HiddenRows): Block {
+  const { weights: { layer: { mlp, norms }, finalNorm }, tuning } = draft;
+  const ranges = mlp.kind === "dense" && splitKOf(mlp.down, tuning) > 1;
+  const normed = finalNorm !== undefined && norms.mlp === undefined;
+  return draftForward(draft, of, from, ranges && normed ? "sums" : "x");
+}
+
+function draftForward(
+  draft: Draft,
+  of: RowsOf,
+  from: Features | HiddenRows,
+  end: End,
+): Block {
   const layer = { ...draft.weights.layer, kv: draft.kv, label: "draft" };
   const { input, attended } = entry(draft);
   const branch = { x: attended, stream: draft.scratch.x };
   const attention = attentionBlock(draft, layer, branch, of);
-  const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end: "x" });
-  return [...input(draft, of, from), ...attention.plan, ...mlp.plan];
+  const mlp = mlpBlock(draft, layer, { stream: attention.stream, rows: of.count, end });
+  return { ...mlp, plan: [...input(draft, of, from), ...attention.plan, ...mlp.plan] };
 }
 
 /** What makes x of tokens and hidden rows, and what the attention reads. */

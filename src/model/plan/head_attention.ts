@@ -1,5 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
 import { attention, notesScales } from "../../../shaders/attention/attention.ts";
+import { type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
@@ -85,12 +86,14 @@ export function headAttention(
     : undefined;
   const io = { matrix: o, x: attentionOutput, xScales: scales };
   const out = branchEnd(context, io, end);
+  const launch = { ...heads, count, perSlot, paths, tuning };
+  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
   const [scores, ...combined] = attention(
-    { q, keys, values, rows, pages, partial, out: attentionOutput, scales },
-    { ...heads, count, perSlot, paths, tuning, label: `${label}.attention` },
+    { q, own, keys, values, rows, pages, partial, out: attentionOutput, scales },
+    { ...launch, label: `${label}.attention` },
   );
   const plan = [
-    ...projectHeads(context, kept, input, of),
+    ...own ? projectRaw(context, kept, input, count) : projectHeads(context, kept, input, of),
     ...scores ? [scores] : [],
   ];
   const { splitK } = out;
@@ -108,13 +111,34 @@ export function headAttention(
   return { ...out, plan: [...plan, ...together, ...apart] };
 }
 
+/** What attention norms and stores itself, where each head of q and k is normed. */
+function ownHeads(
+  { config, scratch: { qkv }, ropes }: DecoderContext,
+  { weights: { qkNorm: weight, spec } }: Kept,
+): OwnHeads | undefined {
+  if (weight === undefined || spec.qkNorm === "whole") return undefined;
+  return { qkv, weight, eps: config.rmsNormEps, rope: ropes[spec.rope] as Operand };
+}
+
+/** q, k, v of `input` as the matmul leaves them. */
+function projectRaw(
+  context: DecoderContext,
+  { label, weights: { qkv: matrix } }: Kept,
+  input: BranchInput,
+  rows: number,
+): Dispatch[] {
+  const to = { matrix, out: context.scratch.qkv };
+  return project(context, input, to, { rows, epilogue: "store", label: `${label}.qkv` });
+}
+
 /** q, k, v of `input`: q and k normed where the model does, and rotated; k and v stored. */
 function projectHeads(
   context: DecoderContext,
-  { kv, label, weights: { qkv: matrix, bias, qkNorm: weight, spec } }: Kept,
+  kept: Kept,
   input: BranchInput,
   { rows, count }: RowsOf,
 ): Dispatch[] {
+  const { kv, label, weights: { qkv: matrix, bias, qkNorm: weight, spec } } = kept;
   const { config, tuning, scratch: { q, qkv }, ropes, pages } = context;
   const place = { rope: ropes[spec.rope] as Operand, rows, pages, ...kv };
   const shape = { ...headsOf(spec, context), count };
@@ -125,7 +149,7 @@ function projectHeads(
   }
   const norm = { eps: config.rmsNormEps, whole: spec.qkNorm === "whole" };
   return [
-    ...project(context, input, { matrix, out: qkv }, { ...launch, epilogue: "store" }),
+    ...projectRaw(context, kept, input, count),
     normRopeStore(
       { ...place, qkv, weight, q },
       { ...shape, ...norm, tuning, label: `${label}.normRope` },

@@ -20,6 +20,7 @@ interface Script {
   /** Blocks, then rows, then the code. */
   readonly blocks: number;
   readonly rows?: readonly unknown[];
+  readonly said?: string;
   readonly code?: number;
 }
 
@@ -28,7 +29,7 @@ function processes(scripts: readonly Script[]) {
   const log: string[] = [];
   const started: (readonly string[])[] = [];
   const start = (args: readonly string[], onLine: (line: string) => void): BenchChild => {
-    const { blocks, rows = [], code = 0 } = scripts[started.length] ?? { blocks: 0 };
+    const { blocks, rows = [], said, code = 0 } = scripts[started.length] ?? { blocks: 0 };
     const name = args[args.indexOf("--webgpu") + 1] ?? "";
     started.push(args);
     let go = Promise.withResolvers<void>();
@@ -41,6 +42,7 @@ function processes(scripts: readonly Script[]) {
         onLine(`${block + 1} of ${blocks}: measured`);
       }
       for (const row of rows) yield JSON.stringify(row);
+      if (said !== undefined) onLine(said);
       if (code !== 0) onLine("eyrie: Cannot load it");
     }
     return {
@@ -89,12 +91,14 @@ Deno.test("two WebGPUs: blocks take turns, rows of both are in one table", async
 Deno.test("two WebGPUs: one that does not open beside the other follows it", async () => {
   const { code, log, started, out, err } = await run([
     { blocks: 2, rows: BUILTIN ?? [] },
-    { blocks: 0, code: 2 },
+    { blocks: 0, rows: (DAWN ?? []).slice(0, 1), code: 2 },
     { blocks: 2, rows: DAWN ?? [] },
   ]);
   assert.equal(code, 0);
   assert.equal(started.length, 3);
   assert.deepEqual(log, ["builtin 0", "builtin 1", "dawn 0", "dawn 1"]);
+  const linesOf = (name: string) => out.match(RegExp(`^\\| ${name} +\\| +1 \\|`, "gm"))?.length;
+  assert.equal(linesOf("dawn"), linesOf("builtin"));
   assert.match(err, /warning: dawn does not open beside the other WebGPU: .* not by turns/);
   assert.match(out, /dawn over builtin/);
 });
@@ -120,12 +124,16 @@ Deno.test("two WebGPUs: a growth of each one after the other", async () => {
   };
   const rowOf = (webgpu: string) => ({ ...row, webgpu, device: webgpu });
   const { code, started, out } = await run(
-    [{ blocks: 0, rows: [rowOf("builtin")] }, { blocks: 0, rows: [rowOf("dawn")] }],
+    [
+      { blocks: 0, rows: [rowOf("builtin")] },
+      { blocks: 0, rows: [rowOf("dawn")], said: "left out: m, context 32768: no room" },
+    ],
     ["--growth", "--rows", "1"],
   );
   assert.deepEqual([code, started.length], [0, 2]);
   assert.ok(started.every((args) => args.includes("--growth")));
   assert.match(out, /## m, builtin: a round by context.*## m, dawn: a round by context/s);
+  assert.match(out, /dawn: m, context 32768: no room/);
 });
 
 Deno.test("flags of one process are left out, with or without their value in one word", () => {

@@ -1,0 +1,43 @@
+/** When attention norms, turns and stores the heads of its rows itself (queries/own.wgsl). */
+import type { Operand } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Heads } from "../fragments/heads.ts";
+import { MOST_PARTS, NORM_LANES, THREADS } from "./attention_kernels.ts";
+
+/** What attention norms, turns and stores itself, see `ownsHeads`. */
+export interface OwnHeads {
+  /** [rows, heads + 2 kvHeads, headDim]: q, k and v as their matmul left them. */
+  readonly qkv: Operand;
+  /** Norms of q and of k, [2, headDim]. */
+  readonly weight: Operand;
+  readonly eps: number;
+  /** cos and sin, [positions, headDim / 2, 2]. */
+  readonly rope: Operand;
+}
+
+/** Storage buffers of attention that norms heads. */
+const OWN_BUFFERS = 9;
+
+/**
+ * Whether attention had better norm, turn and store the heads of its rows: one row. Where workgroups are many,
+ * all of which ask for their keys first, it takes longer than a dispatch before it.
+ */
+export function ownsHeads(
+  { count, headDim, paths, tuning }: Pick<Heads, "headDim"> & {
+    readonly count: number;
+    /** Whether rows may have paths. */
+    readonly paths: boolean;
+    readonly tuning: Tuning;
+  },
+): boolean {
+  const { software, storageBuffers, workgroupBytes } = tuning;
+  return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS &&
+    ownBytes(headDim) <= workgroupBytes;
+}
+
+/** Bytes of workgroup memory that it takes then, at most. */
+function ownBytes(headDim: number): number {
+  const scores = 16 * (520 + 64 + 8 + MOST_PARTS);
+  const heads = THREADS / NORM_LANES + 2; // as many queries, key and value
+  return scores + 4 * heads * (headDim + NORM_LANES);
+}

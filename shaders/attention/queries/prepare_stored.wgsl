@@ -1,0 +1,1 @@
+// queries/stored.wgsl has nothing to prepare.

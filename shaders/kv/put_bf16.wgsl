@@ -1,0 +1,20 @@
+// Writes vec8s of keys and values as kv_load_bf16.wgsl reads them.
+
+//use kv/pack_bf16
+
+fn packed_of(v: Vec8) -> PackedVec8 {
+  return vec4<u32>(
+    packed(vec2<f32>(v.lo.x, v.hi.x)),
+    packed(vec2<f32>(v.lo.y, v.hi.y)),
+    packed(vec2<f32>(v.lo.z, v.hi.z)),
+    packed(vec2<f32>(v.lo.w, v.hi.w)),
+  );
+}
+
+fn put_key(row: u32, i: u32, v: PackedVec8) {
+  keys[row * VEC8S + i] = v;
+}
+
+fn put_value(row: u32, i: u32, v: PackedVec8) {
+  values[row * VEC8S + i] = v;
+}

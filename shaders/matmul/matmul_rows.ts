@@ -1,0 +1,67 @@
+/** How the rows of x are cut into tiles where a matrix has few workgroups. */
+import { isInteger, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+
+/** What a launch is chosen for. */
+export interface MatmulUse {
+  /** Of x. */
+  readonly rows: number;
+  /** See `splitKOf`. */
+  readonly splitK: number;
+  readonly tuning: Tuning;
+}
+
+/** Workgroups that fill a large GPU at one row. */
+export const ENOUGH_WORKGROUPS = 512;
+
+/**
+ * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
+ * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
+ */
+const MANY_WEIGHTS = 1 << 23;
+
+/** Most rows that a small matrix takes in tiles of SMALL_TILE_ROWS. */
+const MOST_SMALL_ROWS = 16;
+const SMALL_TILE_ROWS = 4;
+
+/** Workgroups of a large matrix below which a tile of three or four rows is cut in two. */
+const FEW_WORKGROUPS = 256;
+
+/**
+ * The rows of a tile for all of them: where a matrix has few workgroups, tiles of few rows are more of them. Those
+ * of the same columns read the weights at the same time, and integers stay packed.
+ */
+export function tileUse(matrix: Matrix, use: MatmulUse): MatmulUse {
+  const { rows, tuning: { software } } = use;
+  if (software || matrix.lanes === 1) return use;
+  if (isCut(matrix, use)) return { ...use, rows: 2 };
+  const small = rows <= MOST_SMALL_ROWS && isSmall(matrix, use);
+  return small ? { ...use, rows: evenTile(rows, SMALL_TILE_ROWS) } : use;
+}
+
+/**
+ * Whether rows are cut into tiles of two whose stages are prefetched: [6144, 4096] takes 17.6 us at four rows then,
+ * as at one, and else 22.2 (H200).
+ */
+export function isCut(matrix: Matrix, use: MatmulUse): boolean {
+  const { rows, tuning: { software } } = use;
+  return !software && (rows === 3 || rows === 4) && !isInteger(matrix.format) &&
+    matrix.rows * matrix.cols >= MANY_WEIGHTS && workgroupsOf(matrix, use) < FEW_WORKGROUPS;
+}
+
+/** Whether a matrix has few workgroups and weights. */
+export function isSmall(matrix: Matrix, use: MatmulUse): boolean {
+  return workgroupsOf(matrix, use) < ENOUGH_WORKGROUPS && matrix.rows * matrix.cols < MANY_WEIGHTS;
+}
+
+/** Workgroups of a tile of rows. */
+function workgroupsOf(
+  { rows }: Matrix,
+  { splitK, tuning: { pairs, groups } }: MatmulUse,
+): number {
+  return rows / (2 * pairs * groups) * splitK;
+}
+
+/** Rows of x a workgroup takes, so that the tiles of `rows` are as even as can be. */
+export function evenTile(rows: number, most: number): number {
+  return Math.ceil(rows / Math.ceil(rows / most));
+}
