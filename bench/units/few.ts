@@ -1,38 +1,53 @@
-// Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels.
+// Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
+// epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--seconds 40] [--halved]
+//   EYRIE_WEBGPU=dawn deno run -A bench/units/few.ts [--small] [--rows 1,8] [--shapes o,qkv] [--tiles 1.64.2.1,1.128.2.0]
 //
-// With --halved the weights are f16 in place, as the engine has them; the SIMT kernels read them all the same.
-// Microseconds on warm clocks: each variant runs between two runs of the SIMT kernel of the same matrices, and
-// "over SIMT" is what does not depend on clocks. The bits of all variants must be the same.
+// A tile is columns.stage.ahead.branched, one of matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
+// subgroups.grid.grid.own.own.stage.ahead. Weights are f16 in place, as the engine has them; the SIMT kernels read them all the
+// same. Microseconds on warm clocks, the median of rounds in which all variants take turns; "over SIMT" is of the
+// two times of a round, so that clocks matter little. The bits of all variants must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { matmul } from "../../shaders/matmul/matmul.ts";
 import {
   fewFits,
   fewRows,
   type FewTile,
   matmulTensorFew,
 } from "../../shaders/tensor/matmul_tensor_few.ts";
-import { halveWeights, matmulTensor, rowScales } from "../../shaders/tensor/matmul_tensor.ts";
+import { type Epilogue, notedEpilogue, PLAIN } from "../../shaders/fragments/epilogue.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { qkvEpilogue } from "../../shaders/matmul/epilogue/qkv.ts";
+import {
+  halveWeights,
+  matmulTensor,
+  rowScales,
+  tileBytes,
+} from "../../shaders/tensor/matmul_tensor.ts";
 import { tensorTile } from "../../shaders/tensor/tensor_tiles.ts";
 import { median } from "../../src/bench/statistics.ts";
+import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import type { Plan } from "../../src/gpu/kernel.ts";
+import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { lanesFor, tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openProfiler } from "../../src/gpu/profile.ts";
 import { compiler, type Program } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
+import { ropeTable } from "../../src/model/plan/rope.ts";
+import { PAGE } from "../../src/model/plan/rows_layout.ts";
+import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import { type Bench, type Buffers, buffersOf, free, run } from "./tensor_buffers.ts";
 
 const { values: flags } = parseArgs({
   options: {
     small: { type: "boolean", default: false },
-    halved: { type: "boolean", default: false },
     rows: { type: "string", default: "1,8" },
     shapes: { type: "string", default: "gateUp,o,qkv,down" },
-    seconds: { type: "string", default: "40" },
+    tiles: { type: "string", default: "" },
+    tensor: { type: "string", default: "" },
+    rounds: { type: "string", default: "7" },
+    seconds: { type: "string", default: "60" },
   },
 });
 const { small } = flags;
@@ -49,17 +64,75 @@ interface Shape {
   readonly n: number;
   readonly k: number;
   readonly split: number;
+  readonly end: "store" | "swiglu" | "qkv";
 }
-const SHAPES: readonly Shape[] = small ? [{ name: "odd", n: 96, k: 1024, split: 2 }] : [
-  { name: "gateUp", n: 28672, k: 4096, split: 1 },
-  { name: "o", n: 4096, k: 4096, split: 4 },
-  { name: "qkv", n: 6144, k: 4096, split: 1 },
-  { name: "down", n: 4096, k: 14336, split: 4 },
-].filter(({ name }) => flags.shapes.split(",").includes(name));
+const ALL: readonly Shape[] = [
+  { name: "gateUp", n: 28672, k: 4096, split: 1, end: "swiglu" },
+  { name: "o", n: 4096, k: 4096, split: 4, end: "store" },
+  { name: "qkv", n: 6144, k: 4096, split: 1, end: "qkv" },
+  { name: "qkvStore", n: 6144, k: 4096, split: 1, end: "store" },
+  { name: "down", n: 4096, k: 14336, split: 4, end: "store" },
+  { name: "smallQkv", n: 4096, k: 1024, split: 1, end: "store" },
+  { name: "smallGateUp", n: 6144, k: 1024, split: 1, end: "swiglu" },
+  { name: "smallO", n: 1024, k: 2048, split: 4, end: "store" },
+  { name: "smallDown", n: 1024, k: 3072, split: 4, end: "store" },
+  { name: "head", n: 128256, k: 4096, split: 1, end: "store" },
+];
+const ODD = ["store", "swiglu", "qkv"].map((end) =>
+  ({ name: `odd ${end}`, n: 768, k: 256, split: 1, end }) as Shape
+);
+const SHAPES = small ? ODD : ALL.filter(({ name }) => flags.shapes.split(",").includes(name));
 
-const TILES: readonly FewTile[] = [1, 2, 4].flatMap((columns) =>
-  [64, 128, 256].flatMap((stage) => [1, 2, 3, 4].map((ahead) => ({ columns, stage, ahead })))
-).filter(({ columns, stage, ahead }) => columns * stage * ahead <= 768);
+const DEFAULT: readonly FewTile[] = [1, 2].flatMap((columns) =>
+  [32, 64, 128, 256].flatMap((stage) =>
+    [1, 2, 3, 4].flatMap((ahead) =>
+      [true, false].map((branched) => ({ columns, stage, ahead, branched }))
+    )
+  )
+).filter(({ columns, stage, ahead }) =>
+  columns * stage * ahead <= 512 && columns * stage * ahead >= 128
+);
+const TILES: readonly FewTile[] = flags.tiles === ""
+  ? DEFAULT
+  : flags.tiles.split(",").map((text) => {
+    const [columns = 1, stage = 64, ahead = 2, branched = 1] = text.split(".").map(Number);
+    return { columns, stage, ahead, branched: branched > 0 };
+  });
+
+function words(values: Uint32Array<ArrayBuffer>): Operand {
+  const buffer = storage(gpu.device, "words", values.byteLength);
+  gpu.device.queue.writeBuffer(buffer, 0, values);
+  return { buffer };
+}
+
+/** Where the heads of qkv go: heads of 128, a third of them keys and values. */
+function placeOf({ n }: Shape, rows: number): Epilogue {
+  const context = 512;
+  const headDim = 128;
+  const kvHeads = n / headDim / 6;
+  const rope = { theta: 1e6, width: headDim, scaling: { kind: "default" } } as const;
+  const table = ropeTable(rope, headDim, { positions: context, context });
+  const fields = Array.from({ length: rows }, (_, i) => ({ position: 490 + i, cell: 490 + i }));
+  const kv = () => ({ buffer: storage(gpu.device, "kv", 4 * context * kvHeads * headDim) });
+  const tablePages = context / PAGE;
+  return qkvEpilogue({
+    rope: words(Uint32Array.from(new Uint32Array(table.buffer))),
+    rows: words(Uint32Array.from(packRows(fields))),
+    pages: words(Uint32Array.from(blockTable(1, tablePages))),
+    keys: kv(),
+    values: kv(),
+  }, { heads: 4 * kvHeads, kvHeads, headDim, tablePages, kvDtype: "f32" });
+}
+
+/** The epilogue on units, and of the SIMT kernels. */
+function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
+  if (shape.end === "swiglu") {
+    const noted = { buffer: storage(gpu.device, "noted", 64) };
+    return [notedEpilogue("swiglu", noted), PLAIN.swiglu];
+  }
+  const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
+  return [end, end];
+}
 
 /** Milliseconds of one run of all the programs in turn. */
 async function sample(programs: readonly Program[], runs: number): Promise<number> {
@@ -70,85 +143,98 @@ async function sample(programs: readonly Program[], runs: number): Promise<numbe
   return ((await profiler.time([{ steps: steps.flat() }]))[0]?.end ?? NaN) / runs;
 }
 
-async function keepBusy(programs: readonly Program[], ms: number): Promise<void> {
-  const from = performance.now();
-  while (performance.now() - from < ms) await sample(programs, 60);
-}
-
-async function timed(programs: readonly Program[]): Promise<number> {
-  const found: number[] = [];
-  for (let i = 0; i < 5; i++) found.push(await sample(programs, 24));
-  return 1000 * median(found);
+interface Variant {
+  readonly what: string;
+  readonly programs: readonly Program[];
+  readonly us: number[];
 }
 
 async function shapeAt(shape: Shape, rows: number): Promise<void> {
   const { name, n, k, split } = shape;
-  const bytes = 2 * n * k;
   const all: Buffers[] = [];
-  for (let i = 0; i < (small ? 1 : Math.max(1, Math.ceil((160 << 20) / bytes))); i++) {
-    const buffers = await buffersOf(bench, shape, 33 * split, 10 + i);
+  for (let i = 0; i < (small ? 1 : Math.max(1, Math.ceil((160 << 20) / (2 * n * k)))); i++) {
+    const buffers = await buffersOf(bench, shape, 16 * split, 10 + i);
     await run(bench, [
-      rowScales({ x: buffers.x, scales: buffers.xScales }, { rows: 32, cols: k }),
-      ...flags.halved
-        ? [halveWeights({ ...buffers, scales: buffers.wScales }, { rows: n, cols: k })]
-        : [],
+      rowScales({ x: buffers.x, scales: buffers.xScales }, { rows: 16, cols: k }),
+      halveWeights({ ...buffers, scales: buffers.wScales }, { rows: n, cols: k }),
     ]);
     all.push(buffers);
   }
-  const compiled = async (planOf: (buffers: Buffers) => Plan) => {
-    const programs: Program[] = [];
-    for (const buffers of all) programs.push(await bench.make.compile(planOf(buffers)));
-    return programs;
-  };
-  const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
-  const lanes = lanesFor("bf16", k, rules.lanes);
-  const simt = await compiled((b) =>
-    matmul(
-      { matrix: { format: "bf16", rows: n, cols: k, lanes, shards: [shardOf(b)] }, ...b },
-      { rows, epilogue: "store", splitK: split, tuning: rules, label: "SIMT" },
-    )
-  );
-  let reference: Uint32Array | undefined;
-  const attempt = async (what: string, planOf: (buffers: Buffers) => Plan) => {
+  const [epilogue, other] = endsOf(shape, rows);
+  const variants: Variant[] = [];
+  const add = async (what: string, planOf: (buffers: Buffers) => Plan) => {
     if (performance.now() - started > 1000 * Number(flags.seconds)) return;
     try {
-      const programs = await compiled(planOf);
-      await keepBusy(simt, small ? 0 : 120);
-      const before = await timed(simt);
-      await timed(programs);
-      const us = await timed(programs);
-      const after = await timed(simt);
-      const buffer = (all[0] as Buffers).out.buffer;
-      await sample(programs, programs.length);
-      const bits = new Uint32Array(await readBuffer(gpu, { buffer, size: 4 * n * rows * split }));
-      reference ??= bits;
-      const differ = bits.some((word, i) => word !== reference?.[i]);
-      say(
-        `${name} ${rows} rows ${us.toFixed(1).padStart(7)} us, SIMT ${before.toFixed(1)} ${
-          after.toFixed(1)
-        }, over SIMT ${(2 * us / (before + after)).toFixed(3)}  ${what}${
-          differ ? " OTHER BITS" : ""
-        }`,
-      );
+      const programs: Program[] = [];
+      for (const buffers of all) programs.push(await bench.make.compile(planOf(buffers)));
+      variants.push({ what, programs, us: [] });
     } catch (error) {
       say(`${name} ${rows} rows FAILED ${what}: ${String(error).slice(0, 200)}`);
     }
   };
-  const matrix = { rows: n, cols: k };
-  const of = { unit, rows, matrix, splitK: split, label: name };
-  const large = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
-  if (large) {
-    await attempt("matmul_tensor", (b) => [
-      matmulTensor(b, { ...of, shard: shardOf(b), tile: large, halved: flags.halved }),
-    ]);
+  const shardOf = ({ weights }: Buffers) => ({ operand: weights, first: 0, rows: n });
+  const lanes = lanesFor("bf16", k, rules.lanes);
+  await add("SIMT", (b) =>
+    matmul(
+      { matrix: { format: "bf16", rows: n, cols: k, lanes, shards: [shardOf(b)] }, ...b },
+      { rows, epilogue: other, splitK: split, tuning: rules, label: "SIMT" },
+    ));
+  const of = {
+    ...{ unit, rows, matrix: { rows: n, cols: k }, splitK: split, label: name },
+    ...{ halved: true, epilogue },
+  };
+  const range = k / split;
+  const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range: k / split, splitK: split });
+  if (tile) {
+    await add(
+      `matmul_tensor ${JSON.stringify(Object.values(tile))}`,
+      (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile })],
+    );
+  }
+  for (const text of flags.tensor === "" ? [] : flags.tensor.split(",")) {
+    const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = text.split(".")
+      .map(Number);
+    const one = { subgroups, grid: [r, c], own: [ownR, ownC], stage, ahead } as const;
+    if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
+      continue;
+    }
+    await add(`tensor ${text}`, (b) => [matmulTensor(b, { ...of, shard: shardOf(b), tile: one })]);
   }
   for (const few of rows > fewRows(unit) ? [] : TILES) {
-    if (k / split % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
-    await attempt(JSON.stringify(few).replaceAll('"', ""), (b) => [
-      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few, halved: flags.halved }),
+    if (range % few.stage !== 0 || !fewFits(unit, few, gpu.limits)) continue;
+    await add(Object.values(few).join(" "), (b) => [
+      matmulTensorFew(b, { ...of, shard: shardOf(b), tile: few }),
     ]);
   }
+  await timeRounds(variants);
+  const out = (all[0] as Buffers).out.buffer;
+  const size = 4 * rows * Math.round(n * epilogue.outShare) * split;
+  let reference: Uint32Array | undefined;
+  const [simt] = variants;
+  say(`${name} ${rows} rows, SIMT ${median(simt?.us ?? []).toFixed(1)} us`);
+  for (const { what, programs, us } of variants.slice(1)) {
+    await sample(programs, programs.length);
+    const bits = new Uint32Array(await readBuffer(gpu, { buffer: out, size }));
+    reference ??= bits;
+    const differ = bits.some((word, i) => word !== reference?.[i]);
+    const over = median(us.map((time, i) => time / (simt?.us[i] ?? NaN)));
+    say(
+      `  ${median(us).toFixed(1).padStart(6)} us ${over.toFixed(3)}  ${what}${
+        differ ? " OTHER BITS" : ""
+      }`,
+    );
+  }
   all.forEach(free);
+}
+
+/** All variants in turn, after enough of the first that clocks are up. */
+async function timeRounds(variants: readonly Variant[]): Promise<void> {
+  const [first] = variants;
+  const from = performance.now();
+  while (first && !small && performance.now() - from < 300) await sample(first.programs, 600);
+  for (let round = 0; round < Number(flags.rounds); round++) {
+    for (const { programs, us } of variants) us.push(1000 * await sample(programs, 48));
+  }
 }
 
 say(`${gpu.info.adapter}, unit ${JSON.stringify(unit)}`);

@@ -112,7 +112,7 @@ fn main(
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
-    //for p in PARTIAL
+    //for g in RAGGED
     if (k + $au * CHUNKS < range)
     //end
     {

@@ -24,6 +24,11 @@ export interface FewTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
+  /**
+   * Whether they are loaded in branches, which compilers move no load out of: fewer registers, and so more
+   * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
+   */
+  readonly branched: boolean;
 }
 
 type FewMatmul = Omit<TensorMatmul, "tile"> & { readonly tile: FewTile };
@@ -33,8 +38,11 @@ export function fewRows({ m }: MatrixUnit): number {
   return m / 2;
 }
 
-function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number) {
-  const { columns, stage, ahead } = tile;
+function countsOf(
+  { m, n, k, lanes }: MatrixUnit,
+  { columns, stage, ahead, branched }: FewTile,
+  { rows, ragged }: { readonly rows: number; readonly ragged: boolean },
+) {
   const [CHUNKS, TILE_COLS, SUM_WORDS] = [stage / 8, columns * n, m * n / 4];
   return {
     ...{ X_ROWS: rows, OWN_C: columns, STAGE: stage, AHEAD: ahead, STEPS: stage / k },
@@ -44,6 +52,9 @@ function countsOf({ m, n, k, lanes }: MatrixUnit, tile: FewTile, rows: number) {
     X_LOADS: Math.ceil(rows * CHUNKS / lanes),
     WEIGHT_WORDS: Math.max(TILE_COLS * (CHUNKS + 1), columns * SUM_WORDS),
     X_WORDS: m * (CHUNKS + 1),
+    TURNS: Math.ceil(rows * columns * n / 2 / lanes),
+    ...{ RAGGED: Number(ragged), BRANCHED: Number(branched), STRAIGHT: Number(!branched) },
+    OWN_STEPS: branched ? stage / k : 1,
   };
 }
 
@@ -53,25 +64,29 @@ export function fewFits(
   tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, 1);
-  return tile.stage % unit.k === 0 &&
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows: 1, ragged: true });
+  return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.n / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
 
 const kernels = new Map<string, Kernel>();
 
 function fewKernel(
-  { unit, tile, rows, halved = false, precision = "f32" }: FewMatmul,
+  { unit, tile, rows, matrix, splitK = 1, halved = false, precision = "f32" }: FewMatmul,
   epilogue: Epilogue,
 ): Kernel {
   const { m, n, k, lanes } = unit;
-  const parts = [m, n, k, lanes, rows, tile.columns, tile.stage, tile.ahead];
+  const { columns, stage, ahead, branched } = tile;
+  // In branches, one more costs nothing.
+  const ragged = branched || matrix.cols / splitK % (stage * ahead) !== 0;
+  const loads = branched ? "branched" : ragged ? "ragged" : "straight";
+  const parts = [m, n, k, lanes, rows, columns, stage, ahead, loads];
   const name = `matmul_tensor_few${kindOf(halved, precision)}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor_few", {
       slots: unitsSlots(epilogue),
       counts: {
-        ...countsOf(unit, tile, rows),
+        ...countsOf(unit, tile, { rows, ragged }),
         ...formatCounts(halved, precision),
         ...epilogue.counts,
       },

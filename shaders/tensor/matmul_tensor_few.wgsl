@@ -4,7 +4,7 @@
 // A workgroup is one subgroup and makes all $X_ROWS rows and $OWN_C tiles of columns, over one of SPLIT_K ranges
 // of k: a barrier costs nothing, and many workgroups have loads on their way. Its lanes bring $STAGE of k at a
 // time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Outputs come in pairs as in
-// matmul_tensor.wgsl. COLS / SPLIT_K is a multiple of $STAGE. Slots:
+// matmul_tensor.wgsl, a pair of a row to each lane. COLS / SPLIT_K is a multiple of $STAGE. Slots:
 //   out: of matrix units, tensor/out_*.wgsl.
 //   epilogue: as of matmul/matmul.wgsl.
 
@@ -35,17 +35,18 @@ override SPLIT_K: u32;
 const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 const LO_ROW = $UNIT_Mu / 2u;
+const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of columns, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 // hi [LO_ROW, PITCH], then lo, zero where $LOW is 0; rows beyond X_ROWS stay zero.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
-// Four sums of hi and of lo.
-fn sum_at(at: u32) -> vec4<f32> {
-  var sum = bitcast<vec4<f32>>(ws[at]);
+// The sums of hi and of lo.
+fn sum_of(at: u32) -> f32 {
+  var sum = bitcast<f32>(ws[at / 4u][at % 4u]);
   //for l in LOW
-  sum += bitcast<vec4<f32>>(ws[at + $SUM_WORDSu / 2u]);
+  sum += bitcast<f32>(ws[at / 4u + $SUM_WORDSu / 2u][at % 4u]);
   //end
   return sum;
 }
@@ -56,6 +57,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let pair = tile.y * ($TILE_COLSu / 2u);
   let range = COLS / 8u / SPLIT_K;
   let begin = tile.z * range;
+
+  // Of the lane's outputs: no cache has the scales of weights, so that they are asked for with the first of these.
+  let column = pair + lane % PER_ROW;
+  let own = min(column, half - 1u);
+  let own_scales = vec2(w_scales[own], w_scales[own + half]);
+  //for t in TURNS
+  let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
+  let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
+  //end
 
   //for u in W_LOADS
   let w_chunk$u = lane + $uu * $LANESu;
@@ -87,7 +97,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   for (var k = 0u; k < range; k += $AHEADu * CHUNKS) {
     //for a in AHEAD
-    if (k + $au * CHUNKS < range) {
+    //for g in RAGGED
+    if (k + $au * CHUNKS < range)
+    //end
+    {
       //for u in W_LOADS
       if (w_chunk$u < $TILE_COLSu * CHUNKS) {
         ws[w_to$u] = eight_halves(w$a_$u, w_scale$u);
@@ -107,8 +120,14 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       }
       //end
       workgroupBarrier();
+      //for b in BRANCHED
       let next = k + ($au + $AHEADu) * CHUNKS;
-      if (next < range) {
+      if (next < range)
+      //end
+      //for b in STRAIGHT
+      let next = min(k + ($au + $AHEADu) * CHUNKS, range - CHUNKS);
+      //end
+      {
         //for u in W_LOADS
         w$a_$u = weights[w_from$u + next];
         //end
@@ -117,44 +136,47 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         xb$a_$u = x[x_from$u + next * 2u + 1u];
         //end
       }
-      // A loop takes a tenth longer: drivers do not unroll it.
-      //for s in STEPS
+      //for o in STRAIGHT
+      for (var s = 0u; s < $STEPSu; s++)
+      //end
       {
-        let at = $su * $UNIT_Ku / 8u;
-        let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
-        //for c in OWN_C
-        let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
-          &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
-        sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+        //for o in BRANCHED
+        let s = 0u;
+        //end
+        //for t in OWN_STEPS
+        {
+          let at = (s + $tu) * $UNIT_Ku / 8u;
+          let x_tile = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(&xs, at, PITCH);
+          //for c in OWN_C
+          let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
+            &ws, $cu * $UNIT_Nu * PITCH + at, PITCH);
+          sums$c = subgroupMatrixMultiplyAccumulate(x_tile, w_tile$c, sums$c);
+          //end
+        }
         //end
       }
-      //end
       workgroupBarrier();
     }
     //end
   }
 
-  // The sums of hi and of lo, then what they make.
   //for c in OWN_C
   subgroupMatrixStore<row_major>(&ws, $cu * $SUM_WORDSu, sums$c, $UNIT_Nu / 4u);
   //end
   workgroupBarrier();
-  for (var i = lane; i < $X_ROWSu * $HALF_WORDSu; i += $LANESu) {
-    let r = i / $HALF_WORDSu;
-    let x_scale = inverse(x_scales[r]);
-    for (var c = 0u; c < $OWN_Cu; c++) {
-      let column = pair + c * $UNIT_HALFu + i % $HALF_WORDSu * 4u;
-      let at = c * $SUM_WORDSu + r * $HALF_WORDSu * 2u + i % $HALF_WORDSu;
-      let first = sum_at(at);
-      let second = sum_at(at + $HALF_WORDSu);
-      for (var e = 0u; e < 4u; e++) {
-        if (column + e < half) {
-          let w = vec2(inverse(w_scales[column + e]), inverse(w_scales[column + e + half]));
-          let y = vec2(first[e], second[e]) * x_scale * w;
-          epilogue(tile.z * $X_ROWSu + r, column + e, half, y);
-        }
-      }
+  let out_scale = vec2(inverse(own_scales.x), inverse(own_scales.y));
+  let sums_at = lane % PER_ROW / $UNIT_HALFu * $(SUM_WORDS * 4)u + lane % $UNIT_HALFu;
+  //for t in TURNS
+  {
+    if (row$t < $X_ROWSu && column < half) {
+      let at = sums_at + row$t * $UNIT_Nu;
+      let y = vec2(sum_of(at), sum_of(at + $UNIT_HALFu)) * inverse(row_scale$t) * out_scale;
+      epilogue(tile.z * $X_ROWSu + row$t, column, half, y);
     }
-    end_row(r);
+    fold(PER_ROW);
+    if (row$t < $X_ROWSu && lane % PER_ROW == 0u) {
+      end_row(row$t);
+    }
   }
+  //end
 }

@@ -17,3 +17,10 @@ fn end_row(row: u32) {
   atomicMin(&noted[row], bitcast<u32>(scale_of(peak)));
   peak = 0.0;
 }
+
+// An invocation's outputs of a row and those of its neighbours, `lanes` together, a power of two, are one's.
+fn fold(lanes: u32) {
+  for (var apart = 1u; apart < lanes; apart *= 2u) {
+    peak = max(peak, subgroupShuffleXor(peak, apart));
+  }
+}

@@ -5,3 +5,5 @@
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
 
 fn end_row(row: u32) {}
+
+fn fold(lanes: u32) {}

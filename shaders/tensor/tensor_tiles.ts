@@ -21,8 +21,8 @@ const CANDIDATES: readonly Candidate[] = [
   { beyond: 2, tile: LONE },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
-  { beyond: 0, tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 1 } },
-  { beyond: 0, tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 128, ahead: 2 } },
+  { beyond: 0, tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2 } },
+  { beyond: 0, tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 4, grid: [1, 2], own: [1, 1], stage: 32, ahead: 1 } },
 ];

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../shaders/matmul/matmul.ts";
 import { notedEpilogue } from "../../shaders/fragments/epilogue.ts";
+import { fewTile } from "../../shaders/tensor/few_tiles.ts";
 import { fitsUnits, notesOnUnits } from "../../shaders/tensor/matmul_on_units.ts";
 import { halveWeights, rowScales, weightScales } from "../../shaders/tensor/matmul_tensor.ts";
 import { fewRows } from "../../shaders/tensor/matmul_tensor_few.ts";
@@ -167,6 +168,23 @@ Deno.test("weights that are f16 for matrix units go to no other kernel", async (
   const rules = { ...tuning(true), tensor: few };
   assert.throws(() => matmul({ matrix, x, out }, { ...launch, tuning: rules }), /f16/);
   assert.ok(matmul({ matrix: plain, x, out }, { ...launch, tuning: rules }).length > 0);
+});
+
+Deno.test("tiles of few rows suit the matrix, and stages fill its range", () => {
+  const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+  const tileOf = (rows: number, columns: number, cols: number, splitK = 1) =>
+    fewTile(unit, { maxComputeWorkgroupStorageSize: 49152 }, {
+      ...{ rows, columns, range: cols / splitK, splitK },
+    });
+  const branched = true;
+  assert.deepEqual(tileOf(1, 28672, 4096), { columns: 2, stage: 64, ahead: 2, branched });
+  assert.deepEqual(tileOf(8, 4096, 14336, 4), { columns: 1, stage: 64, ahead: 2, branched });
+  const long = { columns: 1, stage: 128, ahead: 2, branched };
+  assert.deepEqual(tileOf(1, 6144, 4096), { ...long, branched: false });
+  assert.deepEqual(tileOf(3, 6144, 4096), long);
+  assert.deepEqual(tileOf(1, 4096, 1024), long);
+  assert.deepEqual(tileOf(1, 64, 4192), { columns: 1, stage: 32, ahead: 1, branched });
+  assert.equal(tileOf(9, 4096, 4096), undefined);
 });
 
 Deno.test("matrices that matrix units do not take: other formats, narrow ranges of k", () => {
