@@ -5,6 +5,7 @@ import { attentionCases } from "./cases/attention.ts";
 import { latentCases } from "./cases/latent.ts";
 import { matmulCases } from "./cases/matmul.ts";
 import { mixtureCases } from "./cases/mixture.ts";
+import { mixtureLayerCases } from "./cases/mixture_layer.ts";
 import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
 import { layerCases } from "./cases/layer.ts";
@@ -33,6 +34,7 @@ export async function serve(): Promise<void> {
     ...draftHeadCases(software),
     ...rowCases(software),
     ...layerCases(software),
+    ...mixtureLayerCases(software),
     ...adjustCases(),
   ];
   const names = cases.map(({ name }) => name);

@@ -20,6 +20,17 @@ import queriesStored from "./attention/queries/stored.wgsl" with { type: "text" 
 import tiledScores from "./attention/tiled_scores.wgsl" with { type: "text" };
 import tiledValues from "./attention/tiled_values.wgsl" with { type: "text" };
 import visible from "./attention/visible.wgsl" with { type: "text" };
+import attentionUnits from "./attention_units/attention_units.wgsl" with { type: "text" };
+import unitsBring from "./attention_units/bring.wgsl" with { type: "text" };
+import combineUnits from "./attention_units/combine_units.wgsl" with { type: "text" };
+import unitsHalves from "./attention_units/halves.wgsl" with { type: "text" };
+import unitsPower from "./attention_units/power.wgsl" with { type: "text" };
+import unitsScores from "./attention_units/scores.wgsl" with { type: "text" };
+import unitsSoftmax from "./attention_units/softmax.wgsl" with { type: "text" };
+import unitsSumsKept from "./attention_units/sums_kept.wgsl" with { type: "text" };
+import unitsSumsOut from "./attention_units/sums_out.wgsl" with { type: "text" };
+import unitsValues from "./attention_units/values.wgsl" with { type: "text" };
+import unitsWeights from "./attention_units/weights.wgsl" with { type: "text" };
 import choose from "./choose/choose.wgsl" with { type: "text" };
 import draftChoose from "./choose/draft_choose.wgsl" with { type: "text" };
 import draftNextNone from "./choose/draft_next_none.wgsl" with { type: "text" };
@@ -44,6 +55,7 @@ import tellNone from "./confidence/tell_none.wgsl" with { type: "text" };
 import choice from "./router/choice.wgsl" with { type: "text" };
 import combineExperts from "./experts/combine_experts.wgsl" with { type: "text" };
 import expertJobsAlone from "./experts/expert_jobs_alone.wgsl" with { type: "text" };
+import expertJobsChosen from "./experts/few/expert_jobs_chosen.wgsl" with { type: "text" };
 import expertJobsFound from "./experts/expert_jobs_found.wgsl" with { type: "text" };
 import expertJobsTiled from "./experts/expert_jobs_tiled.wgsl" with { type: "text" };
 import expertMatmul from "./experts/expert_matmul.wgsl" with { type: "text" };
@@ -51,11 +63,12 @@ import expertEnding from "./experts/expert_ending.wgsl" with { type: "text" };
 import expertPrefetch from "./experts/expert_prefetch.wgsl" with { type: "text" };
 import expertRows from "./experts/expert_rows.wgsl" with { type: "text" };
 import expertStaged from "./experts/expert_staged.wgsl" with { type: "text" };
+import expertSums from "./experts/few/expert_sums.wgsl" with { type: "text" };
 import expertTensor from "./experts/expert_tensor.wgsl" with { type: "text" };
 import expertTile from "./experts/expert_tile.wgsl" with { type: "text" };
 import jobLists from "./experts/job_lists.wgsl" with { type: "text" };
 import route from "./router/route.wgsl" with { type: "text" };
-import router from "./router/router.wgsl" with { type: "text" };
+import rowLogits from "./router/row_logits.wgsl" with { type: "text" };
 import routeSigmoid from "./router/route_sigmoid.wgsl" with { type: "text" };
 import routeSoftmax from "./router/route_softmax.wgsl" with { type: "text" };
 import argmax from "./fragments/argmax.wgsl" with { type: "text" };
@@ -100,10 +113,13 @@ import common from "./matmul/common.wgsl" with { type: "text" };
 import commonRows from "./matmul/common_rows.wgsl" with { type: "text" };
 import dotAdd8 from "./matmul/dot/add8.wgsl" with { type: "text" };
 import dotFloats from "./matmul/dot/floats.wgsl" with { type: "text" };
+import dotFloatsX from "./matmul/dot/floats_x.wgsl" with { type: "text" };
 import dotPacked from "./matmul/dot/packed.wgsl" with { type: "text" };
+import dotPackedX from "./matmul/dot/packed_x.wgsl" with { type: "text" };
 import dotRounded from "./matmul/dot/rounded.wgsl" with { type: "text" };
 import dotVec8 from "./matmul/dot/vec8.wgsl" with { type: "text" };
 import dotWhole from "./matmul/dot/whole.wgsl" with { type: "text" };
+import dotWholeX from "./matmul/dot/whole_x.wgsl" with { type: "text" };
 import endingAddLanes from "./matmul/ending/add_lanes.wgsl" with { type: "text" };
 import endingLanes from "./matmul/ending/lanes.wgsl" with { type: "text" };
 import endingOneLane from "./matmul/ending/one_lane.wgsl" with { type: "text" };
@@ -242,6 +258,17 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "attention/tiled_scores": tiledScores,
   "attention/tiled_values": tiledValues,
   "attention/visible": visible,
+  "attention_units/attention_units": attentionUnits,
+  "attention_units/bring": unitsBring,
+  "attention_units/combine_units": combineUnits,
+  "attention_units/halves": unitsHalves,
+  "attention_units/power": unitsPower,
+  "attention_units/scores": unitsScores,
+  "attention_units/softmax": unitsSoftmax,
+  "attention_units/sums_kept": unitsSumsKept,
+  "attention_units/sums_out": unitsSumsOut,
+  "attention_units/values": unitsValues,
+  "attention_units/weights": unitsWeights,
   "choose/choose": choose,
   "choose/draft_choose": draftChoose,
   "choose/draft_next_none": draftNextNone,
@@ -266,6 +293,7 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "router/choice": choice,
   "experts/combine_experts": combineExperts,
   "experts/expert_jobs_alone": expertJobsAlone,
+  "experts/few/expert_jobs_chosen": expertJobsChosen,
   "experts/expert_jobs_found": expertJobsFound,
   "experts/expert_jobs_tiled": expertJobsTiled,
   "experts/expert_matmul": expertMatmul,
@@ -273,11 +301,12 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "experts/expert_prefetch": expertPrefetch,
   "experts/expert_rows": expertRows,
   "experts/expert_staged": expertStaged,
+  "experts/few/expert_sums": expertSums,
   "experts/expert_tensor": expertTensor,
   "experts/expert_tile": expertTile,
   "experts/job_lists": jobLists,
   "router/route": route,
-  "router/router": router,
+  "router/row_logits": rowLogits,
   "router/route_sigmoid": routeSigmoid,
   "router/route_softmax": routeSoftmax,
   "fragments/argmax": argmax,
@@ -322,10 +351,13 @@ export const TEXTS: Readonly<Record<string, string>> = {
   "matmul/common_rows": commonRows,
   "matmul/dot/add8": dotAdd8,
   "matmul/dot/floats": dotFloats,
+  "matmul/dot/floats_x": dotFloatsX,
   "matmul/dot/packed": dotPacked,
+  "matmul/dot/packed_x": dotPackedX,
   "matmul/dot/rounded": dotRounded,
   "matmul/dot/vec8": dotVec8,
   "matmul/dot/whole": dotWhole,
+  "matmul/dot/whole_x": dotWholeX,
   "matmul/ending/add_lanes": endingAddLanes,
   "matmul/ending/lanes": endingLanes,
   "matmul/ending/one_lane": endingOneLane,

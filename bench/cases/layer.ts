@@ -1,7 +1,13 @@
 /** All dispatches of a layer one after the other: what the barriers between them cost counts. */
+import type { Operand } from "../../src/gpu/kernel.ts";
 import { partialWords } from "../../shaders/attention/attention.ts";
 import { ropeTable } from "../../src/model/plan/rope.ts";
-import { attentionBlock, firstOfAttention, mlpBlock } from "../../src/model/plan/decoder.ts";
+import {
+  attentionBlock,
+  firstOfAttention,
+  mlpBlock,
+  type PlacedLayer,
+} from "../../src/model/plan/decoder.ts";
 import { enterBranch } from "../../src/model/plan/branch_input.ts";
 import type { DecoderContext } from "../../src/model/plan/decoder_context.ts";
 import { PAGE } from "../../src/model/plan/rows_layout.ts";
@@ -13,10 +19,11 @@ import { blockTable, packRows } from "../../tests/shaders/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
-/** Of a dense model with norms of q and k. */
-interface Sizes {
+/** Of a model with norms of q and k. */
+export interface Sizes {
   readonly name: string;
   readonly hidden: number;
+  /** Of the MLP, or of an expert. */
   readonly intermediate: number;
   readonly heads: number;
   readonly kvHeads: number;
@@ -33,7 +40,7 @@ const EIGHTH: Sizes = {
   ...{ heads: 4, kvHeads: 2, headDim: 64 },
 };
 
-const CONTEXT = 512;
+export const CONTEXT = 512;
 
 interface Run {
   /** Of each slot. */
@@ -70,7 +77,7 @@ function layerCase(sizes: Sizes, { perSlot, slots, format }: Run): MicroCase {
 }
 
 /** Rows of sequences, those of one follow each other. */
-function rowsOf(from: Allocations, perSlot: number, slots: number) {
+export function rowsOf(from: Allocations, perSlot: number, slots: number): Operand {
   const rows = Array.from({ length: perSlot * slots }, (_, i) => {
     const position = CONTEXT - perSlot + i % perSlot;
     return { slot: Math.floor(i / perSlot), position, cell: position, base: position + 1 };
@@ -78,7 +85,7 @@ function rowsOf(from: Allocations, perSlot: number, slots: number) {
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function contextOf(
+export function contextOf(
   from: Allocations,
   sizes: Sizes,
   { rows, slots }: { readonly rows: number; readonly slots: number },
@@ -107,12 +114,34 @@ function contextOf(
   };
 }
 
-function layerOf(from: Allocations, sizes: Sizes, { format, label, slots }: {
+interface Placed {
   readonly format: WeightFormat;
   readonly slots: number;
   readonly label: string;
-}) {
-  const { hidden, intermediate, heads, kvHeads, headDim } = sizes;
+}
+
+function layerOf(from: Allocations, sizes: Sizes, { label, ...placed }: Placed) {
+  const { hidden, intermediate } = sizes;
+  const { format } = placed;
+  const mlp = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
+  return {
+    ...attentionOf(from, sizes, placed),
+    mlp: {
+      kind: "dense",
+      ...{ spec: mlp, gateUp: from.matrix(2 * intermediate, hidden, format) },
+      down: from.matrix(hidden, intermediate, format),
+    },
+    label,
+  } as const;
+}
+
+/** A layer without its MLP. */
+export function attentionOf(
+  from: Allocations,
+  sizes: Sizes,
+  { format, slots }: Pick<Placed, "format" | "slots">,
+): Omit<PlacedLayer, "mlp" | "label"> {
+  const { hidden, heads, kvHeads, headDim } = sizes;
   const cells = slots * CONTEXT * kvHeads * headDim * KV_BYTES.f32 / 4;
   const spec = {
     kind: "heads",
@@ -121,21 +150,14 @@ function layerOf(from: Allocations, sizes: Sizes, { format, label, slots }: {
     ...{ scale: 1 / Math.sqrt(headDim), cap: undefined, window: undefined },
   } as const;
   const qkv = from.matrix((heads + 2 * kvHeads) * headDim, hidden, format);
-  const mlp = { kind: "dense", activation: "silu", intermediateSize: intermediate } as const;
   return {
     attention: {
       kind: "heads",
       ...{ spec, qkv, bias: undefined, qkNorm: from.random(2 * headDim) },
       o: from.matrix(hidden, heads * headDim, format),
     },
-    mlp: {
-      kind: "dense",
-      ...{ spec: mlp, gateUp: from.matrix(2 * intermediate, hidden, format) },
-      down: from.matrix(hidden, intermediate, format),
-    },
     norms: { attention: undefined, post: from.random(hidden), mlp: undefined },
     kv: { keys: from.random(cells), values: from.random(cells) },
-    label,
   } as const;
 }
 

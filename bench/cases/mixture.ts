@@ -2,7 +2,7 @@ import { tileSize } from "../../shaders/experts/expert_shape.ts";
 import { expertMatmul, expertTiles } from "../../shaders/experts/experts.ts";
 import { type Jobs, listWords } from "../../shaders/experts/job_lists.ts";
 import { route, type Routing } from "../../shaders/router/route.ts";
-import { canRoute, router } from "../../shaders/router/router.ts";
+import { canNormRouted, rowLogits } from "../../shaders/router/row_logits.ts";
 import { matmul } from "../../shaders/matmul/matmul.ts";
 import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
@@ -132,18 +132,20 @@ function routerPlan(from: Allocations, mixture: Mixture, rows: number): Plan {
   };
   const shape = { ...routingOf(mixture), rows, shared, tuning: tune, label: "router" };
   const stream = { x, sums, splitK: 1 };
-  if (canRoute(matrix, numExperts, tune)) {
-    const row = { x, sums, norm: weight, normed };
-    return [router({ matrix, ...row, ...chosen }, { ...shape, splitK: 1, eps: 1e-6 })];
-  }
   const logits = from.random(rows * numExperts);
-  return [
-    ...rmsNorm({ from: stream, weight, out: normed }, {
-      ...{ rows, cols, eps: 1e-6, lanes: tune.rowLanes, label: "norm" },
-    }),
-    ...matmul({ matrix, x: normed, out: logits }, { ...shape, epilogue: "store" }),
-    route({ logits, ...chosen }, { ...shape, stride: numExperts }),
-  ];
+  const row = { splitK: 1, ...{ rows, eps: 1e-6, tuning: tune } };
+  const before = canNormRouted(matrix, rows, tune)
+    ? [rowLogits(
+      { matrix, x, sums, norm: weight, stream: from.random(rows * cols), normed, logits },
+      { ...row, label: "router" },
+    )]
+    : [
+      ...rmsNorm({ from: stream, weight, out: normed }, {
+        ...{ rows, cols, eps: 1e-6, lanes: tune.rowLanes, label: "norm" },
+      }),
+      ...matmul({ matrix, x: normed, out: logits }, { ...shape, epilogue: "store" }),
+    ];
+  return [...before, route({ logits, ...chosen }, { ...shape, stride: numExperts })];
 }
 
 /** The part of a layer that a mixture has instead of a dense MLP. */

@@ -44,7 +44,7 @@ export interface PartialSums {
   readonly stats: Operand;
 }
 
-interface AttentionBuffers {
+export interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
   /**
@@ -72,7 +72,7 @@ export interface Scoring {
   readonly window?: number | undefined;
 }
 
-interface AttentionShape extends Heads, Scoring {
+export interface AttentionShape extends Heads, Scoring {
   readonly count: number;
   /** Rows of one slot that follow each other; divides `count`. */
   readonly perSlot: number;
@@ -102,8 +102,16 @@ export function partialWords(
   rows: number,
   adapter: Adapter,
 ): { readonly sums: number; readonly stats: number } {
-  if (inLanes(heads, adapter)) return { sums: 4, stats: 4 };
-  const splits = heads.heads * splitsOf(heads);
+  return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
+}
+
+/** The same where all splits of keys have sums. @param cells of a split. */
+export function splitWords(
+  heads: Heads,
+  rows: number,
+  cells: number = SPLIT_CELLS,
+): { readonly sums: number; readonly stats: number } {
+  const splits = heads.heads * Math.ceil(splitsOf(heads) * SPLIT_CELLS / cells);
   const most = Math.floor(PARTIAL_BYTES / 4 / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
   const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
   return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
@@ -153,7 +161,7 @@ function blockOf(
 }
 
 /** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
-function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
+export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
   const { q, rows, out } = buffers;
   const before = first * shape.heads * shape.headDim * 4;
   const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
@@ -240,7 +248,7 @@ function partialBytesPerCell({ perSlot, heads, headDim }: AttentionShape): numbe
 }
 
 /** A cell's key and value once; a multiplication and an addition of each row with either. */
-function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
+export function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Work {
   const { count, heads, kvHeads, headDim, kvDtype } = shape;
   return {
     bytes: 4 * count * heads * headDim + outBytes,
@@ -254,7 +262,7 @@ function cellWork(shape: AttentionShape, outBytes: number, partialBytes = 0): Wo
 }
 
 /** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */
-function tileOf(perSlot: number, most: number): number {
+export function tileOf(perSlot: number, most: number): number {
   return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
 }
 
@@ -276,12 +284,12 @@ function attentionInLanes(buffers: AttentionBuffers, shape: AttentionShape): Dis
   });
 }
 
-function scoreConstants(
+export function scoreConstants(
   { scale, cap = 0, window }: Scoring,
 ): { SCALE: number; CAP: number; WINDOW: number } {
   return { SCALE: scale, CAP: cap, WINDOW: windowOf({ window }) };
 }
 
-function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
+export function windowOf({ window = 0xffffffff }: Pick<Scoring, "window">): number {
   return window;
 }

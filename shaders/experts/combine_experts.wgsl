@@ -17,13 +17,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let job = id.y * TOP_K;
+  let at = id.y * COLS4 + id.x;
   var sum = vec4<f32>(0.0);
+  if (ADD == 1u) {
+    sum = out[at];
+  }
   for (var k = 0u; k < TOP_K; k++) {
     sum = fma(vec4<f32>(weights[job + k]), y[(job + k) * COLS4 + id.x], sum);
-  }
-  let at = id.y * COLS4 + id.x;
-  if (ADD == 1u) {
-    sum += out[at];
   }
   out[at] = sum;
 }

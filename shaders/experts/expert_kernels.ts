@@ -1,13 +1,30 @@
 import { type Kernel, kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix } from "../../src/gpu/matrix.ts";
+import { CHOICE_CONSTANTS, choiceCounts } from "../router/route.ts";
 import { shader } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 
 /** What is made of the outputs; see matmul/epilogue. */
 export type ExpertEpilogue = "store" | "swiglu";
 
-/** Whether each job is a tile, or a workgroup finds the jobs of its expert, or there are lists. */
-export type JobSource = "alone" | "found" | "tiled";
+/**
+ * Whether each job is a tile, whose expert is known or still to be chosen, or a workgroup finds the jobs of
+ * its expert, or there are lists.
+ */
+export type JobSource = "alone" | "chosen" | "found" | "tiled";
+
+/** What the kernels of a source of jobs bind and override. */
+const JOBS: Readonly<
+  Record<JobSource, { readonly bindings: readonly string[]; readonly constants: readonly string[] }>
+> = {
+  alone: { bindings: ["experts"], constants: [] },
+  chosen: {
+    bindings: ["logits", "experts", "shares"],
+    constants: ["JOBS", "STRIDE", "VECTORS", ...CHOICE_CONSTANTS],
+  },
+  found: { bindings: ["experts"], constants: ["JOBS"] },
+  tiled: { bindings: ["tiles"], constants: [] },
+};
 
 const CONSTANTS = [
   "COLS",
@@ -36,6 +53,9 @@ const MOST_SUMS = 4;
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
+/** The binding of a bias that softmax scores have not. */
+const UNBOUND = 0;
+
 const kernels = new Map<string, Kernel>();
 
 export function expertKernel(
@@ -46,7 +66,7 @@ export function expertKernel(
 ): Kernel {
   const { kind, tile, pairs, groups } = shape;
   const staged = kind === "cached" ? [] : [kind, lanes, groups, shape.dots, shape.stage];
-  const found = jobs === "found" ? [jobs] : [];
+  const found = jobs === "found" || jobs === "chosen" ? [jobs] : [];
   const name = ["expert_matmul", format, epilogue, `${tile}x${pairs}`, ...staged, ...found].join(
     "_",
   );
@@ -54,19 +74,25 @@ export function expertKernel(
     const code = shader(FILES[kind], {
       slots: {
         weights: `weights/weights_${format}`,
-        jobs: `experts/expert_jobs_${jobs}`,
+        ...jobs === "chosen"
+          ? { jobs: "experts/few/expert_jobs_chosen", scores: "router/route_softmax" }
+          : { jobs: `experts/expert_jobs_${jobs}` },
         epilogue: `matmul/epilogue/${epilogue}`,
         ...kind === "cached" ? {} : {
           dot: `matmul/dot/${shape.dots}`,
           load: shape.dots === "floats" ? "matmul/load_floats" : "matmul/load_rounded",
         },
       },
-      counts: { ...countsOf(shape, format, lanes), TILE: tile, PAIRS: pairs },
+      counts: {
+        ...countsOf(shape, format, lanes),
+        ...{ TILE: tile, PAIRS: pairs },
+        ...jobs === "chosen" ? { ...choiceCounts(UNBOUND), RANKED: 2 } : {},
+      },
     });
-    const lists = jobs === "tiled" ? "tiles" : "experts";
+    const { bindings, constants } = JOBS[jobs];
     return kernel(name, code, {
-      bindings: ["weights", "x", "out", lists, ...isQuantized(format) ? ["scales"] : []],
-      constants: [...CONSTANTS, ...jobs === "found" ? ["JOBS"] : []],
+      bindings: ["weights", "x", "out", ...bindings, ...isQuantized(format) ? ["scales"] : []],
+      constants: [...CONSTANTS, ...constants],
     });
   });
 }

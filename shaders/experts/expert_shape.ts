@@ -46,6 +46,12 @@ const MOST_ALONE = 12;
 /** Tiles of hardware by the most jobs that an expert has on average. Packed integers are fast at two alone. */
 const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2]] } as const;
 
+/**
+ * Most rows whose jobs are all alone on hardware: what two rows share of an expert comes from the cache, and nobody
+ * has to look for it.
+ */
+export const MOST_ALONE_ROWS = 2;
+
 /** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(
   { rows, topK, numExperts }: Jobs,
@@ -53,7 +59,7 @@ export function tileSize(
   format: WeightFormat,
 ): TileSize {
   const average = rows * topK / numExperts;
-  if (rows === 1) return 1;
+  if (rows === 1 || !software && rows <= MOST_ALONE_ROWS) return 1;
   // Twice the average, so that few tiles split what could share a read.
   if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
   const sizes = BY_AVERAGE[isInteger(format) && packedRows > 0 ? "packed" : "floats"];

@@ -1,6 +1,14 @@
-import { bytesOf, type Dispatch, dispatch, kernel, type Operand } from "../../src/gpu/kernel.ts";
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  kernel,
+  type Operand,
+  type Work,
+} from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { choiceConstants, type Routing } from "../router/route.ts";
 import { shader } from "../shader.ts";
 import { type ExpertEpilogue, expertKernel, type JobSource } from "./expert_kernels.ts";
 import { expertShape, tileSize } from "./expert_shape.ts";
@@ -60,6 +68,37 @@ export function expertTiles(
 /** Jobs that a workgroup of hardware can look at, one a lane. */
 const MOST_FOUND = 128;
 
+/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
+export interface ExpertChoice {
+  readonly routing: Routing;
+  /** [rows, stride] */
+  readonly logits: Operand;
+  readonly stride: number;
+  /** Of the chosen ones, f32 [rows, topK]. */
+  readonly weights: Operand;
+}
+
+function choosingConstants(
+  { routing, stride }: ExpertChoice,
+  { lanes, shared = 0 }: { readonly lanes: number; readonly shared?: number },
+) {
+  const constants = choiceConstants(routing, { lanes, shared });
+  return { ...constants, STRIDE: stride, VECTORS: constants.PADDED / 4 };
+}
+
+/** Whether `expertMatmul` can choose the experts of rows by logits alone: where each job is a tile, on hardware. */
+export function canChoose(
+  matrix: Pick<Matrix, "shards">,
+  { scores, groups, topGroups }: Routing,
+  { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
+): boolean {
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= CHOOSING_BUFFERS &&
+    scores === "softmax" && topGroups === groups && !expertScales(matrix, tuning.tensor);
+}
+
+/** Storage buffers that it binds at most. */
+const CHOOSING_BUFFERS = 7;
+
 /** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
 function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
   if (tile === 1) return "alone";
@@ -83,6 +122,8 @@ export function expertMatmul(
     readonly out: Operand;
     readonly experts: Operand;
     readonly tiles: Operand;
+    /** Where the experts are still to be chosen, see `canChoose`: gets what `route` makes of the logits. */
+    readonly choice?: ExpertChoice | undefined;
   },
   shape: TiledJobs & {
     readonly epilogue: ExpertEpilogue;
@@ -96,16 +137,18 @@ export function expertMatmul(
   const { epilogue, tile, tuning, topK, label } = shape;
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / shape.numExperts;
-  const onUnits = expertsOnUnits({ matrix, x, noted: xScales, out, ...lists }, {
+  const { choice } = lists;
+  const onUnits = !choice && expertsOnUnits({ matrix, x, noted: xScales, out, ...lists }, {
     ...{ ...shape, tensor: tuning.tensor },
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),
   });
   if (onUnits) return onUnits;
   const launch = expertShape(matrix, tile, tuning);
   const { pairs, groups } = launch;
-  const source = sourceOf(shape, tuning);
+  const source = choice ? "chosen" : sourceOf(shape, tuning);
   const total = shape.rows * topK;
   const jobs = source === "tiled" ? { tiles: lists.tiles } : { experts: lists.experts };
+  const choosing = choice && choosingConstants(choice, { lanes: lanes * groups, ...shape });
   return matrix.shards.map((shard) =>
     dispatch(expertKernel(matrix, epilogue, launch, source), {
       buffers: {
@@ -113,6 +156,7 @@ export function expertMatmul(
         x,
         out,
         ...jobs,
+        ...choice ? { logits: choice.logits, shares: choice.weights } : {},
         ...shard.scales ? { scales: shard.scales } : {},
       },
       constants: {
@@ -125,10 +169,12 @@ export function expertMatmul(
         OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
         LANES: lanes,
         GROUPS: groups,
-        ...source === "found" ? { JOBS: total } : {},
+        ...source === "found" || choice ? { JOBS: total } : {},
+        ...choosing,
       },
       workgroups: [
-        source === "found" ? total : mostTiles(shape, tile),
+        // Where experts are chosen, each row has a tile besides that stores them.
+        source === "found" ? total : mostTiles(shape, tile) + (choice ? shape.rows : 0),
         Math.ceil(expertRows / 2 / pairs / groups),
       ],
       label,
@@ -142,11 +188,11 @@ export function expertMatmul(
  * [gate; up] each has rows one after the other, of down every `shared`th where each part of
  * a row is a row.
  */
-function sharedRows(
+export function sharedRows(
   experts: number,
   half: number,
   { shared = 0, epilogue }: { readonly shared?: number; readonly epilogue: ExpertEpilogue },
-) {
+): Record<"ROUTED" | "SHARED" | "SHARED_NEXT" | "SHARED_STEP", number> {
   return {
     ROUTED: experts - shared,
     SHARED: shared,
@@ -156,11 +202,11 @@ function sharedRows(
 }
 
 /** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
-function expertWork(
+export function expertWork(
   { rows, cols, shards }: Matrix,
   { shared = 0, ...jobs }: Jobs & { readonly shared?: number },
   experts: number,
-) {
+): Work {
   const total = jobs.rows * jobs.topK;
   const share = experts / jobs.numExperts;
   const all = shards.reduce(

@@ -1,16 +1,18 @@
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../fragments/heads.ts";
 import { partialWords } from "../attention/attention.ts";
+import { attendWords } from "../attention_units/attend.ts";
 import { latentPartialWords, tilesLatents } from "./latent_attention.ts";
 
 /** f32 words of the partial sums of a layer's attention over at most `rows` rows. */
 export function attentionPartialWords(
   heads: Heads,
   rows: number,
-  adapter: Pick<Tuning, "software" | "workgroupBytes">,
+  adapter: Pick<Tuning, "software" | "workgroupBytes" | "attentionUnits">,
 ): { readonly sums: number; readonly stats: number } {
   const { rank } = heads;
-  return rank !== undefined && tilesLatents(heads, adapter)
+  if (rank === undefined) return attendWords(heads, rows, adapter);
+  return tilesLatents(heads, adapter)
     ? latentPartialWords({ ...heads, rank }, rows)
     : partialWords(heads, rows, adapter);
 }

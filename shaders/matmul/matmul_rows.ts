@@ -17,7 +17,7 @@ export const ENOUGH_WORKGROUPS = 512;
  * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
  * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
  */
-const MANY_WEIGHTS = 1 << 23;
+export const MANY_WEIGHTS: number = 1 << 23;
 
 /** Most rows that a small matrix takes in tiles of SMALL_TILE_ROWS. */
 const MOST_SMALL_ROWS = 16;

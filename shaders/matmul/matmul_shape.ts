@@ -14,6 +14,7 @@ import {
   evenTile,
   isCut,
   isSmall,
+  MANY_WEIGHTS,
   type MatmulUse,
   tileUse,
 } from "./matmul_rows.ts";
@@ -153,13 +154,14 @@ const RESIDENT_ROWS = 6;
 const NORM_BYTES = 2048;
 
 /**
- * Blocks that each lane loads ahead. One row of floats has registers for more. The body is unrolled: for
- * integer products of more rows it is no longer than with stages of 64.
+ * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than
+ * with stages of 64. One row of floats has registers for more, which pays where a matrix is small.
  */
-function aheadOf({ format, lanes }: Matrix, stage: number, { rows }: MatmulUse): number {
+function aheadOf({ format, lanes, rows, cols }: Matrix, stage: number, use: MatmulUse): number {
   const blocks = stage / BLOCK_VEC8S[format] / lanes;
-  const few = rows <= FEW_ROWS;
-  const most = isInteger(format) ? (few ? MOST_STEPS : MOST_STEPS / 2) : (few ? 2 : 1) * MOST_STEPS;
+  const few = use.rows <= FEW_ROWS;
+  const short = !few || rows * cols >= MANY_WEIGHTS;
+  const most = (isInteger(format) ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
 
@@ -185,7 +187,10 @@ export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
 }
 
 /** Few rows do not pay for unpacking integers to floats. */
-function dotsOf(format: WeightFormat, { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">): Dots {
+export function dotsOf(
+  format: WeightFormat,
+  { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,
+): Dots {
   if (!isInteger(format)) return "floats";
   return rows <= tuning.packedRows ? "packed" : "whole";
 }

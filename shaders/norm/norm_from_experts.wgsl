@@ -1,5 +1,6 @@
 // Input of rms_norm: row r of x with the outputs of its experts added, each times its weight, one after the
-// other; the result is stored in x, the residual stream.
+// other; the result is stored in x, the residual stream. No sum of products is added to x at last: some drivers
+// would take that apart.
 
 //use fragments/vec8
 
@@ -14,16 +15,15 @@ fn source(row: u32) -> u32 {
 fn load(row: u32, i: u32) -> Vec8 {
   let at = row * (COLS / 4u) + 2u * i;
   let first = row * $EXPERTSu * (COLS / 4u) + 2u * i;
-  var sum = Vec8();
+  var v = Vec8(x[at], x[at + 1u]);
   //for k in EXPERTS
   {
     let from_expert = first + $ku * (COLS / 4u);
     let share = vec4<f32>(shares[row * $EXPERTSu + $ku]);
-    sum.lo = fma(share, outputs[from_expert], sum.lo);
-    sum.hi = fma(share, outputs[from_expert + 1u], sum.hi);
+    v.lo = fma(share, outputs[from_expert], v.lo);
+    v.hi = fma(share, outputs[from_expert + 1u], v.hi);
   }
   //end
-  let v = Vec8(x[at] + sum.lo, x[at + 1u] + sum.hi);
   x[at] = v.lo;
   x[at + 1u] = v.hi;
   return v;

@@ -1,12 +1,12 @@
 // The experts of a row and their weights, from the router's logits in `choices`.
 //
-// Experts are in GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
+// Experts are in EXPERT_GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
 // best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
 // first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE. Of equals
-// the lower number is better. SHARED experts follow, which every row has, each with a weight of 1.
+// the lower number is better. ADDED ones follow, which every row has, each with a weight of 1.
 //
-// An expert's rank is the number of better ones, which SEGMENTS lanes count, each a SEGMENT of them. The
-// file that uses this binds `experts` and `shares`. Slot:
+// An expert's rank is the number of better ones, which SEGMENTS lanes count, each a SEGMENT of them. No
+// sum depends on the number of lanes. The file that uses this binds `experts` and `shares`. Slot:
 //   scores: `fn score_row(lane)` makes `scores` of the logits in `choices`, and `choices`, by
 //     which experts are chosen (route_softmax.wgsl, route_sigmoid.wgsl).
 
@@ -14,13 +14,13 @@
 
 override EXPERTS: u32;
 override TOP_K: u32;
-override SHARED: u32;
-override GROUPS: u32;
+override ADDED: u32; // experts that every row has
+override EXPERT_GROUPS: u32;
 override TOP_GROUPS: u32;
 override GROUP_BEST: u32;
 override NORMALIZE: u32;
 override SCALE: f32;
-override LANES: u32; // a power of two
+override CHOICE_LANES: u32; // of the workgroup
 override SEGMENTS: u32;
 override SEGMENT: u32; // a multiple of 8
 override PADDED: u32; // SEGMENTS * SEGMENT, EXPERTS or more
@@ -30,17 +30,29 @@ const NEGATIVE = -3.0e38; // below every score
 var<workgroup> scores: array<f32, EXPERTS>;
 var<workgroup> choices: array<f32, PADDED>;
 var<workgroup> ranks: array<atomic<u32>, EXPERTS>;
-var<workgroup> group_scores: array<f32, GROUPS>;
+var<workgroup> group_scores: array<f32, EXPERT_GROUPS>;
 var<workgroup> chosen: array<f32, TOP_K>;
 
 fn better(a: f32, i: u32, b: f32, j: u32) -> bool {
   return a > b || (a == b && i < j);
 }
 
+// Experts from `first` to `end` that are better than e.
+fn better_ones(first: u32, end: u32, e: u32) -> u32 {
+  let own = choices[e];
+  var rank = 0u;
+  for (var other = first; other < end; other += 8u) {
+    //for u in EIGHT
+    rank += u32(better(choices[other + $uu], other + $uu, own, e));
+    //end
+  }
+  return rank;
+}
+
 // The choices of all groups but the best fall below every other.
 fn keep_groups(lane: u32) {
-  let size = EXPERTS / GROUPS;
-  for (var g = lane; g < GROUPS; g += LANES) {
+  let size = EXPERTS / EXPERT_GROUPS;
+  for (var g = lane; g < EXPERT_GROUPS; g += CHOICE_LANES) {
     var first = NEGATIVE;
     var second = NEGATIVE;
     for (var i = 0u; i < size; i++) {
@@ -51,10 +63,10 @@ fn keep_groups(lane: u32) {
     group_scores[g] = select(first, first + second, GROUP_BEST == 2u);
   }
   workgroupBarrier();
-  for (var e = lane; e < EXPERTS; e += LANES) {
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
     let own = e / size;
     var rank = 0u;
-    for (var g = 0u; g < GROUPS; g++) {
+    for (var g = 0u; g < EXPERT_GROUPS; g++) {
       rank += u32(better(group_scores[g], g, group_scores[own], own));
     }
     if (rank >= TOP_GROUPS) {
@@ -65,37 +77,30 @@ fn keep_groups(lane: u32) {
 }
 
 fn rank_experts(lane: u32) {
-  for (var i = lane; i < EXPERTS * SEGMENTS; i += LANES) {
+  for (var i = lane; i < EXPERTS * SEGMENTS; i += CHOICE_LANES) {
     let e = i % EXPERTS;
     let first = i / EXPERTS * SEGMENT;
-    let own = choices[e];
-    var rank = 0u;
-    for (var other = first; other < first + SEGMENT; other += 8u) {
-      //for u in EIGHT
-      rank += u32(better(choices[other + $uu], other + $uu, own, e));
-      //end
-    }
-    atomicAdd(&ranks[e], rank);
+    atomicAdd(&ranks[e], better_ones(first, first + SEGMENT, e));
   }
   workgroupBarrier();
 }
 
 // All logits are in `choices`, and all lanes know it.
 fn choose_experts(row: u32, lane: u32) {
-  for (var i = EXPERTS + lane; i < PADDED; i += LANES) {
+  for (var i = EXPERTS + lane; i < PADDED; i += CHOICE_LANES) {
     choices[i] = NEGATIVE;
   }
-  for (var e = lane; e < EXPERTS; e += LANES) {
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
     atomicStore(&ranks[e], 0u);
   }
   score_row(lane);
   workgroupBarrier();
-  if (TOP_GROUPS < GROUPS) {
+  if (TOP_GROUPS < EXPERT_GROUPS) {
     keep_groups(lane);
   }
   rank_experts(lane);
-  let first = row * (TOP_K + SHARED);
-  for (var e = lane; e < EXPERTS; e += LANES) {
+  let first = row * (TOP_K + ADDED);
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
     let rank = atomicLoad(&ranks[e]);
     if (rank < TOP_K) {
       chosen[rank] = scores[e];
@@ -103,7 +108,7 @@ fn choose_experts(row: u32, lane: u32) {
     }
   }
   workgroupBarrier();
-  for (var k = lane; k < TOP_K + SHARED; k += LANES) {
+  for (var k = lane; k < TOP_K + ADDED; k += CHOICE_LANES) {
     if (k < TOP_K) {
       var sum = 0.0;
       for (var i = 0u; i < TOP_K; i++) {

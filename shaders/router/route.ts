@@ -6,7 +6,6 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { foldCounts } from "../fragments/workgroup.ts";
 import { shader } from "../shader.ts";
 
 /** How a router's logits become experts and weights; see choice.wgsl. */
@@ -32,13 +31,13 @@ const SOFTWARE_LANES = 8;
 export const CHOICE_CONSTANTS = [
   "EXPERTS",
   "TOP_K",
-  "SHARED",
-  "GROUPS",
+  "ADDED",
+  "EXPERT_GROUPS",
   "TOP_GROUPS",
   "GROUP_BEST",
   "NORMALIZE",
   "SCALE",
-  "LANES",
+  "CHOICE_LANES",
   "SEGMENTS",
   "SEGMENT",
   "PADDED",
@@ -61,13 +60,13 @@ export function choiceConstants(
   return {
     EXPERTS: numExperts,
     TOP_K: routing.topK,
-    SHARED: shared,
-    GROUPS: routing.groups,
+    ADDED: shared,
+    EXPERT_GROUPS: routing.groups,
     TOP_GROUPS: routing.topGroups,
     GROUP_BEST: routing.groupBest,
     NORMALIZE: Number(routing.normalize),
     SCALE: routing.scale,
-    LANES: lanes,
+    CHOICE_LANES: lanes,
     SEGMENTS: segments,
     SEGMENT: segment,
     PADDED: segments * segment,
@@ -75,8 +74,8 @@ export function choiceConstants(
 }
 
 /** Counts of choice.wgsl; `bias` is the binding of sigmoid scores' bias. */
-export function choiceCounts(lanes: number, bias: number): Record<string, number> {
-  return { ...foldCounts(lanes), EIGHT: UNROLLED, BIAS: bias };
+export function choiceCounts(bias: number): Record<string, number> {
+  return { EIGHT: UNROLLED, BIAS: bias };
 }
 
 const kernels = new Map<string, Kernel>();
@@ -85,7 +84,7 @@ function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
   const name = `route_${scores}_${lanes}`;
   return kernels.getOrInsertComputed(name, () => {
     const slots = { scores: `router/route_${scores}` };
-    return kernel(name, shader("router/route", { slots, counts: choiceCounts(lanes, 3) }), {
+    return kernel(name, shader("router/route", { slots, counts: choiceCounts(3) }), {
       bindings: ["logits", "experts", "shares", ...scores === "sigmoid" ? ["bias"] : []],
       constants: [...CHOICE_CONSTANTS, "STRIDE"],
     });

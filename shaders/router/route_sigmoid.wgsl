@@ -4,7 +4,7 @@
 @group(0) @binding($BIAS) var<storage, read> bias: array<f32>; // [EXPERTS]
 
 fn score_row(lane: u32) {
-  for (var e = lane; e < EXPERTS; e += LANES) {
+  for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
     let score = 1.0 / (1.0 + exp(-choices[e]));
     scores[e] = score;
     choices[e] = score + bias[e];

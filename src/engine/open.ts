@@ -208,7 +208,7 @@ export async function openEngine(
     await opened.warmUp(warmed);
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
-    return { core: opened, tuned: report, units: unitsReport(gpu, weights) };
+    return { core: opened, tuned: report, units: unitsReport(gpu, weights, capacity) };
   });
   const { name } = checkpoint;
   const { eosTokenIds, vocabSize } = config;

@@ -170,6 +170,18 @@ export type TensorLimits = Pick<
 /** Workgroups that every adapter takes along one dimension. */
 export const MOST_DISPATCHED = 65535;
 
+/** Attention by matrix units, all numbers of rows alike: see shaders/attention_units. */
+export interface AttentionUnits {
+  readonly unit: MatrixUnit;
+  readonly limits: TensorLimits;
+  /** Of queries, keys, weights and values; default f32. */
+  readonly precision?: Precision | undefined;
+  /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */
+  readonly cells?: number | undefined;
+  /** Workgroups that keep the GPU busy, each with 1,024 cells; fewer have 64 cells each. Touches no bit. */
+  readonly enough?: number | undefined;
+}
+
 /** Launch shapes of one adapter. */
 export interface Tuning {
   /** A processor plays the GPU: loads and barriers cost more than arithmetic. */
@@ -196,6 +208,8 @@ export interface Tuning {
   readonly launches?: Launches | undefined;
   /** Absent where the device has no matrix units. */
   readonly tensor?: TensorMatrices | undefined;
+  /** Absent where attention is left to other kernels. */
+  readonly attentionUnits?: AttentionUnits | undefined;
 }
 
 /** The limits of an adapter that launches depend on. */

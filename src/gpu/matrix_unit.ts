@@ -8,7 +8,13 @@ export const MATRIX_FEATURE = "chromium-experimental-subgroup-matrix";
 /** The variable that says whether matrix units are used. */
 const VARIABLE = "EYRIE_MATRIX_UNITS";
 
+/** The variable that says whether attention is computed on them. */
+const ATTENTION_VARIABLE = "EYRIE_ATTENTION_UNITS";
+
 const CHOICES = ["auto", "on", "off"] as const;
+
+/** Contexts up to here are left to the other kernels, whose single tokens are faster. */
+const SHORT_CONTEXT = 8192;
 
 /**
  * Whether matrix units are to be used: "on" and "off" are what they say. Default: except on a software
@@ -20,11 +26,31 @@ export function wantsUnits(
   software: boolean,
   value: string | undefined = Deno.env.get(VARIABLE),
 ): boolean {
+  const choice = choiceOf(VARIABLE, value);
+  return choice === "auto" ? !software : choice === "on";
+}
+
+/**
+ * Whether attention is to be computed on matrix units: "on" and "off" are what they say. Default: where
+ * sequences may be long, whose prompts are then faster and single tokens slower.
+ *
+ * @param contextLength tokens that a sequence may hold. @param value the variable's.
+ * @throws UsageError on another value.
+ */
+export function wantsAttentionUnits(
+  contextLength: number,
+  value: string | undefined = Deno.env.get(ATTENTION_VARIABLE),
+): boolean {
+  const choice = choiceOf(ATTENTION_VARIABLE, value);
+  return choice === "auto" ? contextLength > SHORT_CONTEXT : choice === "on";
+}
+
+function choiceOf(variable: string, value: string | undefined): typeof CHOICES[number] {
   const choice = CHOICES.find((one) => one === (value || "auto"));
   if (choice === undefined) {
-    throw new UsageError(`Cannot use ${VARIABLE} "${value}": it is ${CHOICES.join(", ")}`);
+    throw new UsageError(`Cannot use ${variable} "${value}": it is ${CHOICES.join(", ")}`);
   }
-  return choice === "auto" ? !software : choice === "on";
+  return choice;
 }
 
 /** A product [m, k] x [k, n] of f16 numbers that is added to [m, n] f32, by `lanes` lanes together. */

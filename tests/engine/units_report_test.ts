@@ -40,7 +40,7 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
     draft: undefined,
     tensor: { shards: scales } as unknown as TensorMatrices,
   } as LoadedWeights;
-  const report = unitsReport({ ...device, limits }, loaded);
+  const report = unitsReport({ ...device, limits }, loaded, { contextLength: 16384 });
   assert.equal(report?.unit, "16x16x16");
   assert.deepEqual([report?.matrices, report?.precision], [3, "f32"]);
   // Four matrices a layer that fit and have no scales.
@@ -49,7 +49,16 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
     { why: "format q8", count: 1 },
     { why: "shape [rows, cols] in no tile", count: 1 },
   ]);
-  assert.equal(unitsReport({ ...device, limits, matrixUnit: undefined }, loaded), undefined);
+  const short = unitsReport({ ...device, limits }, loaded, { contextLength: 512 });
+  const count = 1 + layers.length;
+  assert.deepEqual(
+    short?.others.filter(({ why }) => why.startsWith("attention")),
+    [{ why: "attention: contexts of at most 512", count }],
+  );
+  assert.equal(
+    unitsReport({ ...device, limits, matrixUnit: undefined }, loaded, { contextLength: 9 }),
+    undefined,
+  );
   assert.equal(
     unitsText({
       ...{ unit: "8x8x8", precision: "f16", matrices: 1 },
@@ -81,7 +90,8 @@ Deno.test("units: both matrices of a mixture are there or neither, and why", asy
       layer.mlp === last ? { ...layer, mlp: { ...last, ...mlp } } : layer
     );
     const weights = { ...target.weights, layers: changed };
-    const found = unitsReport(device, { target: { ...target, weights }, draft: undefined, tensor });
+    const loaded = { target: { ...target, weights }, draft: undefined, tensor };
+    const found = unitsReport(device, loaded, { contextLength: 512 });
     const left = found?.others.filter(({ why }) => why.startsWith("experts"));
     return { matrices: found?.matrices, left };
   };

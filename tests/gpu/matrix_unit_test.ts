@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { checkPrecision } from "../../src/gpu/device.ts";
-import { matrixUnit, wantsUnits } from "../../src/gpu/matrix_unit.ts";
+import { matrixUnit, wantsAttentionUnits, wantsUnits } from "../../src/gpu/matrix_unit.ts";
 
 Deno.test("matrix units: not used on a software adapter unless asked for", () => {
   for (
@@ -21,6 +21,24 @@ Deno.test("matrix units: not used on a software adapter unless asked for", () =>
   assert.throws(
     () => wantsUnits(false, "yes"),
     new UsageError('Cannot use EYRIE_MATRIX_UNITS "yes": it is auto, on, off'),
+  );
+});
+
+Deno.test("matrix units: attention goes there where sequences may be long, or as the variable says", () => {
+  for (
+    const [value, short, long] of [
+      ["", false, true],
+      ["auto", false, true],
+      ["on", true, true],
+      ["off", false, false],
+    ] as const
+  ) {
+    const found = [8192, 8193].map((context) => wantsAttentionUnits(context, value));
+    assert.deepEqual(found, [short, long]);
+  }
+  assert.throws(
+    () => wantsAttentionUnits(1, "yes"),
+    new UsageError('Cannot use EYRIE_ATTENTION_UNITS "yes": it is auto, on, off'),
   );
 });
 

@@ -39,6 +39,7 @@ Deno.test("splits added on the way: few rows of few heads", () => {
   const adds = (of: Matrix, rows: number, at = HARDWARE) =>
     combinesHeads(of, { rows, splitK: 4, tuning: at });
   assert.deepEqual([1, 2, 3].map((rows) => adds(matrix(1024, 2048), rows)), [true, true, false]);
+  assert.deepEqual([1, 2].map((rows) => adds(matrix(2048, 4096), rows)), [true, false]);
   assert.equal(adds(matrix(4096, 4096), 1), false);
   assert.equal(adds(matrix(1024, 2048), 1, tuning(true, LIMITS)), false);
 });

@@ -1,6 +1,10 @@
+// From the residual stream to the chosen experts.
+
 import assert from "node:assert/strict";
-import type { Routing } from "../../shaders/router/route.ts";
-import { canRoute, router } from "../../shaders/router/router.ts";
+import { matmul } from "../../shaders/matmul/matmul.ts";
+import { rmsNorm } from "../../shaders/norm/rms_norm.ts";
+import { route, type Routing } from "../../shaders/router/route.ts";
+import { canNormRouted, rowLogits } from "../../shaders/router/row_logits.ts";
 import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
@@ -61,6 +65,7 @@ const CASES: Readonly<Record<string, Case>> = {
     normalize: false,
     scale: 16,
   },
+  "more of a row than is on its way at once": { ...PLAIN, cols: 4352, splitK: 1, limits: LARGE },
   "DeepSeek-V3": {
     ...PLAIN,
     scores: "sigmoid",
@@ -87,28 +92,52 @@ function inputs(of: Case, rows: number) {
   };
 }
 
+/** Few rows in one dispatch up to their logits, more in two: both leave the same. */
 async function run(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof inputs>) {
-  const { format, cols, numExperts, topK, shared, splitK } = of;
+  const { format, cols, topK, shared, splitK } = of;
   const rows = x.length / cols;
   const launch = tuning(false, of.limits);
   const table = uploadMatrix(device, matrix, {
     ...{ format, cols, lanes: launch.lanes },
     shards: [matrix.length / cols],
   });
-  assert.ok(canRoute(table, numExperts, launch));
-  const [stream, normed] = [device.floats(x), device.filled(rows * cols)];
+  const few = canNormRouted(table, rows, launch);
+  assert.equal(few, rows <= 8);
+  const [before, normed] = [device.floats(x), device.filled(rows * cols)];
+  const logits = device.filled(rows * table.rows);
   const experts = device.filled(rows * (topK + shared));
-  const shares = device.filled(rows * (topK + shared));
-  await device.run([router({
-    ...{ matrix: table, bias: device.floats(bias), x: stream, norm: device.floats(norm) },
-    sums: device.floats(Float32Array.from(sums.flatMap((part) => [...part]))),
-    ...{ normed, experts, weights: shares },
-  }, { ...of, rows, splitK, eps: EPS, tuning: launch, label: "test" })]);
+  const weights = device.filled(rows * (topK + shared));
+  const parts = device.floats(Float32Array.from(sums.flatMap((part) => [...part])));
+  const weight = device.floats(norm);
+  const place = { rows, eps: EPS, label: "test" };
+  const stream = few ? device.filled(rows * cols) : before;
+  const toLogits = few
+    ? [rowLogits(
+      { matrix: table, x: before, sums: parts, norm: weight, stream, normed, logits },
+      { ...place, splitK, tuning: launch },
+    )]
+    : [
+      ...rmsNorm(
+        { from: { x: before, sums: parts, splitK }, weight, out: normed },
+        { ...place, cols, lanes: launch.rowLanes },
+      ),
+      ...matmul(
+        { matrix: table, x: normed, out: logits },
+        { ...place, epilogue: "store", tuning: launch },
+      ),
+    ];
+  await device.run([
+    ...toLogits,
+    route({ logits, bias: device.floats(bias), experts, weights }, {
+      ...{ ...of, rows, stride: table.rows, tuning: launch },
+      label: "test",
+    }),
+  ]);
   return {
     x: await device.readFloats(stream),
     normed: await device.readFloats(normed),
     experts: await device.readWords(experts),
-    weights: await device.readFloats(shares),
+    weights: await device.readFloats(weights),
   };
 }
 
@@ -147,31 +176,36 @@ for (const [name, of] of Object.entries(CASES)) {
     assertClose(found.weights, wanted.weights, 1e-4, "weights");
   });
 
-  Deno.test(`router: ${name}, a row's bits are its own`, async () => {
-    const given = inputs(of, 3);
-    const together = await run(of, given);
-    const { cols, topK, shared } = of;
-    for (let r = 0; r < 3; r++) {
-      const own = (values: Float32Array) => values.subarray(r * cols, (r + 1) * cols);
-      const alone = await run(of, { ...given, x: own(given.x), sums: given.sums.map(own) });
-      const chosen = topK + shared;
-      const found = {
-        x: together.x.slice(r * cols, (r + 1) * cols),
-        normed: together.normed.slice(r * cols, (r + 1) * cols),
-        experts: together.experts.slice(r * chosen, (r + 1) * chosen),
-        weights: together.weights.slice(r * chosen, (r + 1) * chosen),
-      };
-      assert.deepEqual(found, alone, `row ${r}`);
-    }
-  });
+  for (const count of [3, 11]) {
+    Deno.test(`router: ${name}, a row's bits are its own, ${count} rows`, async () => {
+      const given = inputs(of, count);
+      const together = await run(of, given);
+      const { cols, topK, shared } = of;
+      for (let r = 0; r < 3; r++) {
+        const own = (values: Float32Array) => values.subarray(r * cols, (r + 1) * cols);
+        const alone = await run(of, { ...given, x: own(given.x), sums: given.sums.map(own) });
+        const chosen = topK + shared;
+        const found = {
+          x: together.x.slice(r * cols, (r + 1) * cols),
+          normed: together.normed.slice(r * cols, (r + 1) * cols),
+          experts: together.experts.slice(r * chosen, (r + 1) * chosen),
+          weights: together.weights.slice(r * chosen, (r + 1) * chosen),
+        };
+        assert.deepEqual(found, alone, `row ${r}`);
+      }
+    });
+  }
 }
 
-Deno.test("router: software adapters, cut routers and little workgroup memory take other kernels", () => {
+Deno.test("router: software adapters, cut routers, many rows and little workgroup memory take other kernels", () => {
   const table = (cols: number, shards: number[]) =>
     uploadMatrix(device, weights("bf16", 8, cols), { format: "bf16", cols, lanes: 16, shards });
-  assert.ok(canRoute(table(384, [8]), 8, tuning(false)));
-  assert.ok(!canRoute(table(384, [8]), 8, tuning(true)));
-  assert.ok(!canRoute(table(384, [4, 4]), 8, tuning(false)));
-  assert.ok(!canRoute(table(392, [8]), 8, tuning(false)));
-  assert.ok(!canRoute(table(4096, [8]), 8, tuning(false)));
+  const few = (cols: number, shards: number[], rows = 1, software = false) =>
+    canNormRouted(table(cols, shards), rows, tuning(software));
+  assert.ok(few(384, [8]));
+  assert.ok(!few(384, [8], 1, true));
+  assert.ok(!few(384, [8], 9));
+  assert.ok(!few(384, [4, 4]));
+  assert.ok(!few(392, [8]));
+  assert.ok(!few(4096, [8]));
 });

@@ -1,57 +1,16 @@
-// Inner products of rounded activations and integers of 8 bits, four products an instruction: for few
-// rows, where unpacking the weights to floats would take longer than reading them.
-//
-// n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over a vec8 is exact, so this has the
-// bits of whole.wgsl.
+// Inner products of the staged matmul by packed_x.wgsl.
 
-//use matmul/dot/rounded
-
-struct X {
-  bytes: vec4<u32>, // h of the low and the high half, l of both
-  step: f32,
-}
+//use matmul/dot/packed_x
 
 var<workgroup> staged_bytes: array<vec4<u32>, $BUFFERSu * $ROWSu * $STAGEu>;
 var<workgroup> staged_steps: array<f32, $BUFFERSu * $ROWSu * $STAGEu>;
 
-// 1.5 * 2^23 + 128: the sum with n has n + 128 in its low 16 bits, which is h in the upper byte and
-// l + 128 in the lower one.
-const BIAS = 12583040.0;
-
-fn with_bias(x: vec4<f32>, inverse: f32) -> vec4<u32> {
-  return bitcast<vec4<u32>>(fma(x, vec4<f32>(inverse), vec4<f32>(BIAS)));
-}
-
-fn upper(n: vec4<u32>) -> u32 {
-  let b = n & vec4<u32>(0xff00u);
-  return (b.x >> 8u) | b.y | (b.z << 8u) | (b.w << 16u);
-}
-
-fn lower(n: vec4<u32>) -> u32 {
-  let b = n & vec4<u32>(0xffu);
-  return (b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u)) ^ 0x80808080u;
-}
-
 fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
-  let scale = scale_of(lo, hi);
-  let a = with_bias(lo, scale.inverse);
-  let b = with_bias(hi, scale.inverse);
-  staged_bytes[row * $STAGEu + e] = vec4<u32>(upper(a), upper(b), lower(a), lower(b));
-  staged_steps[row * $STAGEu + e] = scale.step;
+  let own = x_of(lo, hi);
+  staged_bytes[row * $STAGEu + e] = own.bytes;
+  staged_steps[row * $STAGEu + e] = own.step;
 }
 
 fn get_vec8(row: u32, e: u32) -> X {
   return X(staged_bytes[row * $STAGEu + e], staged_steps[row * $STAGEu + e]);
 }
-
-fn add_dot(sum: f32, x: X, w: Packed) -> f32 {
-  let h = dot4I8Packed(x.bytes.x, w.lo) + dot4I8Packed(x.bytes.y, w.hi);
-  let l = dot4I8Packed(x.bytes.z, w.lo) + dot4I8Packed(x.bytes.w, w.hi);
-  return fma(f32(256 * h + l), x.step * w.scale, sum);
-}
-
-//for c in BLOCK_VEC8S
-fn weights_$c(block: PackedBlock) -> Packed {
-  return packed_$c(block);
-}
-//end

@@ -1,22 +1,10 @@
-// Inner products of rounded activations and whole numbers in f32: what packed.wgsl sums, to the bit,
-// with the weights unpacked once for many rows.
+// Inner products of the staged matmul by whole_x.wgsl.
 
-//use matmul/dot/rounded
-//use matmul/dot/add8
+//use matmul/dot/whole_x
 //use matmul/dot/vec8
 
 fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
-  let scale = scale_of(lo, hi);
-  staged[row * 2u * $STAGEu + e] = round(lo * scale.inverse) * scale.step;
-  staged[(row * 2u + 1u) * $STAGEu + e] = round(hi * scale.inverse) * scale.step;
+  let own = x_of(lo, hi);
+  staged[row * 2u * $STAGEu + e] = own.lo;
+  staged[(row * 2u + 1u) * $STAGEu + e] = own.hi;
 }
-
-fn add_dot(sum: f32, x: X, w: Whole) -> f32 {
-  return fma(add8(0.0, x.lo, x.hi, w.vec8), w.scale, sum);
-}
-
-//for c in BLOCK_VEC8S
-fn weights_$c(block: PackedBlock) -> Whole {
-  return whole_$c(block);
-}
-//end

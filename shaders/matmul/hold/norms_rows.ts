@@ -1,5 +1,6 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
 import { tensorShards } from "../../tensor/matmul_tensor.ts";
+import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeResident } from "../matmul_shape.ts";
 
 /**
@@ -37,6 +38,8 @@ export function normsRows(matrix: Matrix, { rows, addends, bound, tuning }: Norm
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
 const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
+/** The same beside weights that take longer to read: of an H200, o of Qwen3-30B-A3B. */
+const MOST_BESIDE_MANY = 9 * 2 ** 20;
 
 /** Whether a matmul had better add the splits of attention itself, by `combinedHeads`. */
 export function combinesHeads(
@@ -47,6 +50,7 @@ export function combinesHeads(
   if (software || tensorShards(matrix, tensor)) return false;
   const buffers = 6 + Number(isQuantized(matrix.format));
   const read = Math.ceil(matrix.rows / COLUMNS) * rows * matrix.cols * 8 * 4;
-  return buffers <= storageBuffers && read <= MOST_PARTIAL_BYTES &&
+  const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
+  return buffers <= storageBuffers && read <= (many ? MOST_BESIDE_MANY : MOST_PARTIAL_BYTES) &&
     canBeResident(matrix, { rows, splitK, tuning });
 }

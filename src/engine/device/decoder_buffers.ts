@@ -7,7 +7,13 @@ import { slicePartialWords } from "../../../shaders/partial/slice_partials.ts";
 import type { RowScales } from "../../../shaders/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, MOST_SPLIT_K, type TensorMatrices, tuning } from "../../gpu/matrix.ts";
+import {
+  type AttentionUnits,
+  type Launches,
+  MOST_SPLIT_K,
+  type TensorMatrices,
+  tuning,
+} from "../../gpu/matrix.ts";
 import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
 import {
   actWidth,
@@ -37,6 +43,7 @@ export type SharedBuffers = RoundBuffers & {
   readonly partial: PartialSums;
   readonly launches: Launches | undefined;
   readonly tensor: TensorMatrices | undefined;
+  readonly attentionUnits: AttentionUnits | undefined;
 };
 
 /**
@@ -90,6 +97,7 @@ export function decoderContext(
       ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
       launches: shared.launches,
       tensor: shared.tensor,
+      attentionUnits: shared.attentionUnits,
     },
     scratch: {
       ...scratch(gpu, name, config, { rows: maxRows(capacity), unit: shared.tensor?.unit }),
@@ -110,10 +118,14 @@ export function partialSums(
   gpu: Gpu,
   configs: readonly ModelConfig[],
   capacity: Capacity,
+  attentionUnits: AttentionUnits | undefined,
 ): PartialSums {
   const { kvDtype = "f32" } = capacity;
   const layout = { tablePages: tablePages(capacity), kvDtype };
-  const adapter = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
+  const adapter = {
+    ...tuning(gpu.info.software, gpu.limits, gpu.info.backend),
+    attentionUnits,
+  };
   const words = configs.flatMap(({ layers }) => layers).map(({ attention }) =>
     attentionPartialWords(headsOf(attention, layout), maxRows(capacity), adapter)
   );

@@ -1,8 +1,18 @@
 /** Which of the loaded matrices the device's matrix units multiply by, and why the others are left to other kernels. */
 import { fitsExpertUnits } from "../../../shaders/experts/experts_on_units.ts";
+import { whyNotUnits } from "../../../shaders/attention_units/units_kernels.ts";
 import { fitsUnits } from "../../../shaders/tensor/matmul_on_units.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Matrix, type Precision, type Shard, tuning } from "../../gpu/matrix.ts";
+import type { KvDtype } from "../../gpu/kv.ts";
+import {
+  type AttentionUnits,
+  type Matrix,
+  type Precision,
+  type Shard,
+  tuning,
+} from "../../gpu/matrix.ts";
+import { wantsAttentionUnits } from "../../gpu/matrix_unit.ts";
+import type { HeadAttention } from "../../model/config/layer_spec.ts";
 import type { MixtureWeights } from "../../model/plan/mixture_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { matmulsOf } from "./matmuls.ts";
@@ -15,7 +25,7 @@ export interface UnitsReport {
   readonly precision: Precision;
   /** Matrices that go to the units; all experts of a layer are two. */
   readonly matrices: number;
-  /** Those that do not, by the reason, the most first. */
+  /** Those that do not, by the reason, the most first; layers whose attention does not, too. */
   readonly others: readonly { readonly why: string; readonly count: number }[];
 }
 
@@ -23,8 +33,10 @@ export interface UnitsReport {
 export function unitsReport(
   { matrixUnit: unit, info, limits }: Pick<Gpu, "matrixUnit" | "info" | "limits">,
   loaded: LoadedWeights,
+  engine: { readonly kvDtype?: KvDtype | undefined; readonly contextLength: number },
 ): UnitsReport | undefined {
   if (unit === undefined) return undefined;
+  const precision = loaded.tensor?.precision ?? "f32";
   const rules = tuning(info.software, limits, info.backend);
   const matmuls = new Map(matmulsOf(loaded, rules).map((one) => [one.matrix, one]));
   const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
@@ -42,11 +54,17 @@ export function unitsReport(
     return [why, why];
   });
   const whys = [...dense, ...experts];
-  const left = whys.filter((why) => why !== undefined);
+  const matrices = whys.filter((why) => why === undefined).length;
+  const attention = layersOf(loaded).map(({ attention: { kind, spec } }) =>
+    kind === "heads"
+      ? whyNotAttention(spec, { unit, limits, precision }, engine)
+      : "attention: of latents"
+  );
+  const left = [...whys, ...attention].filter((why) => why !== undefined);
   return {
     unit: `${unit.m}x${unit.n}x${unit.k}`,
-    precision: loaded.tensor?.precision ?? "f32",
-    matrices: whys.length - left.length,
+    precision,
+    matrices,
     others: [...Map.groupBy(left, (why) => why)]
       .map(([why, all]) => ({ why, count: all.length }))
       .toSorted((a, b) => b.count - a.count || a.why.localeCompare(b.why)),
@@ -66,6 +84,27 @@ function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean):
   const other = matrices.find(({ format }) => format !== "bf16");
   if (other) return `format ${other.format}`;
   return matrices.every(fits) ? "numbers that f16 cannot hold" : "shape [rows, cols] in no tile";
+}
+
+function whyNotAttention(
+  { headDim }: Pick<HeadAttention, "headDim">,
+  units: AttentionUnits,
+  { kvDtype = "f32", contextLength }: {
+    readonly kvDtype?: KvDtype | undefined;
+    readonly contextLength: number;
+  },
+): string | undefined {
+  return wantsAttentionUnits(contextLength)
+    ? whyNotUnits({ headDim, kvDtype }, units)
+    : `attention: contexts of at most ${contextLength}`;
+}
+
+function layersOf({ target, draft, standalone }: LoadedWeights) {
+  return [
+    ...target.weights.layers,
+    ...standalone?.weights.model.layers ?? [],
+    ...draft ? [draft.weights.layer] : [],
+  ];
 }
 
 function mixturesOf({ target, standalone }: LoadedWeights): MixtureWeights[] {

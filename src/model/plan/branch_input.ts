@@ -61,7 +61,8 @@ export function streamOf({ scratch }: DecoderContext, from: NormInput): Operand 
   return ("x" in from ? from.x : undefined) ?? scratch.x;
 }
 
-function otherStream({ scratch: { x, otherX } }: DecoderContext, stream: Operand): Operand {
+/** The other of the stream's two buffers, which holds few rows. */
+export function otherStream({ scratch: { x, otherX } }: DecoderContext, stream: Operand): Operand {
   return stream === x ? otherX : x;
 }
 

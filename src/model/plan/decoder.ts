@@ -14,7 +14,7 @@ import {
 import { denseMlp, type DenseWeights, loadDenseMlp } from "./dense_mlp.ts";
 import { headAttention, type HeadWeights, loadHeadAttention } from "./head_attention.ts";
 import { latentAttention, type LatentWeights, loadLatentAttention } from "./latent_attention.ts";
-import { type BranchInput, enterBranch, type FirstMatmul, streamOf } from "./branch_input.ts";
+import { type BranchInput, enterBranch, type FirstMatmul } from "./branch_input.ts";
 import { QKV_BUFFERS } from "../../../shaders/matmul/epilogue/qkv.ts";
 import type { LayerSpec } from "../config/layer_spec.ts";
 import { type MixtureBranch, mixtureMlp } from "./mixture_mlp.ts";
@@ -116,8 +116,8 @@ export function mlpBlock(
   if (mlp.kind === "mixture") {
     const normFollows = norms.mlp === undefined;
     const of = { stream: from, norm: norms.post, rows, end, normFollows, label };
-    const at = { ...place, stream: streamOf(context, from) };
-    return joined(context, mixtureMlp(context, mlp, of), norms.mlp, at);
+    const left = mixtureMlp(context, mlp, of);
+    return joined(context, left, norms.mlp, { ...place, stream: left.stream });
   }
   const entered = norms.post
     ? enterBranch(
@@ -139,7 +139,7 @@ export function mlpBlock(
  */
 function joined(
   context: DecoderContext,
-  { plan, splitK, outputs }: Branch & MixtureBranch,
+  { plan, splitK, outputs }: Branch & Pick<MixtureBranch, "outputs">,
   weight: Operand | undefined,
   { rows, stream: x, label }: Pick<BranchInput, "stream"> & {
     readonly rows: number;

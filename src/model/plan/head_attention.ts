@@ -1,6 +1,6 @@
 /** Attention over heads of keys and values: all but DeepSeek's. */
-import { attention, notesScales } from "../../../shaders/attention/attention.ts";
 import { type OwnHeads, ownsHeads } from "../../../shaders/attention/own_heads.ts";
+import { attend, attendNotes, unitsOf } from "../../../shaders/attention_units/attend.ts";
 import { SPLIT_CELLS, splitsOf } from "../../../shaders/attention/attention_kernels.ts";
 import { combinedHeads, MOST_SPLITS } from "../../../shaders/matmul/hold/hold.ts";
 import { combinesHeads } from "../../../shaders/matmul/hold/norms_rows.ts";
@@ -81,21 +81,25 @@ export function headAttention(
   const { rows, count, perSlot, paths = false } = of;
   const heads = { ...headsOf(spec, context), scale, cap, window };
   const end = { rows: count, end: "sums", label: `${label}.o` } as const;
-  const scales = input.xScales && notesScales(heads, tuning)
+  const scales = input.xScales && attendNotes(heads, tuning)
     ? scalesOf(context, "attentionOutput", count)
     : undefined;
   const io = { matrix: o, x: attentionOutput, xScales: scales };
   const out = branchEnd(context, io, end);
   const launch = { ...heads, count, perSlot, paths, tuning };
-  const own = ownsHeads(launch) ? ownHeads(context, kept) : undefined;
-  const [scores, ...combined] = attention(
+  const onUnits = unitsOf(heads, tuning) !== undefined;
+  const own = !onUnits && ownsHeads(launch) ? ownHeads(context, kept) : undefined;
+  const attended = attend(
     { q, own, keys, values, rows, pages, partial, out: attentionOutput, scales },
     { ...launch, label: `${label}.attention` },
   );
-  const plan = [
-    ...own ? projectRaw(context, kept, input, count) : projectHeads(context, kept, input, of),
-    ...scores ? [scores] : [],
-  ];
+  const projected = own
+    ? projectRaw(context, kept, input, count)
+    : projectHeads(context, kept, input, of);
+  // Sums of matrix units are merged as no other kernel does.
+  if (onUnits) return { ...out, plan: [...projected, ...attended, ...out.plan] };
+  const [scores, ...combined] = attended;
+  const plan = [...projected, ...scores ? [scores] : []];
   const { splitK } = out;
   const adds = combined.length === 1 && combinesHeads(o, { rows: count, splitK, tuning });
   if (!adds) return { ...out, plan: [...plan, ...combined, ...out.plan] };

@@ -1,16 +1,19 @@
 /** Mixture of experts: a router chooses a few gated MLPs for each row. */
 import {
+  canChoose,
   combineExperts,
+  type ExpertChoice,
   expertMatmul,
   expertTile,
   expertTiles,
 } from "../../../shaders/experts/experts.ts";
+import { canSum, expertSums } from "../../../shaders/experts/few/expert_sums.ts";
 import { route } from "../../../shaders/router/route.ts";
-import { canRoute, router as routerOf } from "../../../shaders/router/router.ts";
+import { canNormRouted, rowLogits } from "../../../shaders/router/row_logits.ts";
 import { matmul } from "../../../shaders/matmul/matmul.ts";
 import type { ExpertSums, NormInput } from "../../../shaders/norm/rms_norm.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
-import { streamOf } from "./branch_input.ts";
+import { otherStream, streamOf } from "./branch_input.ts";
 import {
   type Branch,
   type DecoderContext,
@@ -37,6 +40,8 @@ export interface MixtureInput {
 
 /** A branch, or the experts' outputs where the next norm is to add them. */
 export interface MixtureBranch extends Branch {
+  /** The residual stream that it is added to. */
+  readonly stream: Operand;
   readonly outputs?: ExpertSums;
 }
 
@@ -54,37 +59,50 @@ export function mixtureMlp(
 ): MixtureBranch {
   const { scratch: { normed }, tuning } = context;
   const { rows, end, normFollows, label } = of;
-  const x = streamOf(context, of.stream);
-  const io = { input: of.norm ? normed : x, rows, label };
-  const { topK } = jobsOf(weights, rows);
   const routed = routeRows(context, weights, of);
-  const experts = expertOutputs(context, weights, io);
-  const hardware = !tuning.software && topK <= MOST_NORMED;
-  if (hardware && normFollows && end === "sums" && !weights.shared) {
-    const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
-    return {
-      plan: [...routed.before, ...routed.after, ...experts],
-      splitK: 0,
-      outputs: { stream: x, outputs, shares, experts: topK },
-    };
+  const { before, after, stream, choice } = routed;
+  const input = of.norm ? normed : stream;
+  const jobs = jobsOf(weights, rows);
+  const { gated, down } = expertPlans(context, weights, { input, rows, label, choice });
+  const hardware = !tuning.software && jobs.topK <= MOST_NORMED;
+  if (!hardware || !normFollows || end !== "sums" || weights.shared) {
+    return besideShared(context, weights, of, { routed, input, experts: [...gated, ...down] });
   }
+  const plan = [...before, ...after, ...gated];
+  if (canSum(weights.down, jobs, tuning)) {
+    const adding = { rows, label: `${label}.experts.down`, stream };
+    return { plan: [...plan, ...addExperts(context, weights, adding)], splitK: 0, stream };
+  }
+  const { weights: shares, outputs } = context.scratch.mixture as MixtureScratch;
+  const added = { stream, outputs, shares, experts: jobs.topK };
+  return { plan: [...plan, ...down], splitK: 0, stream, outputs: added };
+}
+
+/** The experts' weighted outputs, with what a shared expert that is apart makes. */
+function besideShared(
+  context: DecoderContext,
+  weights: MixtureWeights,
+  of: MixtureInput,
+  { routed: { before, after, stream }, input, experts }: {
+    readonly routed: Routed;
+    readonly input: Operand;
+    readonly experts: Dispatch[];
+  },
+): MixtureBranch {
+  const { rows, end, label } = of;
   const left = weights.shared
     ? denseMlp(context, weights.shared, {
       rows,
-      input: { x: io.input },
+      input: { x: input },
       end,
       label: `${label}.shared`,
     })
     : { plan: [], splitK: end === "sums" ? 1 : 0 };
+  const combining = combined(context, weights, { ...of, stream: { x: stream } });
   return {
     ...left,
-    plan: [
-      ...routed.before,
-      ...left.plan,
-      ...routed.after,
-      ...experts,
-      combined(context, weights, of),
-    ],
+    stream,
+    plan: [...before, ...left.plan, ...after, ...experts, combining],
   };
 }
 
@@ -97,64 +115,103 @@ function jobsOf({ spec: { routing }, stacked }: MixtureWeights, rows: number) {
   };
 }
 
-/** Norms the rows and chooses their experts: on hardware in one dispatch, before all that reads normed rows. */
-function routeRows(
-  context: DecoderContext,
-  { spec: { routing }, router, bias, stacked }: MixtureWeights,
-  of: MixtureInput,
-): { readonly before: Dispatch[]; readonly after: Dispatch[] } {
-  const { stream, norm: weight, rows, label } = of;
-  const { tuning, config, scratch: { normed, mixture } } = context;
-  const { logits, experts, weights } = mixture as MixtureScratch;
+/** How rows come to their experts. */
+interface Routed {
+  /** Before all that reads normed rows. */
+  readonly before: Dispatch[];
+  readonly after: Dispatch[];
+  /** The residual stream, when it has what is still to be added to it. */
+  readonly stream: Operand;
+  /** Where the experts' first matmul chooses them itself. */
+  readonly choice?: ExpertChoice | undefined;
+}
+
+/** Norms the rows and chooses their experts: few rows on hardware in one dispatch and the experts' first matmul. */
+function routeRows(context: DecoderContext, weights: MixtureWeights, of: MixtureInput): Routed {
+  const { spec: { routing }, router, bias, stacked } = weights;
+  const { stream, norm: weight, rows, end, label } = of;
+  const { config, scratch: { normed, mixture } } = context;
+  // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
+  const tuning = { ...context.tuning, tensor: undefined };
+  const { logits, experts, weights: shares } = mixture as MixtureScratch;
   const x = streamOf(context, of.stream);
-  const chosen = { bias, experts, weights };
-  const choice = { ...routing, rows, tuning, shared: stacked };
+  const named = `${label}.router`;
+  const chosen = route({ logits, bias, experts, weights: shares }, {
+    ...routing,
+    ...{ rows, tuning, shared: stacked, stride: router.rows, label: `${label}.route` },
+  });
   const sums = "sums" in stream && stream.x ? stream : undefined;
-  if (weight && sums && canRoute(router, routing.numExperts, tuning)) {
+  if (weight && sums && end === "sums" && canNormRouted(router, rows, tuning)) {
     const { splitK } = sums;
-    const buffers = { matrix: router, x, sums: sums.sums, norm: weight, normed, ...chosen };
-    const shape = { ...choice, splitK, eps: config.rmsNormEps, label: `${label}.router` };
-    return { before: [routerOf(buffers, shape)], after: [] };
+    const moved = otherStream(context, x);
+    const row = { x, sums: sums.sums, norm: weight, stream: moved, normed, logits };
+    const shape = { rows, splitK, eps: config.rmsNormEps, tuning, label: named };
+    const before = [rowLogits({ matrix: router, ...row }, shape)];
+    const choice = { routing, logits, stride: router.rows, weights: shares };
+    const { gateUp } = weights;
+    const tile = expertTile(jobsOf(weights, rows), gateUp, context.tuning);
+    return canChoose(gateUp, routing, { tile, tuning: context.tuning })
+      ? { before, after: [], stream: moved, choice }
+      : { before, after: [chosen], stream: moved };
   }
   const input = weight ? normed : x;
-  const launch = { rows, tuning, epilogue: "store", label: `${label}.router` } as const;
+  const launch = { rows, tuning, epilogue: "store", label: named } as const;
   return {
     before: weight
       ? norm(context, { from: stream, weight, out: normed }, rows, `${label}.postNorm`)
       : [],
-    after: [
-      ...matmul({ matrix: router, x: input, out: logits }, launch),
-      route({ logits, ...chosen }, { ...choice, stride: router.rows, label: `${label}.route` }),
-    ],
+    after: [...matmul({ matrix: router, x: input, out: logits }, launch), chosen],
+    stream: x,
   };
 }
 
-/** outputs = what each of a row's experts makes of it. */
-function expertOutputs(
+/** outputs = what each of a row's experts makes of it: gate and up, then down. */
+function expertPlans(
   { tuning, scratch: { act, mixture } }: DecoderContext,
   weights: MixtureWeights,
-  { input, rows, label }: {
+  { input, rows, label, choice }: {
     readonly input: Operand;
     readonly rows: number;
     readonly label: string;
+    readonly choice: ExpertChoice | undefined;
   },
-): Dispatch[] {
+): { readonly gated: Dispatch[]; readonly down: Dispatch[] } {
   const { experts, tiles, outputs } = mixture as MixtureScratch;
   const { gateUp, down, stacked: shared } = weights;
   const lists = { experts, tiles };
   const jobs = jobsOf(weights, rows);
   const launch = { ...jobs, tile: expertTile(jobs, gateUp, tuning), shared, tuning };
-  return [
-    ...expertTiles(lists, { ...launch, matrix: gateUp, label: `${label}.tiles` }),
-    ...expertMatmul(
-      { matrix: gateUp, x: input, out: act, ...lists },
-      { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
-    ),
-    ...expertMatmul(
+  return {
+    gated: [
+      ...expertTiles(lists, { ...launch, matrix: gateUp, label: `${label}.tiles` }),
+      ...expertMatmul(
+        { matrix: gateUp, x: input, out: act, ...lists, choice },
+        { ...launch, epilogue: "swiglu", perJob: false, label: `${label}.experts.gateUp` },
+      ),
+    ],
+    down: expertMatmul(
       { matrix: down, x: act, out: outputs, ...lists },
       { ...launch, epilogue: "store", perJob: true, label: `${label}.experts.down` },
     ),
-  ];
+  };
+}
+
+/** stream += the weighted outputs of few rows' experts. */
+function addExperts(
+  { tuning, scratch: { act, mixture } }: DecoderContext,
+  weights: MixtureWeights,
+  { rows, stream: out, label }: {
+    readonly rows: number;
+    readonly stream: Operand;
+    readonly label: string;
+  },
+): Dispatch[] {
+  const { experts, weights: shares } = mixture as MixtureScratch;
+  const { down: matrix, stacked: shared } = weights;
+  return expertSums(
+    { matrix, x: act, experts, weights: shares, out },
+    { ...jobsOf(weights, rows), shared, tuning, label },
+  );
 }
 
 /** Adds the weighted outputs to what the branch leaves. */

@@ -1,0 +1,48 @@
+/** Attention by whichever kernels take a layer's heads: at any number of rows the same ones. */
+import type { Dispatch } from "../../src/gpu/kernel.ts";
+import type { AttentionUnits, Tuning } from "../../src/gpu/matrix.ts";
+import {
+  attention,
+  type AttentionBuffers,
+  type AttentionShape,
+  notesScales,
+  partialWords,
+  splitWords,
+} from "../attention/attention.ts";
+import type { Heads } from "../fragments/heads.ts";
+import { attentionOnUnits } from "./attention_on_units.ts";
+import { cellsOf, whyNotUnits } from "./units_kernels.ts";
+
+type Adapter = Pick<Tuning, "software" | "attentionUnits">;
+
+/** What the units need, where they take these heads. */
+export function unitsOf(
+  heads: Pick<Heads, "headDim" | "kvDtype">,
+  { attentionUnits: units }: Pick<Tuning, "attentionUnits">,
+): AttentionUnits | undefined {
+  return units && whyNotUnits(heads, units) === undefined ? units : undefined;
+}
+
+/** Records attention of `count` rows over the pages of their slots. */
+export function attend(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
+  const units = unitsOf(shape, shape.tuning);
+  if (shape.count % shape.perSlot !== 0) {
+    throw new Error(`${shape.count} rows are not slots of ${shape.perSlot} rows`);
+  }
+  return units ? attentionOnUnits(buffers, shape, units) : attention(buffers, shape);
+}
+
+/** f32 words of its partial sums over at most `rows` rows, or of as many as go at a time. */
+export function attendWords(
+  heads: Heads,
+  rows: number,
+  adapter: Adapter,
+): { readonly sums: number; readonly stats: number } {
+  const units = unitsOf(heads, adapter);
+  return units ? splitWords(heads, rows, cellsOf(units)) : partialWords(heads, rows, adapter);
+}
+
+/** Whether it can note the scales of its rows. */
+export function attendNotes(heads: Heads, adapter: Adapter): boolean {
+  return unitsOf(heads, adapter) !== undefined || notesScales(heads, adapter);
+}

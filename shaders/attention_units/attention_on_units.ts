@@ -1,0 +1,222 @@
+/** Attention over heads of keys and values on matrix units: one order of sums at any number of rows. */
+import { bytesOf, type Dispatch, dispatch } from "../../src/gpu/kernel.ts";
+import type { AttentionUnits } from "../../src/gpu/matrix.ts";
+import {
+  type AttentionBuffers,
+  type AttentionShape,
+  cellWork,
+  fromRow,
+  scoreConstants,
+  tileOf,
+  windowOf,
+} from "../attention/attention.ts";
+import { groupOf, pathGroups } from "../attention/attention_kernels.ts";
+import { ALIGNED_ROWS, rowBlock } from "../attention/row_blocks.ts";
+import {
+  cellsOf,
+  combineUnitsKernel,
+  SEGMENT_CELLS,
+  unitsBytes,
+  unitsKernel,
+  type UnitsTile,
+} from "./units_kernels.ts";
+
+/** Workgroups of whole segments that keep a large GPU busy; fewer have a split each. */
+const ENOUGH = 96;
+/** Cells of a KV page: of rows.wgsl. */
+const PAGE = 16;
+/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
+const PATH_CELLS = 16;
+
+/** Of the rows that are recorded together. */
+interface Block extends AttentionShape {
+  /** In `rows`. */
+  readonly firstRow: number;
+  /** In `scales`. */
+  readonly notedFirst: number;
+}
+
+/** The workgroup for so many rows of a slot, with `span` splits each. */
+type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
+
+/**
+ * Records attention of `count` rows over the pages of their slots.
+ *
+ * @param choose other workgroups than the rule's, of the same bits.
+ */
+export function attentionOnUnits(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  units: AttentionUnits,
+  choose: Choose = unitsTile,
+): Dispatch[] {
+  const inParts = (span: number) => inBlocks(buffers, shape, { units, span, choose });
+  const segment = SEGMENT_CELLS / cellsOf(units);
+  const whole = choose(shape, units, segment);
+  const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
+  if (shape.paths || tiles * (shape.heads / whole.group) < (units.enough ?? ENOUGH)) {
+    return inParts(1);
+  }
+  if (buffers.scales) return inParts(segment);
+  const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
+  if (shape.tablePages * PAGE <= SEGMENT_CELLS) return [direct];
+  return [
+    { ...direct, forCells: { from: 0, upTo: SEGMENT_CELLS } },
+    ...inParts(segment).map((each) => ({
+      ...each,
+      forCells: { from: SEGMENT_CELLS + 1, upTo: Infinity },
+    })),
+  ];
+}
+
+/** The largest tile that a slot's rows fill and workgroup memory has room for. */
+export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
+  const { heads, kvHeads, perSlot } = shape;
+  const room = units.limits.maxComputeWorkgroupStorageSize;
+  const held = true;
+  const sizes = [16, 32, 64].filter((queries) =>
+    unitsBytes(shape, units, { queries, held }) <= room
+  );
+  const wanted = perSlot * heads / kvHeads;
+  const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
+  const group = groupOf(heads / kvHeads, queries);
+  const tile = tileOf(perSlot, queries / group);
+  return { queries, group, tile, span, direct: false, early: span === 1, held };
+}
+
+/** Partial sums, then their combination, of as many rows at a time as those have room for. */
+function inBlocks(
+  buffers: AttentionBuffers,
+  shape: AttentionShape,
+  { units, span, choose }: {
+    readonly units: AttentionUnits;
+    readonly span: number;
+    readonly choose: Choose;
+  },
+): Dispatch[] {
+  const { count, heads, headDim } = shape;
+  const { sums, stats } = buffers.partial;
+  const cells = cellsOf(units) * span;
+  const kept = Math.ceil(shape.tablePages * PAGE / cells);
+  const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
+  const block = rowBlock(shape, Math.floor(room));
+  return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
+    const first = i * block.count;
+    const rows = Math.min(block.count, count - first);
+    const of: Block = {
+      ...shape,
+      firstRow: first % ALIGNED_ROWS,
+      notedFirst: first,
+      count: rows,
+      perSlot: Math.min(block.perSlot, rows),
+    };
+    const tile = choose(of, units, span);
+    const from = fromRow(buffers, shape, first);
+    return [partSums(from, of, { units, tile, kept }), combined(from, of, { cells, kept })];
+  }).flat();
+}
+
+function partSums(
+  { q, keys, values, rows, pages, partial: { sums, stats } }: AttentionBuffers,
+  shape: Block,
+  { units, tile, kept }: {
+    readonly units: AttentionUnits;
+    readonly tile: UnitsTile;
+    readonly kept: number;
+  },
+): Dispatch {
+  const { heads, headDim, perSlot, paths } = shape;
+  const cells = cellsOf(units) * tile.span;
+  const groupsBefore = paths ? pathGroups(tile.tile) : 0;
+  const [x, y] = tilesOf(shape, tile);
+  return dispatch(unitsKernel(shape, units, tile), {
+    buffers: { q, keys, values, rows, pages, sums, stats },
+    constants: { ...constantsOf(shape, tile, shape.firstRow), KEPT: kept },
+    workgroups: [x, y, groupsBefore + launched(kept, shape, { rows: tile.tile, cells })],
+    cellsEach: cells,
+    groupsBefore,
+    label: shape.label,
+    work: cellWork(
+      shape,
+      0,
+      4 * perSlot * heads * (headDim + 2) / cells,
+    ),
+  });
+}
+
+function directly(
+  { q, keys, values, rows, pages, out }: AttentionBuffers,
+  shape: AttentionShape,
+  { units, tile }: { readonly units: AttentionUnits; readonly tile: UnitsTile },
+): Dispatch {
+  const [x, y] = tilesOf(shape, tile);
+  return dispatch(unitsKernel(shape, units, tile), {
+    buffers: { q, keys, values, rows, pages, out },
+    constants: constantsOf(shape, tile, 0),
+    workgroups: [x, y, 1],
+    label: shape.label,
+    work: cellWork(shape, 4 * shape.count * shape.heads * shape.headDim),
+  });
+}
+
+function combined(
+  { rows, out, partial: { sums, stats }, scales }: AttentionBuffers,
+  shape: Block,
+  { cells, kept }: { readonly cells: number; readonly kept: number },
+): Dispatch {
+  const { heads, headDim, count, firstRow, window } = shape;
+  const noted = scales !== undefined;
+  return dispatch(combineUnitsKernel({ headDim, cells, kept, noted }), {
+    buffers: { sums, stats, rows, out, ...scales && { scales } },
+    constants: {
+      HEADS: heads,
+      KEPT: kept,
+      FIRST_ROW: firstRow,
+      WINDOW: windowOf({ window }),
+      ...scales && { NOTED_FIRST: shape.notedFirst },
+    },
+    workgroups: [heads, count],
+    label: `${shape.label}.combine`,
+    work: {
+      bytes: 4 * count * heads * headDim,
+      flops: 0,
+      context: {
+        bytesPerCell: 4 * shape.perSlot * heads * (headDim + 2) / cells,
+        flopsPerCell: 2 * count * heads * headDim / cells,
+        window,
+      },
+    },
+  });
+}
+
+function tilesOf(
+  { count, perSlot, heads }: AttentionShape,
+  { tile, group }: UnitsTile,
+): [number, number] {
+  return [count / perSlot * Math.ceil(perSlot / tile), heads / group];
+}
+
+function constantsOf(shape: AttentionShape, { tile, group }: UnitsTile, firstRow: number) {
+  const { heads, kvHeads, perSlot, paths, tablePages } = shape;
+  return {
+    KV_HEADS: kvHeads,
+    HEAD_TILES: heads / kvHeads / group,
+    TABLE_PAGES: tablePages,
+    // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+    PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
+    FIRST_ROW: firstRow,
+    PATHS: Number(paths),
+    ...scoreConstants(shape),
+  };
+}
+
+/** Workgroups along z: all, or those that the windows of a tile's rows touch. */
+function launched(
+  all: number,
+  { window, paths }: AttentionShape,
+  { rows, cells }: { readonly rows: number; readonly cells: number },
+): number {
+  if (window === undefined) return all;
+  const touched = window + Math.max(rows - 1, paths ? PATH_CELLS : 0);
+  return Math.min(all, 1 + Math.ceil((touched - 1) / cells));
+}

@@ -1,0 +1,294 @@
+// softmax(cap(SCALE q . K)) V on matrix units that multiply f16 and add f32: sums, totals and peaks of splits of
+// $CELLS cells of keys, merged in order where a workgroup takes several.
+//
+// One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, z): $SPAN splits
+// from z * SPAN on. Queries are numbered row * GROUP + head, $QUERIES with padding. For a split:
+//   scores   S = Q K^T. q = (hi + lo) / scale, two f16 numbers, the scale a power of two that its largest number
+//            decides; keys alike, of 16 bits hi alone. hi * hi, hi * lo and lo * hi are added in order of the head.
+//   weights  w = 2^(S log2 e - P), P the row's peak, rounded up to a whole number
+//   values   w V. v = (hi + lo) 2^e, the cell's power of two; w 2^(e + c) is hi + lo too, c such that f16 has
+//            room: c is the row's own, of the cells that it sees.
+// Powers of two are exact, so sums of splits are merged with one rounding each, in order of the cells:
+//   sum = sum 2^(old peak - new peak) + the split's sum 2^(its peak - new peak).
+// A split's sums begin with zero and its order is that of its cells, so a row has the same bits in
+// whatever tile it is, and whether splits are merged here or by combine_units.wgsl. Cells that a row does not see
+// have weight 0, splits of which it sees none leave its sums as they are.
+//
+// Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths. Slots:
+//   kv_load: as of attention.wgsl.
+//   out: `put`, where a row's sums go (sums_*.wgsl).
+
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
+
+//use fragments/rows
+//use attention/visible
+//use attention_units/bring
+//use attention_units/softmax
+//use kv_load
+//use out
+
+override KV_HEADS: u32;
+override HEAD_TILES: u32; // workgroups that share a key-value head
+override TABLE_PAGES: u32; // pages per slot in the block table
+override PER_SLOT: u32; // rows of one slot that follow each other
+override FIRST_ROW: u32; // of `rows`
+override PATHS: u32; // 1: rows may have paths; 0: none is looked at
+override SCALE: f32; // of scores
+
+const SPLIT_CELLS = $CELLSu; // cells
+const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
+const THREADS = $THREADSu;
+const GROUP = $GROUPu; // query heads of a workgroup
+const TILE = $TILEu; // rows of a workgroup
+const QUERIES = $QUERIESu;
+const SPAN = $SPANu; // splits of a workgroup
+const DIRECT = $DIRECTu; // 1: its rows see no others
+const VEC8S = $VEC8Su; // of a head
+const WIDE = $WIDEu; // invocations that bring a row of keys or values, two vec8s each
+const BROUGHT = THREADS / WIDE; // rows at a time
+const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
+const KV_LOW_AT = $KV_LOWu * SPLIT_CELLS * PITCH; // lo of keys and values; 0: they have none
+const Q_LOW_AT = $Q_LOWu * QUERIES * PITCH;
+const Q_AT = $Q_ATu; // of queries that stay in the pool
+const SCORES_AT = $SCORES_ATu; // [QUERIES, SCORE_PITCH]: f32, later weights: hi, then lo
+const SCORE_PITCH = SPLIT_CELLS / 4u + 1u;
+const SUM_PITCH = 2u * VEC8S + 1u; // [QUERIES, SUM_PITCH], in the place of keys and values
+const SHARERS = $SHARERSu; // invocations of a query's softmax
+const SHARED = SPLIT_CELLS / SHARERS; // cells of each
+const UNIT_K8 = $UNIT_Ku / 8u;
+const UNIT_N4 = $UNIT_Nu / 4u;
+const UNIT_N8 = $UNIT_Nu / 8u;
+const NEGATIVE = -3.0e38; // below every score
+const LOG2_E = 1.4426950408889634;
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
+@group(0) @binding(1) var<storage, read> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
+@group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
+@group(0) @binding(3) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+@group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
+
+struct Vec8 {
+  lo: vec4<f32>, // dims 4i .. 4i + 3
+  hi: vec4<f32>, // dims 4i .. 4i + 3 of the second half of a head
+}
+
+var<workgroup> pool: array<vec4<u32>, $POOL>;
+var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
+var<workgroup> places: array<u32, 2u * SPLIT_CELLS>; // rows of keys and values of this split and the next one
+var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
+var<workgroup> k_inverse: array<f32, SPLIT_CELLS>;
+var<workgroup> v_exponent: array<f32, SPLIT_CELLS>; // e
+var<workgroup> shares: array<vec4<f32>, QUERIES>; // of the sum so far, of the split's, its unit; 1: the row sees some
+var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
+
+// The row of keys and of values where a cell is stored.
+fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
+  let page = pages[slot * TABLE_PAGES + cell / PAGE];
+  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) tile: vec3<u32>,
+  @builtin(num_workgroups) launched: vec3<u32>,
+  @builtin(local_invocation_index) thread: u32,
+) {
+  let place = launched.x - 1u - tile.x; // those that see most begin first
+  let tiles = (PER_SLOT + TILE - 1u) / TILE;
+  let within = place % tiles * TILE;
+  var row = place / tiles * PER_SLOT + within;
+  var count = min(TILE, PER_SLOT - within);
+  let before = PATHS * PATH_GROUPS;
+  var z = tile.z - before;
+  if (WINDOW != 0xffffffffu) {
+    var earliest = 0xffffffffu;
+    for (var r = 0u; r < count; r++) {
+      let own = rows[FIRST_ROW + row + r];
+      earliest = select(earliest, min(earliest, visible_begin(own)), own.live == 1u);
+    }
+    z += select(earliest / (SPLIT_CELLS * SPAN), 0u, earliest == 0xffffffffu);
+  }
+  let alone = PATHS == 1u && (TILE == 1u || tile.z < before);
+  if (tile.z < before) {
+    if (tile.z / 2u >= count) {
+      return;
+    }
+    row += tile.z / 2u;
+    count = 1u;
+    z = rows[FIRST_ROW + row].base / SPLIT_CELLS + tile.z % 2u;
+  }
+  let kv_head = tile.y / HEAD_TILES;
+  let heads = KV_HEADS * HEAD_TILES * GROUP;
+
+  // Rows that are summed here, and the cells that some of them sees.
+  let parted = PATHS == 1u && TILE > 1u;
+  let past = (z + 1u) * SPLIT_CELLS; // of the only split, where there are paths
+  var slot = 0u;
+  var begin = 0xffffffffu;
+  var end = 0u;
+  for (var r = 0u; r < count; r++) {
+    let own = rows[FIRST_ROW + row + r];
+    let here = own.live == 1u && !(parted && scattered(own, past) != alone);
+    slot = select(slot, own.slot, here);
+    begin = select(begin, min(begin, visible_begin(own)), here);
+    end = select(end, max(end, visible_end(own)), here);
+  }
+  let last = max(end, 1u) - 1u;
+  let stop = min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS);
+  let start = max(z * SPAN, select(begin / SPLIT_CELLS, 0u, end == 0u));
+  if (start >= stop && DIRECT == 0u) {
+    return;
+  }
+  if (thread < QUERIES) {
+    let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
+    let here = own.live == 1u && thread / GROUP < count && !(parted && scattered(own, past) != alone);
+    seen[thread] = select(vec2<u32>(), vec2<u32>(visible_begin(own), visible_end(own)), here);
+  }
+  if (thread < SPLIT_CELLS) {
+    var cell = min(start * SPLIT_CELLS + thread, last);
+    if (alone) {
+      let own = rows[FIRST_ROW + row];
+      if (scattered(own, past)) {
+        cell = physical(own, cell);
+      }
+    }
+    places[start % 2u * SPLIT_CELLS + thread] = stored(slot, kv_head, cell);
+  }
+  workgroupBarrier();
+
+  let brought = thread / WIDE; // row
+  let i = thread % WIDE; // pair of vec8s
+  let pair = 2u * min(i, VEC8S / 2u - 1u);
+  //for u in LOADS
+  var kx$u = load_key(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair);
+  var ky$u = load_key(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair + 1u);
+  //end
+  //for e in EARLY
+  //for u in LOADS
+  var vx$u = load_value(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair);
+  var vy$u = load_value(places[start % 2u * SPLIT_CELLS + brought + $uu * BROUGHT], pair + 1u);
+  //end
+  //end
+  //for u in Q_LOADS
+  {
+    let query = brought + $uu * BROUGHT;
+    let own = min(query / GROUP, count - 1u);
+    let at = ((row + own) * heads + tile.y * GROUP + query % GROUP) * (2u * VEC8S) + pair;
+    let x = Vec8(q[at], q[at + VEC8S]);
+    let y = Vec8(q[at + 1u], q[at + VEC8S + 1u]);
+    let scale = row_scale(x, y);
+    if (query < QUERIES) {
+      put_pair(Q_AT + query * PITCH, Q_LOW_AT, i, x, y, scale);
+      if (i == 0u) {
+        q_inverse[query] = inverse(scale);
+      }
+    }
+  }
+  //end
+  workgroupBarrier();
+  let subgroup = thread / $LANESu;
+  let own_query = subgroup % $GRID_Ru * $UNIT_Mu;
+  let own_column = subgroup / $GRID_Ru;
+  //for h in HELD
+  //for k in K_STEPS
+  let qh$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+    &pool, own_query * PITCH + $ku * UNIT_K8, PITCH);
+  //for l in Q_LOW
+  let ql$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
+    &pool, Q_LOW_AT + own_query * PITCH + $ku * UNIT_K8, PITCH);
+  //end
+  //end
+  workgroupBarrier();
+  //end
+
+  let query = min(thread / SHARERS, QUERIES - 1u); // those left over do the last one's, too
+  let share = thread % SHARERS;
+  let unit = q_inverse[query];
+  var peak = NEGATIVE;
+  var total = 0.0;
+  //for u in SUMS
+  var sum$u = vec4<f32>();
+  //end
+
+  for (var split = start; split < stop; split++) {
+    let first = split * SPLIT_CELLS;
+    let now = split % 2u * SPLIT_CELLS;
+    let next = SPLIT_CELLS - now;
+    //for m in MANY
+    if (thread < SPLIT_CELLS) {
+      places[next + thread] = stored(slot, kv_head, min(first + SPLIT_CELLS + thread, last));
+    }
+    //end
+    //for u in LOADS
+    {
+      let x = vec8_of(kx$u);
+      let y = vec8_of(ky$u);
+      let scale = row_scale(x, y);
+      put_pair((brought + $uu * BROUGHT) * PITCH, KV_LOW_AT, i, x, y, scale);
+      if (i == 0u) {
+        k_inverse[brought + $uu * BROUGHT] = inverse(scale);
+      }
+    }
+    //end
+    workgroupBarrier();
+    //for l in LATE
+    //for u in LOADS
+    let vx$u = load_value(places[now + brought + $uu * BROUGHT], pair);
+    let vy$u = load_value(places[now + brought + $uu * BROUGHT], pair + 1u);
+    //end
+    //end
+
+    //use attention_units/scores
+    workgroupBarrier();
+
+    //for u in LOADS
+    {
+      let x = vec8_of(vx$u);
+      let y = vec8_of(vy$u);
+      let scale = row_scale(x, y);
+      put_pair((brought + $uu * BROUGHT) * PITCH, KV_LOW_AT, i, x, y, scale);
+      if (i == 0u) {
+        v_exponent[brought + $uu * BROUGHT] = exponent(inverse(scale));
+      }
+    }
+    //end
+    workgroupBarrier();
+    //for m in MANY
+    //for u in LOADS
+    kx$u = load_key(places[next + brought + $uu * BROUGHT], pair);
+    ky$u = load_key(places[next + brought + $uu * BROUGHT], pair + 1u);
+    //end
+    //for e in EARLY
+    //for u in LOADS
+    vx$u = load_value(places[next + brought + $uu * BROUGHT], pair);
+    vy$u = load_value(places[next + brought + $uu * BROUGHT], pair + 1u);
+    //end
+    //end
+    //end
+
+    //use attention_units/weights
+    workgroupBarrier();
+
+    //use attention_units/values
+    workgroupBarrier();
+  }
+
+  if (share == 0u) {
+    ends[query] = vec2(peak, total);
+  }
+  workgroupBarrier();
+  //for u in SUMS
+  {
+    let e = thread + $uu * THREADS;
+    let own = e / (2u * VEC8S);
+    if (e < QUERIES * 2u * VEC8S && own / GROUP < count) {
+      let at = (row + own / GROUP) * heads + tile.y * GROUP + own % GROUP;
+      put(at, z, e % (2u * VEC8S), sum$u, ends[own]);
+    }
+  }
+  //end
+}

@@ -1,0 +1,151 @@
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
+import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import { foldCounts } from "../fragments/workgroup.ts";
+import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
+import { normLanes } from "../norm/rms_norm.ts";
+import { shader } from "../shader.ts";
+
+/** Vec8s of weights that an invocation has on their way. */
+const MOST_LOADED = 16;
+
+/** Logits that a workgroup makes: few, for one multiprocessor reads slowly. */
+const PART = 8;
+
+/** What the kernel's text depends on. */
+interface LogitsShape {
+  readonly format: FloatFormat;
+  /** Of the norm: invocations of a workgroup. */
+  readonly lanes: number;
+  /** Invocations that share a logit. */
+  readonly matrixLanes: number;
+  readonly part: number;
+  readonly steps: number;
+  /** Whether there are more vec8s than those on their way at first. */
+  readonly more: boolean;
+  /** Vec8s of the row that an invocation norms. */
+  readonly normed: number;
+}
+
+const kernels = new Map<string, ReturnType<typeof logitsKernel>>();
+
+function logitsKernel(name: string, shape: LogitsShape): Kernel<
+  "weights" | "x" | "sums" | "norm_weight" | "stream" | "normed" | "logits",
+  "COLS" | "EPS" | "LANES" | "MATRIX_LANES" | "ROW_VECTORS" | "LOGITS" | "SPLIT_K"
+> {
+  const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
+  const code = shader("router/row_logits", {
+    slots: { weights: `weights/weights_${format}` },
+    counts: {
+      ...foldCounts(lanes),
+      PART: part,
+      STEPS: steps,
+      MORE: Number(more),
+      NORMED: normed,
+      LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
+      UNROLL: Math.min(16, matrixLanes),
+    },
+  });
+  return kernel(name, code, {
+    bindings: ["weights", "x", "sums", "norm_weight", "stream", "normed", "logits"],
+    constants: ["COLS", "EPS", "LANES", "MATRIX_LANES", "ROW_VECTORS", "LOGITS", "SPLIT_K"],
+  });
+}
+
+/**
+ * Whether one dispatch can norm `rows` rows and multiply them by the router: few rows on hardware, where a row
+ * fits into workgroup memory. The router of more has dispatches of their own, which give the same bits.
+ */
+export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boolean {
+  const { format, cols, lanes, shards } = router;
+  if (tuning.software || rows > MOST_NORMED_ROWS || shards.length > 1) return false;
+  if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
+  if (cols / 8 % lanes !== 0) return false;
+  const shape = shapeOf(router, tuning);
+  const words = cols + 2 * shape.lanes + shape.lanes / lanes;
+  return shape.lanes >= lanes && 4 * words <= tuning.workgroupBytes;
+}
+
+function shapeOf(router: Matrix, tuning: Tuning): LogitsShape {
+  const { format, cols, lanes: matrixLanes } = router;
+  const lanes = normLanes({ cols, lanes: tuning.rowLanes });
+  const whole = cols / 8 / matrixLanes;
+  let steps = Math.min(whole, MOST_LOADED);
+  while (whole % steps !== 0) steps--;
+  return {
+    format: format as FloatFormat,
+    ...{ lanes, matrixLanes, steps, more: steps < whole },
+    part: Math.min(PART, lanes / matrixLanes),
+    normed: Math.ceil(cols / 8 / lanes),
+  };
+}
+
+/**
+ * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T. One
+ * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
+ */
+export function rowLogits(
+  { matrix, x, sums, norm, ...out }: {
+    /** [logits, cols] */
+    readonly matrix: Matrix;
+    /** The residual stream, [rows, cols]. */
+    readonly x: Operand;
+    /** [splitK, rows, cols] */
+    readonly sums: Operand;
+    /** Of the norm, [cols]. */
+    readonly norm: Operand;
+    /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
+    readonly stream: Operand;
+    /** [rows, cols] */
+    readonly normed: Operand;
+    /** [rows, matrix.rows] */
+    readonly logits: Operand;
+  },
+  { rows, splitK, eps, tuning, label }: {
+    readonly rows: number;
+    readonly splitK: number;
+    readonly eps: number;
+    readonly tuning: Tuning;
+    readonly label: string;
+  },
+): Dispatch {
+  const { cols } = matrix;
+  const [{ operand: weights } = { operand: x }] = matrix.shards;
+  const shape = shapeOf(matrix, tuning);
+  const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
+  const name = `row_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
+    more ? "_more" : ""
+  }`;
+  const code = kernels.getOrInsertComputed(name, () => logitsKernel(name, shape));
+  return dispatch(code, {
+    // The kernel computes the ranges' stride from its size.
+    buffers: {
+      weights,
+      x,
+      sums: { ...sums, size: 4 * splitK * rows * cols },
+      norm_weight: norm,
+      ...out,
+    },
+    constants: {
+      COLS: cols,
+      EPS: eps,
+      LANES: lanes,
+      MATRIX_LANES: matrixLanes,
+      ROW_VECTORS: cols / 4,
+      LOGITS: matrix.rows,
+      SPLIT_K: splitK,
+    },
+    workgroups: [Math.ceil(matrix.rows / part), rows],
+    label,
+    work: {
+      bytes: bytesOf(weights) + 4 * rows * cols * (splitK + 3),
+      flops: 2 * rows * cols * matrix.rows,
+    },
+  });
+}
