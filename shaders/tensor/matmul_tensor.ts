@@ -116,16 +116,16 @@ function tensorKernel(of: TensorMatmul, epilogue: Epilogue): Kernel {
   const format = formatOf(of);
   const { m, n, k, lanes } = unit;
   const { subgroups, grid, own, stage, ahead } = tile;
-  // Whether the last turn of the loop has fewer stages.
-  const partial = matrix.cols % (stage * ahead * splitK) !== 0;
+  // The last turn of the loop may have fewer stages; one tile of rows was timed only with its branch.
+  const ragged = matrix.cols % (stage * ahead * splitK) !== 0 || grid[0] * own[0] === 1;
   const parts = [m, n, k, lanes, subgroups, ...grid, ...own, stage, ahead];
-  const kind = `${format.name}${partial ? "_partial" : ""}`;
+  const kind = `${format.name}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const code = shader("tensor/matmul_tensor", {
       slots: { ...unitsSlots(epilogue), ...format.slots },
       counts: {
-        ...{ ...countsOf(unit, tile, format.counts), PARTIAL: Number(partial) },
+        ...{ ...countsOf(unit, tile, format.counts), RAGGED: Number(ragged) },
         ...{ ...format.counts, ...epilogue.counts },
       },
     });

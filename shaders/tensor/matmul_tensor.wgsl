@@ -113,7 +113,7 @@ fn main(
 
   for (var k = 0u; k < range; k += $AHEADu * BLOCKS) {
     //for a in AHEAD
-    //for p in PARTIAL
+    //for g in RAGGED
     if (k + $au * BLOCKS < range)
     //end
     {

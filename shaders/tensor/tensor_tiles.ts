@@ -19,6 +19,9 @@ interface Candidate {
 /** For the many rows of a prompt: the fastest where a core has many workgroups, two at a time. */
 const PROMPTS: TensorTile = { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 32, ahead: 1 };
 
+/** The same outputs, faster where it has a core to itself. */
+const LONE: TensorTile = { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 };
+
 /** Larger tiles first; the fastest on an H200 of those in bench/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
   {
@@ -27,7 +30,7 @@ const CANDIDATES: readonly Candidate[] = [
     tile: { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
   },
   { beyond: 8, of: "floats", tile: PROMPTS },
-  { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
+  { beyond: 2, tile: LONE },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
   { beyond: 0, tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2 } },
@@ -81,7 +84,7 @@ export function tensorTile(
   };
   const enough = rows > unit.m ? ENOUGH.many : ENOUGH.few;
   const most = fitting.toSorted((a, b) => workgroups(b) - workgroups(a))[0];
-  const filling = fitting.filter((tile) => workgroups(tile) >= enough);
-  return filling.find((tile) => tile !== PROMPTS || !endsAlone(workgroups(tile))) ??
-    filling[0] ?? most;
+  const found = fitting.find((tile) => workgroups(tile) >= enough) ?? most;
+  const lone = found === PROMPTS && endsAlone(workgroups(found));
+  return lone && fitting.includes(LONE) ? LONE : found;
 }
