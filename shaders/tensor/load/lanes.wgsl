@@ -1,6 +1,8 @@
 // Quantized weights of matmuls on matrix units: k goes in the order in which they are stored, and so does x.
 // A block of a row has $VEC8S vec8s of it, LANES vec8s apart (weights/quantize.wgsl).
 
+//use matmul/part/packed_all
+
 override LANES: u32;
 
 // Where the first vec8 of a row's block is. Blocks a and b, a power of two above b dividing a:
