@@ -204,7 +204,7 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
         },
       },
     }),
-    shape.finish ? shape.finish(ended) : dispatch(latentCombineKernel(sizes, run), {
+    shape.finish ? shape.finish(ended) : dispatch(latentCombineKernel(sizes, run, count * heads), {
       buffers: { sums, stats, rows, out },
       constants: common,
       workgroups: [latentCombineTiles(rank), heads, count],

@@ -108,14 +108,16 @@ export function latentKernel(
   });
 }
 
-/** Fours of a latent that a workgroup of latent_combine.wgsl makes, by an invocation for each lane of each. */
-const COMBINED = { quads: 64, threads: 256 };
+/** Fours of a latent that a workgroup of latent_combine.wgsl makes. */
+const COMBINED_QUADS = 64;
+/** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
+const MANY_QUERIES = 1024;
 /** Lanes whose segments are added apart, see latent_lanes.wgsl. */
 const LANES = 4;
 
 /** Workgroups of a head where runs are added. */
 export function latentCombineTiles(rank: number): number {
-  return Math.ceil(rank / 4 / COMBINED.quads);
+  return Math.ceil(rank / 4 / COMBINED_QUADS);
 }
 
 /**
@@ -142,14 +144,16 @@ export function runsOf(
   return { text: "latent/latent_runs_chunks", counts: { ...counts, SHARES, MOST_SEGMENTS } };
 }
 
-/** Adds runs of `run` cells. */
+/** Adds runs of `run` cells of so many queries, which touches no bit. */
 export function latentCombineKernel(
   { rank, width }: Pick<LatentSizes, "rank" | "width">,
   run: number,
+  queries: number,
 ): Kernel {
-  const name = `latent_combine_${rank}_${width}_${run}`;
+  const threads = COMBINED_QUADS * (queries < MANY_QUERIES ? LANES : 1);
+  const name = `latent_combine_${rank}_${width}_${run}_${threads}`;
   return kernels.getOrInsertComputed(name, () => {
-    const runs = runsOf({ rank, run, ...COMBINED });
+    const runs = runsOf({ rank, run, quads: COMBINED_QUADS, threads });
     const counts = { ...runs.counts, OUT4: width / 4 };
     const code = shader("latent/latent_combine", { slots: { runs: runs.text }, counts });
     return kernel(name, code, {

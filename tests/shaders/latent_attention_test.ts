@@ -238,6 +238,19 @@ Deno.test("latent attention: passes for short and for long contexts have the sam
   }
 });
 
+Deno.test("latent attention: a row among more than a thousand queries has the bits it has alone", async () => {
+  const shape: Shape = { heads: 20, rank: 24, rope: 8, kvDtype: "f32" };
+  const latents = chains(shape, 1, 1024);
+  const rows = rowsUpTo(1001, 60);
+  const found = await run(shape, latents, rows, { perSlot: 60, paths: false });
+  for (const r of [0, 1, 37, 59]) {
+    const [alone] = await run(shape, latents, [rows[r]!], { perSlot: 1, paths: false });
+    assert.deepEqual(found[r], alone, `row ${r}`);
+    const wanted = reference(shape, latents, rows[r]!);
+    assertClose(new Float32Array(alone!.buffer), wanted, 2e-5, `row ${r}`);
+  }
+});
+
 Deno.test("latent attention: a long context", async () => {
   const shape: Shape = { heads: 2, rank: 8, rope: 8, kvDtype: "f32" };
   const latents = chains(shape, 1, 576 * PAGE);

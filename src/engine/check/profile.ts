@@ -38,7 +38,7 @@ export interface RoundSamples {
 }
 
 /** Idle GPUs lower their clocks; this much work raises them. */
-const WARM_MS = 200;
+const WARM_MS = 800;
 /** Rounds between two rewinds to the prompt, of each kind: dispatch by dispatch, and whole. */
 export const ROUNDS_A_CYCLE = 4;
 
