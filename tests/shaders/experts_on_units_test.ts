@@ -228,7 +228,8 @@ Deno.test("experts that matrix units do not take: other formats, odd rows, narro
   const of = { unit, limits, numExperts: 4 };
   const bf16 = { format: "bf16", rows: 64, cols: 96 } as const;
   assert.ok(fitsExpertUnits(bf16, of));
-  assert.ok(!fitsExpertUnits({ ...bf16, format: "q8" }, of));
+  assert.ok(fitsExpertUnits({ ...bf16, format: "q8" }, of));
+  assert.ok(!fitsExpertUnits({ ...bf16, format: "f32" }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, rows: 60 }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, rows: 48 }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, cols: 40 }, of));

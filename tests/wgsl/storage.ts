@@ -16,6 +16,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(PLAIN, "qkv_bias"), 12],
   [normed(QUANTIZED, "qkv"), 12],
   [normed(QUANTIZED, "qkv_bias"), 13],
+  [RegExp(`^attention_(${PLAIN})_\\d+_\\d+x\\d+_own`), 9],
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],
   [matmul(QUANTIZED, "qkv_bias"), 10],
