@@ -10,6 +10,7 @@ import { storageBuffer } from "../device/buffers.ts";
 import type { Core } from "../device/core.ts";
 import { prefillPrompt } from "../device/direct.ts";
 import { mostCells, rewind, type Sequence } from "../device/sequence.ts";
+import { warmMs } from "./warm.ts";
 
 /** A dispatch as the profile names it. */
 export interface Launch {
@@ -37,8 +38,6 @@ export interface RoundSamples {
   readonly roundMs: readonly number[];
 }
 
-/** Idle GPUs lower their clocks; this much work raises them. */
-const WARM_MS = 800;
 /** Rounds between two rewinds to the prompt, of each kind: dispatch by dispatch, and whole. */
 export const ROUNDS_A_CYCLE = 4;
 
@@ -127,7 +126,7 @@ async function profileRounds(
   for (let cycle = 0; cycle < cycles;) {
     for (const each of sequences) await prefillPrompt(core, each, ids, ids.length - 1);
     await core.rounds(sequences, { shape, count: 1 }); // sets the batch
-    const warm = warmFrom !== undefined && performance.now() - warmFrom >= WARM_MS;
+    const warm = warmFrom !== undefined && performance.now() - warmFrom >= warmMs(core.gpu.info);
     for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
       const launches = await timeApart(profiler, programs);
       const spans = await profiler.time(programs);
@@ -194,7 +193,7 @@ async function readBandwidth(gpu: Gpu, profiler: Profiler): Promise<number> {
     const read = async () => (await profiler.time(Array(READ_TIMES).fill(program))).map(length);
     await read();
     const start = performance.now();
-    while (performance.now() - start < WARM_MS) await read();
+    while (performance.now() - start < warmMs(gpu.info)) await read();
     return size / 1e6 / medianTime(await read());
   } finally {
     words.buffer.destroy();

@@ -6,6 +6,7 @@ import { GREEDY } from "../../../speculate/sampling.ts";
 import type { Core } from "../../device/core.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../device/direct.ts";
 import { mostCells, rewind, type Sequence } from "../../device/sequence.ts";
+import { warmMs } from "../warm.ts";
 
 /** Where a round is measured. */
 export interface GrowthPoint {
@@ -49,8 +50,6 @@ export interface PrefillSamples {
 
 /** Cells that a sequence goes on by before it is set back to its context. */
 const DRIFT = 64;
-/** Idle GPUs lower their clocks; this much work raises them. */
-const WARM_MS = 200;
 
 /** Cells that a sequence has to have for a point. */
 export function pointCells({ context, rows }: Pick<GrowthPoint, "context" | "rows">): number {
@@ -88,11 +87,10 @@ export async function measureRounds(
   }
 
   await setBack(core, sequences, context);
-  const warmMs = core.gpu.info.software ? 0 : WARM_MS;
   // The first one compiles, the second finds its commands recorded.
   for (let i = 0; i < 2; i++) await round();
   const started = performance.now();
-  while (performance.now() - started < warmMs) await round();
+  while (performance.now() - started < warmMs(core.gpu.info)) await round();
   const rounds: RoundTimes[] = [];
   while (rounds.length < times && !signal?.aborted) rounds.push(await round());
   const { draft, verify, extend } = await core.programs.round({
