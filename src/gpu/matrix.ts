@@ -1,5 +1,5 @@
 import type { Operand } from "./kernel.ts";
-import type { MatrixUnit } from "./matrix_unit.ts";
+import { type MatrixUnit, wantsAttentionUnits } from "./matrix_unit.ts";
 
 /** Formats that checkpoints come in. */
 export type FloatFormat = "bf16" | "f16" | "f32";
@@ -180,6 +180,18 @@ export interface AttentionUnits {
   readonly cells?: number | undefined;
   /** Workgroups that keep the GPU busy, each with 1,024 cells; fewer have 64 cells each. Touches no bit. */
   readonly enough?: number | undefined;
+}
+
+/** Of sequences of up to `contextLength` tokens; undefined where the device has no units, or short ones go elsewhere. */
+export function attentionUnitsOf(
+  { matrixUnit: unit, limits }: {
+    readonly matrixUnit?: MatrixUnit | undefined;
+    readonly limits: TensorLimits;
+  },
+  contextLength: number,
+  precision?: Precision,
+): AttentionUnits | undefined {
+  return unit && wantsAttentionUnits(contextLength) ? { unit, limits, precision } : undefined;
 }
 
 /** Launch shapes of one adapter. */

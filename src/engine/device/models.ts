@@ -3,8 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena, separateBuffers } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { wantsAttentionUnits } from "../../gpu/matrix_unit.ts";
-import type { AttentionUnits, Launches, Precision, TensorMatrices } from "../../gpu/matrix.ts";
+import { attentionUnitsOf, type Launches, type TensorMatrices } from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
 import type { LayerKv } from "../../model/plan/decoder_context.ts";
 import { featureWidth } from "../../model/plan/eagle.ts";
@@ -89,7 +88,7 @@ export function prepareModels(
     loaded.target.config,
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
-  const attentionUnits = unitsOfAttention(gpu, capacity, tensor?.precision);
+  const attentionUnits = attentionUnitsOf(gpu, capacity.contextLength, tensor?.precision);
   const partial = partialSums(gpu, configs, capacity, attentionUnits);
   const shared = { ...buffers, launches, tensor, attentionUnits, partial };
   const [kv = [], draftKv = []] = draftBuffers
@@ -117,14 +116,6 @@ export function prepareModels(
       kv: buffersOf(draftKv),
     },
   };
-}
-
-function unitsOfAttention(
-  { matrixUnit: unit, limits }: Gpu,
-  { contextLength }: Capacity,
-  precision: Precision | undefined,
-): AttentionUnits | undefined {
-  return unit && wantsAttentionUnits(contextLength) ? { unit, limits, precision } : undefined;
 }
 
 function distinct<T>(all: readonly T[]): T[] {

@@ -3,7 +3,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes } from "../../model/config/layer_spec.ts";
-import { tuning } from "../../gpu/matrix.ts";
+import { attentionUnitsOf, tuning } from "../../gpu/matrix.ts";
 import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
 import { featureBytes, kvBytesPerToken, treeBytes } from "../../model/report/memory.ts";
 import { scratchBytes } from "../../model/report/scratch.ts";
@@ -162,8 +162,9 @@ export function memoryNeed(
   models: Pick<OpenedModels, "target" | "draft">,
   capacity: Capacity,
   choice: QuantizeChoice,
-  { info, limits, matrixUnit }: Adapter,
+  adapter: Adapter,
 ): MemoryNeed {
+  const { info, limits, matrixUnit } = adapter;
   const target = models.target.config;
   const draft = models.draft?.config;
   const { kvDtype = "f32", pages, batch } = capacity;
@@ -178,7 +179,10 @@ export function memoryNeed(
     verifyRows: verifyRowCount(capacity),
     batch,
     context: tablePages(capacity) * PAGE,
-    rules: tuning(info.software, limits, info.backend),
+    rules: {
+      ...tuning(info.software, limits, info.backend),
+      attentionUnits: attentionUnitsOf(adapter, capacity.contextLength),
+    },
     unit: units > 0 ? matrixUnit : undefined,
   }) + (catchesUp ? pages * PAGE * featureBytes(target, draft) : 0) +
     (draft ? keptRowCount(capacity) * featureBytes(target, draft) : 0) +

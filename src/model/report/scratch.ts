@@ -30,7 +30,10 @@ export interface ScratchRows {
   /** Rows that get the draft's logits; default: as many as get the target's. */
   readonly batch?: number;
   /** Of the adapter; default: of most hardware. */
-  readonly rules?: Pick<Tuning, "software" | "workgroupBytes" | "packedRows" | "rowLanes">;
+  readonly rules?: Pick<
+    Tuning,
+    "software" | "workgroupBytes" | "packedRows" | "rowLanes" | "attentionUnits"
+  >;
   /** Where matrices go to matrix units. */
   readonly unit?: MatrixUnit | undefined;
 }
